@@ -1,0 +1,55 @@
+"""The errors that flatout raises, one tree.
+
+    FlatoutError
+    ├── ProgramNotFound      the program to run is not there
+    ├── CaseNotFound         no kept case where one was asked for
+    ├── CaseUnreadable       a case file that cannot be understood
+    ├── TraceNotFound        no XPlane file at a path
+    ├── TraceUnreadable      a file that is not a trace, or a damaged one
+    ├── UnknownCause         `explain` of a name that the catalogue lacks
+    ├── UnknownView          `show --view` of a name that does not exist
+    └── ToolMissing          an optional tool (py-spy, nsys, TensorFlow) is not installed
+
+Every message says what happened, what was expected and what to do about it. The command line prints the
+message without a traceback and leaves with `exit_code`.
+"""
+
+from __future__ import annotations
+
+
+class FlatoutError(Exception):
+    """Base of everything that flatout raises on purpose."""
+
+    exit_code = 2
+
+
+class ProgramNotFound(FlatoutError):
+    exit_code = 127
+
+
+class CaseNotFound(FlatoutError):
+    pass
+
+
+class CaseUnreadable(FlatoutError):
+    pass
+
+
+class TraceNotFound(FlatoutError):
+    pass
+
+
+class TraceUnreadable(FlatoutError):
+    pass
+
+
+class UnknownCause(FlatoutError):
+    pass
+
+
+class UnknownView(FlatoutError):
+    pass
+
+
+class ToolMissing(FlatoutError):
+    exit_code = 3
