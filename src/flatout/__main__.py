@@ -1,0 +1,3 @@
+from flatout.cli import main
+
+main()

@@ -1,0 +1,9 @@
+from __future__ import annotations
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    @app.command("run")
+    def _command() -> None:
+        """To be written."""

@@ -1,0 +1,106 @@
+"""Where cases live: `.flatout/cases/<program>-<time>/case.json` under the working directory, and `.flatout/latest`.
+
+A case is written beside its final name and moved there in one step, so that a reader never sees half of one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from pathlib import Path
+
+from flatout.case import SCHEMA, Case
+from flatout.errors import CaseNotFound, CaseUnreadable
+
+HOME = ".flatout"
+FILE = "case.json"
+
+
+def new_directory(title: str, home: Path | None = None) -> Path:
+    """Make an empty directory for one case, named after the program and the time."""
+    cases = (home or Path.cwd() / HOME) / "cases"
+    cases.mkdir(parents=True, exist_ok=True)
+    ignore = cases.parent / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n")  # a case holds paths and source lines: not for the user's repository
+    stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", title).strip("-.")[:60] or "case"
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    for number in range(1, 1000):
+        name = f"{stem}-{stamp}" + (f"-{number}" if number > 1 else "")
+        try:
+            (cases / name).mkdir()
+        except FileExistsError:
+            continue
+        return cases / name
+    raise OSError(f"Could not find a free name for a case under {cases}")
+
+
+def write_atomically(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(temporary, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def save(case: Case, directory: Path) -> Path:
+    """Write the case into its directory and point `latest` at it."""
+    path = directory / FILE
+    write_atomically(path, json.dumps(case.to_json(), ensure_ascii=False, allow_nan=False))
+    home = directory.parent.parent
+    pointer = home / f".latest.{os.getpid()}"
+    pointer.unlink(missing_ok=True)
+    pointer.symlink_to(os.path.relpath(directory, home))
+    os.replace(pointer, home / "latest")
+    return path
+
+
+def locate(reference: str | None, home: Path | None = None) -> Path:
+    """The case file meant by a path, a case's name, a unique beginning of it, or nothing (the latest)."""
+    home = home or Path.cwd() / HOME
+    if reference is None or reference == "latest":
+        path = home / "latest" / FILE
+        if not path.exists():
+            raise CaseNotFound(
+                f"There is no case in {home} yet. Run `flatout run PROGRAM` here first, or name a case: "
+                "`flatout show PATH`."
+            )
+        return path
+    given = Path(reference)
+    for candidate in (given, given / FILE, home / "cases" / reference / FILE):
+        if candidate.is_file():
+            return candidate
+    matches = sorted((home / "cases").glob(f"{reference}*/{FILE}")) if re.match(r"^[\w.-]+$", reference) else []
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        names = ", ".join(path.parent.name for path in matches[:5])
+        raise CaseNotFound(f"{reference!r} stands for {len(matches)} cases ({names}, …). Give more of the name.")
+    raise CaseNotFound(
+        f"No case at {reference!r}. Give a case.json, its directory, or the name of a case in {home}/cases."
+    )
+
+
+def load(path: Path) -> Case:
+    """Read a case; damaged and foreign files are told apart from ours."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise CaseUnreadable(f"{path} cannot be read as a case: {error}. Run the program again to make one.") from None
+    if not isinstance(data, dict) or "kind" not in data or "schema" not in data:
+        raise CaseUnreadable(f"{path} is JSON, but not a flatout case: `kind` and `schema` were expected in it.")
+    if data["schema"] > SCHEMA:
+        raise CaseUnreadable(
+            f"{path} was written by a newer flatout (schema {data['schema']}; this one knows {SCHEMA}). "
+            "Update with `pip install -U flatout`."
+        )
+    try:
+        return Case.from_json(data)
+    except (TypeError, KeyError, ValueError) as error:
+        raise CaseUnreadable(f"{path} is damaged: {error}. Run the program again to make a new one.") from None
