@@ -1,0 +1,15 @@
+"""The catalogue: one file per cause of slowness.
+
+A cause is a module of this package. Its name is the file's name with dashes (`host_sync.py` → `host-sync`), and
+
+- its docstring is its page: the first line is the title, the rest is Markdown (`flatout explain`, docs);
+- `GROUP` is one of input, graph, numerics, hardware, api;
+- `LEVERS` names the levers that may cure it;
+- `in_run(case)` yields a `Finding` for each place where the cause is at work in an observed run or trace.
+
+Nothing else registers a cause: `catalogue()` finds the files.
+"""
+
+from flatout.causes.catalogue import Cause, catalogue, find
+
+__all__ = ["Cause", "catalogue", "find"]
