@@ -1,0 +1,117 @@
+"""Where traces lie: files, log directories with many runs and hosts, and their bytes."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flatout.errors import TraceNotFound, TraceUnreadable
+from flatout.trace.wire import PADDING
+
+SUFFIXES = (".xplane.pb", ".xplane.pb.gz", ".xplane.pb.gzip")
+
+
+def find_files(paths: Iterable[str | Path], all_runs: bool = False) -> list[Path]:
+    """The trace files meant by files, log directories and patterns.
+
+    A directory stands for the newest run below it (`plugins/profile/<run>/<host>.xplane.pb`, every host of
+    it), or for all runs where asked. A file that is named is taken whatever its name.
+    """
+    found: list[Path] = []
+    for given in [paths] if isinstance(paths, (str, Path)) else paths:
+        path = Path(given).expanduser()
+        if path.is_dir():
+            found += _in_directory(path, all_runs)
+        elif path.exists():
+            found.append(path)
+        else:
+            found += _by_pattern(path, all_runs)
+    unique = list(dict.fromkeys(found))
+    if not unique:
+        raise TraceNotFound("No path was given. Name a `*.xplane.pb` file or a profiler's log directory.")
+    return unique
+
+
+def _in_directory(directory: Path, all_runs: bool) -> list[Path]:
+    files = sorted(file for file in directory.rglob("*") if file.name.endswith(SUFFIXES) and file.is_file())
+    if not files:
+        raise TraceNotFound(
+            f"There is no trace in {directory}. Expected `*.xplane.pb` files, here or under "
+            "`plugins/profile/<run>/`. Record one with tf.profiler.experimental.start/stop, "
+            "jax.profiler.trace or `flatout run`."
+        )
+    runs: dict[Path, list[Path]] = {}
+    for file in files:
+        runs.setdefault(file.parent, []).append(file)
+    if all_runs:
+        return files
+    # Runs are named by time, but the form of the name differs between profilers: the files' own time decides.
+    newest = max(runs, key=lambda run: (max(file.stat().st_mtime for file in runs[run]), run.name))
+    return runs[newest]
+
+
+def _by_pattern(path: Path, all_runs: bool) -> list[Path]:
+    if any(sign in str(path) for sign in "*?["):
+        anchor = Path(path.anchor) if path.is_absolute() else Path()
+        matches = sorted(anchor.glob(str(path.relative_to(path.anchor) if path.is_absolute() else path)))
+        files = [file for file in matches if file.is_file()]
+        for directory in (match for match in matches if match.is_dir()):
+            files += _in_directory(directory, all_runs)
+        if files:
+            return files
+        raise TraceNotFound(f"Nothing matches {path}. Expected `*.xplane.pb` files or directories with them.")
+    near = sorted(file.name for file in path.parent.glob("*.xplane.pb*"))[:3] if path.parent.is_dir() else []
+    hint = f" Beside it lie: {', '.join(near)}." if near else " Name a `*.xplane.pb` file or a log directory."
+    raise TraceNotFound(f"{path} does not exist.{hint}")
+
+
+def read_bytes(source: str | Path | bytes) -> tuple[NDArray[np.uint8], str]:
+    """The unpacked bytes with padding behind them, and a complaint if the compressed file is cut off.
+
+    Compression is told by the content, not by the name: profilers and copies of traces disagree on suffixes.
+    """
+    if isinstance(source, bytes):
+        name, data = "The data", source
+    else:
+        name = str(source)
+        try:
+            data = Path(source).read_bytes()
+        except FileNotFoundError:
+            raise TraceNotFound(f"{name} does not exist. Name a `*.xplane.pb` file or a directory.") from None
+        except OSError as error:
+            raise TraceUnreadable(
+                f"{name} cannot be read: {error.strerror or error}. Expected a trace that this user may read."
+            ) from None
+    complaint = ""
+    if data[:2] == b"\x1f\x8b":
+        data, complaint = _unpack(name, data)
+    if not data:
+        raise TraceUnreadable(
+            f"{name} is empty. A trace is written when profiling stops: let the program reach "
+            "tf.profiler.experimental.stop() or the end of its `with` block, and record again."
+        )
+    padded = np.zeros(len(data) + PADDING, np.uint8)
+    padded[: len(data)] = np.frombuffer(data, np.uint8)
+    return padded, complaint
+
+
+def _unpack(name: str, data: bytes) -> tuple[bytes, str]:
+    parts: list[bytes] = []
+    complaint = ""
+    while data[:2] == b"\x1f\x8b":  # a gzip file may consist of several members
+        unpacker = zlib.decompressobj(wbits=31)
+        try:
+            parts.append(unpacker.decompress(data))
+            parts.append(unpacker.flush())
+        except zlib.error as error:
+            complaint = f"The compressed data of {name} is damaged ({error}); what stands before it was read."
+            break
+        if not unpacker.eof:
+            complaint = f"The compressed data of {name} is cut off; what stands before the cut was read."
+            break
+        data = unpacker.unused_data
+    return b"".join(parts), complaint

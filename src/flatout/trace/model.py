@@ -1,0 +1,345 @@
+"""What a trace holds: planes, their lines, and the events of a line as numpy columns.
+
+Stats stay bytes until a line is asked for one: most are never looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flatout.trace import wire
+from flatout.trace.columns import (
+    BYTES,
+    DOUBLE,
+    INT64,
+    REFERENCE,
+    STRING,
+    UINT64,
+    EventColumns,
+    StatColumns,
+    read_stats,
+)
+
+Value = float | int | str | bytes
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Objects = NDArray[np.object_]
+
+
+@dataclass(frozen=True)
+class EventMetadata:
+    """What all events of one name share."""
+
+    id: int
+    name: str
+    display_name: str = ""
+    stats_at: tuple[tuple[int, int], ...] = ()
+    """Where the undecoded stats lie: an HLO module may be megabytes that nobody asks for."""
+
+
+class Line:
+    """The events of one thread, stream or track, in the order of the file (mostly by start)."""
+
+    def __init__(self, plane: Plane, header: dict[int, Any], events: EventColumns) -> None:
+        self.plane = plane
+        self.id: int = wire.signed(header.get(1, 0))
+        self.name: str = header.get(2, "")
+        self.display_name: str = header.get(11, "") or self.name
+        self.timestamp_ns: int = wire.signed(header.get(3, 0))
+        """Absolute start of the line; the offsets of its events count from here."""
+        self._events = events
+
+    def __len__(self) -> int:
+        return int(self._events.end.size)
+
+    def __repr__(self) -> str:
+        return f"<Line {self.display_name!r}: {len(self)} events>"
+
+    @property
+    def name_id(self) -> Integers:
+        """Key of each event's name in `plane.event_metadata`."""
+        return self._events.metadata_id
+
+    @cached_property
+    def start_ps(self) -> Integers:
+        """Picoseconds since `trace.origin_ns`."""
+        return self._events.offset_ps + (self.timestamp_ns - self.plane.trace.origin_ns) * 1000
+
+    @property
+    def duration_ps(self) -> Integers:
+        return self._events.duration_ps
+
+    @property
+    def start_ns(self) -> Floats:
+        """Nanoseconds since `trace.origin_ns`: an absolute time would not fit a float64 to the picosecond."""
+        return self.start_ps / 1000.0
+
+    @property
+    def duration_ns(self) -> Floats:
+        return self._events.duration_ps / 1000.0
+
+    @property
+    def end_ns(self) -> Floats:
+        return (self.start_ps + self._events.duration_ps) / 1000.0
+
+    def names(self) -> Objects:
+        """The name of every event; select by `name_id` where speed matters."""
+        return self.plane.names(self.name_id)
+
+    def where(self, wanted: Callable[[str], bool]) -> Integers:
+        """Indices of the events whose name satisfies the predicate, which is asked once per name."""
+        return np.flatnonzero(np.isin(self.name_id, self.plane.ids_where(wanted))).astype(np.int64)
+
+    @cached_property
+    def _stats(self) -> StatColumns:
+        try:
+            return read_stats(self.plane.trace._array, self._events)
+        except wire.WireError as damage:
+            self.plane.trace.warnings.append(f"Stats of line {self.display_name!r} are damaged: {damage}.")
+            nothing = np.zeros(0, np.int64)
+            return read_stats(self.plane.trace._array, EventColumns(*(nothing,) * 5))
+
+    @cached_property
+    def stat_names(self) -> tuple[str, ...]:
+        """Names of the stats that at least one event of this line has."""
+        return tuple(self.plane.stat_names.get(int(i), f"#{i}") for i in np.unique(self._stats.metadata_id))
+
+    def _rows(self, name: str) -> Integers:
+        ids = self.plane.stat_ids(name)
+        if not ids:
+            return np.zeros(0, np.int64)
+        return np.flatnonzero(np.isin(self._stats.metadata_id, ids)).astype(np.int64)
+
+    def stat(self, name: str) -> Floats | Objects:
+        """One stat as a column: float64 with NaN where missing if all are numbers, else objects with None."""
+        rows = self._rows(name)
+        stats = self._stats
+        if np.isin(stats.kind[rows], (DOUBLE, UINT64, INT64)).all():
+            column = np.full(len(self), np.nan)
+            column[stats.event[rows]] = self._numbers(rows)
+            return column
+        objects: Objects = np.full(len(self), None, dtype=object)
+        codes, values = self.stat_strings(name)
+        table: Objects = np.array([*values, None], dtype=object)
+        objects[:] = table[codes]
+        return objects
+
+    def stat_floats(self, name: str) -> Floats:
+        """One stat as numbers; strings that spell numbers count, all else is NaN."""
+        column = self.stat(name)
+        if column.dtype != object:
+            return column.astype(np.float64)
+        return np.array([_number(value) for value in column], dtype=np.float64)
+
+    def stat_integers(self, name: str, missing: int = -1) -> Integers:
+        """One stat as int64 without the rounding of float64: identifiers, addresses, byte counts."""
+        rows = self._rows(name)
+        stats = self._stats
+        column = np.full(len(self), missing, np.int64)
+        exact = rows[np.isin(stats.kind[rows], (UINT64, INT64))]
+        column[stats.event[exact]] = stats.raw[exact].view(np.int64)
+        doubles = rows[stats.kind[rows] == DOUBLE]
+        column[stats.event[doubles]] = stats.raw[doubles].view(np.float64).astype(np.int64)
+        return column
+
+    def stat_strings(self, name: str) -> tuple[Integers, list[str]]:
+        """One stat as (codes, values): values[codes[i]] for event i, -1 where missing. Fast to group by."""
+        rows = self._rows(name)
+        stats = self._stats
+        codes = np.full(len(self), -1, np.int64)
+        values: list[str] = []
+        known: dict[str, int] = {}
+
+        def code_of(text: str) -> int:
+            if text not in known:
+                known[text] = len(values)
+                values.append(text)
+            return known[text]
+
+        kinds = stats.kind[rows]
+        references = rows[kinds == REFERENCE]
+        targets, inverse = np.unique(stats.raw[references], return_inverse=True)
+        lookup = np.array([code_of(self.plane.stat_names.get(int(i), "")) for i in targets], np.int64)
+        if references.size:
+            codes[stats.event[references]] = lookup[inverse]
+        for row in rows[kinds != REFERENCE]:
+            codes[stats.event[row]] = code_of(_text(self._value(int(row))))
+        return codes, values
+
+    def event_stats(self, index: int) -> dict[str, Value]:
+        """All stats of one event."""
+        if "_stats" not in self.__dict__:  # a few single events do not need the whole line's stats
+            one = slice(index, index + 1) if index >= 0 else slice(len(self) + index, len(self) + index + 1)
+            columns = self._events
+            stats = read_stats(
+                self.plane.trace._array,
+                EventColumns(*(getattr(columns, f)[one] for f in EventColumns.__dataclass_fields__)),
+            )
+            rows = np.arange(stats.event.size)
+        else:
+            stats = self._stats
+            rows = np.flatnonzero(stats.event == index % len(self))
+        return {
+            self.plane.stat_names.get(int(stats.metadata_id[row]), f"#{stats.metadata_id[row]}"): self._value(
+                int(row), stats
+            )
+            for row in rows
+        }
+
+    def _numbers(self, rows: Integers) -> Floats:
+        stats = self._stats
+        raw, kind = stats.raw[rows], stats.kind[rows]
+        out = np.where(kind == INT64, raw.view(np.int64).astype(np.float64), raw.astype(np.float64))
+        return np.where(kind == DOUBLE, raw.view(np.float64), out)
+
+    def _value(self, row: int, stats: StatColumns | None = None) -> Value:
+        stats = stats or self._stats
+        return self.plane._decode(
+            int(stats.kind[row]), int(stats.raw[row]), int(stats.raw[row]) + int(stats.length[row])
+        )
+
+
+class Plane:
+    """One source of events: the host's CPU, a device, or a bag of facts such as `Task Environment`."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.id = 0
+        self.name = ""
+        self.lines: list[Line] = []
+        self.event_metadata: dict[int, EventMetadata] = {}
+        self.stat_names: dict[int, str] = {}
+        """Names of stats by id; the same table holds the strings that stats refer to."""
+        self._stats_at: list[tuple[int, int]] = []
+        self._metadata_stats: dict[int, dict[str, Value]] = {}
+
+    def __repr__(self) -> str:
+        return f"<Plane {self.name!r}: {len(self.lines)} lines, {self.event_count} events>"
+
+    @property
+    def event_count(self) -> int:
+        return sum(len(line) for line in self.lines)
+
+    @cached_property
+    def event_names(self) -> dict[int, str]:
+        return {key: item.name for key, item in self.event_metadata.items()}
+
+    def name_of(self, name_id: int) -> str:
+        return self.event_names.get(int(name_id), f"#{name_id}")
+
+    def names(self, name_ids: Integers) -> Objects:
+        """Names for many ids; each id is looked up once."""
+        unique, inverse = np.unique(name_ids, return_inverse=True)
+        table: Objects = np.array([self.name_of(int(i)) for i in unique], dtype=object)
+        return table[inverse] if unique.size else np.zeros(0, dtype=object)
+
+    def ids_where(self, wanted: Callable[[str], bool]) -> Integers:
+        """Ids of the event names that satisfy a predicate."""
+        return np.array([key for key, name in self.event_names.items() if wanted(name)], np.int64)
+
+    def stat_ids(self, name: str) -> list[int]:
+        return self._ids_by_stat_name.get(name, [])
+
+    @cached_property
+    def _ids_by_stat_name(self) -> dict[str, list[int]]:
+        table: dict[str, list[int]] = {}
+        for key, name in self.stat_names.items():
+            table.setdefault(name, []).append(key)
+        return table
+
+    @cached_property
+    def stats(self) -> dict[str, Value]:
+        """Facts about the plane: device model, memory size, process id, …"""
+        return self._stats_of(self._stats_at)
+
+    def metadata_stats(self, name_id: int) -> dict[str, Value]:
+        """Stats that all events of one name share (TPU planes keep `tf_op`, `hlo_category`, `flops` here)."""
+        key = int(name_id)
+        if key not in self._metadata_stats:
+            metadata = self.event_metadata.get(key)
+            self._metadata_stats[key] = self._stats_of(metadata.stats_at) if metadata else {}
+        return self._metadata_stats[key]
+
+    def _stats_of(self, places: Iterable[tuple[int, int]]) -> dict[str, Value]:
+        found: dict[str, Value] = {}
+        for begin, end in places:
+            key, kind, value, stop = 0, 0, 0, 0
+            try:
+                for number, _, content, after in wire.fields(self.trace._view, begin, end):
+                    if number == 1:
+                        key = wire.signed(content)
+                    elif number == DOUBLE:
+                        kind, value = number, int.from_bytes(self.trace._view[content:after], "little")
+                    else:
+                        kind, value, stop = number, content, after
+            except wire.WireError:
+                continue
+            found[self.stat_names.get(key, f"#{key}")] = self._decode(kind, value, stop)
+        return found
+
+    def _decode(self, kind: int, raw: int, end: int) -> Value:
+        if kind == REFERENCE:
+            return self.stat_names.get(raw, "")
+        if kind in (STRING, BYTES):
+            content = bytes(self.trace._view[raw:end])
+            return content.decode("utf-8", "replace") if kind == STRING else content
+        if kind == INT64:
+            return wire.signed(raw)
+        if kind == DOUBLE:
+            return float(np.uint64(raw).view(np.float64))
+        return raw
+
+
+class Trace:
+    """All planes of one host's file. `warnings`: what could not be read, what the profiler complained of."""
+
+    def __init__(self, path: Path | None, data: NDArray[np.uint8]) -> None:
+        self.path = path
+        self.planes: list[Plane] = []
+        self.hostnames: list[str] = []
+        self.warnings: list[str] = []
+        self._array = data
+        self._view = data.data
+
+    def __repr__(self) -> str:
+        return f"<Trace {self.hostname!r}: {len(self.planes)} planes, {self.event_count} events>"
+
+    @property
+    def hostname(self) -> str:
+        if self.hostnames:
+            return self.hostnames[0]
+        return self.path.name.split(".xplane.pb")[0] if self.path else ""
+
+    @property
+    def event_count(self) -> int:
+        return sum(plane.event_count for plane in self.planes)
+
+    @cached_property
+    def origin_ns(self) -> int:
+        """Absolute time from which all start times count: the beginning of the earliest line."""
+        lines = (line for plane in self.planes for line in plane.lines if len(line))
+        return min((line.timestamp_ns for line in lines), default=0)
+
+    def plane(self, name: str) -> Plane | None:
+        return next((plane for plane in self.planes if plane.name == name), None)
+
+    def planes_like(self, beginning: str) -> list[Plane]:
+        return [plane for plane in self.planes if plane.name.startswith(beginning)]
+
+
+def _text(value: Value) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return float("nan")
