@@ -1,0 +1,38 @@
+"""Values are cast to and fro between types in every step.
+
+## What it is
+Many `Cast` operations in the step: images kept as `uint8` and cast several times, float64 inputs cast to
+float32 by each layer, custom layers with a type of their own in a mixed precision model.
+
+## Why it costs
+A cast reads and writes the whole tensor and computes nothing. It depends on memory bandwidth alone, and it
+also stands between operations that could otherwise be fused.
+
+## How it looks
+```python
+class Scale(keras.layers.Layer):
+    def call(self, values):
+        values = tf.cast(values, tf.float32)       # breaks the half precision of the model
+        return tf.cast(values * self.factor, tf.float16)
+```
+
+## The cure
+Choose one type per part of the model, cast once at its border, and compute in `self.compute_dtype` in
+custom layers:
+```python
+class Scale(keras.layers.Layer):
+    def call(self, values):
+        return values * tf.cast(self.factor, self.compute_dtype)
+```
+Cast images after the last stage that can work on `uint8`: it is a quarter of the traffic of float32.
+- An edit of the source: exact where a cast is only moved, **precision** where a part then computes in
+  another type.
+- `xla`: reassociated. It fuses casts into their neighbours on devices where it pays; measure it.
+
+## When it is not worth it
+Mixed precision itself needs some casts: weights are kept in float32, and losses are computed in it. Those
+are paid back by faster matrix products. A cast of a small tensor costs its dispatch only.
+"""
+
+GROUP = "numerics"
+LEVERS = ("xla",)

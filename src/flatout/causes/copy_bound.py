@@ -1,0 +1,37 @@
+"""Copies between host and device take a large part of the step.
+
+## What it is
+The trace shows long transfers from host to device or back, with the device idle meanwhile.
+
+## Why it costs
+The bus is many times slower than the device's own memory: tens against thousands of gigabytes a second. A
+copy that is not overlapped with computing is pure waiting, and memory that is not page-locked is copied
+twice.
+
+## How it looks
+```python
+for images, labels in dataset:                       # float32 images, 4 bytes per channel, on the host
+    logits = forward(images)
+    predictions = logits.numpy().argmax(axis=1)      # all logits go back to the host
+    correct += (predictions == labels.numpy()).sum()
+```
+
+## The cure
+Send less, send it earlier, and leave results where they are:
+```python
+dataset = dataset.apply(tf.data.experimental.prefetch_to_device("/GPU:0"))    # as the last stage
+for images, labels in dataset:                       # uint8 images: a quarter of the bytes
+    metric.update_state(labels, forward(tf.cast(images, tf.float32) / 255.0))
+print(float(metric.result()))
+```
+- `prefetch` (to the device): exact. The copy of the next batch overlaps with this step.
+- Sending `uint8` and casting on the device: exact. Sending half precision: precision.
+- `cache` does not help: it keeps elements on the host.
+
+## When it is not worth it
+When copies already overlap with computing: then they cost nothing, however long they are. On the CPU there
+is no bus to cross.
+"""
+
+GROUP = "hardware"
+LEVERS = ("prefetch",)

@@ -1,0 +1,37 @@
+"""A session is fed from Python with `feed_dict`, so that every step waits for a copy of its input.
+
+## What it is
+TensorFlow 1 style: placeholders, and `session.run(train, feed_dict={...})` in a loop.
+
+## Why it costs
+Preparing the arrays, copying them into the runtime and computing the step happen one after another, in one
+Python thread. Nothing is prepared ahead, and on an accelerator the copy to the device is part of each step.
+
+## How it looks
+```python
+images = tf.compat.v1.placeholder(tf.float32, [None, 784])
+for start in range(0, len(data), 128):
+    session.run(train, feed_dict={images: data[start : start + 128] / 255.0})
+```
+
+## The cure
+With the session kept, a data set with an iterator in the graph:
+```python
+dataset = tf.data.Dataset.from_tensor_slices(data).batch(128).map(lambda rows: rows / 255.0).repeat()
+images = tf.compat.v1.data.make_one_shot_iterator(dataset).get_next()
+for _ in range(steps):
+    session.run(train)
+```
+Better, as sessions belong to a frozen interface: port the loop to a `tf.function` over the data set, or to
+Keras `fit`.
+- An edit of the source: exact, as long as the data set gives the batches in the order in which they were
+  fed.
+- `session.run` with several fetches at once also beats several calls: each call is a round trip of its own.
+
+## When it is not worth it
+For a few feeds of small values: a learning rate, a dropout rate, a flag. For a program that is about to be
+retired.
+"""
+
+GROUP = "graph"
+LEVERS = ()

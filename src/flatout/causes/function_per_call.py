@@ -1,0 +1,43 @@
+"""A new tf.function object is made for every call, so that nothing traced is ever used twice.
+
+## What it is
+`tf.function(...)` or a decorated inner function stands inside a loop or inside a function that is called
+often. Each object starts without any graph.
+
+## Why it costs
+Every call pays for a whole trace: 11,981 µs per call on one machine, where calls of a function that was
+made once pay that a single time. Each object also holds its graph until it is collected.
+
+## How it looks
+```python
+def evaluate(model, batch):
+    @tf.function
+    def forward(values):                   # a new object in each call of evaluate
+        return model(values, training=False)
+
+    return forward(batch)
+
+for batch in dataset:
+    evaluate(model, batch)
+```
+
+## The cure
+Make it once, at module level, in `__init__`, or in a cached factory:
+```python
+def make_forward(model):
+    return tf.function(lambda values: model(values, training=False))
+
+forward = make_forward(model)
+for batch in dataset:
+    forward(batch)
+```
+- An edit of the source: reassociated at most, as it is the same graph, kept. No lever does this, because an
+  injected change cannot know which captured values may differ between two objects.
+
+## When it is not worth it
+When the objects are few and each is called often: one function per model, per loss or per layer is
+ordinary. flatout counts the objects made from one source line, and speaks up only where they keep coming.
+"""
+
+GROUP = "graph"
+LEVERS = ()

@@ -1,0 +1,36 @@
+"""TensorFlow reserves nearly all of the GPU's memory, and the program sets neither growth nor a limit.
+
+## What it is
+At its first use TensorFlow takes almost the whole memory of every GPU that it sees and hands it out by
+itself. The program neither asks for growth on demand nor sets a limit.
+
+## Why it costs
+In time: mostly nothing, as reserving everything is the fast way. It costs where the GPU is shared: a second
+process finds no memory and dies, or a neighbour such as a display or another framework fails. With growth
+on, the pool may fragment instead: allocations fail although enough is free in pieces, or are retried
+slowly.
+
+## How it looks
+```python
+model = build_model()          # one process reserves 75 of 80 GB and uses 6
+model.fit(dataset)             # the next one on the same GPU: CUDA_ERROR_OUT_OF_MEMORY
+```
+
+## The cure
+Before anything else touches the GPU:
+```python
+for gpu in tf.config.list_physical_devices("GPU"):
+    tf.config.experimental.set_memory_growth(gpu, True)
+```
+or a fixed share: `tf.config.set_logical_device_configuration(gpu,
+[tf.config.LogicalDeviceConfiguration(memory_limit=8192)])`.
+- `memory-growth`: exact. Memory is taken as needed and not given back before the process ends.
+- `allocator`: exact. `TF_GPU_ALLOCATOR=cuda_malloc_async` lets the driver manage the pool and fragments
+  less.
+
+## When it is not worth it
+With one process per GPU the default is right, and growth can even be a little slower at the start.
+"""
+
+GROUP = "hardware"
+LEVERS = ("memory-growth", "allocator")

@@ -1,0 +1,40 @@
+"""The machine has a GPU, but the program runs on the CPU alone.
+
+## What it is
+A GPU is there, yet TensorFlow lists none, or lists it and no operation of the step is placed on it.
+
+## Why it costs
+Everything runs on the CPU. For convolutions and large matrix products that is commonly ten to a hundred
+times slower. There is no error: TensorFlow prints a line among many at the start and goes on.
+
+## How it looks
+```python
+os.environ["CUDA_VISIBLE_DEVICES"] = ""          # left over from a test
+import tensorflow as tf
+
+print(tf.config.list_physical_devices("GPU"))    # []
+with tf.device("/CPU:0"):                        # or this, around the whole model
+    model = build_model()
+```
+
+## The cure
+Find out which of the usual reasons holds; `flatout env` checks them in this order:
+- a package built without CUDA: `tensorflow-cpu`, or the plain wheel without its CUDA libraries: `pip
+  install "tensorflow[and-cuda]"`;
+- libraries missing or of another version: see `library-mismatch`;
+- the device hidden: `CUDA_VISIBLE_DEVICES`, a container started without `--gpus`, a driver that is not
+  loaded;
+- a `tf.device("/CPU:0")` or `tf.config.set_visible_devices([], "GPU")` in the program.
+```python
+print(tf.sysconfig.get_build_info()["is_cuda_build"], tf.config.list_physical_devices("GPU"))
+```
+- Equivalence: reassociated. Kernels of another device sum in another order; TF32 on recent GPUs is
+  **precision**.
+
+## When it is not worth it
+For tiny models, trees of small operations and much string handling the CPU can be faster, as each launch
+and copy has a price. Keeping the input pipeline on the CPU is right.
+"""
+
+GROUP = "hardware"
+LEVERS = ()

@@ -1,0 +1,47 @@
+"""The step waits for its input: the pipeline delivers elements more slowly than the model consumes them.
+
+## What it is
+The next batch is not ready when the step asks for it. The processor, or the accelerator, stands still until
+it is. flatout measures that wait for every element and names the stage of the pipeline that takes most of
+the time.
+
+## Why it costs
+Input and compute run side by side, so a step takes as long as the slower of the two. While the input is the
+slower one, nothing that is done to the model makes the program faster. TensorFlow already turns a stateless
+`map` into a parallel one and adds a prefetch after the last stage by itself: a pipeline that still lags has
+a stage that TensorFlow may not touch, or more work per element than the machine has cores for.
+
+## How it looks
+```python
+def load(path, label):
+    image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
+    image = tf.image.resize(image, (224, 224))          # the same work again in every epoch
+    return tf.image.random_flip_left_right(image), label  # a random op keeps the whole map serial
+
+dataset = tf.data.Dataset.from_tensor_slices((paths, labels)).map(load).batch(64)
+```
+
+## The cure
+Find the hot stage first (`flatout show --view input`), then cure that stage.
+```python
+dataset = (
+    tf.data.Dataset.from_tensor_slices((paths, labels))
+    .map(decode_and_resize)   # stateless: TensorFlow runs it in parallel
+    .cache()                  # decoded once
+    .batch(64)
+    .map(random_flip, num_parallel_calls=tf.data.AUTOTUNE)  # one call per batch, not per image
+)
+```
+- `cache`: exact, if the stages before it are deterministic and the result fits in memory or on disk.
+- `vectorize-map`: exact for elementwise functions. `threadpool`, `prefetch`: exact.
+- `parallel-map`: semantic where the function draws random numbers, because the order of the draws changes.
+- `free-input` is no cure but a bound: the step time with the input at no cost. It says what curing could
+  bring.
+
+## When it is not worth it
+When the wait is a small part of the step, or when `free-input` shows that compute is nearly as slow as the
+input: then the step stays about as long and only the name of the bottleneck changes.
+"""
+
+GROUP = "input"
+LEVERS = ("cache", "parallel-map", "vectorize-map", "threadpool", "prefetch", "free-input")

@@ -1,0 +1,46 @@
+"""A shuffle or prefetch buffer holds far more than it needs to, and a shuffle must fill before the first step.
+
+## What it is
+`shuffle(n)` keeps n elements in memory and gives out none before it has read n (or all there are).
+`prefetch(n)` after `batch` keeps n whole batches.
+
+## Why it costs
+The start: the first element of each epoch waits for the buffer to fill, with an idle accelerator, and again
+in every epoch unless `repeat` comes before the shuffle. The memory: 50,000 decoded 224×224 colour images as
+float32 are 30 GB. Once the machine swaps, every step pays.
+
+## How it looks
+```python
+dataset = (
+    tf.data.Dataset.from_tensor_slices(paths)
+    .map(decode)               # from here on each element is a 600 KB image
+    .shuffle(50_000)           # ... and 50,000 of them are read before the first step
+    .batch(128)
+    .prefetch(200)             # 200 batches of 77 MB
+)
+```
+
+## The cure
+Shuffle while elements are still small, and let TensorFlow choose the prefetch:
+```python
+dataset = (
+    tf.data.Dataset.from_tensor_slices(paths)
+    .shuffle(len(paths))       # file names: a perfect shuffle for a few megabytes
+    .map(decode)
+    .batch(128)
+    .prefetch(tf.data.AUTOTUNE)
+)
+```
+- A smaller prefetch: exact. A shuffle of names instead of images: semantic in the order of the elements,
+  and a better shuffle than before.
+- A smaller shuffle buffer is **semantic**: elements mix less. Data sorted by class need a large one.
+
+No lever does this: the size of a shuffle is part of the training recipe, so flatout only tells what it
+costs.
+
+## When it is not worth it
+When the elements are small numbers and the buffer fills within a second, a large shuffle is right as it is.
+"""
+
+GROUP = "input"
+LEVERS = ()

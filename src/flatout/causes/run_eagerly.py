@@ -1,0 +1,34 @@
+"""Eager execution was switched on for a Keras model or for all of TensorFlow, and was left on.
+
+## What it is
+`model.compile(run_eagerly=True)` or `tf.config.run_functions_eagerly(True)`: switches for debugging that
+turn each `tf.function` back into plain Python.
+
+## Why it costs
+`fit` then dispatches every operation of every layer from Python, in each step, and nothing is fused or
+reordered. Switching it off made a whole script 2.72 times as fast on one machine, its start included.
+
+## How it looks
+```python
+tf.config.run_functions_eagerly(True)      # to step through the loss with a debugger, months ago
+model.compile(optimizer="adam", loss=my_loss, run_eagerly=True)
+model.fit(dataset, epochs=20)
+```
+
+## The cure
+```python
+model.compile(optimizer="adam", loss=my_loss)
+model.fit(dataset, epochs=20)
+```
+- `no-run-eagerly`: reassociated. The losses agree to rounding.
+- Code that needs eager values (`.numpy()`, Python `if` on a tensor outside AutoGraph's reach, appending to
+  lists) fails or acts only once when traced. flatout tries it and reports the failure where that is so; the
+  code in question is then the thing to rewrite.
+
+## When it is not worth it
+While debugging. To look into one function only, keep the rest traced: `tf.print` works in graphs, and
+`run_eagerly` can be set for a single short run on a few batches.
+"""
+
+GROUP = "graph"
+LEVERS = ("no-run-eagerly",)

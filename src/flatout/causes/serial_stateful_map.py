@@ -1,0 +1,43 @@
+"""A map function with state keeps the whole map serial, although the machine has cores to spare.
+
+## What it is
+TensorFlow runs a **stateless** `map` in parallel by itself, even where the program asks for nothing. It
+leaves a map serial when its function has state: random operations, `tf.py_function` or `tf.numpy_function`,
+a captured `tf.Variable` or lookup table, `tf.print`.
+
+## Why it costs
+One such operation decides for the whole function. An image pipeline that decodes, resizes and then flips at
+random does all of it on one core.
+
+## How it looks
+```python
+def prepare(record):
+    image = tf.io.decode_jpeg(record, channels=3)              # expensive and stateless
+    image = tf.image.resize(image, (160, 160))
+    return tf.image.random_brightness(image, max_delta=0.2)    # cheap, random: the map becomes serial
+
+dataset = dataset.map(prepare).batch(32)
+```
+
+## The cure
+Either take the state out, and TensorFlow makes the expensive part parallel by itself:
+```python
+dataset = dataset.map(decode_and_resize).batch(32).map(random_brightness)
+```
+or draw with a stateless operation (`tf.image.stateless_random_brightness` with a seed per element, for
+instance from `tf.data.Dataset.random`), or allow the parallel run although there is state:
+```python
+dataset = dataset.map(prepare, num_parallel_calls=tf.data.AUTOTUNE)
+```
+- Splitting the function: exact for the stateless part; random numbers are then drawn per batch.
+- `parallel-map` (the last form): **semantic**. Which element gets which random number depends on the
+  scheduling, so a seeded run is no longer repeatable. The distribution stays the same.
+- `cache` after the stateless part: exact.
+
+## When it is not worth it
+When the function is cheap next to the step, or when the run must be repeatable to the bit. A Python
+function is bound by the interpreter lock and gains little: see `python-in-pipeline`.
+"""
+
+GROUP = "input"
+LEVERS = ("parallel-map", "cache", "vectorize-map")

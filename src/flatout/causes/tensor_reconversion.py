@@ -1,0 +1,36 @@
+"""The same Python or NumPy value is turned into a tensor again in every step.
+
+## What it is
+A call in the loop is given a NumPy array, a list or a constant that does not change: class weights, a mask,
+a lookup matrix, an anchor grid. TensorFlow makes a tensor of it each time.
+
+## Why it costs
+A conversion copies the data, a list is walked element by element in Python, and on an accelerator the copy
+crosses the bus. A large array captured by a `tf.function` becomes a constant in the graph instead: it is
+then converted once per trace, but makes the graph large.
+
+## How it looks
+```python
+anchors = np.load("anchors.npy")           # 20 MB, float64
+for images, boxes in dataset:
+    step(images, boxes, tf.convert_to_tensor(anchors, tf.float32))
+```
+
+## The cure
+```python
+anchors = tf.constant(np.load("anchors.npy"), tf.float32)      # once, outside the loop
+for images, boxes in dataset:
+    step(images, boxes, anchors)
+```
+For data that change from step to step, a `tf.data` pipeline converts ahead of the step and in parallel.
+Arrays for `fit` go in whole: `model.fit(array, ...)` slices them in a pipeline of its own. A value that
+changes now and then is a `tf.Variable`.
+- An edit of the source: exact.
+
+## When it is not worth it
+For scalars and small arrays the conversion takes microseconds. On the CPU some NumPy arrays are shared
+instead of copied, and then there is nothing to save.
+"""
+
+GROUP = "graph"
+LEVERS = ()

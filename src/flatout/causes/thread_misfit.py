@@ -1,0 +1,36 @@
+"""TensorFlow runs with more or fewer threads than the machine has cores to give.
+
+## What it is
+Thread pools that do not fit: one thread set by a copied snippet or by `OMP_NUM_THREADS=1`; or a container
+with a CPU quota of 2 on a host with 64 cores, where TensorFlow starts a pool for 64, because the quota does
+not change the number of cores that a process sees.
+
+## Why it costs
+Too few: cores stand idle. Too many: threads take each other's turn, caches are refilled, and under a quota
+the kernel stops the whole process for the rest of each period once the quota is spent, which shows as steps
+of very uneven length. NumPy, OpenMP and the data pipeline bring pools of their own to the same cores.
+
+## How it looks
+```python
+tf.config.threading.set_intra_op_parallelism_threads(1)      # for reproducible timing, once upon a time
+tf.config.threading.set_inter_op_parallelism_threads(1)
+```
+
+## The cure
+Let the pools match the cores that the process may use, before the first operation runs:
+```python
+cores = len(os.sched_getaffinity(0))       # under a quota: the quota, see /sys/fs/cgroup/cpu.max
+tf.config.threading.set_intra_op_parallelism_threads(cores)
+```
+- `threads`: reassociated. Sums are split among threads, so that the last digits may change.
+- `threadpool`: exact. It gives the data pipeline its own number of threads.
+- `onednn`: reassociated. The oneDNN kernels are on by default on x86; some small models run faster without
+  them.
+
+## When it is not worth it
+When TensorFlow's default, one thread per visible core, fits the machine. The best number is often a little
+below the number of cores when the input pipeline is busy; only a measurement tells.
+"""
+
+GROUP = "hardware"
+LEVERS = ("threads", "threadpool", "onednn")

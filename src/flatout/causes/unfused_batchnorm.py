@@ -1,0 +1,39 @@
+"""Batch normalization runs as a chain of small operations instead of one fused kernel.
+
+## What it is
+Mean, variance, difference, square root, scale and shift as operations of their own. Keras 3 on TensorFlow
+composes `BatchNormalization` this way; `tf_keras` uses the kernel `FusedBatchNormV3` for four-dimensional
+inputs. Code written by hand with `tf.nn.moments` and `tf.nn.batch_normalization` is composed as well.
+
+## Why it costs
+Each operation of the chain reads and writes the whole activation, and the gradient does so again. The
+arithmetic is small; the memory traffic is several times that of the fused kernel. In a convolutional
+network with a normalization after each convolution that adds up.
+
+## How it looks
+```python
+mean, variance = tf.nn.moments(images, axes=(0, 1, 2))
+images = tf.nn.batch_normalization(images, mean, variance, offset, scale, 1e-3)
+images = tf.nn.relu(images)
+```
+
+## The cure
+Let a compiler fuse the chain, or call the fused kernel:
+```python
+fused = tf.compat.v1.nn.fused_batch_norm
+images, mean, variance = fused(images, scale, offset, epsilon=1e-3, is_training=True)
+images = tf.nn.relu(images)
+```
+On a GPU, Keras 3 compiles with XLA by default where all layers allow it, and XLA fuses the chain. For
+inference, the normalization can be folded into the weights of the convolution before it (`flatout
+optimize`).
+- `xla`: reassociated. On CPUs it can be much slower: measure.
+- The fused kernel: reassociated. It uses the unbiased variance for the running average, a small difference.
+
+## When it is not worth it
+When normalization is a small part of the step, for inputs that are not four-dimensional, or at small batch
+sizes, where the dispatch dominates (`step-overhead`).
+"""
+
+GROUP = "numerics"
+LEVERS = ("xla",)
