@@ -1,4 +1,4 @@
-"""A shuffle or prefetch buffer holds far more than it needs to, and a shuffle must fill before the first step.
+"""A shuffle or prefetch buffer holds far more than it needs to, and a shuffle must fill before any step.
 
 ## What it is
 `shuffle(n)` keeps n elements in memory and gives out none before it has read n (or all there are).
