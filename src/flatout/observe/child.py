@@ -1,0 +1,150 @@
+"""Inside the user's Python: wait for TensorFlow, install the probes, and write the end down."""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import importlib.abc
+import importlib.machinery
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+from flatout.observe import users_code
+from flatout.observe.observer import Observer
+from flatout.observe.recorder import Recorder
+
+PACKAGES = ("tensorflow", "keras", "tf_keras")
+
+
+def start(settings_text: str) -> None:
+    """Called by sitecustomize in the observed process, before any of the user's code."""
+    settings: dict[str, Any] = json.loads(settings_text)
+    recorder = Recorder(settings["directory"])
+    if settings.get("module"):
+        users_code.treat_as_users(settings["module"])
+    observer = Observer(recorder, settings)
+    recorder.fact("start", pid=os.getpid(), at=time.perf_counter(), python=sys.version.split()[0], version=sys.version)
+    sys.meta_path.insert(0, _Finder(observer))
+    os.register_at_fork(after_in_child=lambda: _forget(observer))
+    leave = os._exit
+
+    def leave_after_writing(status: int) -> None:
+        if observer.active:
+            _end(observer)
+        leave(status)
+
+    os._exit = leave_after_writing  # type: ignore[assignment]
+    atexit.register(_end, observer)
+
+
+def _forget(observer: Observer) -> None:
+    """A forked child is another process: what it does is not this recording's business."""
+    observer.active = False
+    observer.recorder.broken = "forked"
+    observer.window.wants_ticks = False
+    observer.window.make_session = None
+
+
+def _end(observer: Observer) -> None:
+    if not observer.active:
+        return
+    try:
+        error = getattr(sys, "last_value", None)
+        if error is not None:
+            observer.recorder.fact("exception", **_describe(error))
+        observer.finish()
+        observer.recorder.fact("end", at=time.perf_counter(), cpu=time.process_time())
+        if observer.recorder.broken and observer.recorder.broken != "forked":
+            sys.stderr.write(f"flatout: the recording stopped early: {observer.recorder.broken}\n")
+    except Exception as failure:  # never let our end spoil the program's
+        sys.stderr.write(f"flatout: the end could not be recorded ({type(failure).__name__}: {failure})\n")
+
+
+def _describe(error: BaseException) -> dict[str, Any]:
+    where = None
+    traceback = error.__traceback__
+    while traceback is not None:
+        if users_code.is_users(traceback.tb_frame.f_code):
+            where = [
+                users_code.absolute(traceback.tb_frame.f_code.co_filename),
+                traceback.tb_lineno,
+                traceback.tb_frame.f_code.co_name,
+            ]
+        traceback = traceback.tb_next
+    if isinstance(error, SyntaxError) and error.filename:
+        where = [users_code.absolute(error.filename), error.lineno, "<module>"]
+    return {"type": type(error).__name__, "text": str(error)[:2000], "where": where}
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Steps in front of the import of TensorFlow and Keras to install the probes right after it.
+
+    It is disarmed in `exec_module`, not here: TensorFlow looks for Keras with `find_spec` without importing it.
+    """
+
+    def __init__(self, observer: Observer) -> None:
+        self.observer = observer
+        self.armed = set(PACKAGES)
+        self.searching = threading.local()
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname not in self.armed or getattr(self.searching, "on", False):
+            return None
+        self.searching.on = True
+        try:
+            spec = importlib.util.find_spec(fullname)
+        except (ImportError, ValueError):
+            return None
+        finally:
+            self.searching.on = False
+        if spec is None or spec.loader is None or not hasattr(spec.loader, "exec_module"):
+            return None
+        self._wrap(spec, fullname)
+        return spec
+
+    def _wrap(self, spec: importlib.machinery.ModuleSpec, fullname: str) -> None:
+        loader: Any = spec.loader
+        run = loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            self.armed.discard(fullname)
+            loader.exec_module = run
+            began = time.perf_counter()
+            run(module)
+            if self.observer.active:
+                install(self.observer, fullname, module)
+                self.observer.recorder.fact(
+                    "import", package=fullname, seconds=time.perf_counter() - began, version=_version_of(module)
+                )
+
+        loader.exec_module = exec_module
+
+
+def _version_of(module: ModuleType) -> str | None:
+    return getattr(module, "__version__", None) or getattr(getattr(module, "version", None), "VERSION", None)
+
+
+def install(observer: Observer, package: str, module: ModuleType) -> None:
+    """Install every probe of this package; one that fails is told and left out."""
+    from flatout.observe import probes
+    from flatout.observe.private_names import Missing
+
+    for name in probes.names():
+        probe = importlib.import_module(f"flatout.observe.probes.{name}")
+        make: Callable[[Observer, ModuleType], None] | None = getattr(probe, f"on_{package}", None)
+        if make is None:
+            continue
+        try:
+            make(observer, module)
+        except Missing as missing:
+            observer.recorder.fact("lost", probe=name, text=str(missing))
+        except Exception as error:
+            observer.recorder.fact("lost", probe=name, text=f"{type(error).__name__}: {error}")

@@ -1,0 +1,127 @@
+"""The state that the probes share inside the child: running totals, streams of step candidates, the trace window.
+
+A program may show its steps in several ways at once (a fit batch, the tf.function inside it, an optimizer call). Each
+way is a stream of ticks; all are recorded, and `assemble` decides afterwards which stream is the step. Only the trace
+window needs an opinion at run time: it follows the best stream seen so far.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import threading
+import time
+from typing import Any
+
+from flatout.observe import users_code
+from flatout.observe.recorder import Recorder
+from flatout.observe.window import Window
+
+PRIORITY = {
+    "fit": 100,
+    "train-function": 90,
+    "apply": 80,
+    "session": 70,
+    "tape": 60,
+    "predict": 50,
+    "evaluate": 45,
+    "function": 40,
+    "model": 30,
+    "input": 10,
+}
+"""Which kind of stream is the step when several cover the same time: the one nearest to what a user calls a step."""
+
+MOST_ROWS = 200_000
+"""Ticks of one stream that are kept one by one; afterwards they are only counted."""
+
+
+class Thread(threading.local):
+    """Depths per thread, so that only the outermost of nested calls counts."""
+
+    call = 0
+    trace = 0
+    apply = 0
+    model = 0
+    keras = 0  # inside fit, predict or evaluate: their batches are the steps, not the functions inside
+
+
+class Stream:
+    __slots__ = ("batch_begin", "count", "first", "id", "kind", "last", "priority", "seconds", "seen")
+
+    def __init__(self, number: int, kind: str) -> None:
+        self.id = number
+        self.kind = kind
+        self.priority = PRIORITY[kind]
+        self.count = 0
+        self.seen = 0
+        self.seconds = 0.0
+        self.first = 0.0
+        self.last = 0.0
+        self.batch_begin = 0
+
+
+class Observer:
+    def __init__(self, recorder: Recorder, settings: dict[str, Any]) -> None:
+        self.recorder = recorder
+        self.settings = settings
+        self.thread = Thread()
+        self.input = 0.0
+        self.trace = 0.0
+        self.call = 0.0
+        self.sync = 0.0
+        self.streams: dict[object, Stream] = {}
+        self.window = Window(recorder, settings)
+        self.active = True
+        self._numbers = itertools.count()
+        self._flushed = time.perf_counter()
+        self._counted = self._flushed
+        self.at_flush: list[Any] = []
+        """Called every few seconds and at the end, to write counters that only grow."""
+
+    def stream(self, kind: str, key: object, name: str, **data: Any) -> Stream:
+        """Make a stream; `key` tells streams of one kind apart. The user's stack at this moment is its place."""
+        stream = self.streams[key] = Stream(next(self._numbers), kind)
+        self.recorder.fact(
+            "stream", id=stream.id, of=kind, name=name, stack=users_code.stack(sys._getframe(2)), **data
+        )
+        return stream
+
+    def tick(self, stream: Stream, start: float, end: float, n: int = 1) -> None:
+        """One candidate step ended. Everything here is on the program's hot path."""
+        stream.count += n
+        stream.seen += 1
+        if stream.seen <= MOST_ROWS:
+            self.recorder.extend((stream.id, n, start, end, self.input, self.trace, self.call, self.sync))
+        stream.seconds += end - max(start, stream.last) if stream.last else end - start
+        if not stream.first:
+            stream.first = start
+        stream.last = end
+        window = self.window
+        if window.wants_ticks:
+            window.tick(stream, end, n, self.trace)
+        if end - self._flushed > 0.25:
+            self._flushed = end
+            self.recorder.flush()
+            if end - self._counted > 3.0:
+                self._counted = end
+                self.write_counters()
+
+    def write_counters(self) -> None:
+        for stream in list(self.streams.values()):
+            self.recorder.fact("stream-count", id=stream.id, count=stream.count, seen=stream.seen)
+        for write in self.at_flush:
+            try:
+                write()
+            except Exception as error:
+                self.note(f"a counter could not be written: {type(error).__name__}: {error}")
+
+    def note(self, text: str) -> None:
+        self.recorder.fact("note", text=text)
+
+    def finish(self) -> None:
+        if not self.active:
+            return
+        self.active = False
+        self.window.close("the program ended")
+        self.recorder.flush()
+        self.write_counters()

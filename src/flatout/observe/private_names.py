@@ -1,0 +1,201 @@
+"""The one table of TensorFlow and Keras names that flatout patches in the observed program.
+
+All of them are outside the public API or patched in place, so any release may move them. Each row says which view is
+lost when the name is missing; flatout then tells so and goes on. A test asserts that each exists in the TensorFlow
+under test.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class PrivateName:
+    module: str
+    attribute: str
+    view: str
+    """What cannot be seen without it."""
+    known: str
+    """Releases it was read and tried in."""
+    package: str = "tensorflow"
+
+
+_TF = "TensorFlow 2.16–2.21"
+_KERAS = "Keras 3.0–3.15"
+_TF_KERAS = "tf_keras 2.16–2.21"
+_FUNCTION = "tensorflow.python.eager.polymorphic_function"
+
+PRIVATE_NAMES: dict[str, PrivateName] = {
+    # steps
+    "fit-begin": PrivateName(
+        "keras.src.callbacks.callback_list", "CallbackList.on_train_batch_begin", "steps of fit", _KERAS, "keras"
+    ),
+    "fit-end": PrivateName(
+        "keras.src.callbacks.callback_list", "CallbackList.on_train_batch_end", "steps of fit", _KERAS, "keras"
+    ),
+    "predict-end": PrivateName(
+        "keras.src.callbacks.callback_list", "CallbackList.on_predict_batch_end", "steps of predict", _KERAS, "keras"
+    ),
+    "predict-begin": PrivateName(
+        "keras.src.callbacks.callback_list", "CallbackList.on_predict_batch_begin", "steps of predict", _KERAS, "keras"
+    ),
+    "evaluate-end": PrivateName(
+        "keras.src.callbacks.callback_list", "CallbackList.on_test_batch_end", "steps of evaluate", _KERAS, "keras"
+    ),
+    "evaluate-begin": PrivateName(
+        "keras.src.callbacks.callback_list", "CallbackList.on_test_batch_begin", "steps of evaluate", _KERAS, "keras"
+    ),
+    "epoch-begin": PrivateName(
+        "keras.src.callbacks.callback_list", "CallbackList.on_epoch_begin", "epochs of fit", _KERAS, "keras"
+    ),
+    "apply": PrivateName(
+        "keras.src.optimizers.base_optimizer", "BaseOptimizer.apply", "steps of custom loops", _KERAS, "keras"
+    ),
+    "apply-scaled": PrivateName(
+        "keras.src.optimizers.loss_scale_optimizer", "LossScaleOptimizer.apply", "steps of custom loops", _KERAS, "keras"
+    ),
+    "fit": PrivateName(
+        "keras.src.backend.tensorflow.trainer", "TensorFlowTrainer.fit", "the line that calls fit", _KERAS, "keras"
+    ),
+    "predict": PrivateName(
+        "keras.src.backend.tensorflow.trainer", "TensorFlowTrainer.predict", "the line that calls predict", _KERAS, "keras"
+    ),
+    "evaluate": PrivateName(
+        "keras.src.backend.tensorflow.trainer", "TensorFlowTrainer.evaluate", "the line that calls evaluate", _KERAS, "keras"
+    ),
+    "compile": PrivateName("keras.src.trainers.trainer", "Trainer.compile", "how the model was compiled", _KERAS, "keras"),
+    "model-call": PrivateName("keras.src.models.model", "Model.__call__", "steps of inference by a call", _KERAS, "keras"),
+    "legacy-fit-begin": PrivateName(
+        "tf_keras.src.callbacks", "CallbackList.on_train_batch_begin", "steps of tf_keras fit", _TF_KERAS, "tf_keras"
+    ),
+    "legacy-fit-end": PrivateName(
+        "tf_keras.src.callbacks", "CallbackList.on_train_batch_end", "steps of tf_keras fit", _TF_KERAS, "tf_keras"
+    ),
+    "legacy-predict-begin": PrivateName(
+        "tf_keras.src.callbacks", "CallbackList.on_predict_batch_begin", "steps of tf_keras predict", _TF_KERAS, "tf_keras"
+    ),
+    "legacy-predict-end": PrivateName(
+        "tf_keras.src.callbacks", "CallbackList.on_predict_batch_end", "steps of tf_keras predict", _TF_KERAS, "tf_keras"
+    ),
+    "legacy-epoch-begin": PrivateName(
+        "tf_keras.src.callbacks", "CallbackList.on_epoch_begin", "epochs of tf_keras fit", _TF_KERAS, "tf_keras"
+    ),
+    "legacy-fit": PrivateName(
+        "tf_keras.src.engine.training", "Model.fit", "the line that calls tf_keras fit", _TF_KERAS, "tf_keras"
+    ),
+    "legacy-predict": PrivateName(
+        "tf_keras.src.engine.training", "Model.predict", "the line that calls tf_keras predict", _TF_KERAS, "tf_keras"
+    ),
+    "legacy-compile": PrivateName(
+        "tf_keras.src.engine.training", "Model.compile", "how the tf_keras model was compiled", _TF_KERAS, "tf_keras"
+    ),
+    "legacy-model-call": PrivateName(
+        "tf_keras.src.engine.training", "Model.__call__", "steps of tf_keras inference by a call", _TF_KERAS, "tf_keras"
+    ),
+    "legacy-apply": PrivateName(
+        "tf_keras.src.optimizers.optimizer", "Optimizer.apply_gradients", "steps of tf_keras loops", _TF_KERAS, "tf_keras"
+    ),
+    "image-generator": PrivateName(
+        "tf_keras.src.preprocessing.image", "ImageDataGenerator.__init__", "legacy-pipeline", _TF_KERAS, "tf_keras"
+    ),
+    "apply-v1": PrivateName(
+        "tensorflow.python.training.optimizer", "Optimizer.apply_gradients", "steps of TF1 optimizers", _TF
+    ),
+    "tape-gradient": PrivateName("tensorflow.python.eager.backprop", "GradientTape.gradient", "the eager step's place", _TF),
+    "session-run": PrivateName("tensorflow.python.client.session", "BaseSession.run", "steps of TF1 sessions", _TF),
+    "session-do-run": PrivateName("tensorflow.python.client.session", "BaseSession._do_run", "cost of feeding", _TF),
+    # functions
+    "function-init": PrivateName(f"{_FUNCTION}.polymorphic_function", "Function.__init__", "functions made per call", _TF),
+    "function-call": PrivateName(f"{_FUNCTION}.polymorphic_function", "Function.__call__", "calls of tf.functions", _TF),
+    "concrete-call": PrivateName(
+        f"{_FUNCTION}.concrete_function", "ConcreteFunction.__call__", "calls of SavedModel signatures", _TF
+    ),
+    "trace": PrivateName(
+        f"{_FUNCTION}.tracing_compilation", "_create_concrete_function", "traces and what caused them", _TF
+    ),
+    # input
+    "iterator-next": PrivateName(
+        "tensorflow.python.data.ops.iterator_ops", "OwnedIterator._next_internal", "waiting for input", _TF
+    ),
+    "iterator-optional": PrivateName(
+        "tensorflow.python.data.ops.iterator_ops", "OwnedIterator.get_next_as_optional", "waiting for input", _TF
+    ),
+    "iterator-make": PrivateName(
+        "tensorflow.python.data.ops.iterator_ops", "OwnedIterator._create_iterator", "tf.data pipelines", _TF
+    ),
+    "dataset-init": PrivateName(
+        "tensorflow.python.data.ops.dataset_ops", "DatasetV2.__init__", "the line of each pipeline stage", _TF
+    ),
+    "dataset-reduce": PrivateName(
+        "tensorflow.python.data.ops.dataset_ops", "DatasetV2.reduce", "pipelines consumed inside a tf.function", _TF
+    ),
+    "dataset-one-shot": PrivateName(
+        "tensorflow.python.data.ops.dataset_ops", "DatasetV1._make_one_shot_iterator", "TF1 pipelines", _TF
+    ),
+    "dataset-initializable": PrivateName(
+        "tensorflow.python.data.ops.dataset_ops", "DatasetV1._make_initializable_iterator", "TF1 pipelines", _TF
+    ),
+    # host and values
+    "tensor-numpy": PrivateName("tensorflow.python.framework.ops", "_EagerTensorBase.numpy", "host-sync", _TF),
+    "tensor-float": PrivateName("tensorflow.python.framework.ops", "_EagerTensorBase.__float__", "host-sync", _TF),
+    "tensor-int": PrivateName("tensorflow.python.framework.ops", "_EagerTensorBase.__int__", "host-sync", _TF),
+    "tensor-bool": PrivateName("tensorflow.python.framework.ops", "_EagerTensorBase.__bool__", "host-sync", _TF),
+    "tensor-array": PrivateName("tensorflow.python.framework.ops", "_EagerTensorBase.__array__", "host-sync", _TF),
+    "tensor-str": PrivateName("tensorflow.python.framework.ops", "_EagerTensorBase.__str__", "host-sync", _TF),
+    "tensor-format": PrivateName("tensorflow.python.framework.ops", "_EagerTensorBase.__format__", "host-sync", _TF),
+    "variable-numpy": PrivateName(
+        "tensorflow.python.ops.resource_variable_ops", "BaseResourceVariable.numpy", "host-sync", _TF
+    ),
+    "keras-variable-numpy": PrivateName(
+        "keras.src.backend.common.variables", "Variable.numpy", "host-sync", _KERAS, "keras"
+    ),
+    "convert": PrivateName(
+        "tensorflow.python.framework.constant_op", "convert_to_eager_tensor", "tensor-reconversion", _TF
+    ),
+    # switches
+    "run-eagerly": PrivateName(
+        "tensorflow.python.eager.polymorphic_function.eager_function_run", "run_functions_eagerly", "debug-left-on", _TF
+    ),
+    "check-numerics": PrivateName(
+        "tensorflow.python.debug.lib.check_numerics_callback", "enable_check_numerics", "debug-left-on", _TF
+    ),
+    "profiler-session": PrivateName(
+        "tensorflow.python.profiler.internal._pywrap_profiler", "ProfilerSession", "the trace", _TF
+    ),
+    "trace-me": PrivateName("tensorflow.python.profiler.internal._pywrap_traceme", "TraceMe", "step marks", _TF),
+}
+
+
+class Missing(Exception):
+    """A private name is not in this TensorFlow."""
+
+
+def resolve(key: str) -> tuple[Any, str, Any]:
+    """The holder (module or class), the attribute's name and its value."""
+    name = PRIVATE_NAMES[key]
+    try:
+        holder: Any = importlib.import_module(name.module)
+        *path, last = name.attribute.split(".")
+        for part in path:
+            holder = getattr(holder, part)
+        return holder, last, getattr(holder, last)
+    except (ImportError, AttributeError) as error:
+        raise Missing(f"{name.module}.{name.attribute}: {error}") from None
+
+
+def patch(key: str, wrap: Callable[[Any], Any]) -> None:
+    """Replace a name by `wrap(original)`. Raises `Missing` where this TensorFlow lacks it."""
+    holder, attribute, original = resolve(key)
+    wrapper = wrap(original)
+    for copied in ("__name__", "__qualname__", "__doc__", "__module__", "__signature__"):
+        if hasattr(original, copied):
+            try:
+                setattr(wrapper, copied, getattr(original, copied))
+            except (AttributeError, TypeError):
+                pass
+    wrapper.__wrapped__ = original
+    setattr(holder, attribute, wrapper)

@@ -1,0 +1,319 @@
+"""tf.functions: who makes them, how often they are called, when they are traced and which argument made it necessary."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from time import perf_counter
+from types import ModuleType
+from typing import Any
+
+from flatout.observe import users_code
+from flatout.observe.observer import Observer
+from flatout.observe.private_names import patch, resolve
+
+MOST_TRACES = 3000
+MOST_GRAPHS = 60
+
+
+class Known:
+    """What is remembered about one tf.function object while it lives."""
+
+    __slots__ = (
+        "calls",
+        "counter",
+        "key",
+        "last_count",
+        "name",
+        "resume",
+        "seconds",
+        "signatures",
+        "stream",
+        "trains",
+        "traced_seconds",
+    )
+
+    def __init__(self, key: tuple[str, int, str], name: str) -> None:
+        self.key = key
+        self.name = name
+        self.calls = 0
+        self.seconds = 0.0
+        self.traced_seconds = 0.0
+        self.signatures: list[dict[str, str]] = []
+        self.stream: Any = None
+        self.trains = False
+        self.counter: Any = None  # an optimizer whose steps are counted inside a loop of this function
+        self.last_count = 0
+        self.resume: Any = None
+
+
+class Functions:
+    """All tf.functions of the process, kept weakly; counters survive by source line."""
+
+    def __init__(self, observer: Observer) -> None:
+        self.observer = observer
+        self.by_object: weakref.WeakKeyDictionary[Any, Known] = weakref.WeakKeyDictionary()
+        self.totals: dict[tuple[str, int, str], dict[str, Any]] = {}
+        self.graphs: dict[int, Any] = {}
+        self.graph_names: list[Any] = []
+        self.traces = 0
+        observer.at_flush.append(self.write)
+
+    def known(self, function: Any) -> Known:
+        found = self.by_object.get(function)
+        if found is None:
+            found = Known(_definition(function), str(getattr(function, "_name", "") or "function"))
+            self.by_object[function] = found
+        return found
+
+    def total(self, key: tuple[str, int, str]) -> dict[str, Any]:
+        found = self.totals.get(key)
+        if found is None:
+            found = self.totals[key] = {"calls": 0, "seconds": 0.0, "made": 0, "made_at": {}, "traces": 0, "trace_s": 0.0}
+        return found
+
+    def write(self) -> None:
+        rows = []
+        for (file, line, name), total in list(self.totals.items())[:500]:
+            made_at = sorted(total["made_at"].items(), key=lambda item: -item[1])[:5]
+            rows.append([file, line, name, {**total, "made_at": [[*place, count] for place, count in made_at]}])
+        self.observer.recorder.fact("functions", rows=rows)
+
+
+def on_tensorflow(observer: Observer, module: ModuleType) -> None:
+    functions = Functions(observer)
+    observer.functions = functions  # type: ignore[attr-defined]
+    thread = observer.thread
+    from tensorflow.python.eager import context
+
+    eager = context.executing_eagerly
+
+    def wrap_init(original: Any) -> Any:
+        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+            original(self, *args, **kwargs)
+            if thread.keras == 0:
+                total = functions.total(_definition(self))
+                total["made"] += 1
+                total["jit"] = bool(getattr(self, "_jit_compile", None))
+                place = users_code.here()
+                if place is not None:
+                    total["made_at"][place] = total["made_at"].get(place, 0) + 1
+                    self._flatout_made_at = place
+
+        return __init__
+
+    def wrap_call(original: Any) -> Any:
+        def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if thread.call or thread.trace or not eager():
+                return original(self, *args, **kwargs)
+            known = functions.by_object.get(self) or functions.known(self)
+            thread.call = 1
+            traced = observer.trace
+            start = perf_counter()
+            try:
+                return original(self, *args, **kwargs)
+            finally:
+                end = perf_counter()
+                thread.call = 0
+                _called(observer, functions, known, self, start, end, traced)
+
+        return __call__
+
+    def wrap_concrete(original: Any) -> Any:
+        def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if thread.call or thread.trace or not eager():
+                return original(self, *args, **kwargs)
+            known = functions.by_object.get(self) or functions.known(self)
+            thread.call = 1
+            traced = observer.trace
+            start = perf_counter()
+            try:
+                return original(self, *args, **kwargs)
+            finally:
+                end = perf_counter()
+                thread.call = 0
+                _called(observer, functions, known, self, start, end, traced)
+
+        return __call__
+
+    def wrap_trace(original: Any) -> Any:
+        def _create_concrete_function(*args: Any, **kwargs: Any) -> Any:
+            outermost = thread.trace == 0
+            thread.trace += 1
+            start = perf_counter()
+            try:
+                concrete = original(*args, **kwargs)
+            finally:
+                thread.trace -= 1
+                end = perf_counter()
+                if outermost:
+                    observer.trace += end - start
+            try:
+                _traced(observer, functions, concrete, args, end - start, outermost)
+            except Exception as error:
+                observer.note(f"a trace could not be described: {type(error).__name__}: {error}")
+            return concrete
+
+        return _create_concrete_function
+
+    patch("function-init", wrap_init)
+    patch("function-call", wrap_call)
+    patch("concrete-call", wrap_concrete)
+    patch("trace", wrap_trace)
+    resolve("function-call")
+
+
+def _called(
+    observer: Observer, functions: Functions, known: Known, function: Any, start: float, end: float, traced: float
+) -> None:
+    elapsed = end - start
+    observer.call += elapsed
+    known.calls += 1
+    total = functions.total(known.key)
+    total["calls"] += 1
+    total["seconds"] += elapsed
+    traced = observer.trace - traced
+    if traced:
+        total["traced_calls"] = total.get("traced_calls", 0) + 1
+        total["traced_call_s"] = total.get("traced_call_s", 0.0) + elapsed
+    if observer.thread.keras:
+        return
+    stream = known.stream
+    kind = "train-function" if known.trains else "function"
+    if stream is None or stream.kind != kind:
+        # Streams go by the function's definition: one made anew at every call is still the same step.
+        key = (kind, known.key)
+        stream = known.stream = observer.streams.get(key) or observer.stream(kind, key, known.name)
+    n = 1
+    if known.counter is not None:
+        n = _steps_inside(known)
+    observer.tick(stream, start, end, n)
+
+
+def _steps_inside(known: Known) -> int:
+    """How many optimizer steps a call has made that loops inside the graph."""
+    try:
+        count = int(known.counter())
+    except Exception:
+        return 1
+    n, known.last_count = count - known.last_count, count
+    return max(n, 1)
+
+
+def _definition(function: Any) -> tuple[str, int, str]:
+    python = getattr(function, "_python_function", None) or getattr(function, "python_function", None)
+    seen = 0
+    while python is not None and seen < 20:
+        code = getattr(python, "__code__", None)
+        wrapped = getattr(python, "__wrapped__", None) or getattr(python, "__original_wrapped__", None)
+        if code is not None and (wrapped is None or users_code.is_users(code)):
+            return (users_code.absolute(code.co_filename), code.co_firstlineno, code.co_name)
+        python = wrapped or getattr(python, "func", None) or getattr(python, "__func__", None)
+        seen += 1
+    name = getattr(function, "_name", None) or getattr(function, "name", None) or type(function).__name__
+    if isinstance(name, bytes):
+        name = name.decode("utf-8", "replace")
+    return ("", 0, _short(str(name)))
+
+
+def _short(name: str) -> str:
+    """`__inference_signature_wrapper_123` → `signature_wrapper`"""
+    name = name.removeprefix("__inference_").removeprefix("__forward_")
+    head, _, tail = name.rpartition("_")
+    return head if head and tail.isdigit() else name
+
+
+# ── traces ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _traced(
+    observer: Observer, functions: Functions, concrete: Any, args: tuple[Any, ...], elapsed: float, outermost: bool
+) -> None:
+    function_type, _context, graph, options = args[:4]
+    python = options.python_function
+    key = _definition_of_python(python)
+    total = functions.total(key)
+    total["traces"] += 1
+    if outermost:
+        total["trace_s"] += elapsed
+    functions.traces += 1
+    if len(functions.graph_names) < MOST_GRAPHS:
+        functions.graph_names.append((key, weakref.ref(concrete.graph)))
+    signature = {name: _type_text(p.type_constraint) for name, p in function_type.parameters.items()}
+    previous = total.setdefault("signatures", [])
+    changed = _difference(previous, signature)
+    first = not previous
+    again = signature in previous
+    previous.append(signature)
+    del previous[:-40]
+    if functions.traces > MOST_TRACES:
+        return
+    frame = sys._getframe(2)
+    observer.recorder.fact(
+        "trace",
+        function=list(key),
+        name=str(options.name),
+        ms=elapsed * 1e3,
+        outermost=outermost,
+        first=first,
+        again=again,
+        changed=changed,
+        at=perf_counter(),
+        caller=users_code.stack(frame, 4),
+        nodes=_node_count(concrete),
+        object=id(options.function_cache),
+    )
+
+
+def _definition_of_python(python: Any) -> tuple[str, int, str]:
+    class Holder:
+        _python_function = python
+        _name = getattr(python, "__name__", "function")
+
+    return _definition(Holder)
+
+
+def _node_count(concrete: Any) -> int:
+    try:
+        return len(concrete.graph.get_operations())
+    except Exception:
+        return 0
+
+
+def _difference(previous: list[dict[str, str]], signature: dict[str, str]) -> list[list[str]]:
+    """[argument, before, after] against the earlier signature that is nearest."""
+    if not previous:
+        return []
+    best: list[list[str]] | None = None
+    for earlier in reversed(previous):
+        changed = [
+            [name, earlier.get(name, "(absent)"), signature.get(name, "(absent)")]
+            for name in {**earlier, **signature}
+            if earlier.get(name) != signature.get(name)
+        ]
+        if best is None or len(changed) < len(best):
+            best = changed
+    return best or []
+
+
+def _type_text(kind: Any) -> str:
+    """A trace type in a reader's words: `float32[32, 10]`, `1.5 (Python value)`."""
+    text = _type_text_inner(kind)
+    return text if len(text) < 300 else text[:297] + "…"
+
+
+def _type_text_inner(kind: Any) -> str:
+    name = type(kind).__name__
+    if name == "Literal":
+        return f"{kind.value!r} (Python {type(kind.value).__name__})"
+    if hasattr(kind, "shape") and hasattr(kind, "dtype"):
+        try:
+            dimensions = ", ".join("?" if d is None else str(d) for d in kind.shape.as_list())
+        except ValueError:
+            dimensions = "…"
+        return f"{kind.dtype.name}[{dimensions}]"
+    if name in ("List", "Tuple"):
+        return f"({', '.join(_type_text_inner(c) for c in kind.components)})"
+    if name == "Dict":
+        return "{" + ", ".join(f"{k}: {_type_text_inner(v)}" for k, v in kind.mapping.items()) + "}"
+    return str(kind)

@@ -1,0 +1,40 @@
+"""How long the program waits for its input when it iterates a dataset in Python."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from types import ModuleType
+from typing import Any
+
+from flatout.observe.observer import Observer
+from flatout.observe.private_names import patch
+
+
+def on_tensorflow(observer: Observer, module: ModuleType) -> None:
+    from tensorflow.python.eager import context
+
+    eager = context.executing_eagerly
+    thread = observer.thread
+
+    def wrap(original: Any) -> Any:
+        def get_next(self: Any) -> Any:
+            if thread.trace or not eager():
+                return original(self)
+            start = perf_counter()
+            try:
+                return original(self)
+            finally:
+                end = perf_counter()
+                observer.input += end - start
+                self._flatout_waited = getattr(self, "_flatout_waited", 0.0) + (end - start)
+                self._flatout_elements = getattr(self, "_flatout_elements", 0) + 1
+                if not thread.keras and not thread.call:
+                    stream = observer.streams.get("input")
+                    if stream is None:
+                        stream = observer.stream("input", "input", "dataset")
+                    observer.tick(stream, start, end)
+
+        return get_next
+
+    patch("iterator-next", wrap)
+    patch("iterator-optional", wrap)

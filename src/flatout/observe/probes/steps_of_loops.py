@@ -1,0 +1,174 @@
+"""Steps of custom loops: the optimizer, the gradient tape, and the model called by hand.
+
+Eager: a call of the optimizer is a step. Traced: the outermost tf.function under tracing is marked as one that trains,
+and its calls are the steps. Where the optimizer stands in a loop of the graph (`for x in ds` inside a tf.function), its
+own step counter tells how many steps a call has made.
+"""
+
+from __future__ import annotations
+
+import sys
+from time import perf_counter
+from types import ModuleType
+from typing import Any
+
+from flatout.observe import users_code
+from flatout.observe.observer import Observer
+from flatout.observe.private_names import Missing, patch
+
+
+def on_tensorflow(observer: Observer, module: ModuleType) -> None:
+    _tape(observer)
+    _apply(observer, "apply-v1")
+
+
+def on_keras(observer: Observer, module: ModuleType) -> None:
+    _apply(observer, "apply")
+    _apply(observer, "apply-scaled")
+    _model_call(observer, "model-call")
+
+
+def on_tf_keras(observer: Observer, module: ModuleType) -> None:
+    _apply(observer, "legacy-apply")
+    _model_call(observer, "legacy-model-call")
+
+
+def _apply(observer: Observer, key: str) -> None:
+    from tensorflow.python.eager import context
+
+    eager = context.executing_eagerly
+    thread = observer.thread
+
+    def wrap(original: Any) -> Any:
+        def apply(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if thread.apply:
+                return original(self, *args, **kwargs)
+            thread.apply = 1
+            start = perf_counter()
+            try:
+                return original(self, *args, **kwargs)
+            finally:
+                thread.apply = 0
+                if not eager():
+                    _mark_functions(observer, self)
+                elif not thread.keras and not thread.call:
+                    stream = observer.streams.get(id(self))
+                    if stream is None:
+                        stream = observer.stream("apply", id(self), type(self).__name__)
+                    end = perf_counter()
+                    observer.tick(stream, start, end)
+
+        return apply
+
+    patch(key, wrap)
+
+
+def _mark_functions(observer: Observer, optimizer: Any) -> None:
+    """Every tf.function on the stack now is one that trains."""
+    functions = getattr(observer, "functions", None)
+    if functions is None:
+        return
+    looped = _inside_a_loop()
+    frame = sys._getframe(2)
+    seen = 0
+    polymorphic = sys.modules["tensorflow.python.eager.polymorphic_function.polymorphic_function"].Function
+    while frame is not None and seen < 600:
+        owner = frame.f_locals.get("self") if frame.f_code.co_name in ("__call__", "_call") else None
+        if isinstance(owner, polymorphic):
+            known = functions.known(owner)
+            known.trains = True
+            if looped:
+                known.counter = _counter(optimizer)
+        frame = frame.f_back  # type: ignore[assignment]
+        seen += 1
+
+
+def _inside_a_loop() -> bool:
+    from tensorflow.python.framework import ops
+
+    graph: Any = ops.get_default_graph()
+    depth = 0
+    while graph is not None and depth < 20:
+        name = str(getattr(graph, "name", ""))
+        if type(graph).__name__.startswith("WhileBody") or "Dataset_" in name or "while_body" in name:
+            return True
+        graph = getattr(graph, "outer_graph", None)
+        depth += 1
+    return False
+
+
+def _counter(optimizer: Any) -> Any:
+    def read() -> int:
+        count = optimizer.iterations
+        return int((count.numpy if hasattr(count, "numpy") else count.value().numpy)())
+
+    return read
+
+
+def _tape(observer: Observer) -> None:
+    """The place of the eager step, and a last resort for loops that update their variables by hand."""
+    from tensorflow.python.eager import context
+
+    eager = context.executing_eagerly
+    thread = observer.thread
+    places: dict[Any, list[Any]] = {}
+
+    def write() -> None:
+        if places:
+            observer.recorder.fact("tapes", rows=[[count, stack] for count, stack in places.values()])
+
+    observer.at_flush.append(write)
+
+    def wrap(original: Any) -> Any:
+        def gradient(self: Any, *args: Any, **kwargs: Any) -> Any:
+            start = perf_counter()
+            try:
+                return original(self, *args, **kwargs)
+            finally:
+                if eager():
+                    frame = users_code.innermost(sys._getframe(1))
+                    if frame is not None:
+                        key = (frame.f_code, frame.f_lineno)
+                        row = places.get(key)
+                        if row is None:
+                            row = places[key] = [0, users_code.stack(frame)]
+                        row[0] += 1
+                    if not thread.keras and not thread.call:
+                        key_of_stream = ("tape", frame.f_code if frame else None)
+                        stream = observer.streams.get(key_of_stream)
+                        if stream is None:
+                            stream = observer.stream("tape", key_of_stream, "GradientTape.gradient")
+                        observer.tick(stream, start, perf_counter())
+
+        return gradient
+
+    patch("tape-gradient", wrap)
+
+
+def _model_call(observer: Observer, key: str) -> None:
+    from tensorflow.python.eager import context
+
+    eager = context.executing_eagerly
+    thread = observer.thread
+
+    def wrap(original: Any) -> Any:
+        def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if thread.model or thread.keras or thread.call or thread.trace or not eager():
+                return original(self, *args, **kwargs)
+            thread.model = 1
+            start = perf_counter()
+            try:
+                return original(self, *args, **kwargs)
+            finally:
+                thread.model = 0
+                stream = observer.streams.get(("model", id(self)))
+                if stream is None:
+                    stream = observer.stream("model", ("model", id(self)), str(getattr(self, "name", "model")))
+                observer.tick(stream, start, perf_counter())
+
+        return __call__
+
+    try:
+        patch(key, wrap)
+    except Missing:
+        observer.note(f"{key} is missing")

@@ -1,0 +1,71 @@
+"""Steps of TF1 programs: `Session.run`, by what it fetches, and what is fed to it."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from types import ModuleType
+from typing import Any
+
+from flatout.observe import users_code
+from flatout.observe.observer import Observer
+from flatout.observe.private_names import patch
+
+
+def on_tensorflow(observer: Observer, module: ModuleType) -> None:
+    thread = observer.thread
+    fed: dict[Any, list[float]] = {}
+    inside = [0.0]
+
+    def write() -> None:
+        if fed:
+            observer.recorder.fact("feeds", rows=[[*place, *row] for place, row in fed.items()])
+
+    observer.at_flush.append(write)
+
+    def wrap_run(original: Any) -> Any:
+        def run(self: Any, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
+            if thread.call:
+                return original(self, fetches, feed_dict, options, run_metadata)
+            thread.call = 1
+            inside[0] = 0.0
+            start = perf_counter()
+            try:
+                return original(self, fetches, feed_dict, options, run_metadata)
+            finally:
+                end = perf_counter()
+                thread.call = 0
+                observer.call += inside[0]
+                stream = observer.streams.get(key := ("session", _names(fetches)))
+                if stream is None:
+                    stream = observer.stream("session", key, _names(fetches)[:200])
+                if feed_dict:
+                    place = users_code.here() or ("", 0, "")
+                    row = fed.setdefault(place, [0, 0, 0.0, 0.0, stream.id])
+                    row[0] += 1
+                    row[1] += sum(int(getattr(value, "nbytes", 0)) for value in feed_dict.values())
+                    row[2] += end - start
+                    row[3] += inside[0]
+                observer.tick(stream, start, end)
+
+        return run
+
+    def wrap_do_run(original: Any) -> Any:
+        def _do_run(self: Any, *args: Any, **kwargs: Any) -> Any:
+            start = perf_counter()
+            try:
+                return original(self, *args, **kwargs)
+            finally:
+                inside[0] += perf_counter() - start
+
+        return _do_run
+
+    patch("session-run", wrap_run)
+    patch("session-do-run", wrap_do_run)
+
+
+def _names(fetches: Any) -> str:
+    if isinstance(fetches, (list, tuple)):
+        return ",".join(_names(one) for one in fetches)
+    if isinstance(fetches, dict):
+        return ",".join(_names(one) for one in fetches.values())
+    return str(getattr(fetches, "name", fetches))[:80]

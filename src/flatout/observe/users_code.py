@@ -1,0 +1,92 @@
+"""Tells the user's code from libraries, and finds the user's line behind a call into TensorFlow."""
+
+from __future__ import annotations
+
+import os
+import site
+import sys
+import sysconfig
+from types import CodeType, FrameType
+
+Place = tuple[str, int, str]
+"""(file, line, function name)"""
+
+
+def _library_roots() -> tuple[str, ...]:
+    roots = {sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    roots.update(site.getsitepackages() if hasattr(site, "getsitepackages") else ())
+    roots.add(site.getusersitepackages())
+    roots.add(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    return tuple(os.path.realpath(root) + os.sep for root in roots if root)
+
+
+_LIBRARIES = _library_roots()
+_MARKS = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+_known: dict[CodeType, bool] = {}
+_own_packages: list[str] = []
+
+
+def treat_as_users(module: str) -> None:
+    """`-m package` may live in site-packages and is the user's program all the same."""
+    _own_packages.extend(f"{mark}{module.split('.')[0]}{end}" for mark in _MARKS for end in (os.sep, ".py"))
+
+
+def is_users_file(filename: str) -> bool:
+    if filename.startswith("<") or "__autograph_generated_file" in filename:
+        return False
+    path = os.path.realpath(filename)
+    if any(own in path for own in _own_packages):
+        return True
+    return not path.startswith(_LIBRARIES) and not any(mark in path for mark in _MARKS)
+
+
+def is_users(code: CodeType) -> bool:
+    known = _known.get(code)
+    if known is None:
+        if len(_known) > 50_000:
+            _known.clear()
+        known = _known[code] = is_users_file(code.co_filename)
+    return known
+
+
+def innermost(frame: FrameType | None, limit: int = 200) -> FrameType | None:
+    """The nearest frame of the user's code at or above `frame`."""
+    while frame is not None and limit:
+        code = frame.f_code
+        known = _known.get(code)
+        if known or (known is None and is_users(code)):
+            return frame
+        frame = frame.f_back
+        limit -= 1
+    return None
+
+
+def place(frame: FrameType | None) -> Place | None:
+    found = innermost(frame)
+    if found is None:
+        return None
+    return (absolute(found.f_code.co_filename), found.f_lineno, found.f_code.co_name)
+
+
+def here(depth: int = 1) -> Place | None:
+    """The user's line behind the caller of the caller."""
+    return place(sys._getframe(depth + 1))
+
+
+def stack(frame: FrameType | None, limit: int = 12) -> list[list[object]]:
+    """The user's frames, innermost first, as [file, line, function, line of the def]."""
+    found: list[list[object]] = []
+    while frame is not None and len(found) < limit:
+        code = frame.f_code
+        if is_users(code):
+            found.append([absolute(code.co_filename), frame.f_lineno, code.co_name, code.co_firstlineno])
+        frame = frame.f_back
+    return found
+
+
+_start_directory = os.getcwd()
+
+
+def absolute(filename: str) -> str:
+    """Against the directory the program was started in, wherever it has moved since."""
+    return os.path.normpath(os.path.join(_start_directory, filename))

@@ -1,0 +1,211 @@
+"""The trace window: when TensorFlow's own profiler runs, for how long, and where its file goes.
+
+It opens by itself once the steps are steady, stays open long enough to see some of them whole, and closes before
+memory or disk suffers. Step marks (`train`, `step_num`) are written into the trace, so that XProf and TensorBoard
+find the steps as well. The file goes where they expect it: `plugins/profile/<time>/<host>.xplane.pb`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from flatout.observe.recorder import Recorder
+
+if TYPE_CHECKING:
+    from flatout.observe.observer import Stream
+
+WARM_STEPS = 5
+WARM_STEPS_AT_MOST = 12
+WARM_SECONDS = 0.4
+FULL_STEPS = 12
+FULL_SECONDS = 0.8
+LONGEST_SECONDS = 4.0
+MOST_STEPS = 400
+MOST_WINDOWS = 3
+LONG_CALL_SECONDS = 6.0
+
+
+class Window:
+    def __init__(self, recorder: Recorder, settings: dict[str, Any]) -> None:
+        self.recorder = recorder
+        self.directory = os.path.join(recorder.directory, "trace")
+        self.wants_ticks = bool(settings.get("trace", True))
+        self.enabled = self.wants_ticks
+        self.first_step: int | None = settings.get("window_start")
+        self.steps_wanted: int | None = settings.get("window_steps")
+        self.nvtx = bool(settings.get("nvtx"))
+        self.opened_for: Stream | None = None
+        self.on_close: list[Any] = []
+        self._best = 0
+        self._windows = 0
+        self._session: Any = None
+        self._mark: Any = None
+        self._opened = 0.0
+        self._steps = 0
+        self._last_trace = 0.0
+        self._quiet_steps = 0
+        self._lock = threading.RLock()
+        self.make_session: Any = None
+        self.make_mark: Any = None
+
+    # ── following the steps ──────────────────────────────────────────────────────────────────────────────────
+
+    def tick(self, stream: Stream, now: float, n: int, traced: float) -> None:
+        if self._session is not None:
+            if stream is self.opened_for:
+                self._steps += n
+                self._next_mark(stream)
+                elapsed = now - self._opened
+                if self._full(elapsed):
+                    self.close("enough steps seen")
+            elif now - self._opened > LONGEST_SECONDS:
+                self.close("long enough")
+            return
+        if self.make_session is None:
+            return
+        if stream.priority < self._best:
+            return
+        if self.opened_for is not None and stream.priority <= self.opened_for.priority:
+            return
+        if stream.priority > self._best:
+            self._best = stream.priority
+            self._quiet_steps = 0
+        self._quiet_steps = self._quiet_steps + 1 if traced == self._last_trace else 0
+        self._last_trace = traced
+        if self._warm(stream, now):
+            self.open(stream)
+
+    def _warm(self, stream: Stream, now: float) -> bool:
+        if self.first_step is not None:
+            return stream.count >= self.first_step
+        if stream.seen < 2:
+            return False
+        if stream.seen >= WARM_STEPS_AT_MOST or (stream.seen >= 2 and now - stream.first > 8.0):
+            return now - stream.first > WARM_SECONDS or stream.seen >= 50
+        return stream.seen >= WARM_STEPS and self._quiet_steps >= 3 and now - stream.first > WARM_SECONDS
+
+    def _full(self, elapsed: float) -> bool:
+        if self.steps_wanted is not None:
+            return self._steps >= self.steps_wanted or elapsed > 60
+        if elapsed > LONGEST_SECONDS and self._steps >= 2:
+            return True
+        return (self._steps >= FULL_STEPS and elapsed > FULL_SECONDS) or self._steps >= MOST_STEPS
+
+    # ── the profiler session ─────────────────────────────────────────────────────────────────────────────────
+
+    def open(self, stream: Stream | None) -> None:
+        with self._lock:
+            if self._session is not None or self._windows >= MOST_WINDOWS or self.make_session is None:
+                return
+            try:
+                with _quiet_logs():
+                    session = self.make_session()
+                    session.start("", {})
+            except Exception as error:
+                self.enabled = self.wants_ticks = False
+                self.recorder.fact("note", text=f"no trace: the profiler did not start ({error})")
+                return
+            self._session = session
+            self._windows += 1
+            self._steps = 0
+            self.opened_for = stream
+            self._opened = time.perf_counter()
+            self.recorder.fact(
+                "window-open",
+                stream=stream.id if stream else None,
+                step=stream.count if stream else None,
+                at=self._opened,
+            )
+            if stream is not None:
+                self._next_mark(stream)
+
+    def _next_mark(self, stream: Stream) -> None:
+        if self._mark is not None:
+            self._mark.Stop()
+        self._mark = self.make_mark("train", step_num=stream.count, _r=1)
+
+    def close(self, why: str) -> None:
+        with self._lock:
+            session, self._session = self._session, None
+            if session is None:
+                return
+            if self._mark is not None:
+                self._mark.Stop()
+                self._mark = None
+            began = time.perf_counter()
+            stream = self.opened_for
+            try:
+                with _quiet_logs():
+                    data = session.stop()
+                path = self._write(data)
+            except Exception as error:
+                self.recorder.fact("note", text=f"the trace was lost: {error}")
+                path = None
+            if self._windows >= MOST_WINDOWS or (stream is not None and stream.priority >= 100):
+                self.wants_ticks = False
+            # Only now: what is written here (lines of ops) is not part of any measured step.
+            for call in self.on_close:
+                try:
+                    call()
+                except Exception as error:
+                    self.recorder.fact("note", text=f"after the window: {type(error).__name__}: {error}")
+            self.recorder.fact(
+                "window-close",
+                stream=stream.id if stream else None,
+                step=stream.count if stream else None,
+                opened=self._opened,
+                at=began,
+                done=time.perf_counter(),
+                path=path,
+                why=why,
+                steps=self._steps,
+            )
+
+    @property
+    def is_open(self) -> bool:
+        return self._session is not None
+
+    def _write(self, data: bytes) -> str:
+        stamp = time.strftime("%Y_%m_%d_%H_%M_%S")
+        relative = os.path.join("trace", "plugins", "profile", stamp, f"{socket.gethostname()}.xplane.pb")
+        path = os.path.join(self.recorder.directory, relative)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path + ".part", "wb") as stream:
+            stream.write(data)
+        os.replace(path + ".part", path)
+        return relative
+
+
+@contextlib.contextmanager
+def _quiet_logs() -> Iterator[None]:
+    """Keep the profiler's own log lines out of the program's stderr, and nothing else.
+
+    They are written by C++ straight to descriptor 2. What arrives there meanwhile is put aside and handed on
+    afterwards without those lines.
+    """
+    try:
+        sys.stderr.flush()
+        kept = os.dup(2)
+    except (OSError, ValueError, AttributeError):
+        yield
+        return
+    with tempfile.TemporaryFile() as aside:
+        os.dup2(aside.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+            aside.seek(0)
+            for line in aside.read().splitlines(keepends=True):
+                if b"profiler_session.cc" not in line and b"save_profile.cc" not in line:
+                    with contextlib.suppress(OSError):
+                        os.write(2, line)
