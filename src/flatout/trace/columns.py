@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from flatout.trace.wire import LENGTH, VARINT, Bytes, Positions, WireError, doubles, skip, varints
+from flatout.trace.wire import FIXED64, LENGTH, VARINT, Bytes, Positions, WireError, doubles, skip, varints
 
-CHUNK = 1 << 16
+CHUNK = 1 << 14
 
 DOUBLE, UINT64, INT64, STRING, BYTES, REFERENCE = 2, 3, 4, 5, 6, 7
 """Field numbers of XStat's value, used here as the kind of a stat."""
@@ -32,18 +32,33 @@ class EventColumns:
 
 
 @dataclass(frozen=True)
-class StatColumns:
-    """All stats of a line's events, flat: event index, stat's metadata id, kind of value, value or place.
+class StatIndex:
+    """Where every stat of a line's events lies: event index, stat's metadata id, bytes of the value.
 
-    `raw` is the number itself (the bits of a double, the target of a reference), or for strings the position
-    of the first byte; `length` is the length of strings and bytes.
+    A device event has a dozen stats of which two or three are ever asked for: values are decoded on demand.
     """
 
     event: NDArray[np.int32]
     metadata_id: NDArray[np.int64]
+    begin: Positions
+    end: Positions
+
+    @classmethod
+    def empty(cls) -> StatIndex:
+        nothing = np.zeros(0, np.int64)
+        return cls(nothing.astype(np.int32), nothing, nothing, nothing)
+
+
+@dataclass(frozen=True)
+class StatValues:
+    """Decoded values: kind, and the number itself (bits of a double, target of a reference) or a place.
+
+    For strings and bytes `raw` is the position of the first byte and `length` counts them.
+    """
+
     kind: NDArray[np.uint8]
     raw: NDArray[np.uint64]
-    length: NDArray[np.int32]
+    length: NDArray[np.int64]
 
 
 def read_events(data: Bytes, begins: Positions, ends: Positions) -> EventColumns:
@@ -95,98 +110,83 @@ def _check(content: Positions, after: Positions, end: Positions) -> None:
         raise WireError("a field runs past the end of its message")
 
 
-def read_stats(data: Bytes, events: EventColumns) -> StatColumns:
-    """Decode the stats of all events of a line."""
-    parts = [
-        _read_chunk(data, events, low, min(low + CHUNK, events.end.size))
-        for low in range(0, events.end.size, CHUNK)
-    ]
+def index_stats(data: Bytes, events: EventColumns) -> StatIndex:
+    """Find the stats of all events of a line; round k finds the k-th stat of every event that has one."""
+    count = events.end.size
+    parts = [_index_chunk(data, events, low, min(low + CHUNK, count)) for low in range(0, count, CHUNK)]
+    parts = [part for part in parts if part.event.size]
     if not parts:
-        parts = [_decode(data, *(np.zeros(0, np.int64) for _ in range(3)))]
-    return StatColumns(
+        return StatIndex.empty()
+    return StatIndex(
         np.concatenate([part.event for part in parts]),
         np.concatenate([part.metadata_id for part in parts]),
-        np.concatenate([part.kind for part in parts]),
-        np.concatenate([part.raw for part in parts]),
-        np.concatenate([part.length for part in parts]),
+        np.concatenate([part.begin for part in parts]),
+        np.concatenate([part.end for part in parts]),
     )
 
 
-def _read_chunk(data: Bytes, events: EventColumns, low: int, high: int) -> StatColumns:
-    ends = events.end
+def _index_chunk(data: Bytes, events: EventColumns, low: int, high: int) -> StatIndex:
+    owner = np.arange(low, high)
+    end = events.end[low:high]
     position = events.stats_begin[low:high]
-    active = np.arange(low, high)
     owners: list[Positions] = []
     begins: list[Positions] = []
-    stops: list[Positions] = []
+    ends: list[Positions] = []
     while True:
-        alive = position < ends[active]
+        alive = position < end
         if not alive.all():
-            active, position = active[alive], position[alive]
-        if not active.size:
+            owner, position, end = owner[alive], position[alive], end[alive]
+        if not owner.size:
             break
         tag, content = varints(data, position)
         is_stat = tag == (4 << 3 | LENGTH)
         if is_stat.all():
             length, begin = varints(data, content)
-            position = begin + length.astype(np.int64)
-            owners.append(active)
+            position = begin + length.view(np.int64)
+            owners.append(owner)
             begins.append(begin)
-            stops.append(position)
-        else:
-            mine, other = np.flatnonzero(is_stat), np.flatnonzero(~is_stat)
-            position = content.copy()
-            length, begin = varints(data, content[mine])
-            position[mine] = begin + length.astype(np.int64)
-            position[other] = skip(data, tag[other] & np.uint64(7), content[other])
-            owners.append(active[mine])
-            begins.append(begin)
-            stops.append(position[mine])
-        _check(content, position, ends[active])
+            ends.append(position)
+        else:  # num_occurrences, or a field of a later version of the format
+            position = skip(data, tag & np.uint64(7), content)
+            owners.append(owner[is_stat])
+            begins.append(varints(data, content[is_stat])[1])
+            ends.append(position[is_stat])
+        _check(content, position, end)
     if not owners:
-        empty = np.zeros(0, np.int64)
-        return _decode(data, empty, empty, empty)
-    return _decode(data, np.concatenate(owners), np.concatenate(begins), np.concatenate(stops))
+        return StatIndex.empty()
+    begin = np.concatenate(begins)
+    first, content = varints(data, begin)
+    named = first == (1 << 3 | VARINT)
+    value, after = varints(data, content)
+    # An id of 0 is not written at all: the value follows at once.
+    metadata_id = np.where(named, value.view(np.int64), 0)
+    return StatIndex(
+        np.concatenate(owners).astype(np.int32),
+        metadata_id,
+        np.where(named, after, begin),
+        np.concatenate(ends),
+    )
 
 
-def _decode(data: Bytes, owner: Positions, begin: Positions, stop: Positions) -> StatColumns:
-    """The bodies of many XStat messages at once."""
-    count = owner.size
-    metadata_id = np.zeros(count, np.int64)
-    kind = np.zeros(count, np.uint8)
-    raw = np.zeros(count, np.uint64)
-    length = np.zeros(count, np.int32)
-    active = np.arange(count)
-    position = begin
-    while True:
-        alive = position < stop[active]
-        if not alive.all():
-            active, position = active[alive], position[alive]
-        if not active.size:
-            break
-        tag, content = varints(data, position)
-        after = content.copy()
-        for one in np.unique(tag):
-            mine = np.flatnonzero(tag == one)
-            number, wire = int(one) >> 3, int(one) & 7
-            if wire == VARINT and number in (1, UINT64, INT64, REFERENCE):
-                value, after[mine] = varints(data, content[mine])
-                if number == 1:
-                    metadata_id[active[mine]] = value.view(np.int64)
-                    continue
-                raw[active[mine]] = value
-            elif number == DOUBLE and wire == 1:
-                raw[active[mine]] = doubles(data, content[mine])
-                after[mine] += 8
-            elif number in (STRING, BYTES) and wire == LENGTH:
-                size, start = varints(data, content[mine])
-                raw[active[mine]] = start.astype(np.uint64)
-                length[active[mine]] = size.astype(np.int32)
-                after[mine] = start + size.astype(np.int64)
-            else:
-                after[mine] = skip(data, tag[mine] & np.uint64(7), content[mine])
-                continue
-            kind[active[mine]] = number
-        _check(content, after, stop[active])
-        position = after
-    return StatColumns(owner.astype(np.int32), metadata_id, kind, raw, length)
+def read_values(data: Bytes, begin: Positions, end: Positions) -> StatValues:
+    """Decode the values of many stats at once."""
+    kind = np.zeros(begin.size, np.uint8)
+    raw = np.zeros(begin.size, np.uint64)
+    length = np.zeros(begin.size, np.int64)
+    tag, content = varints(data, begin)
+    tag[begin >= end] = 0  # a stat without a value
+    for one in np.unique(tag):
+        mine = np.flatnonzero(tag == one)
+        number, wire = int(one) >> 3, int(one) & 7
+        if wire == VARINT and number in (UINT64, INT64, REFERENCE):
+            raw[mine] = varints(data, content[mine])[0]
+        elif wire == FIXED64 and number == DOUBLE:
+            raw[mine] = doubles(data, content[mine])
+        elif wire == LENGTH and number in (STRING, BYTES):
+            size, start = varints(data, content[mine])
+            raw[mine] = start.view(np.uint64)
+            length[mine] = np.minimum(size.view(np.int64), end[mine] - start)
+        else:
+            continue
+        kind[mine] = number
+    return StatValues(kind, raw, length)

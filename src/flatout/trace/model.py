@@ -23,8 +23,10 @@ from flatout.trace.columns import (
     STRING,
     UINT64,
     EventColumns,
-    StatColumns,
-    read_stats,
+    StatIndex,
+    StatValues,
+    index_stats,
+    read_values,
 )
 
 Value = float | int | str | bytes
@@ -98,38 +100,44 @@ class Line:
         return np.flatnonzero(np.isin(self.name_id, self.plane.ids_where(wanted))).astype(np.int64)
 
     @cached_property
-    def _stats(self) -> StatColumns:
+    def _stats(self) -> StatIndex:
         try:
-            return read_stats(self.plane.trace._array, self._events)
+            return index_stats(self.plane.trace._array, self._events)
         except wire.WireError as damage:
             self.plane.trace.warnings.append(f"Stats of line {self.display_name!r} are damaged: {damage}.")
-            nothing = np.zeros(0, np.int64)
-            return read_stats(self.plane.trace._array, EventColumns(*(nothing,) * 5))
+            return StatIndex.empty()
 
     @cached_property
     def stat_names(self) -> tuple[str, ...]:
         """Names of the stats that at least one event of this line has."""
-        return tuple(self.plane.stat_names.get(int(i), f"#{i}") for i in np.unique(self._stats.metadata_id))
+        return tuple(self.plane.stat_name(int(key)) for key in np.unique(self._stats.metadata_id))
 
-    def _rows(self, name: str) -> Integers:
+    def _select(self, name: str) -> tuple[NDArray[np.int32], StatValues]:
+        """Events that have a stat, and its values there."""
         ids = self.plane.stat_ids(name)
+        stats = self._stats
         if not ids:
-            return np.zeros(0, np.int64)
-        return np.flatnonzero(np.isin(self._stats.metadata_id, ids)).astype(np.int64)
+            rows = np.zeros(0, np.int64)
+        elif len(ids) == 1:
+            rows = np.flatnonzero(stats.metadata_id == ids[0])
+        else:
+            rows = np.flatnonzero(np.isin(stats.metadata_id, ids))
+        return stats.event[rows], read_values(self.plane.trace._array, stats.begin[rows], stats.end[rows])
+
+    def has_stat(self, name: str) -> bool:
+        """Whether any event may have this stat; costs nothing when the plane does not know the name."""
+        return bool(self.plane.stat_ids(name)) and name in self.stat_names
 
     def stat(self, name: str) -> Floats | Objects:
         """One stat as a column: float64 with NaN where missing if all are numbers, else objects with None."""
-        rows = self._rows(name)
-        stats = self._stats
-        if np.isin(stats.kind[rows], (DOUBLE, UINT64, INT64)).all():
+        events, values = self._select(name)
+        if np.isin(values.kind, (DOUBLE, UINT64, INT64)).all():
             column = np.full(len(self), np.nan)
-            column[stats.event[rows]] = self._numbers(rows)
+            column[events] = _numbers(values)
             return column
-        objects: Objects = np.full(len(self), None, dtype=object)
-        codes, values = self.stat_strings(name)
-        table: Objects = np.array([*values, None], dtype=object)
-        objects[:] = table[codes]
-        return objects
+        codes, strings = self._codes(events, values)
+        table: Objects = np.array([*strings, None], dtype=object)
+        return table[codes]
 
     def stat_floats(self, name: str) -> Floats:
         """One stat as numbers; strings that spell numbers count, all else is NaN."""
@@ -140,70 +148,46 @@ class Line:
 
     def stat_integers(self, name: str, missing: int = -1) -> Integers:
         """One stat as int64 without the rounding of float64: identifiers, addresses, byte counts."""
-        rows = self._rows(name)
-        stats = self._stats
+        events, values = self._select(name)
         column = np.full(len(self), missing, np.int64)
-        exact = rows[np.isin(stats.kind[rows], (UINT64, INT64))]
-        column[stats.event[exact]] = stats.raw[exact].view(np.int64)
-        doubles = rows[stats.kind[rows] == DOUBLE]
-        column[stats.event[doubles]] = stats.raw[doubles].view(np.float64).astype(np.int64)
+        exact = np.isin(values.kind, (UINT64, INT64))
+        column[events[exact]] = values.raw[exact].view(np.int64)
+        doubles = values.kind == DOUBLE
+        column[events[doubles]] = values.raw[doubles].view(np.float64).astype(np.int64)
         return column
 
     def stat_strings(self, name: str) -> tuple[Integers, list[str]]:
         """One stat as (codes, values): values[codes[i]] for event i, -1 where missing. Fast to group by."""
-        rows = self._rows(name)
-        stats = self._stats
+        return self._codes(*self._select(name))
+
+    def _codes(self, events: NDArray[np.int32], values: StatValues) -> tuple[Integers, list[str]]:
         codes = np.full(len(self), -1, np.int64)
-        values: list[str] = []
         known: dict[str, int] = {}
-
-        def code_of(text: str) -> int:
-            if text not in known:
-                known[text] = len(values)
-                values.append(text)
-            return known[text]
-
-        kinds = stats.kind[rows]
-        references = rows[kinds == REFERENCE]
-        targets, inverse = np.unique(stats.raw[references], return_inverse=True)
-        lookup = np.array([code_of(self.plane.stat_names.get(int(i), "")) for i in targets], np.int64)
-        if references.size:
-            codes[stats.event[references]] = lookup[inverse]
-        for row in rows[kinds != REFERENCE]:
-            codes[stats.event[row]] = code_of(_text(self._value(int(row))))
-        return codes, values
+        references = np.flatnonzero(values.kind == REFERENCE)
+        targets, inverse = np.unique(values.raw[references], return_inverse=True)
+        lookup = [known.setdefault(self.plane.stat_names.get(int(i), ""), len(known)) for i in targets]
+        if lookup:
+            codes[events[references]] = np.array(lookup, np.int64)[inverse]
+        for row in np.flatnonzero(values.kind != REFERENCE):
+            text = _text(self._value(values, int(row)))
+            codes[events[row]] = known.setdefault(text, len(known))
+        return codes, list(known)
 
     def event_stats(self, index: int) -> dict[str, Value]:
         """All stats of one event."""
-        if "_stats" not in self.__dict__:  # a few single events do not need the whole line's stats
-            one = slice(index, index + 1) if index >= 0 else slice(len(self) + index, len(self) + index + 1)
-            columns = self._events
-            stats = read_stats(
-                self.plane.trace._array,
-                EventColumns(*(getattr(columns, f)[one] for f in EventColumns.__dataclass_fields__)),
-            )
-            rows = np.arange(stats.event.size)
-        else:
-            stats = self._stats
-            rows = np.flatnonzero(stats.event == index % len(self))
-        return {
-            self.plane.stat_names.get(int(stats.metadata_id[row]), f"#{stats.metadata_id[row]}"): self._value(
-                int(row), stats
-            )
-            for row in rows
-        }
-
-    def _numbers(self, rows: Integers) -> Floats:
-        stats = self._stats
-        raw, kind = stats.raw[rows], stats.kind[rows]
-        out = np.where(kind == INT64, raw.view(np.int64).astype(np.float64), raw.astype(np.float64))
-        return np.where(kind == DOUBLE, raw.view(np.float64), out)
-
-    def _value(self, row: int, stats: StatColumns | None = None) -> Value:
-        stats = stats or self._stats
-        return self.plane._decode(
-            int(stats.kind[row]), int(stats.raw[row]), int(stats.raw[row]) + int(stats.length[row])
+        one = slice(index % len(self), index % len(self) + 1)
+        columns = self._events
+        stats = index_stats(
+            self.plane.trace._array,
+            EventColumns(*(getattr(columns, name)[one] for name in EventColumns.__dataclass_fields__)),
         )
+        values = read_values(self.plane.trace._array, stats.begin, stats.end)
+        names = (self.plane.stat_name(int(key)) for key in stats.metadata_id)
+        return {name: self._value(values, row) for row, name in enumerate(names)}
+
+    def _value(self, values: StatValues, row: int) -> Value:
+        raw = int(values.raw[row])
+        return self.plane._decode(int(values.kind[row]), raw, raw + int(values.length[row]))
 
 
 class Plane:
@@ -244,6 +228,9 @@ class Plane:
         """Ids of the event names that satisfy a predicate."""
         return np.array([key for key, name in self.event_names.items() if wanted(name)], np.int64)
 
+    def stat_name(self, stat_id: int) -> str:
+        return self.stat_names.get(stat_id, f"#{stat_id}")
+
     def stat_ids(self, name: str) -> list[int]:
         return self._ids_by_stat_name.get(name, [])
 
@@ -281,7 +268,7 @@ class Plane:
                         kind, value, stop = number, content, after
             except wire.WireError:
                 continue
-            found[self.stat_names.get(key, f"#{key}")] = self._decode(kind, value, stop)
+            found[self.stat_name(key)] = self._decode(kind, value, stop)
         return found
 
     def _decode(self, kind: int, raw: int, end: int) -> Value:
@@ -332,6 +319,12 @@ class Trace:
 
     def planes_like(self, beginning: str) -> list[Plane]:
         return [plane for plane in self.planes if plane.name.startswith(beginning)]
+
+
+def _numbers(values: StatValues) -> Floats:
+    raw, kind = values.raw, values.kind
+    numbers = np.where(kind == INT64, raw.view(np.int64).astype(np.float64), raw.astype(np.float64))
+    return np.where(kind == DOUBLE, raw.view(np.float64), numbers)
 
 
 def _text(value: Value) -> str:

@@ -87,7 +87,7 @@ def varints(data: Bytes, positions: Positions) -> tuple[NDArray[np.uint64], Posi
 
     Most numbers in a trace are shorter than four bytes, so each round looks only at those still running.
     """
-    byte = data[positions]
+    byte = data.take(positions)
     value = (byte & 0x7F).astype(np.uint64)
     after = positions + 1
     running = np.flatnonzero(byte & 0x80)
@@ -95,7 +95,7 @@ def varints(data: Bytes, positions: Positions) -> tuple[NDArray[np.uint64], Posi
     while running.size:
         if shift > 63:
             raise WireError("a number longer than ten bytes")
-        byte = data[after[running]]
+        byte = data.take(after[running])
         value[running] |= (byte & 0x7F).astype(np.uint64) << np.uint64(shift)
         after[running] += 1
         running = running[(byte & 0x80) != 0]
@@ -107,7 +107,7 @@ def doubles(data: Bytes, positions: Positions) -> NDArray[np.uint64]:
     """The eight bytes at every position as one little-endian word (view it as float64 for its value)."""
     word = np.zeros(positions.shape, np.uint64)
     for index in range(8):
-        word |= data[positions + index].astype(np.uint64) << np.uint64(8 * index)
+        word |= data.take(positions + index).astype(np.uint64) << np.uint64(8 * index)
     return word
 
 

@@ -83,8 +83,8 @@ def _keep_readable(trace: Trace, name: str, damage: wire.WireError) -> None:
                     trace.planes.append(plane)
                 elif plane.name.startswith("/"):
                     trace.warnings.append(
-                        f"It is cut off inside its first plane, {plane.name}. Was the program killed, or the file "
-                        "copied while it was written? Copy it again or record again."
+                        f"It is cut off inside its first plane, {plane.name}. Was the program killed, or "
+                        "the file copied while it was written? Copy it again or record again."
                     )
         except wire.WireError:
             pass
