@@ -1,3 +1,5 @@
+"""`flatout show`: a view of a kept case in the terminal. Needs neither the program nor TensorFlow."""
+
 from __future__ import annotations
 
 import typer
@@ -5,5 +7,39 @@ import typer
 
 def register(app: typer.Typer) -> None:
     @app.command("show")
-    def _command() -> None:
-        """To be written."""
+    def _command(
+        case: str = typer.Argument(
+            None, help="A case.json, its directory or its name; the latest if left out."
+        ),
+        view: str = typer.Option(
+            "overview",
+            "--view",
+            "-v",
+            help="overview, timeline, ops, memory, input, functions, placement or devices.",
+        ),
+        json: str = typer.Option(
+            None, "--json", metavar="FILE", help="Write the case as JSON (- is stdout)."
+        ),
+        width: int = typer.Option(
+            None, "--width", min=20, help="Columns; those of the terminal if left out."
+        ),
+    ) -> None:
+        """Show a kept case: the verdict and the findings, or one view of it."""
+        show(case, view, json, width)
+
+
+def show(reference: str | None, view: str, json: str | None, width: int | None) -> None:
+    # rich is loaded here and not above: `flatout --help` must not wait for it.
+    from flatout import store
+
+    path = store.locate(reference)
+    case = store.load(path)
+    if json is not None:
+        from flatout.report.json import write
+
+        write(case, json)
+        if json == "-":
+            return  # standard output holds the JSON and nothing else
+    from flatout.report.terminal import render
+
+    typer.echo(render(case, view, width, directory=path.parent), nl=False)

@@ -1,0 +1,128 @@
+"""The first thing a user sees: what is wrong, how the step spends its time, what to do about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from flatout.case import Case, Steps
+from flatout.report.terminal import findings
+from flatout.report.terminal.charts import PARTS, stacked, typical_spark
+from flatout.report.terminal.ops import short
+from flatout.report.terminal.page import Column, Page
+from flatout.report.terminal.text import clean, duration, elide, share
+
+_KINDS = {"train": "training steps", "predict": "prediction steps", "evaluate": "evaluation steps",
+          "call": "model calls", "session": "session runs"}  # fmt: skip
+_LEVELS = {"error": ("error", "bold red"), "warning": ("warning", "yellow"), "info": ("note", "cyan")}
+
+
+def has_data(case: Case) -> bool:
+    return True
+
+
+def write(case: Case, page: Page, directory: Path | None) -> None:
+    _program(case, page)
+    page.gap()
+    page.line((clean(case.verdict) or "No verdict: the case holds too little to judge by.", "bold"), indent=0)
+    if case.steps:
+        steps(case.steps, page)
+    if case.devices:
+        _devices(case, page)
+    if case.findings or case.kind in ("run", "trace", "check", "env"):
+        findings.write(case, page)
+    if case.trials:
+        _trials(case, page)
+    if case.notes:
+        page.heading("Notes")
+        for note in case.notes:
+            page.line(_LEVELS.get(note.level, ("note", "")), f": {clean(note.text)}", _todo(note.todo))
+
+
+def _program(case: Case, page: Page) -> None:
+    program = case.program
+    command = clean(" ".join(program.command), 300)
+    facts = [f"{duration(1000 * program.seconds)} in all" if program.seconds else ""]
+    if program.signal:
+        facts.append(f"ended by signal {clean(program.signal, 30)}")
+    elif program.exit_code is not None:
+        facts.append(f"exit code {program.exit_code}")
+    facts.append(clean(program.started, 40))
+    page.line((elide(f"flatout {case.kind}  {command}", page.width), "dim"), indent=0)
+    if any(facts):
+        page.line((" · ".join(fact for fact in facts if fact), "dim"), indent=0)
+    if program.error:
+        page.line(("The program failed: ", "bold red"), clean(program.error, 500), indent=0)
+
+
+def steps(found: Steps, page: Page) -> None:
+    """Median and spread, warm-up apart, the split, and the course over time."""
+    page.heading(
+        "Step", f"{found.count:,} {_KINDS.get(found.kind, 'steps')}, found by {clean(found.found_by, 60)}"
+    )
+    page.fields(
+        [
+            f"median {duration(found.ms.median)}",
+            f"p10–p90 {duration(found.ms.p10)} – {duration(found.ms.p90)}",
+            f"warm-up apart: {found.warmup:,} steps, {duration(found.warmup_ms)}" if found.warmup else "",
+            f"outliers {found.outliers:,}" if found.outliers else "",
+            f"trend {100 * found.trend:+.0f} %" if abs(found.trend) >= 0.05 else "",
+        ]
+    )
+    if found.where and found.where.file:
+        page.line(_source(found, page))
+    split = found.split_ms
+    if split and split.total() > 0:
+        total = split.total()
+        values = {name: float(getattr(split, name)) for name, _, _ in PARTS}
+        page.line(stacked(values, page.width - 4))
+        legend = [
+            f"{glyph} {name} {duration(values[name])} {share(values[name] / total)}"
+            for name, glyph, _ in PARTS
+            if values[name] > 0
+        ]
+        page.fields(legend)
+        if found.split_from:
+            page.line((f"split from {clean(found.split_from, 200)}", "dim"))
+    if len(found.times_ms) > 1:
+        line, low, high = typical_spark(found.times_ms, min(page.width - 32, 100))
+        page.line((line, "cyan"), (f"  {duration(low)} to {duration(high)}", "dim"))
+
+
+def _source(found: Steps, page: Page) -> str:
+    width = page.width - 2
+    code = clean(found.where.code) if found.where and found.where.code else ""
+    spot = page.place(found.where, min(48, width))
+    return elide(f"{spot}   {code}" if code else spot, width)
+
+
+def _devices(case: Case, page: Page) -> None:
+    page.heading("Devices")
+    page.table(
+        [Column("device", flexible=True), Column("busy", right=True), Column("of window", right=True),
+         Column("tensor cores", right=True, drop=1), Column("model", flexible=True, drop=2)],
+        [[short(device.name), share(device.busy_share), duration(device.window_ms),
+          "" if device.tensor_core_share is None else share(device.tensor_core_share), device.model]
+         for device in case.devices[:16]],
+    )  # fmt: skip
+
+
+def _trials(case: Case, page: Page) -> None:
+    page.heading("Trials", "speedup above 1 is faster")
+    rows = []
+    for trial in case.trials:
+        speed = trial.speedup
+        rows.append(
+            [
+                " + ".join(trial.levers) or "baseline",
+                "–" if speed is None else f"{speed.ratio:.2f}×",
+                "–" if speed is None else f"{speed.low:.2f} to {speed.high:.2f}",
+                trial.status,
+                " · ".join(part for part in (trial.parity, trial.note) if part),
+            ]
+        )
+    columns = [Column("levers", flexible=True), Column("speedup", right=True), Column("interval", right=True)]
+    page.table([*columns, Column("result"), Column("losses", flexible=True, drop=1)], rows)
+
+
+def _todo(todo: str) -> str:
+    return f" {clean(todo)}" if todo else ""
