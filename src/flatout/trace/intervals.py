@@ -1,0 +1,99 @@
+"""Arithmetic on many time intervals: how much they cover together, and what each spends by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+Times = NDArray[np.int64]
+
+
+def merge(start: Times, end: Times) -> tuple[Times, Times]:
+    """Overlapping intervals joined; the result is sorted and disjoint."""
+    keep = end > start
+    start, end = start[keep], end[keep]
+    if not start.size:
+        return start, end
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], np.maximum.accumulate(end[order])
+    first = np.concatenate(([True], start[1:] > end[:-1]))
+    last = np.concatenate((first[1:], [True]))
+    return start[first], end[last]
+
+
+def covered(start: Times, end: Times) -> int:
+    """Exact length of the union."""
+    begin, stop = merge(start, end)
+    return int((stop - begin).sum())
+
+
+def overlap(points: tuple[Times, Times], low: Times, high: Times) -> Times:
+    """How much of each window [low, high) the disjoint, sorted intervals cover."""
+    begin, stop = points
+    if not begin.size:
+        return np.zeros(low.size, np.int64)
+    total = np.concatenate(([0], np.cumsum(stop - begin)))
+
+    def until(time: Times) -> Times:
+        index = np.searchsorted(begin, time, side="right")
+        last = np.maximum(index - 1, 0)
+        inside = np.minimum(time, stop[last]) - begin[last]
+        return np.where(index > 0, total[last] + np.maximum(inside, 0), 0)
+
+    return until(high) - until(low)
+
+
+def gaps(points: tuple[Times, Times], low: int, high: int) -> tuple[Times, Times]:
+    """What the disjoint, sorted intervals leave free between low and high."""
+    begin, stop = points
+    start = np.clip(np.concatenate(([low], stop)), low, high)
+    end = np.clip(np.concatenate((begin, [high])), low, high)
+    keep = end > start
+    return start[keep], end[keep]
+
+
+def levels(start: Times, end: Times, depth: int = 200) -> Iterator[tuple[Times, Times, Times]]:
+    """Peel nested intervals: (indices at this depth, the deeper ones, their parents at this depth).
+
+    One vectorised pass per depth instead of a stack walked event by event. Intervals that overlap without
+    nesting look like ever deeper levels: peeling ends at `depth`.
+    """
+    indices = np.lexsort((-end, start)).astype(np.int64)
+    for _ in range(depth):
+        if not indices.size:
+            return
+        starts, ends = start[indices], end[indices]
+        reach = np.concatenate(([np.iinfo(np.int64).min], np.maximum.accumulate(ends)[:-1]))
+        top = starts >= reach
+        outer, inner = indices[top], indices[~top]
+        place = np.searchsorted(start[outer], start[inner], side="right") - 1
+        yield outer, inner, outer[place] if inner.size else inner
+        indices = inner
+
+
+def self_times(start: Times, end: Times, depth: int = 16) -> Times:
+    """Duration of each interval without the intervals directly inside it (of one thread: they nest)."""
+    own: Times = end - start
+    parents: tuple[Times, Times] | None = None
+    for outer, inner, parent in levels(start, end, depth):
+        if parents is not None:
+            known, parent_of = parents
+            above = parent_of[np.searchsorted(known, outer)]
+            np.subtract.at(own, above, np.minimum(end[outer], end[above]) - start[outer])
+        order = np.argsort(inner)
+        parents = inner[order], parent[order]
+    np.maximum(own, 0, out=own)
+    return own
+
+
+def innermost(points: Times, start: Times, end: Times) -> Times:
+    """Index of the deepest interval that covers each point, -1 where none does."""
+    found = np.full(points.size, -1, np.int64)
+    for outer, _, _ in levels(start, end):
+        place = np.searchsorted(start[outer], points, side="right") - 1
+        candidate = outer[np.maximum(place, 0)]
+        hit = (place >= 0) & (end[candidate] > points)
+        found[hit] = candidate[hit]
+    return found
