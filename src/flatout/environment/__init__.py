@@ -1,0 +1,14 @@
+"""The audit of the machine, the drivers, the libraries and the flags under a TensorFlow program.
+
+    gather.py      asks the machine once; the answer is a plain dict, the facts
+    child.py       what only TensorFlow knows, asked in a child process: this process never imports it
+    checks/        one check per file: facts in, readings out
+    auditor.py     facts and readings as a Case
+
+Nothing registers a check: `auditor.checks()` finds the files.
+"""
+
+from flatout.environment.auditor import audit, readings, summary
+from flatout.environment.reading import Facts, Reading
+
+__all__ = ["Facts", "Reading", "audit", "readings", "summary"]
