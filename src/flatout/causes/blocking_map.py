@@ -34,4 +34,4 @@ itself. A function that waits inside Python holds the interpreter lock unless th
 """
 
 GROUP = "input"
-LEVERS = ("threadpool", "cache", "parallel-map")
+LEVERS = ("threadpool", "cache")

@@ -43,4 +43,4 @@ TensorFlow's own prefetch already lets the generator run while the step computes
 """
 
 GROUP = "input"
-LEVERS = ("cache", "parallel-map", "vectorize-map", "prefetch")
+LEVERS = ("cache", "parallel-map", "vectorize-map")

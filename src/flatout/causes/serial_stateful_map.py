@@ -40,4 +40,4 @@ function is bound by the interpreter lock and gains little: see `python-in-pipel
 """
 
 GROUP = "input"
-LEVERS = ("parallel-map", "cache", "vectorize-map")
+LEVERS = ("parallel-map", "cache")

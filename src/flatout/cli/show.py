@@ -31,6 +31,7 @@ def register(app: typer.Typer) -> None:
 def show(reference: str | None, view: str, json: str | None, width: int | None) -> None:
     # rich is loaded here and not above: `flatout --help` must not wait for it.
     from flatout import store
+    from flatout.errors import CaseUnreadable
 
     path = store.locate(reference)
     case = store.load(path)
@@ -42,4 +43,11 @@ def show(reference: str | None, view: str, json: str | None, width: int | None) 
             return  # standard output holds the JSON and nothing else
     from flatout.report.terminal import render
 
-    typer.echo(render(case, view, width, directory=path.parent), nl=False)
+    try:
+        text = render(case, view, width, directory=path.parent)
+    except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
+        raise CaseUnreadable(
+            f"{path} holds values that the view {view!r} cannot show: {error}. Run the program again, or "
+            "look at the file itself with `--json -`."
+        ) from error
+    typer.echo(text, nl=False)

@@ -47,7 +47,7 @@ def _program(case: Case, page: Page) -> None:
     elif program.exit_code is not None:
         facts.append(f"exit code {program.exit_code}")
     facts.append(clean(program.started, 40))
-    page.line((elide(f"flatout {case.kind}  {command}", page.width), "dim"), indent=0)
+    page.line((elide(f"flatout {clean(case.kind, 20)}  {command}", page.width), "dim"), indent=0)
     if any(facts):
         page.line((" · ".join(fact for fact in facts if fact), "dim"), indent=0)
     if program.error:

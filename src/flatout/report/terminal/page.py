@@ -25,6 +25,7 @@ Part = str | tuple[str, str] | Text
 
 GAP = 2
 _LEAST = 20
+_CONTROLS = dict.fromkeys((*range(32), *range(127, 160)))
 
 
 @dataclass(frozen=True)
@@ -67,9 +68,9 @@ class Page:
             self._console.print()
 
     def heading(self, title: str, note: str = "") -> None:
-        line = Text(title, style="bold")
+        line = _styled((title, "bold"))
         if note:
-            line.append(f"  {note}", style="dim")
+            line.append_text(_styled((f"  {note}", "dim")))
         self.gap()
         self._console.print(line)
 
@@ -89,7 +90,7 @@ class Page:
         grid = Table.grid(padding=0)
         grid.add_column(min_width=room, no_wrap=True)
         grid.add_column()
-        grid.add_row(Text(label, style=style), Text("").join(_styled(part) for part in parts))
+        grid.add_row(_styled((label, style)), Text("").join(_styled(part) for part in parts))
         self._console.print(Padding(grid, (0, 0, 0, indent)))
 
     def place(self, where: Where | None, width: int = 60) -> str:
@@ -148,9 +149,11 @@ class Page:
 
 
 def _styled(part: Part) -> Text:
+    """The last gate: whatever a view forgot to clean, no control character passes."""
     if isinstance(part, Text):
         return part
-    return Text(part) if isinstance(part, str) else Text(part[0], style=part[1])
+    text, style = (part, "") if isinstance(part, str) else part
+    return Text(text.translate(_CONTROLS), style=style)
 
 
 def _width(column: Column, rows: Sequence[Sequence[str]], position: int) -> int:

@@ -1,0 +1,97 @@
+"""Writes docs/causes/ from the catalogue. `--check` only says whether the files are up to date.
+
+The pages live beside the code that finds the causes, so that they are changed together; docs/ is a copy for
+readers of the web site.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from itertools import groupby
+from pathlib import Path
+
+from flatout.causes import Cause, catalogue
+
+ROOT = Path(__file__).resolve().parent.parent
+CAUSES = ROOT / "docs" / "causes"
+
+GROUPS = {
+    "input": "The input pipeline",
+    "graph": "Graphs, eager code and the loop around them",
+    "numerics": "Types and layouts",
+    "hardware": "Devices, memory and libraries",
+    "api": "Interfaces of the past",
+}
+
+
+def pages() -> dict[str, str]:
+    """File names and contents of all pages, the index among them."""
+    causes = list(catalogue().values())
+    return {"index.md": _index(causes)} | {f"{cause.name}.md": _page(cause) for cause in causes}
+
+
+def _page(cause: Cause) -> str:
+    levers = ", ".join(f"`{lever}`" for lever in cause.levers) or "none"
+    facts = f"Group: {cause.group} · Levers: {levers}"
+    return f"# {cause.name}\n\n{cause.title}.\n\n{facts}\n\n{_spaced(cause.page)}\n"
+
+
+def _spaced(page: str) -> str:
+    """Empty lines around headings, lists and code: strict readers of Markdown want them."""
+    lines: list[str] = []
+    in_code = False
+    previous = ""
+    for line in page.splitlines():
+        fence = line.startswith("```")
+        starts = (fence and not in_code) or (line.startswith("- ") and not previous.startswith(("- ", "  ")))
+        if line and previous and not in_code and (starts or previous.startswith(("#", "```"))):
+            lines.append("")
+        lines.append(line)
+        previous = line
+        in_code ^= fence
+    return "\n".join(lines)
+
+
+def _index(causes: list[Cause]) -> str:
+    parts = [
+        "# Causes of slowness\n\nWhat flatout looks for. Each page says what the cause is, what it costs, "
+        "how it looks, how it is cured, and when it is not worth curing.\n`flatout explain NAME` shows the "
+        "same page.\n"
+    ]
+    for group, members in groupby(causes, key=lambda cause: cause.group):
+        rows = "\n".join(f"| [{cause.name}]({cause.name}.md) | {cause.title} |" for cause in members)
+        parts.append(f"## {GROUPS[group]}\n\n| cause | what it is |\n|---|---|\n{rows}\n")
+    return "\n".join(parts)
+
+
+def outdated(directory: Path = CAUSES) -> list[str]:
+    """Names of files that are missing, different, or of causes that are gone."""
+    wanted = pages()
+    there = {path.name: path.read_text(encoding="utf-8") for path in directory.glob("*.md")}
+    return sorted(name for name in wanted.keys() | there.keys() if wanted.get(name) != there.get(name))
+
+
+def write(directory: Path = CAUSES) -> list[str]:
+    changed = outdated(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    wanted = pages()
+    for name in changed:
+        if name in wanted:
+            (directory / name).write_text(wanted[name], encoding="utf-8")
+        else:
+            (directory / name).unlink()
+    return changed
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Write docs/causes/ from the catalogue.")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; fail where a page is out of date"
+    )
+    if parser.parse_args().check:
+        stale = outdated()
+        if stale:
+            sys.exit(f"Out of date: {', '.join(stale)}. Run `python scripts/generate_docs.py`.")
+    else:
+        print(f"{len(write())} pages written, {len(pages())} in all, in docs/causes/")

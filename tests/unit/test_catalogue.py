@@ -1,0 +1,99 @@
+"""The catalogue: all causes are there, with whole pages and known levers, and docs/ holds the same pages."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from flatout.causes import catalogue, find
+from flatout.errors import UnknownCause
+
+ROOT = Path(__file__).resolve().parents[2]
+
+CAUSES = {
+    "input": "input-bound python-in-pipeline serial-stateful-map uncached-prefix late-batch blocking-map "
+    "autotune-off oversized-buffer many-small-files",
+    "graph": "eager-step run-eagerly retracing function-per-call host-sync per-sample-loop step-overhead "
+    "predict-in-loop unrolled-loop sequential-loop tensor-reconversion feed-dict debug-left-on",
+    "numerics": "float64 cast-churn layout-churn unfused-batchnorm",
+    "hardware": "gpu-idle gpu-unused cpu-fallback copy-bound no-mixed-precision gpu-memory-unmanaged "
+    "memory-pressure thread-misfit library-mismatch",
+    "api": "gone-api legacy-pipeline",
+}
+LEVERS = (
+    "function no-run-eagerly relax-shapes steps-per-execution prefetch cache vectorize-map threadpool "
+    "parallel-map no-debug xla bf16 fp16 threads onednn allocator memory-growth batch-size accumulate "
+    "free-input free-compute"
+)
+SECTIONS = ["What it is", "Why it costs", "How it looks", "The cure", "When it is not worth it"]
+NAMES = sorted(catalogue())
+
+
+def test_every_cause_is_there_in_its_group() -> None:
+    found = {name: cause.group for name, cause in catalogue().items()}
+    wanted = {name: group for group, names in CAUSES.items() for name in names.split()}
+    assert found == wanted
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_page_is_whole(name: str) -> None:
+    cause = find(name)
+    assert re.findall(r"^## (.*)$", cause.page, re.MULTILINE) == SECTIONS
+    assert 20 < len(cause.title) < 110
+    assert "\n" not in cause.title
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_examples_are_python(name: str) -> None:
+    """What stands in a page as Python must at least parse."""
+    examples = re.findall(r"^```python\n(.*?)^```", find(name).page, re.MULTILINE | re.DOTALL)
+    for example in examples:
+        ast.parse(example)
+    assert "```" in find(name).page
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_levers_are_known_and_explained(name: str) -> None:
+    cause = find(name)
+    assert set(cause.levers) <= set(LEVERS.split())
+    assert len(set(cause.levers)) == len(cause.levers)
+    for lever in cause.levers:
+        assert f"`{lever}`" in cause.page, f"{lever} is not mentioned in the page"
+
+
+def test_pages_name_only_causes_and_levers_that_exist() -> None:
+    for cause in catalogue().values():
+        for name in re.findall(r"[Ss]ee `([a-z0-9-]+)`", cause.page):
+            assert name in catalogue(), f"{cause.name} points to {name}"
+
+
+def test_an_unknown_cause_gets_a_suggestion() -> None:
+    with pytest.raises(UnknownCause, match="Did you mean retracing"):
+        find("retrace")
+
+
+def generator() -> ModuleType:
+    path = ROOT / "scripts" / "generate_docs.py"
+    spec = importlib.util.spec_from_file_location("generate_docs", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_docs_are_up_to_date() -> None:
+    assert generator().outdated() == [], "run `python scripts/generate_docs.py`"
+
+
+def test_docs_are_written_and_pruned(tmp_path: Path) -> None:
+    docs = generator()
+    (tmp_path / "gone-cause.md").write_text("old")
+    assert len(docs.write(tmp_path)) == len(catalogue()) + 2
+    assert docs.outdated(tmp_path) == []
+    assert not (tmp_path / "gone-cause.md").exists()

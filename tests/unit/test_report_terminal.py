@@ -1,0 +1,279 @@
+"""The terminal views: they fit their width, lose no number, and let nothing harmful through."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+from sample_case import sample_case
+
+from flatout.case import Case, Distribution, Finding, Split, Steps
+from flatout.errors import UnknownView
+from flatout.report.terminal import VIEWS, render
+from flatout.report.terminal.charts import area, bar, buckets, spark, stacked
+from flatout.report.terminal.text import (
+    can_show,
+    clean,
+    duration,
+    elide,
+    number,
+    place,
+    quantity,
+    share,
+    size,
+    to_ascii,
+)
+
+NAMES = list(VIEWS)
+EVIL = (
+    "\x1b[31m\x1b]8;;http://evil\x07[bold red]x[/bold red]\x9b2J\u202e\u2066\u200b\x00\x07\r\n\ud800"
+    + "\U000e0041"
+    + "e\u0301\u0301\u0301\u0301"
+    + "é" * 50
+)
+
+
+def plain(case: Case, view: str, width: int = 80, **options: Any) -> str:
+    return render(case, view, width, color=False, unicode=True, **options)
+
+
+# ── what a reader finds ──
+
+
+def test_the_overview_says_it_all() -> None:
+    text = plain(sample_case(), "overview", 120, directory=Path(".flatout/cases/x"))
+    assert text.index("The step waits for its input 61 %") < text.index("Step  400")
+    for expected in (
+        "median 118.2 ms",
+        "p10–p90 110.4 ms – 131.9 ms",
+        "found by the batches of Keras fit",
+        "warm-up apart: 3 steps, 8.21 s",
+        "input 72.1 ms 61 %",
+        "compute 33.0 ms 28 %",
+        "1  input-bound   72.1 ms per step · 61 %   high confidence",
+        "train.py:32   dataset = dataset.map(load)",
+        "evidence  wait per step 72.1 ms · share of stage 96 %",
+        "(lever cache, exact)",
+        "flatout explain retracing",
+        "cost not known",
+        "warning: The trace window",
+        "2.31×",
+        ".flatout/cases/x",
+        "timeline, ops, memory, input, functions, placement, devices",
+    ):
+        assert expected in text, expected
+
+
+@pytest.mark.parametrize(
+    ("view", "expected"),
+    [
+        (
+            "timeline",
+            ["Course", "Outliers", "covers the steps 40 to 59", "train_step", "tensorboard --logdir"],
+        ),
+        ("ops", ["9.00 ms", "Conv2D", "GPU:0", "train.py:12", "and 11 more"]),
+        ("memory", ["peak 6.0 GiB", "of 80.0 GiB (7.5 %)", "784 MiB", "At the peak"]),
+        ("input", ["▓  map", "stateful", "autotune", "TensorSlice → Shuffle → Map → Batch", "random op"]),
+        (
+            "functions",
+            ["rate: Literal[0.1] → Literal[0.099] (11 times)", "called from train.py:58", "5.24 s"],
+        ),
+        ("placement", ["412", "fallback 12 operations – StringSplitV2", "host-to-device", "float64 input 2"]),
+        (
+            "devices",
+            ["NVIDIA H200", "busy 741.0 ms of 2.40 s (31 %)", "tensor", "straggler", "packages.keras"],
+        ),
+    ],
+)
+def test_each_view_shows_its_numbers(view: str, expected: list[str]) -> None:
+    text = plain(sample_case(), view, 120)
+    for part in expected:
+        assert part in text, part
+
+
+@pytest.mark.parametrize("view", NAMES)
+def test_a_view_without_data_says_so_and_what_would_give_it(view: str) -> None:
+    text = plain(Case(kind="run"), view)
+    assert text.strip()
+    if view != "overview":
+        assert "flatout" in text
+        assert re.search(r"\b(No|not recorded|was not)\b", text)
+
+
+def test_a_well_tuned_program_is_told_so() -> None:
+    assert "Nothing worth changing" in plain(Case(kind="run", verdict="fine"), "overview")
+
+
+def test_an_unknown_view_lists_the_known_ones() -> None:
+    with pytest.raises(UnknownView, match="overview, timeline, ops"):
+        render(sample_case(), "flames")
+
+
+def test_the_thirtieth_finding_has_one_line() -> None:
+    findings = tuple(Finding("float64", f"number {i}", cost_ms=1.0) for i in range(30))
+    text = plain(Case(kind="run", findings=findings), "overview")
+    assert "number 9" in text
+    assert "number 10" not in text
+    assert "30  float64" in text
+
+
+def test_paths_are_seen_from_the_programs_directory() -> None:
+    assert "/home/ada" not in plain(sample_case(), "overview")
+
+
+# ── form ──
+
+
+@pytest.mark.parametrize("view", NAMES)
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 120, 160])
+def test_no_line_is_too_wide(view: str, width: int) -> None:
+    for line in plain(sample_case(), view, width).splitlines():
+        assert cell_len(line) <= width, line
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_numbers_are_never_cut(width: int) -> None:
+    for view in NAMES:
+        assert not re.search(r"\d…(?! *\S)", "\n".join(plain(sample_case(), view, width).split("  "))), view
+
+
+def test_color_only_when_asked() -> None:
+    assert "\x1b" not in render(sample_case(), "overview", 80)
+    assert "\x1b[" in render(sample_case(), "overview", 80, color=True)
+
+
+@pytest.mark.parametrize("view", NAMES)
+def test_ascii_where_unicode_is_not_to_be_had(view: str) -> None:
+    text = render(sample_case(), view, 80, color=False, unicode=False)
+    assert text.isascii()
+    assert [len(line) for line in text.splitlines()] == [
+        cell_len(line) for line in plain(sample_case(), view).splitlines()
+    ]
+
+
+def test_encodings_are_judged() -> None:
+    assert can_show("utf-8")
+    for encoding in ("ascii", "latin-1", "cp1252", None, "no-such-encoding"):
+        assert not can_show(encoding)
+    assert to_ascii("日本 µ") == "???? u"
+
+
+def test_five_thousand_steps_are_quick() -> None:
+    case = sample_case(5000)
+    start = time.perf_counter()
+    for view in NAMES:
+        plain(case, view)
+    assert time.perf_counter() - start < 2.0
+
+
+# ── text that is not to be trusted ──
+
+
+def poisoned(value: Any) -> Any:
+    """The same case with every text replaced by an evil one."""
+    if isinstance(value, str):
+        return EVIL + value
+    if isinstance(value, tuple):
+        return tuple(poisoned(item) for item in value)
+    if isinstance(value, dict):
+        return {poisoned(key): poisoned(item) for key, item in value.items()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        changes = {field.name: poisoned(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return dataclasses.replace(value, **changes)
+    return value
+
+
+@pytest.mark.parametrize("view", NAMES)
+def test_nothing_evil_reaches_the_terminal(view: str) -> None:
+    text = plain(poisoned(sample_case()), view, 100)
+    bad = [c for c in text if c != "\n" and (not c.isprintable() or c in "\u202e\u2066\u200b")]
+    assert bad == []
+    assert "evil" not in text
+    assert "\u0301" * 3 not in text
+    text.encode("utf-8")
+    assert max(cell_len(line) for line in text.splitlines()) <= 100
+
+
+def test_markup_is_only_text() -> None:
+    case = dataclasses.replace(sample_case(), verdict="[bold]loud[/bold] [/nothing] :smile:")
+    assert "[bold]loud[/bold] [/nothing] :smile:" in plain(case, "overview")
+
+
+def test_clean() -> None:
+    assert clean("a\x1b[31mb\x1b[0m\tc\n d") == "ab c d"
+    assert clean("\x1b]0;title\x07after") == "after"
+    assert clean("left\u202eright\u200b") == "leftright"
+    assert clean("\x00\x07") == "��"
+    assert clean("\ud800x") == "�x"
+    assert clean("עברית 日本") == "עברית 日本"
+    assert len(clean("x" * 10_000_000)) <= 2000
+    assert clean("y" * 50, 10) == "y" * 9 + "…"
+    assert clean(None) == "None"
+
+
+def test_a_case_with_strange_numbers_renders() -> None:
+    nothing = Distribution(0.0, 0.0, 0.0)
+    for times in ((), (0.0,), (0.0, 0.0), (1e12, 1e-9)):
+        steps = Steps(len(times), "x", nothing, Split(), times_ms=times, window=(0, 0))
+        for view in NAMES:
+            assert plain(Case(kind="run", steps=steps), view)
+
+
+# ── the small parts ──
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [
+        (0, "0 ms"),
+        (0.0042, "4.2 µs"),
+        (0.5, "0.50 ms"),
+        (9.363, "9.36 ms"),
+        (118.24, "118.2 ms"),
+        (8211, "8.21 s"),
+        (63_200, "63.2 s"),
+        (123_456, "123 s"),
+        (3_600_000, "60.0 min"),
+        (None, "–"),
+    ],
+)
+def test_durations(milliseconds: float | None, text: str) -> None:
+    assert duration(milliseconds) == text
+
+
+def test_other_numbers() -> None:
+    assert [share(value) for value in (0.0, 0.0042, 0.099, 0.61, 1.0)] == [
+        "0 %",
+        "0.4 %",
+        "9.9 %",
+        "61 %",
+        "100 %",
+    ]
+    assert [size(value) for value in (12, 2048, 6_412_001_280)] == ["12 B", "2.0 KiB", "6.0 GiB"]
+    assert [number(value) for value in (25600, 0.25, 12.34)] == ["25,600", "0.25", "12.3"]
+    assert quantity(float("nan"), "ms") == "nan ms"
+    assert quantity(True, "") == "yes"
+    assert quantity(3, "files") == "3 files"
+    assert quantity(2.5, "s") == "2.50 s"
+
+
+def test_shortening() -> None:
+    assert elide("/a/very/long/path/train.py", 14, middle=True) == "/a/v…/train.py"
+    assert cell_len(elide("日本日本日本", 7)) <= 7
+    where = sample_case().findings[0].where
+    assert place(where, 14).endswith(":32")
+    assert place(None) == ""
+
+
+def test_charts() -> None:
+    assert len(stacked({"input": 1.0, "compute": 1e6}, 50).plain) == 50
+    assert stacked({}, 50).plain == ""
+    assert bar(1e-9, 1.0, 10) == "█"
+    assert spark([1.0, 1.0], 1.0, 1.0) == "▁▁"
+    assert sum(len(group) for group in buckets(list(range(5000)), 77)) == 5000
+    assert area([0.0, 8.0], 2, 8.0) == [" █", " █"]

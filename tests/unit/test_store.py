@@ -1,0 +1,104 @@
+"""The store: cases appear whole, are found again by what a user would type, and foreign files are refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from sample_case import sample_case
+
+from flatout import store
+from flatout.case import SCHEMA
+from flatout.errors import CaseNotFound, CaseUnreadable
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / store.HOME
+
+
+def keep(home: Path, title: str = "train.py") -> Path:
+    return store.save(sample_case(), store.new_directory(title, home))
+
+
+def test_a_kept_case_is_the_latest(home: Path) -> None:
+    keep(home)
+    second = keep(home, "other.py")
+    assert store.locate(None, home).resolve() == second.resolve()
+    assert store.load(store.locate("latest", home)) == sample_case()
+
+
+def test_two_cases_of_the_same_second_do_not_meet(home: Path) -> None:
+    assert len({store.new_directory("train.py", home) for _ in range(5)}) == 5
+
+
+def test_titles_become_harmless_names(home: Path) -> None:
+    directory = store.new_directory("../../etc/pass wd\n\x1b[31m", home)
+    assert directory.parent == home / "cases"
+    assert store.new_directory("///", home).name.startswith("case-")
+
+
+def test_the_store_stays_out_of_the_users_repository(home: Path) -> None:
+    keep(home)
+    assert (home / ".gitignore").read_text() == "*\n"
+
+
+def test_a_case_is_found_by_path_directory_name_and_beginning(home: Path) -> None:
+    path = keep(home)
+    name = path.parent.name
+    for reference in (str(path), str(path.parent), name, name[:10]):
+        assert store.locate(reference, home).resolve() == path.resolve()
+
+
+def test_an_ambiguous_beginning_lists_the_candidates(home: Path) -> None:
+    keep(home, "train.py")
+    keep(home, "train_big.py")
+    with pytest.raises(CaseNotFound, match="stands for 2 cases"):
+        store.locate("train", home)
+
+
+@pytest.mark.parametrize("reference", [None, "nothing-here", "*", "../x"])
+def test_what_is_not_there_is_said(home: Path, reference: str | None) -> None:
+    with pytest.raises(CaseNotFound):
+        store.locate(reference, home)
+
+
+def test_no_trace_of_a_failed_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "case.json"
+    target.write_text("before")
+
+    def fail(*_: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        store.write_atomically(target, "after")
+    assert target.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_newer_schema_is_refused(home: Path) -> None:
+    path = keep(home)
+    data = json.loads(path.read_text()) | {"schema": SCHEMA + 1}
+    path.write_text(json.dumps(data))
+    with pytest.raises(CaseUnreadable, match="newer flatout"):
+        store.load(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "cannot be read"),
+        (b"\xff\xfe\x00", "cannot be read"),
+        (b'{"kind": "run"', "cannot be read"),
+        (b"[1, 2]", "not a flatout case"),
+        (b'{"name": "something else"}', "not a flatout case"),
+        (b'{"kind": "run", "schema": 1, "steps": {"count": 3}}', "damaged"),
+    ],
+)
+def test_damaged_and_foreign_files_are_told_apart(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "case.json"
+    path.write_bytes(content)
+    with pytest.raises(CaseUnreadable, match=message):
+        store.load(path)
