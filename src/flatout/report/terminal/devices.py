@@ -8,7 +8,7 @@ from typing import Any
 from flatout.case import Case, Device
 from flatout.report.terminal.ops import short
 from flatout.report.terminal.page import Column, Page
-from flatout.report.terminal.text import clean, duration, number, quantity, share
+from flatout.report.terminal.text import clean, duration, elide, number, quantity, share
 
 MOST = 15
 
@@ -45,16 +45,14 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
 
 def _device(device: Device, page: Page) -> None:
     page.line((short(device.name), "bold"), f"   {clean(device.model, 60)}" if device.model else "")
+    details = _flat(device.detail)[:8]
     page.fields(
         [
             f"busy {duration(device.busy_ms)} of {duration(device.window_ms)} ({share(device.busy_share)})",
             "" if device.tensor_core_share is None else f"tensor cores {share(device.tensor_core_share)}",
             f"precision {clean(device.precision, 30)}" if device.precision else "",
             f"host {clean(device.host, 40)}" if device.host else "",
-            *(
-                f"{clean(key, 30).replace('_', ' ')} {quantity(value, '')}"
-                for key, value in _flat(device.detail)[:8]
-            ),
+            *(f"{_words(key)} {elide(value, 40)}" for key, value in details),
         ]
     )
     if device.kernels:
@@ -93,6 +91,17 @@ def _flat(data: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
         if isinstance(value, dict) and value and prefix.count(".") < 4:
             rows += _flat(value, f"{name}.")
         else:
-            text = ", ".join(str(item) for item in value[:50]) if isinstance(value, list) else value
-            rows.append((name, clean("–" if text is None else text)))
+            rows.append((name, _value(key, value)))
     return rows
+
+
+def _value(key: object, value: Any) -> str:
+    if isinstance(value, list):
+        return clean(", ".join(str(item) for item in value[:50]))
+    if isinstance(value, float):
+        return quantity(value, "ms" if str(key).endswith("_ms") else "")
+    return "–" if value is None else clean(value)
+
+
+def _words(key: str) -> str:
+    return clean(key, 40).removesuffix("_ms").replace("_", " ")

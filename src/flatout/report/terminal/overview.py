@@ -40,7 +40,8 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
 
 def _program(case: Case, page: Page) -> None:
     program = case.program
-    command = clean(" ".join(program.command), 300)
+    words = program.command[program.command[:1] == (case.kind,) :]  # `flatout trace trace …` says it twice
+    command = clean(" ".join(words), 300)
     facts = [f"{duration(1000 * program.seconds)} in all" if program.seconds else ""]
     if program.signal:
         facts.append(f"ended by signal {clean(program.signal, 30)}")
@@ -57,7 +58,7 @@ def _program(case: Case, page: Page) -> None:
 def steps(found: Steps, page: Page) -> None:
     """Median and spread, warm-up apart, the split, and the course over time."""
     page.heading(
-        "Step", f"{found.count:,} {_KINDS.get(found.kind, 'steps')}, found by {clean(found.found_by, 60)}"
+        "Step", f"{found.count:,} {_KINDS.get(found.kind, 'steps')}, found by {clean(found.found_by, 200)}"
     )
     page.fields(
         [
