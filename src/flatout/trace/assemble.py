@@ -105,8 +105,8 @@ def view_of(trace: Trace, name: str) -> HostView:
         work_ms = _work(described[busiest], count)
         idle = hosts.doing_while_idle(lines, devices.busy_intervals(done[busiest][1]), window)
     else:
-        on_cpu = hosts.cpu_ops(lines)
         window = _cpu_window(found, lines)
+        on_cpu = hosts.cpu_ops(lines, window)
         described = (hosts.describe_cpu(on_cpu, name, window), *_idle_devices(accelerators, name, window))
         ops = hosts.ops_on_cpu(on_cpu, count)
         idle = hosts.doing_while_idle(lines, hosts.busy_of(on_cpu), window) if on_cpu.names else []

@@ -173,6 +173,14 @@ def read_values(data: Bytes, begin: Positions, end: Positions) -> StatValues:
     kind = np.zeros(begin.size, np.uint8)
     raw = np.zeros(begin.size, np.uint64)
     length = np.zeros(begin.size, np.int64)
+    for low in range(0, begin.size, CHUNK):
+        part = slice(low, low + CHUNK)
+        _read_values(data, begin[part], end[part], StatValues(kind[part], raw[part], length[part]))
+    return StatValues(kind, raw, length)
+
+
+def _read_values(data: Bytes, begin: Positions, end: Positions, into: StatValues) -> None:
+    kind, raw, length = into.kind, into.raw, into.length
     tag, content = varints(data, begin)
     tag[begin >= end] = 0  # a stat without a value
     for one in np.unique(tag):
@@ -189,4 +197,3 @@ def read_values(data: Bytes, begin: Positions, end: Positions) -> StatValues:
         else:
             continue
         kind[mine] = number
-    return StatValues(kind, raw, length)

@@ -93,8 +93,8 @@ class CpuOps:
     names: list[tuple[str, str]]
 
 
-def cpu_ops(lines: list[Line]) -> CpuOps:
-    """Op events of TensorFlow's executors and of XLA on the CPU, from all threads."""
+def cpu_ops(lines: list[Line], window: tuple[int, int]) -> CpuOps:
+    """Op events of TensorFlow's executors and of XLA on the CPU that begin in the window, from all threads."""
     known: dict[tuple[str, str], int] = {}
     parts: list[tuple[NDArray[np.int64], ...]] = []
     for line in lines:
@@ -104,6 +104,8 @@ def cpu_ops(lines: list[Line]) -> CpuOps:
             codes, _ = line.stat_strings("hlo_op")
             compiled = np.flatnonzero(codes >= 0).astype(np.int64)
         rows = np.union1d(rows, compiled)
+        begin = line.start_ps[rows]
+        rows = rows[(begin >= window[0]) & (begin < window[1])]
         if not rows.size:
             continue
         start = line.start_ps[rows]

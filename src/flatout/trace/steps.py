@@ -16,7 +16,7 @@ Python) is part of the step's price. The last step has no successor, so it is co
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -220,5 +220,6 @@ def _by_input(trace: Trace) -> Found | None:
             if not (line.start_ps[ops] > line.start_ps[rows].max()).any():
                 rows = rows[line.start_ps[rows] < line.start_ps[rows].max()]
         if rows.size > 1 and (best is None or rows.size > best.starts_ps.size):
-            best = _found(line, rows, "elements taken from the input pipeline (IteratorGetNext)")
+            found = _found(line, rows, "elements taken from the input pipeline (IteratorGetNext)")
+            best = replace(found, end_ps=int((line.start_ps + line.duration_ps).max()))
     return best
