@@ -91,6 +91,12 @@ def test_gpu_seen() -> None:
     assert statuses(gpu_visible, seen(1)) == ["ok"]
 
 
+def test_devices_of_an_observed_run_are_names() -> None:
+    names = ["/physical_device:CPU:0", "/physical_device:GPU:0"]
+    assert statuses(gpu_visible, facts(H200, {**CUDA_12, "devices": [], "physical": names})) == ["ok"]
+    assert statuses(gpu_visible, facts(H200, {**CUDA_12, "devices": []})) == []
+
+
 def test_gpu_not_seen_says_what_tensorflow_said() -> None:
     messages = [
         "I0000 cpu_feature_guard.cc",

@@ -25,10 +25,12 @@ def check(facts: Facts) -> Iterator[Reading]:
     nvidia, tensorflow = part(facts, "nvidia"), part(facts, "tensorflow")
     there = len(nvidia.get("gpus") or nvidia.get("device_files") or ())
     hidden = part(facts, "variables").get("CUDA_VISIBLE_DEVICES")
-    devices = tensorflow.get("devices")
-    if not there or devices is None or not part(tensorflow, "build").get("is_cuda_build"):
+    # A child that was asked lists pairs of name and type; an observed run lists names, or none at all before
+    # its first operation.
+    devices = tensorflow.get("physical") or tensorflow.get("devices")
+    if not there or not devices or not part(tensorflow, "build").get("is_cuda_build"):
         return
-    seen = sum(1 for device in devices if device.get("type") == "GPU")
+    seen = sum("GPU" in str(device) for device in devices)
     value = f"{seen} of {there}"
     if seen >= there:
         yield Reading("gpus seen", value, "ok", "TensorFlow sees every GPU.")
