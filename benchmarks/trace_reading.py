@@ -92,8 +92,8 @@ def gpu_trace(count: int) -> bytes:
     kernels = [f"sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_kernel_{i}" for i in range(1000)]
     keys = [
         "correlation_id", "scope_range_id", "context_id", "theoretical_occupancy_pct",
-        "occupancy_min_grid_size", "occupancy_suggested_block_size", "kernel_details", "tf_op", "name", "hlo_op", "unique_hlo_op_id",
-        "hlo_module", "program_id",
+        "occupancy_min_grid_size", "occupancy_suggested_block_size", "kernel_details", "tf_op", "name",
+        "hlo_op", "unique_hlo_op_id", "hlo_module", "program_id",
     ]  # fmt: skip
     base = len(keys)
     texts = [*(f"fusion.{i}" for i in range(1000)), "jit_train_step", "XlaModule:", "regs:32 grid:10,1,1"]
