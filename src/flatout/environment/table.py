@@ -7,6 +7,7 @@ in it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -56,7 +57,7 @@ def headline(facts: Mapping[str, Any]) -> str:
     words = (
         f"TensorFlow {tensorflow}" if tensorflow else "no TensorFlow",
         f"Python {part(facts, 'system').get('python', '?')}",
-        str(part(facts, "cpu").get("model") or ""),
+        re.sub(r"\((R|TM)\)| (CPU|Processor)\b", "", str(part(facts, "cpu").get("model") or "")),
         f"{cores:.0f} core{'' if cores == 1 else 's'}" if cores else "",
         gibibytes(total) if total else "",
     )
