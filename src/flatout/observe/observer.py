@@ -69,6 +69,7 @@ class Observer:
         self.trace = 0.0
         self.call = 0.0
         self.sync = 0.0
+        self.call_since = 0.0
         self.streams: dict[object, Stream] = {}
         self.window = Window(recorder, settings)
         self.active = True
@@ -77,6 +78,9 @@ class Observer:
         self._counted = self._flushed
         self.at_flush: list[Any] = []
         """Called every few seconds and at the end, to write counters that only grow."""
+        self.at_end: list[Any] = []
+        self.functions: Any = None
+        self.pulls: Any = None
 
     def stream(self, kind: str, key: object, name: str, **data: Any) -> Stream:
         """Make a stream; `key` tells streams of one kind apart. The user's stack at this moment is its place."""
@@ -123,5 +127,10 @@ class Observer:
             return
         self.active = False
         self.window.close("the program ended")
+        for write in self.at_end:
+            try:
+                write()
+            except Exception as error:
+                self.note(f"at the end: {type(error).__name__}: {error}")
         self.recorder.flush()
         self.write_counters()

@@ -117,6 +117,7 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
     "trace": PrivateName(
         f"{_FUNCTION}.tracing_compilation", "_create_concrete_function", "traces and what caused them", _TF
     ),
+    "graph-init": PrivateName("tensorflow.python.framework.func_graph", "FuncGraph.__init__", "source lines of ops", _TF),
     # input
     "iterator-next": PrivateName(
         "tensorflow.python.data.ops.iterator_ops", "OwnedIterator._next_internal", "waiting for input", _TF

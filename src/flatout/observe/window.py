@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import sys
 import tempfile
 import threading
@@ -86,6 +85,8 @@ class Window:
     def _warm(self, stream: Stream, now: float) -> bool:
         if self.first_step is not None:
             return stream.count >= self.first_step
+        if stream.count >= 8 * stream.seen and now - stream.first > WARM_SECONDS:
+            return True  # many steps a call: the first call was the warm-up
         if stream.seen < 2:
             return False
         if stream.seen >= WARM_STEPS_AT_MOST or (stream.seen >= 2 and now - stream.first > 8.0):
@@ -108,7 +109,7 @@ class Window:
             try:
                 with _quiet_logs():
                     session = self.make_session()
-                    session.start("", {})
+                    session.start(self.directory, {})
             except Exception as error:
                 self.enabled = self.wants_ticks = False
                 self.recorder.fact("note", text=f"no trace: the profiler did not start ({error})")
@@ -144,8 +145,8 @@ class Window:
             stream = self.opened_for
             try:
                 with _quiet_logs():
-                    data = session.stop()
-                path = self._write(data)
+                    session.export_to_tb()  # `stop()` would give the older trace-viewer form
+                path = self._newest()
             except Exception as error:
                 self.recorder.fact("note", text=f"the trace was lost: {error}")
                 path = None
@@ -173,15 +174,12 @@ class Window:
     def is_open(self) -> bool:
         return self._session is not None
 
-    def _write(self, data: bytes) -> str:
-        stamp = time.strftime("%Y_%m_%d_%H_%M_%S")
-        relative = os.path.join("trace", "plugins", "profile", stamp, f"{socket.gethostname()}.xplane.pb")
-        path = os.path.join(self.recorder.directory, relative)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path + ".part", "wb") as stream:
-            stream.write(data)
-        os.replace(path + ".part", path)
-        return relative
+    def _newest(self) -> str | None:
+        """Path of the file just written, relative to the recording."""
+        runs = os.path.join(self.directory, "plugins", "profile")
+        files = [os.path.join(runs, run, name) for run in os.listdir(runs) for name in os.listdir(os.path.join(runs, run))]
+        newest = max(files, key=os.path.getmtime, default=None)
+        return os.path.relpath(newest, self.recorder.directory) if newest else None
 
 
 @contextlib.contextmanager

@@ -10,10 +10,9 @@ from typing import Any
 
 from flatout.observe import users_code
 from flatout.observe.observer import Observer
-from flatout.observe.private_names import patch, resolve
+from flatout.observe.private_names import patch
 
 MOST_TRACES = 3000
-MOST_GRAPHS = 60
 
 
 class Known:
@@ -54,8 +53,6 @@ class Functions:
         self.observer = observer
         self.by_object: weakref.WeakKeyDictionary[Any, Known] = weakref.WeakKeyDictionary()
         self.totals: dict[tuple[str, int, str], dict[str, Any]] = {}
-        self.graphs: dict[int, Any] = {}
-        self.graph_names: list[Any] = []
         self.traces = 0
         observer.at_flush.append(self.write)
 
@@ -82,7 +79,7 @@ class Functions:
 
 def on_tensorflow(observer: Observer, module: ModuleType) -> None:
     functions = Functions(observer)
-    observer.functions = functions  # type: ignore[attr-defined]
+    observer.functions = functions
     thread = observer.thread
     from tensorflow.python.eager import context
 
@@ -109,28 +106,12 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
             known = functions.by_object.get(self) or functions.known(self)
             thread.call = 1
             traced = observer.trace
-            start = perf_counter()
+            start = observer.call_since = perf_counter()
             try:
                 return original(self, *args, **kwargs)
             finally:
                 end = perf_counter()
-                thread.call = 0
-                _called(observer, functions, known, self, start, end, traced)
-
-        return __call__
-
-    def wrap_concrete(original: Any) -> Any:
-        def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if thread.call or thread.trace or not eager():
-                return original(self, *args, **kwargs)
-            known = functions.by_object.get(self) or functions.known(self)
-            thread.call = 1
-            traced = observer.trace
-            start = perf_counter()
-            try:
-                return original(self, *args, **kwargs)
-            finally:
-                end = perf_counter()
+                observer.call_since = 0.0
                 thread.call = 0
                 _called(observer, functions, known, self, start, end, traced)
 
@@ -158,9 +139,8 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
 
     patch("function-init", wrap_init)
     patch("function-call", wrap_call)
-    patch("concrete-call", wrap_concrete)
+    patch("concrete-call", wrap_call)
     patch("trace", wrap_trace)
-    resolve("function-call")
 
 
 def _called(
@@ -237,8 +217,6 @@ def _traced(
     if outermost:
         total["trace_s"] += elapsed
     functions.traces += 1
-    if len(functions.graph_names) < MOST_GRAPHS:
-        functions.graph_names.append((key, weakref.ref(concrete.graph)))
     signature = {name: _type_text(p.type_constraint) for name, p in function_type.parameters.items()}
     previous = total.setdefault("signatures", [])
     changed = _difference(previous, signature)

@@ -34,11 +34,10 @@ def _hand_over() -> None:
     import importlib.machinery
     import importlib.util
 
-    sys.modules.pop("sitecustomize", None)
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", sys.path)
     if spec is not None and spec.loader is not None:
         module = importlib.util.module_from_spec(spec)
-        sys.modules["sitecustomize"] = module
+        sys.modules["sitecustomize"] = module  # the import machinery gives out what stands here in the end
         spec.loader.exec_module(module)
 
 

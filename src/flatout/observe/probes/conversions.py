@@ -1,0 +1,74 @@
+"""Arrays turned into tensors: which line, how many bytes, and whether it is the same array again."""
+
+from __future__ import annotations
+
+import sys
+from time import perf_counter
+from types import ModuleType
+from typing import Any
+
+from flatout.observe import users_code
+from flatout.observe.observer import Observer
+from flatout.observe.private_names import patch, resolve
+
+SMALLEST = 4096
+"""Bytes below which a conversion is not worth a look."""
+
+
+def on_tensorflow(observer: Observer, module: ModuleType) -> None:
+    import numpy
+
+    thread = observer.thread
+    array = numpy.ndarray
+    rows: dict[Any, list[Any]] = {}
+
+    def write() -> None:
+        table = [
+            [users_code.absolute(code.co_filename), line, code.co_name, *row[:4], len(row[4])]
+            for (code, line), row in sorted(rows.items(), key=lambda item: -item[1][1])[:200]
+        ]
+        if table:
+            observer.recorder.fact("conversions", rows=table)
+
+    observer.at_flush.append(write)
+
+    def wrap(original: Any) -> Any:
+        def convert_to_eager_tensor(value: Any, *args: Any, **kwargs: Any) -> Any:
+            kind = type(value)
+            if kind is array:
+                size = value.nbytes
+            elif kind is list or kind is tuple:
+                size = len(value) * 256  # lists are slow to convert: a few elements already count
+            else:
+                return original(value, *args, **kwargs)
+            if size < SMALLEST or thread.keras or thread.trace:
+                return original(value, *args, **kwargs)
+            start = perf_counter()
+            tensor = original(value, *args, **kwargs)
+            elapsed = perf_counter() - start
+            frame = users_code.innermost(sys._getframe(1), 25)
+            if frame is not None:
+                row = rows.setdefault((frame.f_code, frame.f_lineno), [0, 0.0, 0, 0, {}])
+                row[0] += 1
+                row[1] += elapsed
+                row[2] += getattr(value, "nbytes", size)
+                identity = value.__array_interface__["data"][0] if kind is array else id(value)
+                seen = row[4]
+                if identity in seen:
+                    row[3] += 1
+                elif len(seen) < 64:
+                    seen[identity] = value  # held, so that the address is not taken by another array
+                    if getattr(value, "base", None) is not None or len(seen) > 8:
+                        seen[identity] = None
+            return tensor
+
+        return convert_to_eager_tensor
+
+    patch("convert", wrap)
+    # Modules that imported the name before the patch keep the original.
+    holder, name, wrapper = resolve("convert")
+    for other in list(sys.modules.values()):
+        if other is not holder and getattr(other, "__name__", "").startswith("tensorflow.python.") and (
+            other.__dict__.get(name) is wrapper.__wrapped__
+        ):
+            setattr(other, name, wrapper)

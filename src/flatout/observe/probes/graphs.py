@@ -1,0 +1,85 @@
+"""Graphs that are traced while the program runs: each op with its type, dtype, shape and the user's line.
+
+The graphs are held until the trace window closes, described then, and let go.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from flatout.observe import users_code
+from flatout.observe.observer import Observer
+from flatout.observe.private_names import patch
+
+MOST_GRAPHS = 150
+MOST_OPS = 40_000
+DULL = {"NoOp", "Identity", "Const"}
+
+
+def on_tensorflow(observer: Observer, module: ModuleType) -> None:
+    graphs: list[Any] = []
+    described = [0]
+
+    def wrap(original: Any) -> Any:
+        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+            original(self, *args, **kwargs)
+            if described[0] < MOST_OPS and len(graphs) < MOST_GRAPHS:
+                graphs.append(self)
+
+        return __init__
+
+    patch("graph-init", wrap)
+
+    places: dict[Any, int] = {}
+
+    def describe() -> None:
+        while graphs:
+            graph = graphs.pop(0)
+            if described[0] >= MOST_OPS:
+                graphs.clear()
+                break
+            try:
+                row = _describe(graph, places)
+            except Exception:
+                continue  # a graph that was dismantled meanwhile
+            described[0] += len(row["ops"])
+            if row["ops"]:
+                observer.recorder.fact("graph", **row)
+        observer.recorder.fact("places", rows=[list(place) for place in places])
+
+    observer.window.on_close.append(describe)
+    observer.at_end.append(describe)
+
+
+def _describe(graph: Any, places: dict[Any, int]) -> dict[str, Any]:
+    rows = []
+    files: dict[str, bool] = {}
+    for op in graph.get_operations():
+        if op.type in DULL:
+            continue
+        place = _place(op, files)
+        number = -1 if place is None else places.setdefault(place, len(places))
+        dtype, shape = "", ""
+        if op.outputs:
+            first = op.outputs[0]
+            dtype = first.dtype.base_dtype.name
+            shape = "?" if first.shape.rank is None else ",".join("?" if d is None else str(d) for d in first.shape)
+        row: list[Any] = [op.name, op.type, number, dtype, shape]
+        if op.type == "Cast" and op.inputs:
+            row.append(op.inputs[0].dtype.base_dtype.name)
+        if op.device:
+            row.append(op.device)
+        rows.append(row)
+    outer = getattr(graph, "outer_graph", None)
+    return {"name": str(graph.name), "type": type(graph).__name__, "outer": str(getattr(outer, "name", "")), "ops": rows}
+
+
+def _place(op: Any, files: dict[str, bool]) -> Any:
+    for frame in reversed(op.traceback or ()):
+        known = files.get(frame.filename)
+        if known is None:
+            known = files[frame.filename] = users_code.is_users_file(frame.filename)
+        if known:
+            return (users_code.absolute(frame.filename), frame.lineno, frame.name)
+    return None

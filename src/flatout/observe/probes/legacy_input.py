@@ -1,0 +1,37 @@
+"""Input classes of another age: ImageDataGenerator and its kin."""
+
+from __future__ import annotations
+
+import contextlib
+from types import ModuleType
+from typing import Any
+
+from flatout.observe import users_code
+from flatout.observe.observer import Observer
+from flatout.observe.private_names import Missing, patch
+
+
+def on_tf_keras(observer: Observer, module: ModuleType) -> None:
+    with contextlib.suppress(Missing):
+        patch("image-generator", _wrap(observer, "ImageDataGenerator"))
+
+
+def on_keras(observer: Observer, module: ModuleType) -> None:
+    legacy = getattr(getattr(module, "_legacy", None), "preprocessing", None)
+    generator = getattr(getattr(legacy, "image", None), "ImageDataGenerator", None)
+    if generator is None:
+        with contextlib.suppress(ImportError):
+            from keras.src.legacy.preprocessing.image import ImageDataGenerator as generator  # noqa: N813
+    if generator is not None:
+        generator.__init__ = _wrap(observer, "ImageDataGenerator")(generator.__init__)
+
+
+def _wrap(observer: Observer, name: str) -> Any:
+    def wrap(original: Any) -> Any:
+        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+            observer.recorder.fact("legacy-input", name=name, where=users_code.here())
+            original(self, *args, **kwargs)
+
+        return __init__
+
+    return wrap

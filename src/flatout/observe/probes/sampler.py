@@ -1,0 +1,122 @@
+"""A thread that looks at the main thread's Python stack some dozens of times a second.
+
+It shows which of the user's lines the time is spent in where TensorFlow's trace cannot: between the ops. It also notes
+memory and CPU time now and then, and opens the trace window by the clock when one call lasts very long.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from types import ModuleType
+from typing import Any
+
+from flatout.observe import users_code
+from flatout.observe.observer import Observer
+from flatout.observe.window import LONG_CALL_SECONDS
+
+INTERVAL = 0.02
+SLOW_INTERVAL = 0.5
+DEEPEST = 120
+MOST_STACKS = 4000
+
+
+def on_tensorflow(observer: Observer, module: ModuleType) -> None:
+    if not observer.settings.get("sample", True):
+        return
+    sampler = Sampler(observer)
+    observer.at_flush.append(sampler.write)
+    threading.Thread(target=sampler.run, name="flatout-sampler", daemon=True).start()
+
+
+class Sampler:
+    def __init__(self, observer: Observer) -> None:
+        self.observer = observer
+        self.watched = threading.main_thread().ident
+        self.counts: dict[Any, int] = {}
+        self.samples = 0
+        self.resources: list[list[float]] = []
+
+    def run(self) -> None:
+        next_slow = 0.0
+        while self.observer.active:
+            time.sleep(INTERVAL)
+            try:
+                self.sample()
+                now = time.perf_counter()
+                if now >= next_slow:
+                    next_slow = now + SLOW_INTERVAL
+                    self.look_at_resources(now)
+                    self.watch_long_call(now)
+            except Exception as error:
+                self.observer.note(f"the sampler stopped: {type(error).__name__}: {error}")
+                return
+
+    def sample(self) -> None:
+        if not self.observer.streams:
+            return
+        frame = sys._current_frames().get(self.watched or 0)
+        self.samples += 1
+        inner = None
+        users: list[Any] = []
+        depth = 0
+        tracing = False
+        while frame is not None and depth < DEEPEST:
+            code = frame.f_code
+            if inner is None:
+                inner = code
+            if code.co_name == "_create_concrete_function":
+                tracing = True
+            if users_code.is_users(code):
+                users.append((code, frame.f_lineno))
+                if len(users) == 4:
+                    break
+            frame = frame.f_back
+            depth += 1
+        key = (tuple(users), inner, tracing)
+        if key in self.counts or len(self.counts) < MOST_STACKS:
+            self.counts[key] = self.counts.get(key, 0) + 1
+
+    def look_at_resources(self, now: float) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            with open("/proc/self/statm", "rb") as stream:
+                pages = int(stream.read().split()[1])
+            self.resources.append([now, pages * _PAGE, time.process_time()])
+            if len(self.resources) > 4000:
+                del self.resources[::2]
+
+    def watch_long_call(self, now: float) -> None:
+        """`for x in ds` inside a tf.function: no step ends for a long time, so open the window by the clock."""
+        window = self.observer.window
+        if not window.enabled or window.make_session is None:
+            return
+        if window.is_open:
+            if window.opened_for is None and now - window._opened > 1.5:
+                window.close("by the clock: one call lasts long")
+            return
+        if window._windows:
+            return
+        newest = max((stream.last for stream in list(self.observer.streams.values())), default=0.0)
+        in_call = self.observer.call_since
+        if in_call and now - in_call > LONG_CALL_SECONDS and newest < in_call:
+            window.open(None)
+
+    def write(self) -> None:
+        rows = []
+        for (users, inner, tracing), count in sorted(self.counts.items(), key=lambda item: -item[1])[:400]:
+            rows.append(
+                [
+                    count,
+                    [[users_code.absolute(c.co_filename), line, c.co_name, c.co_firstlineno] for c, line in users],
+                    [inner.co_filename[-60:], inner.co_name] if inner else None,
+                    tracing,
+                ]
+            )
+        self.observer.recorder.fact("samples", total=self.samples, interval=INTERVAL, rows=rows)
+        self.observer.recorder.fact("resources", rows=self.resources)
+
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")

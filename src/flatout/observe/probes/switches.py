@@ -1,0 +1,63 @@
+"""Debugging and configuration switches that the program turns on, and the line that does it."""
+
+from __future__ import annotations
+
+import contextlib
+from types import ModuleType
+from typing import Any
+
+from flatout.observe import users_code
+from flatout.observe.observer import Observer
+
+SWITCHES = (
+    ("config", "run_functions_eagerly"),
+    ("config.experimental_run_functions_eagerly", ""),
+    ("debugging", "enable_check_numerics"),
+    ("debugging.experimental", "enable_dump_debug_info"),
+    ("debugging", "set_log_device_placement"),
+    ("debugging", "enable_traceback_filtering"),
+    ("data.experimental", "enable_debug_mode"),
+    ("config.optimizer", "set_experimental_options"),
+    ("config.optimizer", "set_jit"),
+    ("config.threading", "set_intra_op_parallelism_threads"),
+    ("config.threading", "set_inter_op_parallelism_threads"),
+    ("config.experimental", "enable_op_determinism"),
+    ("config.experimental", "set_memory_growth"),
+    ("config", "set_visible_devices"),
+    ("config", "set_soft_device_placement"),
+)
+"""Public functions, wrapped where the program finds them: `tf.<holder>.<name>`."""
+
+
+def on_tensorflow(observer: Observer, module: ModuleType) -> None:
+    for path, name in SWITCHES:
+        holder: Any = module
+        for part in path.split("."):
+            holder = getattr(holder, part, None)
+        if holder is None or not name or not hasattr(holder, name):
+            continue
+        with contextlib.suppress(Exception):
+            setattr(holder, name, _wrap(observer, f"tf.{path}.{name}", getattr(holder, name)))
+
+
+def on_keras(observer: Observer, module: ModuleType) -> None:
+    for path in ("config", "backend", "mixed_precision"):
+        holder = getattr(module, path, None)
+        for name in ("set_floatx", "set_dtype_policy", "set_global_policy", "set_image_data_format"):
+            if holder is not None and hasattr(holder, name):
+                with contextlib.suppress(Exception):
+                    setattr(holder, name, _wrap(observer, f"keras.{path}.{name}", getattr(holder, name)))
+
+
+def _wrap(observer: Observer, label: str, original: Any) -> Any:
+    def switch(*args: Any, **kwargs: Any) -> Any:
+        with contextlib.suppress(Exception):
+            given = [str(value)[:80] for value in args] + [f"{key}={str(v)[:80]}" for key, v in kwargs.items()]
+            observer.recorder.fact("switch", name=label, given=given, where=users_code.here())
+        return original(*args, **kwargs)
+
+    switch.__name__ = getattr(original, "__name__", "switch")
+    switch.__doc__ = original.__doc__
+    switch.__module__ = getattr(original, "__module__", switch.__module__)
+    switch.__wrapped__ = original  # type: ignore[attr-defined]
+    return switch

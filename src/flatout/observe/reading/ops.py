@@ -1,0 +1,37 @@
+"""Ops of the trace window by time, each with the user's line."""
+
+from __future__ import annotations
+
+from flatout.case import Op
+from flatout.observe.reading.graphs import Graphs
+from flatout.source import places
+from flatout.trace.host_steps import StepSplit
+
+MOST_OPS = 600
+
+
+def read(split: StepSplit | None, graphs: Graphs) -> tuple[Op, ...]:
+    if split is None or not split.count:
+        return ()
+    total = sum(op.seconds for op in split.ops) or 1.0
+    found = []
+    for op in sorted(split.ops, key=lambda op: -op.seconds)[:MOST_OPS]:
+        known = None if op.eager else graphs.find(op.name)
+        found.append(
+            Op(
+                name=op.name,
+                type=op.type,
+                device="CPU",
+                where=places.where(*known.where) if known is not None and known.where else None,
+                self_ms=op.seconds * 1e3 / split.count,
+                share=op.seconds / total,
+                count=op.count / split.count,
+                dtype=known.dtype if known is not None else "",
+                shape=_text(known.shape) if known is not None else "",
+            )
+        )
+    return tuple(found)
+
+
+def _text(shape: tuple[int | None, ...] | None) -> str:
+    return "" if shape is None else ",".join("?" if size is None else str(size) for size in shape)

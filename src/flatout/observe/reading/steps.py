@@ -1,0 +1,154 @@
+"""Decides which stream of ticks is the step, and measures its steps.
+
+A program shows its steps in several ways at once. The stream to report is the one with the highest priority among those
+that cover a good part of the time; of two that are alike, the one that ticks less often (the outer loop). The time of a
+step runs from the end of the one before to its own end, so that input, Python and everything else between is in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flatout.observe.observer import PRIORITY
+from flatout.observe.reading.recording import Recording
+
+Floats = NDArray[np.float64]
+COVERS = 0.25
+"""A stream must cover this share of what the widest one covers to be the step."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    id: int
+    kind: str
+    name: str
+    stack: list[list[Any]]
+    facts: dict[str, Any]
+    rows: Floats
+    count: int
+
+    @property
+    def covered(self) -> float:
+        """Seconds between its ticks, long gaps (another phase of the program) left out."""
+        if not len(self.rows):
+            return 0.0
+        ends = self.rows[:, 3]
+        gaps = np.diff(ends)
+        own = float((self.rows[:1, 3] - self.rows[:1, 2]).sum())
+        if not len(gaps):
+            return own
+        limit = 20 * float(np.median(gaps)) + 0.5
+        return own + float(gaps[gaps <= limit].sum())
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The steps of the chosen stream. All times in seconds; one entry per tick, `n` steps each."""
+
+    stream: Stream
+    time: Floats
+    """Per step."""
+    n: NDArray[np.int64]
+    steady: NDArray[np.bool_]
+    clean: NDArray[np.bool_]
+    """Neither warm-up nor touched by the opening or closing of the window."""
+    in_window: NDArray[np.bool_]
+    input: Floats
+    trace: Floats
+    call: Floats
+    sync: Floats
+    warmup: int
+
+    @property
+    def count(self) -> int:
+        return self.stream.count
+
+    @property
+    def sample(self) -> Floats:
+        """Step times to judge by: outside the window where there are enough of them."""
+        outside = self.clean & ~self.in_window
+        chosen = outside if outside.sum() >= 8 else (self.clean if self.clean.any() else np.ones(len(self.n), bool))
+        return np.repeat(self.time[chosen], np.minimum(self.n[chosen], 1000))
+
+
+def streams(recording: Recording) -> list[Stream]:
+    counts = {fact["id"]: fact["count"] for fact in recording.all("stream-count")}
+    found = []
+    for fact in recording.all("stream"):
+        rows = recording.ticks[recording.ticks[:, 0] == fact["id"]]
+        seen = int(rows[:, 1].sum()) if len(rows) else 0
+        found.append(
+            Stream(
+                id=fact["id"],
+                kind=fact["of"],
+                name=str(fact.get("name", "")),
+                stack=fact.get("stack", []),
+                facts=fact,
+                rows=rows,
+                count=max(seen, int(counts.get(fact["id"], 0))),
+            )
+        )
+    return found
+
+
+def choose(found: list[Stream]) -> Stream | None:
+    usable = [stream for stream in found if len(stream.rows)]
+    if not usable:
+        return None
+    widest = max(stream.covered for stream in usable)
+    wide = [stream for stream in usable if stream.covered >= COVERS * widest]
+    best = max(PRIORITY.get(stream.kind, 0) for stream in wide)
+    alike = [stream for stream in wide if PRIORITY.get(stream.kind, 0) == best]
+    longest = max(stream.covered for stream in alike)
+    return min((s for s in alike if s.covered >= 0.8 * longest), key=lambda s: (len(s.rows), s.id))
+
+
+def measure(recording: Recording, stream: Stream) -> Measured:
+    rows = stream.rows
+    start, end, n = rows[:, 2], rows[:, 3], np.maximum(rows[:, 1], 1).astype(np.int64)
+    previous = np.concatenate((start[:1], end[:-1]))
+    if stream.kind == "fit":
+        # The first batch of an epoch begins with itself: what lies before (validation, a new iterator) is no step.
+        epochs = np.array([fact["at"] for fact in recording.all("epoch")])
+        if len(epochs):
+            crossed = np.searchsorted(epochs, end) > np.searchsorted(epochs, previous)
+            previous = np.where(crossed, start, previous)
+    totals = rows[:, 4:8]
+    deltas = np.diff(totals, axis=0, prepend=totals[:1])
+    touched = np.zeros(len(rows), bool)
+    in_window = np.zeros(len(rows), bool)
+    for window in recording.all("window-close"):
+        opened, closing, done = window["opened"], window["at"], window["done"]
+        in_window |= (end > opened) & (end <= closing)
+        touched |= (previous < opened) & (end >= opened)
+        touched |= (previous < done) & (end >= closing)
+    time = (end - previous) / n
+    warm = _warmup(time, deltas[:, 1], n)
+    steady = np.arange(len(rows)) >= warm
+    return Measured(
+        stream=stream,
+        time=time,
+        n=n,
+        steady=steady,
+        clean=steady & ~touched,
+        in_window=in_window,
+        input=deltas[:, 0],
+        trace=deltas[:, 1],
+        call=deltas[:, 2],
+        sync=deltas[:, 3],
+        warmup=int(n[:warm].sum()),
+    )
+
+
+def _warmup(time: Floats, traced: Floats, n: NDArray[np.int64]) -> int:
+    """Ticks at the beginning that do not count: first traces, allocations, filling buffers."""
+    if len(time) <= 1:
+        return 0
+    most = max(1, min(10, len(time) // 4))
+    typical = float(np.median(time[1:]))
+    slow = [i for i in range(most) if traced[i] > 0.2 * time[i] * n[i] or time[i] > 2 * typical]
+    return max(1, slow[-1] + 1 if slow else 1)

@@ -1,0 +1,1 @@
+"""Reading user code: `ast` to find, edits elsewhere."""

@@ -1,0 +1,104 @@
+"""What stands around a line of the user's source: its text, the loop it is in, the function it belongs to."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+
+from flatout.case import Where
+
+
+@dataclass(frozen=True)
+class Loop:
+    line: int
+    end: int
+    iterated: str
+    """Source of what a `for` runs over; empty for `while`."""
+    variables: tuple[str, ...]
+    in_function: str | None
+
+
+@functools.lru_cache(maxsize=256)
+def lines(file: str) -> tuple[str, ...]:
+    try:
+        return tuple(Path(file).read_text(encoding="utf-8", errors="replace").splitlines())
+    except OSError:
+        return ()
+
+
+def where(file: str | None, line: int | None, function: str | None = None) -> Where | None:
+    if not file:
+        return None
+    text = lines(file)
+    code = text[line - 1].strip()[:300] if line and 0 < line <= len(text) else None
+    return Where(file, line, None if function in (None, "<module>") else function, code)
+
+
+@functools.lru_cache(maxsize=256)
+def tree(file: str) -> ast.Module | None:
+    try:
+        return ast.parse("\n".join(lines(file)))
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+@functools.lru_cache(maxsize=256)
+def loops(file: str) -> tuple[Loop, ...]:
+    """All `for` and `while` statements of a file, outer ones first."""
+    module = tree(file)
+    found: list[Loop] = []
+
+    def visit(node: ast.AST, function: str | None) -> None:
+        for child in ast.iter_child_nodes(node):
+            inner = child.name if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)) else function
+            if isinstance(child, (ast.For, ast.AsyncFor)):
+                names = tuple(n.id for n in ast.walk(child.target) if isinstance(n, ast.Name))
+                found.append(Loop(child.lineno, child.end_lineno or child.lineno, ast.unparse(child.iter), names, function))
+            elif isinstance(child, ast.While):
+                found.append(Loop(child.lineno, child.end_lineno or child.lineno, "", (), function))
+            visit(child, inner)
+
+    if module is not None:
+        visit(module, None)
+    return tuple(found)
+
+
+def innermost_loop(file: str, line: int) -> Loop | None:
+    around = [loop for loop in loops(file) if loop.line < line <= loop.end]
+    return max(around, key=lambda loop: loop.line, default=None)
+
+
+def enclosing_loops(file: str, line: int) -> list[Loop]:
+    """Innermost first."""
+    return sorted((loop for loop in loops(file) if loop.line < line <= loop.end), key=lambda loop: -loop.line)
+
+
+@functools.lru_cache(maxsize=1024)
+def definition_line(file: str, line: int) -> int | None:
+    """The `def` line of the function around a line (decorators do not count), None at module level."""
+    module = tree(file)
+    if module is None:
+        return None
+    around = [
+        node.lineno
+        for node in ast.walk(module)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and min([node.lineno, *(d.lineno for d in node.decorator_list)]) <= line <= (node.end_lineno or node.lineno)
+    ]
+    return max(around, default=None)
+
+
+@functools.lru_cache(maxsize=1024)
+def statement_line(file: str, line: int) -> int:
+    """The first line of the simple statement that a line belongs to."""
+    module = tree(file)
+    best = line
+    if module is not None:
+        for node in ast.walk(module):
+            if isinstance(node, (ast.Assign, ast.Expr, ast.Return, ast.AugAssign, ast.AnnAssign)) and (
+                node.lineno <= line <= (node.end_lineno or node.lineno)
+            ):
+                best = max(node.lineno, best if best != line else 0)
+    return best

@@ -1,0 +1,288 @@
+"""Splits each marked step of a TensorFlow trace into input, tracing, Python, compute, copies and idle time.
+
+The marks are the `train` events with a `step_num` that the observing child writes (or the user's own). Every moment of a
+step belongs to one part, by this order: an op computes; data is copied to or from a device; the step waits for its
+input; a function is traced; the runtime is inside a call and nothing of that happens (idle); else Python runs. On a
+machine with accelerators "an op computes" means on the accelerator.
+
+Threads of tf.data work ahead of the step: what runs there is the pipeline's, not the step's, except where the step
+itself runs inside a pipeline (`for x in dataset` in a tf.function becomes a dataset scan).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flatout.trace.spans import Intervals
+from flatout.trace.model import Line, Plane, Trace
+
+Floats = NDArray[np.float64]
+
+OP = re.compile(r"^[^\s:]+:[A-Za-z_]\w*$")
+WRAPPERS = {
+    "StatefulPartitionedCall", "PartitionedCall", "While", "StatelessWhile", "If", "StatelessIf", "Case", "_While", "_If",
+    "IteratorGetNext", "IteratorGetNextAsOptional", "IteratorGetNextSync", "ReduceDataset", "RemoteCall", "_Recv",
+    "_HostRecv", "OptionalGetValue", "ScanDataset", "SymbolicGradient", "LoopCond", "Enter", "Exit", "NextIteration",
+    "Switch", "Merge",
+}  # fmt: skip
+"""Ops that only wait for others or route them: their time is somebody else's."""
+FUNCTION = re.compile(r"^EagerLocalExecute: __(inference|forward|backward)_")
+INPUT_OPS = re.compile(
+    r"^(IteratorGetNext\w*Op::DoCompute|EagerLocalExecute: (IteratorGetNext\w*|MakeIterator|AnonymousIterator\w*"
+    r"|OptionalGetValue|OptionalHasValue))$"
+)
+REDUCE_INPUT = re.compile(r"^ReduceIterator::(?:\w+::)*?Scan::\w+$")
+KERNEL_RUN = re.compile(r"^KernelAndDevice\w*::Run$")
+CALLS = re.compile(
+    r"^(SessionRun|TFE_Py_Execute\w*|TFE_Py_FastPathExecute_C|EagerExecute|DirectSession::Run\w*)$"
+)
+TRACING = "tf.function-graph_building"
+COPIES = re.compile(r"memcpy|MemcpyH2D|MemcpyD2H|MemcpyP2P", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class OpTime:
+    name: str
+    type: str
+    seconds: float
+    count: int
+    device: str = ""
+    eager: bool = False
+
+
+@dataclass(frozen=True)
+class StageTime:
+    """One `Iterator::…` name: inclusive time on its own threads, and how often it gave an element."""
+
+    path: str
+    seconds: float
+    self_seconds: float
+    count: int
+
+
+@dataclass(frozen=True)
+class StepSplit:
+    start: Floats
+    """Nanoseconds in the trace's clock."""
+    end: Floats
+    steps: NDArray[np.int64]
+    """How many steps each marked span holds."""
+    parts: dict[str, Floats] = field(default_factory=dict)
+    """Nanoseconds of each part in each span."""
+    ops: tuple[OpTime, ...] = ()
+    pipeline_ops: tuple[OpTime, ...] = ()
+    stages: tuple[StageTime, ...] = ()
+    events: int = 0
+
+    @property
+    def count(self) -> int:
+        return int(self.steps.sum())
+
+
+def split_steps(trace: Trace, pipeline_op_names: Collection[str] = ()) -> StepSplit | None:
+    """None where the trace carries no step marks."""
+    host = next((plane for plane in trace.planes if plane.name == "/host:CPU"), None)
+    if host is None:
+        return None
+    marks = _marks(host)
+    if marks is None:
+        return None
+    main, start, end, steps = marks
+    spans = (start, end)
+    lines = [line for line in host.lines if len(line)]
+    reducing = any(_any(line, lambda name: name.startswith("ReduceIterator::")) for line in lines)
+    theirs = set(pipeline_op_names)
+
+    ops: list[tuple[Line, NDArray[np.int64]]] = []
+    pipeline_ops: list[tuple[Line, NDArray[np.int64]]] = []
+    for line in lines:
+        index = line.where(_is_op)
+        if not len(index):
+            continue
+        if not line.display_name.startswith("tf_data"):
+            ops.append((line, index))
+        elif not reducing:
+            pipeline_ops.append((line, index))
+        else:
+            known = np.array([_node(name) in theirs for name in host.names(line.name_id[index])])
+            ops.append((line, index[~known]))
+            pipeline_ops.append((line, index[known]))
+
+    functions = _of(main, lambda name: bool(FUNCTION.match(name)))
+    waits = [_times(line, line.where(lambda name: bool(INPUT_OPS.match(name)))) for line in lines]
+    if reducing:
+        waits += [_times(line, line.where(lambda name: bool(REDUCE_INPUT.match(name)))) for line in lines]
+    waiting = Intervals.union(waits)
+    eager = _eager_kernels(main, functions, waiting)
+    devices, copying = _devices(trace)
+    host_compute = Intervals.union([*(_times(line, index) for line, index in ops), *eager])
+    computing = devices if devices is not None else host_compute
+    tracing = _of(main, lambda name: name == TRACING)
+    calling = functions.joined(_of(main, lambda name: name == "SessionRun"))
+
+    parts: dict[str, Floats] = {}
+    covered = Intervals.empty()
+    already = np.zeros(len(start))
+    for name, layer in (
+        ("compute", computing), ("copy", copying), ("input", waiting), ("trace", tracing), ("idle", calling),
+    ):  # fmt: skip
+        covered = covered.joined(layer)
+        reached = covered.within(*spans)
+        parts[name] = reached - already
+        already = reached
+    parts["python"] = (end - start) - already
+    inside = Intervals(start, end)
+    return StepSplit(
+        start=start,
+        end=end,
+        steps=steps,
+        parts=parts,
+        ops=(*_op_times(ops, inside), *_eager_times(main, functions, waiting, inside)),
+        pipeline_ops=_op_times(pipeline_ops, Intervals(start[:1], end[-1:])),
+        stages=_stages(lines, Intervals(start[:1], end[-1:])),
+        events=trace.event_count,
+    )
+
+
+def _marks(host: Plane) -> tuple[Line, Floats, Floats, NDArray[np.int64]] | None:
+    for line in host.lines:
+        if not line.has_stat("step_num"):
+            continue
+        number = line.stat_floats("step_num")
+        index = np.flatnonzero(
+            ~np.isnan(number) & np.isin(line.name_id, host.ids_where(lambda name: name == "train"))
+        )
+        if len(index) < 2:
+            continue
+        index = index[np.argsort(line.start_ns[index])]
+        number = number[index]
+        steps = np.diff(number)
+        # The last mark was opened when the window closed: it holds no whole step.
+        keep = (steps >= 1) & (steps < 100_000)
+        start, end = line.start_ns[index][:-1][keep], line.start_ns[index][1:][keep]
+        steps = steps[keep]
+        if len(start) >= 5:  # the profiler's own start-up sits in the first span
+            start, end, steps = start[1:], end[1:], steps[1:]
+        if len(start):
+            return line, start, end, steps.astype(np.int64)
+    return None
+
+
+def _any(line: Line, wanted: object) -> bool:
+    return len(line.where(wanted)) > 0  # type: ignore[arg-type]
+
+
+def _of(line: Line, wanted: object) -> Intervals:
+    return Intervals.union([_times(line, line.where(wanted))])  # type: ignore[arg-type]
+
+
+def _times(line: Line, index: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    start = line.start_ns[index]
+    return start, start + line.duration_ns[index]
+
+
+@lru_cache(maxsize=200_000)
+def _is_op(name: str) -> bool:
+    return bool(OP.match(name)) and name.rpartition(":")[2] not in WRAPPERS
+
+
+def _node(name: str) -> str:
+    return name.rpartition(":")[0]
+
+
+def _eager_kernels(main: Line, functions: Intervals, waiting: Intervals) -> list[tuple[Floats, Floats]]:
+    """Kernels that the main thread runs op by op; inside a function call the function's ops count instead."""
+    start, end = _times(main, main.where(lambda name: bool(KERNEL_RUN.match(name))))
+    middle = (start + end) / 2
+    own = ~functions.contains(middle) & ~waiting.contains(middle)
+    return [(start[own], end[own])]
+
+
+def _devices(trace: Trace) -> tuple[Intervals | None, Intervals]:
+    kernels, copies = [], []
+    planes = [plane for plane in trace.planes if plane.name.startswith(("/device:GPU", "/device:TPU"))]
+    for plane in planes:
+        for line in plane.lines:
+            if line.display_name in (
+                "Steps",
+                "XLA Modules",
+                "Source code",
+                "Framework Name Scope",
+                "TensorFlow Name Scope",
+            ):
+                continue
+            copying = line.where(lambda name: bool(COPIES.search(name)))
+            rest = np.setdiff1d(np.arange(len(line)), copying)
+            copies.append(_times(line, copying))
+            kernels.append(_times(line, rest))
+    return (Intervals.union(kernels) if planes else None), Intervals.union(copies)
+
+
+def _op_times(found: list[tuple[Line, NDArray[np.int64]]], inside: Intervals) -> tuple[OpTime, ...]:
+    totals: dict[str, list[float]] = {}
+    for line, index in found:
+        index = index[inside.contains(line.start_ns[index])]
+        ids, inverse = np.unique(line.name_id[index], return_inverse=True)
+        seconds = np.bincount(inverse, weights=line.duration_ns[index], minlength=len(ids)) / 1e9
+        counts = np.bincount(inverse, minlength=len(ids))
+        for key, value, count in zip(ids, seconds, counts, strict=True):
+            row = totals.setdefault(line.plane.name_of(int(key)), [0.0, 0])
+            row[0] += float(value)
+            row[1] += int(count)
+    rows = [OpTime(_node(name), name.rpartition(":")[2], row[0], int(row[1])) for name, row in totals.items()]
+    return tuple(sorted(rows, key=lambda op: -op.seconds))
+
+
+def _eager_times(main: Line, functions: Intervals, waiting: Intervals, inside: Intervals) -> list[OpTime]:
+    """Ops that Python runs one by one, by type; the trace has no node names for them."""
+    index = main.where(lambda name: name.startswith("EagerLocalExecute: ") and not FUNCTION.match(name))
+    index = index[inside.contains(main.start_ns[index]) & ~functions.contains(main.start_ns[index])]
+    totals: dict[str, list[float]] = {}
+    for name, duration in zip(main.plane.names(main.name_id[index]), main.duration_ns[index], strict=True):
+        kind = str(name).removeprefix("EagerLocalExecute: ")
+        if INPUT_OPS.match(str(name)):
+            continue
+        row = totals.setdefault(kind, [0.0, 0])
+        row[0] += float(duration) / 1e9
+        row[1] += 1
+    return [OpTime(kind, kind, row[0], int(row[1]), eager=True) for kind, row in totals.items()]
+
+
+def _stages(lines: list[Line], inside: Intervals) -> tuple[StageTime, ...]:
+    totals: dict[str, list[float]] = {}
+    for line in lines:
+        index = line.where(lambda name: name.startswith(("Iterator::", "ReduceIterator::")))
+        index = index[inside.contains(line.start_ns[index])]
+        if not len(index):
+            continue
+        start, duration = line.start_ns[index], line.duration_ns[index]
+        order = np.lexsort((-duration, start))
+        names = [str(name) for name in line.plane.names(line.name_id[index][order])]
+        own = _self_times(start[order], duration[order])
+        for name, whole, alone in zip(names, duration[order], own, strict=True):
+            row = totals.setdefault(name, [0.0, 0.0, 0])
+            row[0] += float(whole)
+            row[1] += float(alone)
+            row[2] += 1
+    rows = [StageTime(path, row[0] / 1e9, row[1] / 1e9, int(row[2])) for path, row in totals.items()]
+    return tuple(sorted(rows, key=lambda stage: stage.path))
+
+
+def _self_times(start: Floats, duration: Floats) -> Floats:
+    """Duration less that of the events nested directly inside; sorted by start, longest first."""
+    own = duration.copy()
+    open_events: list[int] = []
+    end = start + duration
+    for i in range(len(start)):
+        while open_events and end[open_events[-1]] <= start[i]:
+            open_events.pop()
+        if open_events:
+            own[open_events[-1]] -= duration[i]
+        open_events.append(i)
+    return own
