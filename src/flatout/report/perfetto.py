@@ -73,8 +73,8 @@ def _opened(path: Path) -> Iterator[TextIO]:
         os.replace(temporary, path)
     except OSError as error:
         raise FlatoutError(
-            f"{path} cannot be written: {error.strerror or error}. Name a file in a directory that exists and "
-            "has room."
+            f"{path} cannot be written: {error.strerror or error}. Name a file in a directory that exists "
+            "and has room."
         ) from None
     finally:
         temporary.unlink(missing_ok=True)

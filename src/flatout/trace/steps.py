@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from flatout.case import Distribution, Steps
 from flatout.trace.device import device_lines
-from flatout.trace.model import Line, Plane, Trace
+from flatout.trace.model import Line, Trace
 
 Times = NDArray[np.int64]
 
@@ -161,15 +161,12 @@ def _outermost(start: Times, duration: Times) -> NDArray[np.bool_]:
 
 def _by_kernels(trace: Trace) -> Found | None:
     """Most kernels of a step run the same number of times, once per step; the first of those starts it."""
-    best: tuple[float, Plane, Line] | None = None
-    for plane in trace.planes_like("/device:"):
-        for line in device_lines(plane):
-            busy = float(line.duration_ps.sum())
-            if len(line) and (best is None or busy > best[0]):
-                best = busy, plane, line
-    if best is None:
+    # The line with most kernels: one with most time could be a stream of collectives that only wait.
+    candidates = [line for plane in trace.planes_like("/device:") for line in device_lines(plane)]
+    line = max(candidates, key=len, default=None)
+    if line is None or not len(line):
         return None
-    _, plane, line = best
+    plane = line.plane
     rows = np.arange(len(line), dtype=np.int64)
     module_codes, modules = line.stat_strings("hlo_module")
     what = f"kernels on {plane.name}"
@@ -188,8 +185,8 @@ def _by_kernels(trace: Trace) -> Found | None:
     count = int(often[votes.argmax()])
     if int(votes.max()) < max(3, 0.2 * counts.size):
         return None  # no number of repetitions stands out: not a loop of equal steps
-    candidates = np.flatnonzero(counts == count)
-    marker = candidates[first[candidates].argmin()]
+    regular = np.flatnonzero(counts == count)
+    marker = regular[first[regular].argmin()]
     mine = rows[inverse == marker]
     end = int((line.start_ps[rows] + line.duration_ps[rows]).max())
     return Found(np.sort(line.start_ps[mine]), end, f"{what}, which come round {count} times")
