@@ -49,10 +49,15 @@ def write_atomically(path: Path, text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def save(case: Case, directory: Path) -> Path:
-    """Write the case into its directory and point `latest` at it."""
+def write_case(case: Case, directory: Path) -> Path:
     path = directory / FILE
     write_atomically(path, json.dumps(case.to_json(), ensure_ascii=False, allow_nan=False))
+    return path
+
+
+def save(case: Case, directory: Path) -> Path:
+    """Write the case into its directory and point `latest` at it."""
+    path = write_case(case, directory)
     home = directory.parent.parent
     pointer = home / f".latest.{os.getpid()}"
     pointer.unlink(missing_ok=True)

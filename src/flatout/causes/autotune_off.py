@@ -34,5 +34,46 @@ cores to other processes or to bound the memory that buffers may take: then a `r
 (`options.autotune.ram_budget`) says that better.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.case import Case, Finding, Fix
+from flatout.causes import reading
+from flatout.source import places
+
 GROUP = "input"
 LEVERS = ("prefetch", "parallel-map")
+
+SWITCHES = {
+    "autotune.enabled": "autotuning",
+    "experimental_optimization.apply_default_optimizations": "the default rewrites",
+    "experimental_optimization.map_parallelization": "the parallelising of maps",
+    "experimental_optimization.inject_prefetch": "the injected prefetch",
+}
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    wait = reading.part_ms(case, "input")
+    if reading.share(case, wait) < reading.INPUT_MATTERS:
+        return
+    for pipeline in case.pipelines:
+        off = [label for key, label in SWITCHES.items() if pipeline.options.get(key) is False]
+        if not off:
+            continue
+        # A stage that would stay serial anyway (Python, random state) is not cured by switching this on again.
+        hot = reading.hot_stage(case)
+        if hot is not None and hot.stage.stateful is not None:
+            continue
+        where = pipeline.options.get("where")
+        yield from reading.finding(
+            "autotune-off",
+            case,
+            f"The step waits for a pipeline whose options switch off {' and '.join(off)}.",
+            cost_ms=wait,
+            where=places.where(*where) if where else pipeline.where,
+            evidence=[reading.number("input-wait", wait, "ms", "a step waits for its input", "trace")],
+            fixes=[Fix("Leave autotuning and the default optimizations on.", lever="prefetch")],
+            estimate="the wait that the trace shows",
+        )
+        return

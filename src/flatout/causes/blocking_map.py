@@ -33,5 +33,47 @@ When the function computes: more threads than cores then compete for the same co
 itself. A function that waits inside Python holds the interpreter lock unless the call lets go of it.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.case import Case, Finding, Fix
+from flatout.causes import reading
+
 GROUP = "input"
 LEVERS = ("threadpool", "cache")
+
+IDLE_CORES = 0.6
+"""Below this share of the cores in use, a slow stage does not compute: it waits."""
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    hot = reading.hot_stage(case)
+    used = reading.cpu_use(case)
+    if hot is None or used is None or "Map" not in hot.stage.name or hot.stage.name == "FlatMap":
+        return
+    cores, available = used
+    # A stage that computes keeps at least one core busy while the step waits for it.
+    if reading.share(case, hot.wait_ms) < 0.3 or cores > IDLE_CORES or hot.per_sample_ms < 1.0:
+        return
+    yield from reading.finding(
+        "blocking-map",
+        case,
+        f"The step waits for a map that itself waits (only {cores:.1f} of {available} cores are in use); "
+        "the thread pool limits how many such waits run at once.",
+        cost_ms=hot.wait_ms,
+        where=hot.stage.where,
+        evidence=[
+            *reading.wait_evidence(case, hot),
+            reading.number("cpu-use", cores, "cores", f"in use of {available}", "process clock"),
+        ],
+        fixes=[
+            Fix(
+                "Give the pipeline a private thread pool as large as its num_parallel_calls: "
+                "options.threading.private_threadpool_size.",
+                lever="threadpool",
+            )
+        ],
+        confidence="medium",
+        estimate="the wait that the trace shows",
+    )

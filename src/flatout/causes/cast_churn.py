@@ -34,5 +34,43 @@ Mixed precision itself needs some casts: weights are kept in float32, and losses
 are paid back by faster matrix products. A cast of a small tensor costs its dispatch only.
 """
 
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from flatout.case import Case, Finding, Fix, Where
+from flatout.causes import reading
+
 GROUP = "numerics"
 LEVERS = ("xla",)
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    casts = [op for op in case.ops if op.type in ("Cast", "_MklCast") and op.where is not None]
+    by_line: dict[Where, float] = defaultdict(float)
+    for op in casts:
+        if op.where is not None:
+            by_line[op.where] += op.self_ms
+    if not by_line or sum(op.count for op in casts) < 2:
+        return
+    whole = sum(op.self_ms for op in case.ops) or 1.0
+    total = sum(by_line.values())
+    # Ops overlap on several cores: take the share of computing time, not the plain sum.
+    cost = reading.part_ms(case, "compute") * total / whole
+    where = max(by_line, key=lambda line: by_line[line])
+    yield from reading.finding(
+        "cast-churn",
+        case,
+        f"{sum(op.count for op in casts):.0f} casts a step convert between types, on {len(by_line)} line(s).",
+        cost_ms=cost,
+        where=where,
+        evidence=[reading.number("casts", cost, "ms", "of a step goes into Cast ops", "trace")],
+        fixes=[
+            Fix(
+                "Choose one type for the whole step and cast once, where the data enters.",
+                equivalence="precision",
+            )
+        ],
+        estimate="time of the Cast ops in the trace",
+    )

@@ -33,5 +33,37 @@ When copies already overlap with computing: then they cost nothing, however long
 is no bus to cross.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.case import Case, Finding, Fix
+from flatout.causes import reading
+
 GROUP = "hardware"
 LEVERS = ("prefetch",)
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    cost = reading.part_ms(case, "copy")
+    if reading.share(case, cost) < 0.05:
+        return
+    size = sum(copy.bytes for device in case.devices for copy in device.copies)
+    yield from reading.finding(
+        "copy-bound",
+        case,
+        "The device stands still while data is copied to or from it.",
+        cost_ms=cost,
+        where=case.steps.where if case.steps else None,
+        evidence=[
+            reading.number("copying", cost, "ms", "of a step, nothing computing", "trace"),
+            reading.number("copied", size, "bytes", "in the window", "trace"),
+        ],
+        fixes=[
+            Fix(
+                "Copy ahead with prefetch_to_device, send smaller types, and keep results on the device.",
+                lever="prefetch",
+            )
+        ],
+        estimate="copies that nothing else hides",
+    )

@@ -34,5 +34,31 @@ Many small integer operations (shapes, indices, counters) are placed on the CPU 
 that runs once per epoch does not matter.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.case import Case, Finding, Fix
+from flatout.causes import reading
+
 GROUP = "hardware"
 LEVERS = ()
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    if case.placement is None or not case.placement.fallbacks:
+        return
+    asked = sorted({str(item.data["asked"]) for item in case.placement.fallbacks})
+    count = sum(int(item.value or 0) for item in case.placement.fallbacks)
+    yield from reading.finding(
+        "cpu-fallback",
+        case,
+        f"{count} ops ask for {', '.join(asked)}, which is not there; soft placement ran them elsewhere without a word.",
+        cost_ms=None,
+        where=next((item.where for item in case.placement.fallbacks if item.where), None),
+        evidence=case.placement.fallbacks[:3],
+        fixes=[
+            Fix("Name a device that exists, or none; tf.config.set_soft_device_placement(False) makes it an error.")
+        ],
+        estimate="not measured",
+    )

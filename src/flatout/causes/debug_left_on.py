@@ -32,5 +32,60 @@ While the fault is being hunted. A cheap check may stay for good: `keras.callbac
 the loss only. See `run-eagerly` for the switch that turns off graphs altogether.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.case import Case, Finding, Fix
+from flatout.causes import reading
+
 GROUP = "graph"
 LEVERS = ("no-debug",)
+
+CHECKS = (
+    "CheckNumerics",
+    "CheckNumericsV2",
+    "DebugNumericSummaryV2",
+    "DebugIdentityV2",
+    "DebugIdentityV3",
+    "Print",
+    "PrintV2",
+    "Assert",
+)
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    for item in case.evidence_of("switch"):
+        if "False" in item.data["given"]:
+            continue
+        if item.value == "tf.config.run_functions_eagerly":
+            cost = reading.part_ms(case, "python", "idle")
+            text = "tf.config.run_functions_eagerly(True) switches every tf.function off."
+        elif item.value == "tf.data.experimental.enable_debug_mode":
+            cost = reading.part_ms(case, "input")
+            text = "tf.data runs in debug mode: eagerly, element by element, without any rewrite."
+        elif item.value in (
+            "tf.debugging.enable_check_numerics",
+            "tf.debugging.experimental.enable_dump_debug_info",
+        ):
+            cost = sum(op.self_ms for op in case.ops if op.type in CHECKS or "CheckNumerics" in op.name)
+            idle = reading.part_ms(case, "idle", "python")
+            checks = sum(op.count for op in case.ops if op.type in CHECKS)
+            cost += idle * checks / max(sum(op.count for op in case.ops), 1.0)
+            text = f"{item.value} checks the output of every op."
+        elif item.value == "tf.debugging.set_log_device_placement":
+            cost = reading.part_ms(case, "python") * 0.5
+            text = "The placement of every op is logged."
+        else:
+            continue
+        yield from reading.finding(
+            "debug-left-on",
+            case,
+            text,
+            cost_ms=cost,
+            where=item.where,
+            evidence=[reading.number("debugging", cost, "ms", "per step", "trace")],
+            fixes=[Fix("Switch it on only while looking for a bug.", lever="no-debug")],
+            confidence="medium",
+            estimate="what the trace shows of it",
+        )

@@ -40,5 +40,67 @@ When a step runs few, large operations, dispatch hides behind the arithmetic. A 
 flow changes from call to call would be traced again and again: see `retracing`.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.case import Case, Finding, Fix, Where
+from flatout.causes import per_sample_loop, reading
+from flatout.source import places
+
 GROUP = "graph"
 LEVERS = ("function", "xla")
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    kind = reading.step_kind(case)
+    if kind not in ("apply", "tape", "model") or _functions_switched_off(case):
+        return
+    overhead = reading.part_ms(case, "python", "idle")
+    loop = next(iter(per_sample_loop.eager_loops(case)), None)
+    if loop is not None:
+        overhead /= loop.samples  # what remains once the samples go through together
+    per_step = sum(op.count for op in case.ops if op.name == op.type)
+    yield from reading.finding(
+        "eager-step",
+        case,
+        "The model is called eagerly: Python dispatches its ops one by one."
+        if kind == "model"
+        else "The training step runs eagerly: Python dispatches its ops one by one.",
+        cost_ms=overhead,
+        where=_place(case, kind),
+        evidence=[
+            reading.number("dispatch", overhead, "ms", "of a step is Python and dispatch, not computing", "trace"),
+            reading.number("ops", per_step, "ops/step", "dispatched from Python", "trace"),
+        ],
+        fixes=[
+            Fix(
+                "Decorate the step function with @tf.function.",
+                lever="function",
+                edit="@tf.function",
+                equivalence="reassociated",
+            )
+        ],
+        estimate="all time of the step that is not computing; tracing removes nearly all of it",
+    )
+
+
+def _functions_switched_off(case: Case) -> bool:
+    return any(
+        item.value == "tf.config.run_functions_eagerly" and "False" not in item.data["given"]
+        for item in case.evidence_of("switch")
+    )
+
+
+def _place(case: Case, kind: str) -> Where | None:
+    """The `def` to decorate: the function around the tape, or around the call of the model."""
+    tapes = sorted(case.evidence_of("eager-tape"), key=lambda item: -float(item.value or 0))
+    stacks = case.evidence_of("step-stack")
+    chosen = tapes[0] if tapes and kind != "model" else (stacks[0] if stacks else None)
+    stack = chosen.data.get("stack") if chosen is not None else None
+    if not stack:
+        return case.steps.where if case.steps else None
+    file, line, function, _ = stack[0]
+    if function in ("<module>", "<lambda>") or (kind == "model" and len(stack) == 1):
+        return places.where(file, places.tape_line(file, line) or line, function)
+    return places.where(file, places.definition_line(file, line) or line, function)

@@ -33,5 +33,35 @@ For a few feeds of small values: a learning rate, a dropout rate, a flag. For a 
 retired.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.case import Case, Finding, Fix
+from flatout.causes import reading
+
 GROUP = "graph"
 LEVERS = ()
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    for item in case.evidence_of("feed"):
+        outside = reading.step_ms(case) - float(item.data["graph_ms"])
+        feeding = max(
+            outside,
+            float(item.data["run_ms"]) - float(item.data["graph_ms"]),
+            reading.part_ms(case, "python"),
+        )
+        yield from reading.finding(
+            "feed-dict",
+            case,
+            f"Each step is fed {float(item.value or 0) / 2**20:.2f} MiB from Python; while Python prepares it, nothing computes.",
+            cost_ms=max(feeding, 0.0),
+            where=item.where,
+            evidence=[
+                reading.number("outside", max(outside, 0.0), "ms", "of a step outside the graph", "hook"),
+                reading.number("fed", float(item.value or 0), "bytes", "per step", "hook"),
+            ],
+            fixes=[Fix("Read the data with a tf.data iterator inside the graph.")],
+            estimate="the step less the time inside the graph",
+        )

@@ -36,5 +36,36 @@ stamps. Integer and boolean data are another matter; small float64 scalars (a le
 nothing.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.case import Case, Finding, Fix
+from flatout.causes import reading
+
 GROUP = "numerics"
 LEVERS = ()
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    double = sum(op.self_ms for op in case.ops if op.dtype in ("float64", "complex128") and op.type != "Cast")
+    whole = sum(op.self_ms for op in case.ops) or 1.0
+    if double < 0.1 * whole:
+        return
+    switch = [
+        e for e in case.evidence_of("switch") if str(e.value).startswith("keras.") and "float64" in str(e.data["given"])
+    ]
+    origin = case.evidence_of("float64-origin")
+    where = switch[0].where if switch else (origin[0].where if origin else None)
+    compute = reading.part_ms(case, "compute") * double / whole
+    yield from reading.finding(
+        "float64",
+        case,
+        f"{double / whole:.0%} of the computing is done in float64.",
+        cost_ms=0.5 * compute,
+        where=where,
+        evidence=[reading.number("float64", compute, "ms", "of a step computes in float64", "trace")],
+        fixes=[Fix("Compute in float32: cast the data where it enters.", equivalence="precision")],
+        confidence="medium",
+        estimate="an estimate: float32 takes half the time of float64 at best",
+    )

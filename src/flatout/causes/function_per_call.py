@@ -39,5 +39,32 @@ When the objects are few and each is called often: one function per model, per l
 ordinary. flatout counts the objects made from one source line, and speaks up only where they keep coming.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.case import Case, Finding, Fix
+from flatout.causes import reading
+
 GROUP = "graph"
 LEVERS = ()
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    if case.steps is None:
+        return
+    for made in case.evidence_of("functions-made"):
+        often = float(made.data["per_step"])
+        if often < 0.2 or int(made.data["traces"]) < 5:
+            continue
+        tracing = float(made.data["trace_ms"]) / max(case.steps.count, 1)
+        yield from reading.finding(
+            "function-per-call",
+            case,
+            f"A new tf.function of {made.data['name']} is made {often:.1f} times a step, and each one is traced anew.",
+            cost_ms=max(reading.tracing_ms(case), tracing),
+            where=made.where,
+            evidence=[made, reading.number("tracing", tracing, "ms", "per step, spent tracing", "hook")],
+            fixes=[Fix("Make the tf.function once, outside the loop, and pass what varies as arguments.")],
+            estimate="measured by hooks on tracing",
+        )

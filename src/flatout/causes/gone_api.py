@@ -36,5 +36,69 @@ keras.config.set_dtype_policy("mixed_float16")
 When the program is pinned to an old TensorFlow in which the call still works.
 """
 
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from flatout.case import Case, Finding, Fix
+from flatout.causes import reading
+
 GROUP = "api"
 LEVERS = ()
+
+GONE = {
+    r"tensorflow\.profiler.*has no attribute 'Profiler'|'Profiler'": (
+        "tf.profiler.Profiler",
+        "tf.profiler.experimental.start(logdir)",
+    ),
+    r"'ProfileOptionBuilder'": (
+        "tf.profiler.ProfileOptionBuilder",
+        "tf.profiler.experimental.ProfilerOptions",
+    ),
+    r"'jit_scope'": ("tf.xla.experimental.jit_scope", "tf.function(jit_compile=True)"),
+    r"has no attribute 'xla'": ("tf.xla", "tf.function(jit_compile=True)"),
+    r"'Session'": ("tf.Session", "tf.function, or tf.compat.v1.Session"),
+    r"'ConfigProto'": ("tf.ConfigProto", "tf.config"),
+    r"'contrib'": ("tf.contrib", "the core API or an add-on package"),
+    r"'placeholder'": ("tf.placeholder", "arguments of a tf.function"),
+    r"'fit_generator'": ("Model.fit_generator", "Model.fit"),
+    r"'predict_generator'": ("Model.predict_generator", "Model.predict"),
+    r"experimental_compile": ("tf.function(experimental_compile=…)", "tf.function(jit_compile=…)"),
+    r"experimental_relax_shapes": (
+        "tf.function(experimental_relax_shapes=…)",
+        "tf.function(reduce_retracing=…)",
+    ),
+    r"'experimental_run_tf_function'": ("compile(experimental_run_tf_function=…)", "nothing: leave it out"),
+    r"enable_mixed_precision_graph_rewrite": (
+        "the mixed precision graph rewrite",
+        "keras.mixed_precision.set_global_policy",
+    ),
+    r"'string_input_producer'|'shuffle_batch'|'QueueRunner'": ("input queues", "tf.data"),
+}
+"""What the exception says, the call that is gone, and what stands in its place."""
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    for item in case.evidence_of("exception"):
+        if item.value not in (
+            "AttributeError",
+            "TypeError",
+            "ImportError",
+            "ModuleNotFoundError",
+            "ValueError",
+        ):
+            continue
+        for pattern, (gone, instead) in GONE.items():
+            if re.search(pattern, item.note):
+                yield from reading.finding(
+                    "gone-api",
+                    case,
+                    f"{gone} does not exist in this TensorFlow.",
+                    cost_ms=None,
+                    where=item.where,
+                    evidence=[item],
+                    fixes=[Fix(f"Use {instead}.", equivalence="semantic")],
+                    estimate="the program ended here",
+                )
+                return

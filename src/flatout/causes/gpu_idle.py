@@ -35,5 +35,49 @@ Gaps at the start (tracing, compilation, allocation) are paid once. A small mode
 large GPU at all; a smaller GPU, or several runs side by side, is then the better use of money.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.case import Case, Finding, Fix
+from flatout.causes import reading
+
 GROUP = "hardware"
 LEVERS = ("prefetch", "cache", "function", "steps-per-execution", "xla", "batch-size", "free-input")
+YIELDS_TO = (
+    "input-bound",
+    "python-in-pipeline",
+    "serial-stateful-map",
+    "uncached-prefix",
+    "late-batch",
+    "blocking-map",
+    "eager-step",
+    "run-eagerly",
+    "retracing",
+    "function-per-call",
+    "step-overhead",
+)
+
+BUSY = 0.7
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    for device in case.devices:
+        if device.kind != "gpu" or device.busy_share >= BUSY or not device.window_ms:
+            continue
+        idle = 1 - device.busy_share
+        yield from reading.finding(
+            "gpu-idle",
+            case,
+            f"{device.name} computes only {device.busy_share:.0%} of the time; the host does not keep it busy.",
+            cost_ms=idle * reading.step_ms(case) if case.steps is not None else idle * device.window_ms,
+            where=case.steps.where if case.steps else None,
+            evidence=[reading.number("busy", device.busy_share, "share", "of the window the device works", "trace")],
+            fixes=[
+                Fix(
+                    "Cure what the host does between the kernels: the input, eager ops, pulls; or more steps a call.",
+                    lever="steps-per-execution",
+                )
+            ],
+            estimate="the device's idle time",
+        )

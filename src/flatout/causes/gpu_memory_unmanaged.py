@@ -32,5 +32,35 @@ or a fixed share: `tf.config.set_logical_device_configuration(gpu,
 With one process per GPU the default is right, and growth can even be a little slower at the start.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.case import Case, Finding, Fix
+from flatout.causes import reading
+
 GROUP = "hardware"
 LEVERS = ("memory-growth", "allocator")
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    growth = (case.environment.get("tensorflow") or {}).get("memory_growth") or {}
+    fixed = [name for name, grows in growth.items() if grows is False]
+    if not fixed:
+        return
+    yield from reading.finding(
+        "gpu-memory-unmanaged",
+        case,
+        f"TensorFlow took nearly all memory of {', '.join(fixed)} at the start; no other process can use the device.",
+        cost_ms=None,
+        where=None,
+        evidence=[],
+        fixes=[
+            Fix(
+                "tf.config.experimental.set_memory_growth(gpu, True) before the first op.",
+                lever="memory-growth",
+            )
+        ],
+        confidence="low",
+        estimate="no cost in time, unless the device is shared",
+    )

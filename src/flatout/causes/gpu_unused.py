@@ -36,5 +36,32 @@ For tiny models, trees of small operations and much string handling the CPU can 
 and copy has a price. Keeping the input pipeline on the CPU is right.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.case import Case, Finding, Fix
+from flatout.causes import reading
+
 GROUP = "hardware"
 LEVERS = ()
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    tensorflow = case.environment.get("tensorflow") or {}
+    devices = tensorflow.get("devices") or []
+    present = reading.gpus_present(case)
+    if not devices or not present or any("GPU" in name for name in devices):
+        return
+    built = (tensorflow.get("build") or {}).get("is_cuda_build")
+    why = "this TensorFlow was built without CUDA" if built is False else "TensorFlow could not use it"
+    yield from reading.finding(
+        "gpu-unused",
+        case,
+        f"The machine has {present[0]}, but {why}: everything ran on the CPU.",
+        cost_ms=None,
+        where=None,
+        evidence=[],
+        fixes=[Fix('Install the build for GPUs: pip install "flatout[gpu]"; `flatout env` says what does not match.')],
+        estimate="not measured: nothing ran on the GPU",
+    )

@@ -39,5 +39,46 @@ When the step is long and the device queue is never more than one step deep anyw
 depends on the value at once (line search, early abort on NaN). Checking every tenth step is often enough.
 """
 
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from flatout.case import Case, Evidence, Finding, Fix
+from flatout.causes import reading
+
 GROUP = "graph"
 LEVERS = ()
+
+EVERY_STEP = 0.5
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    pulls = [
+        item for item in case.evidence_of("host-sync") if float(item.data["per_step"]) >= EVERY_STEP and item.where
+    ]
+    if not pulls:
+        return
+    by_function: dict[tuple[str | None, str | None], list[Evidence]] = defaultdict(list)
+    for item in pulls:
+        if item.where is not None:
+            by_function[(item.where.file, item.where.function)].append(item)
+    for items in by_function.values():
+        items.sort(key=lambda item: -float(item.value or 0.0))
+        cost = sum(float(item.value or 0.0) for item in items)
+        calls = sum(float(item.data["per_step"]) for item in items)
+        yield from reading.finding(
+            "host-sync",
+            case,
+            f"Values are pulled from TensorFlow into Python {calls:.0f} times a step"
+            + (f", on {len(items)} lines" if len(items) > 1 else "")
+            + "; each pull waits for the device and copies.",
+            cost_ms=cost,
+            where=items[0].where,
+            evidence=[
+                reading.number("pull", float(item.value or 0.0), "ms", "per step on this line", "hook", item.where)
+                for item in items[:3]
+            ],
+            fixes=[Fix("Keep metrics in tensors and read them every hundred steps, or compute them inside the step.")],
+            estimate="measured by hooks on .numpy() and its kin",
+        )

@@ -43,5 +43,44 @@ When the wait is a small part of the step, or when `free-input` shows that compu
 input: then the step stays about as long and only the name of the bottleneck changes.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.case import Case, Finding, Fix
+from flatout.causes import reading
+
 GROUP = "input"
 LEVERS = ("cache", "parallel-map", "vectorize-map", "threadpool", "prefetch", "free-input")
+YIELDS_TO = (
+    "python-in-pipeline",
+    "serial-stateful-map",
+    "uncached-prefix",
+    "late-batch",
+    "blocking-map",
+    "autotune-off",
+    "oversized-buffer",
+    "many-small-files",
+    "legacy-pipeline",
+    "predict-in-loop",
+)
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    wait = reading.part_ms(case, "input")
+    if reading.share(case, wait) < reading.INPUT_MATTERS:
+        return
+    hot = reading.hot_stage(case)
+    where = reading.users_where(hot) if hot is not None else (case.steps.where if case.steps else None)
+    stage = f"its slowest stage is {hot.stage.name.lower()}" if hot is not None else "no stage could be told apart"
+    evidence = [reading.number("input-wait", wait, "ms", "a step waits for its input", "trace")]
+    yield from reading.finding(
+        "input-bound",
+        case,
+        f"The step waits for its input pipeline; {stage}.",
+        cost_ms=wait,
+        where=where,
+        evidence=reading.wait_evidence(case, hot) if hot is not None else evidence,
+        fixes=[Fix("Make the slowest stage cheaper, run it in parallel, or keep its result.", lever="prefetch")],
+        estimate="the wait that the trace shows",
+    )

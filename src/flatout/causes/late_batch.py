@@ -39,5 +39,50 @@ When the function does heavy work per element (decoding, resizing), the dispatch
 different shapes cannot be batched before they have been brought to one shape.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.case import Case, Finding, Fix
+from flatout.causes import autotune_off, reading, uncached_prefix
+
 GROUP = "input"
 LEVERS = ("vectorize-map",)
+YIELDS_TO = ("uncached-prefix",)
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    hot = reading.hot_stage(case)
+    if hot is None or "Map" not in hot.stage.name or hot.stage.name == "FlatMap" or hot.stage.stateful is not None:
+        return
+    if any(autotune_off.in_run(case)) or hot.stage.detail.get("by") == "keras":
+        return
+    parses = any(op.startswith("ParseSingle") or op == "ParseExampleV2" for op in hot.stage.detail.get("ops") or {})
+    cheap = hot.per_sample_ms < uncached_prefix.CHEAP_MS
+    if not hot.before_batch or hot.batch < 4 or not (cheap or parses):
+        return
+    what = "parses one record at a time" if parses else "does very little for each element"
+    yield from reading.finding(
+        "late-batch",
+        case,
+        f"A map before the batch {what} ({hot.per_sample_ms * 1e3:.0f} µs), so calling it costs more than its work.",
+        cost_ms=hot.wait_ms,
+        where=hot.stage.where,
+        evidence=[
+            *reading.wait_evidence(case, hot),
+            reading.number(
+                "per-element",
+                hot.per_sample_ms,
+                "ms",
+                "busy time of the map for one element",
+                "tf.data model",
+            ),
+        ],
+        fixes=[
+            Fix(
+                "Batch first and map whole batches" + (" with tf.io.parse_example." if parses else "."),
+                lever="vectorize-map",
+            )
+        ],
+        estimate="the wait that the trace shows",
+    )

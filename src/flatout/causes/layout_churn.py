@@ -36,5 +36,40 @@ A single transpose at the entrance. float32 convolutions on a GPU may be faster 
 TensorFlow's own optimizer arranges that in graphs by itself.
 """
 
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from flatout.case import Case, Finding, Fix, Where
+from flatout.causes import reading
+
 GROUP = "numerics"
 LEVERS = ("xla",)
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    moves = [op for op in case.ops if op.type in ("Transpose", "_MklTranspose", "ConjugateTranspose")]
+    moves = [op for op in moves if len(op.shape.split(",")) >= 4 or "LayoutOptimizer" in op.name]
+    if not moves or sum(op.count for op in moves) < 2:
+        return
+    by_line: dict[Where | None, float] = defaultdict(float)
+    for op in moves:
+        by_line[op.where] += op.self_ms
+    whole = sum(op.self_ms for op in case.ops) or 1.0
+    cost = reading.part_ms(case, "compute") * sum(by_line.values()) / whole
+    yield from reading.finding(
+        "layout-churn",
+        case,
+        f"{sum(op.count for op in moves):.0f} transposes a step turn tensors between layouts.",
+        cost_ms=cost,
+        where=max(by_line, key=lambda line: by_line[line]),
+        evidence=[reading.number("transposes", cost, "ms", "of a step goes into transposes", "trace")],
+        fixes=[
+            Fix(
+                "Keep one layout (channels last on CPUs, and for mixed precision on GPUs) from input to output.",
+                equivalence="reassociated",
+            )
+        ],
+        estimate="time of the Transpose ops in the trace",
+    )

@@ -34,5 +34,36 @@ When the input is hidden behind the step: small images, a large model. When the 
 retired.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.case import Case, Finding, Fix
+from flatout.causes import reading
+
 GROUP = "api"
 LEVERS = ()
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    used = case.evidence_of("legacy-input")
+    if not used:
+        return
+    cost = reading.part_ms(case, "input")
+    if case.steps is not None and reading.share(case, cost) < reading.INPUT_MATTERS:
+        return
+    yield from reading.finding(
+        "legacy-pipeline",
+        case,
+        f"The step waits for {used[0].value}, which prepares each batch in Python on one core.",
+        cost_ms=cost if case.steps is not None else None,
+        where=used[0].where,
+        evidence=[reading.number("input-wait", cost, "ms", "a step waits for its input", "trace")],
+        fixes=[
+            Fix(
+                "Read with keras.utils.image_dataset_from_directory or tf.data, and augment with Keras layers.",
+                equivalence="semantic",
+            )
+        ],
+        estimate="the wait that the trace shows",
+    )

@@ -34,5 +34,28 @@ When the program uses the devices that it should and nothing is recompiled at ea
 minor version is harmless: minor versions of CUDA are compatible with each other.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.case import Case, Finding, Fix
+from flatout.causes import reading
+
 GROUP = "hardware"
 LEVERS = ()
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    for item in case.evidence_of("environment"):
+        if item.data.get("status") != "fault" or "librar" not in str(item.data.get("name", "")).lower():
+            continue
+        yield from reading.finding(
+            "library-mismatch",
+            case,
+            str(item.data.get("meaning") or item.note),
+            cost_ms=None,
+            where=None,
+            evidence=[item],
+            fixes=[Fix(str(item.data.get("todo") or "Install the versions that this TensorFlow was built for."))],
+            estimate="not measured",
+        )

@@ -36,5 +36,49 @@ When the files lie on a local disk, fit into the page cache, or when decoding do
 copy that must be kept up to date; for data that change daily the copy may cost more than it saves.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.case import Case, Finding, Fix
+from flatout.causes import reading
+
 GROUP = "input"
 LEVERS = ("cache", "threadpool")
+
+READS = ("ReadFile",)
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    hot = reading.hot_stage(case)
+    if hot is None:
+        return
+    reading_ms = sum(float(e.value or 0) for e in case.evidence_of("pipeline-op") if e.data["type"] in READS)
+    all_ms = sum(float(e.value or 0) for e in case.evidence_of("pipeline-op"))
+    readers = [s for s in hot.pipeline.stages if any(op in READS for op in s.detail.get("ops") or {})]
+    files = max(
+        (int(s.detail.get("cardinality") or 0) for s in hot.pipeline.stages if s.detail.get("strings")),
+        default=0,
+    )
+    few_bytes = False
+    records = [s for s in hot.pipeline.stages if int(s.detail.get("files") or 0) >= 200]
+    if readers and all_ms and reading_ms >= 0.4 * all_ms:
+        stage = readers[0]
+    elif records and hot.stage in records:
+        stage, files, few_bytes = records[0], int(records[0].detail["files"]), True
+    else:
+        return
+    yield from reading.finding(
+        "many-small-files",
+        case,
+        f"The step waits while {files or 'many'} small files are opened and read one by one.",
+        cost_ms=hot.wait_ms,
+        where=stage.where,
+        evidence=[
+            *reading.wait_evidence(case, hot),
+            reading.number("reading", reading_ms, "ms", "spent in reads per step", "trace"),
+        ],
+        fixes=[Fix("Store the samples in a few large record shards and read those.")],
+        confidence="medium" if few_bytes else "high",
+        estimate="the wait that the trace shows",
+    )

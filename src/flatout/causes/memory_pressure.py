@@ -34,5 +34,41 @@ A high peak alone is no fault: memory that is there may be used. Accumulation an
 update slower; they pay only where they allow what would not fit otherwise.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.case import Case, Finding, Fix
+from flatout.causes import reading
+
 GROUP = "hardware"
 LEVERS = ("accumulate", "bf16", "fp16", "batch-size", "allocator")
+
+FULL = 0.85
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    if case.memory is None or not case.memory.limit_bytes:
+        return
+    used = max(case.memory.process_peak_bytes, 0) / case.memory.limit_bytes
+    if used < FULL:
+        return
+    yield from reading.finding(
+        "memory-pressure",
+        case,
+        f"The process used {used:.0%} of the memory it may have; a little more and it is killed.",
+        cost_ms=None,
+        where=case.memory.by_op[0].where if case.memory.by_op else None,
+        evidence=[
+            reading.number("peak", case.memory.process_peak_bytes, "bytes", "of the process", "process"),
+            reading.number("limit", case.memory.limit_bytes, "bytes", "of the machine or container", "system"),
+        ],
+        fixes=[
+            Fix(
+                "A smaller batch, accumulated gradients, smaller shuffle buffers and caches.",
+                lever="accumulate",
+                equivalence="reassociated",
+            )
+        ],
+        estimate="not a cost in time until it fails",
+    )

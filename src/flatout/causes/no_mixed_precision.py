@@ -34,5 +34,40 @@ save: on one CPU with AMX, bf16 made graph training 1.1 to 1.35 times as fast, b
 compare the losses.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.case import Case, Finding, Fix
+from flatout.causes import reading
+
 GROUP = "hardware"
 LEVERS = ("bf16", "fp16")
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    for device in case.devices:
+        if device.kind != "gpu" or device.busy_share < 0.6:
+            continue
+        if not device.precision or "bf16" in device.precision.lower() or "fp16" in device.precision.lower():
+            continue
+        yield from reading.finding(
+            "no-mixed-precision",
+            case,
+            f"{device.name} is busy and computes in {device.precision}; its tensor cores take 16-bit types at twice the rate.",
+            cost_ms=0.35 * device.busy_share * reading.step_ms(case) if case.steps is not None else None,
+            where=case.steps.where if case.steps else None,
+            evidence=[
+                reading.number("busy", device.busy_share, "share", f"of the window, in {device.precision}", "trace")
+            ],
+            fixes=[
+                Fix(
+                    'keras.mixed_precision.set_global_policy("mixed_bfloat16").',
+                    lever="bf16",
+                    equivalence="precision",
+                )
+            ],
+            confidence="low",
+            estimate="an estimate: a ResNet-50 training step took 41 % less in bfloat16 on an H200",
+        )
+        return

@@ -42,5 +42,47 @@ costs.
 When the elements are small numbers and the buffer fills within a second, a large shuffle is right as it is.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.case import Case, Finding, Fix
+from flatout.causes import reading
+
 GROUP = "input"
 LEVERS = ()
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    started = case.evidence_of("epoch-start")
+    cost = float(started[0].value or 0.0) if started else 0.0
+    for pipeline in case.pipelines:
+        for stage in pipeline.stages:
+            if stage.name != "Shuffle" or stage.buffer in (None, "autotuned") or stage.detail.get("by") == "keras":
+                continue
+            held = int(stage.detail.get("buffered_bytes") or 0)
+            size = int(stage.buffer or 0) * int(stage.detail.get("element_bytes") or 0)
+            memory = case.memory.limit_bytes if case.memory is not None else 0
+            heavy = bool(memory) and max(size, held) > 0.25 * memory
+            slow = reading.share(case, cost) >= 0.05 and int(stage.buffer or 0) >= 1000
+            if not heavy and not slow:
+                continue
+            yield from reading.finding(
+                "oversized-buffer",
+                case,
+                f"Each epoch begins by filling a shuffle buffer of {stage.buffer} elements before the first step can run.",
+                cost_ms=cost,
+                where=stage.where,
+                evidence=[
+                    reading.number("epoch-start", cost, "ms", "per step, spent at the start of epochs", "hook"),
+                    reading.number("buffer", max(size, held), "bytes", "held by the buffer", "tf.data"),
+                ],
+                fixes=[
+                    Fix(
+                        "Use a smaller buffer, or shuffle file names or indices instead of samples.",
+                        equivalence="semantic",
+                    )
+                ],
+                confidence="medium",
+                estimate="the slower first step of each epoch, spread over all steps",
+            )

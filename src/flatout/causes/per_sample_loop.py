@@ -36,5 +36,98 @@ When samples depend on each other (the next call needs the last result), when th
 shapes and padding would waste more than it saves, or when a batch does not fit in memory.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from flatout.case import Case, Evidence, Finding, Fix, Where
+from flatout.causes import reading
+from flatout.source import places
+
 GROUP = "graph"
 LEVERS = ("function",)
+
+FEWEST = 4
+"""Samples a batch from which a loop over them is a fault."""
+
+
+@dataclass(frozen=True)
+class SampleLoop:
+    where: Where | None
+    samples: float
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    for loop in eager_loops(case):
+        overhead = reading.part_ms(case, "python", "idle", "input") + 0.5 * reading.part_ms(case, "compute")
+        yield from _finding(case, loop, overhead * (1 - 1 / loop.samples), "eagerly")
+    for item, loop in traced_loops(case):
+        inside = _inside_ms(case, item)
+        overhead = inside + reading.part_ms(case, "idle")
+        yield from _finding(case, loop, overhead * (1 - 1 / loop.samples), "inside the graph")
+
+
+def _finding(case: Case, loop: SampleLoop, cost: float, how: str) -> Iterator[Finding]:
+    yield from reading.finding(
+        "per-sample-loop",
+        case,
+        f"A loop takes the batch apart and computes its {loop.samples:.0f} samples one after another {how}.",
+        cost_ms=cost,
+        where=loop.where,
+        evidence=[reading.number("samples", loop.samples, "samples", "go through the loop one by one", "trace")],
+        fixes=[Fix("Compute the whole batch at once and reduce over its first axis.", equivalence="reassociated")],
+        confidence="medium",
+        estimate="an estimate: the loop's time, paid once instead of once per sample",
+    )
+
+
+def eager_loops(case: Case) -> Iterator[SampleLoop]:
+    """Optimizer updates (or model calls) far outnumber the batches taken from the dataset."""
+    if reading.step_kind(case) not in ("apply", "tape", "model", "train-function", "function"):
+        return
+    stack = reading.step_fact(case, "stack")
+    counts = {item.value: item for item in case.evidence_of("stream")}
+    if not isinstance(stack, list) or "input" not in counts or case.steps is None:
+        return
+    ratio = case.steps.count / max(float(counts["input"].data["count"]), 1.0)
+    if ratio < FEWEST:
+        return
+    for file, line, function, _ in stack:
+        loop = places.innermost_loop(file, line)
+        if loop is not None:
+            yield SampleLoop(places.where(file, loop.line, function), ratio)
+            return
+
+
+def traced_loops(case: Case) -> Iterator[tuple[Evidence, SampleLoop]]:
+    """A loop over the first axis of the step's input, unrolled into the graph or run as a while loop."""
+    for item in (*case.evidence_of("repeated-ops"), *case.evidence_of("graph-loop")):
+        if item.where is None or item.where.file is None or item.where.line is None:
+            continue
+        loop = places.loop_over_samples(item.where.file, item.where.line)
+        if loop is None:
+            continue
+        times = float(item.value or 0)
+        if item.kind == "repeated-ops":
+            sizes = [size for size in item.data["leading_sizes"] if size >= FEWEST and times % size == 0]
+            if not sizes:
+                continue
+            times = float(max(sizes))
+        if times >= FEWEST:
+            yield item, SampleLoop(places.where(item.where.file, loop.line, item.where.function), times)
+            return
+
+
+def _inside_ms(case: Case, item: Evidence) -> float:
+    if item.kind == "graph-loop":
+        return float(item.data["ms_per_step"])
+    assert item.where is not None
+    loop = places.innermost_loop(item.where.file or "", item.where.line or 0)
+    if loop is None:
+        return 0.0
+    return sum(
+        op.self_ms
+        for op in case.ops
+        if op.where is not None and op.where.file == item.where.file and loop.line <= (op.where.line or 0) <= loop.end
+    )

@@ -35,5 +35,48 @@ more routes.
 When the loop runs a few times, or over large arrays: the set-up is then a small part of each call.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.case import Case, Finding, Fix
+from flatout.causes import reading
+
 GROUP = "graph"
 LEVERS = ()
+
+CALLS = 8
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    if case.steps is None:
+        return
+    for item in case.evidence_of("keras-call"):
+        calls, batches = int(item.data["calls"]), int(item.data["batches"])
+        if item.value != "predict" or calls < CALLS or batches > 2 * calls:
+            continue
+        per_call = float(item.data["ms"]) / calls
+        often = calls / max(case.steps.count, 1)
+        if reading.step_kind(case) == "predict":
+            cost = reading.step_ms(case) - reading.part_ms(case, "compute")
+        else:
+            # Within another step: a call of the model itself would do the same in the time that is computing.
+            cost = per_call * often * 0.9
+        yield from reading.finding(
+            "predict-in-loop",
+            case,
+            f"model.predict is called {calls} times for {batches} batches; each call sets up a dataset, an iterator and callbacks.",
+            cost_ms=cost,
+            where=item.where,
+            evidence=[reading.number("predict", per_call, "ms", "per call", "hook")],
+            fixes=[
+                Fix(
+                    "Call the model through a tf.function: f = tf.function(model); f(x).",
+                    equivalence="reassociated",
+                ),
+                Fix("Or predict once, on all samples together.", equivalence="reassociated"),
+            ],
+            estimate="the step less its computing"
+            if reading.step_kind(case) == "predict"
+            else "an estimate: 90 % of the calls",
+        )

@@ -42,5 +42,38 @@ When elements are large and few: 300 µs beside a batch that takes 50 ms to comp
 TensorFlow's own prefetch already lets the generator run while the step computes.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.case import Case, Finding, Fix
+from flatout.causes import blocking_map, legacy_pipeline, reading
+
 GROUP = "input"
 LEVERS = ("cache", "parallel-map", "vectorize-map")
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    hot = reading.hot_stage(case)
+    if hot is None or any(blocking_map.in_run(case)) or any(legacy_pipeline.in_run(case)):
+        return
+    python = [
+        stage for stage in hot.pipeline.stages if stage.stateful == "python" and stage.detail.get("by") != "keras"
+    ]
+    stage = max(python, key=lambda item: item.share or 0.0, default=None)
+    if stage is None or (stage.share or 0.0) < 0.3:
+        return
+    what = "a Python generator" if stage.name == "FlatMap" else f"the Python function {stage.function or ''}".strip()
+    yield from reading.finding(
+        "python-in-pipeline",
+        case,
+        f"The step waits for {what}, which runs under the interpreter's lock, one element at a time.",
+        cost_ms=hot.wait_ms,
+        where=stage.where,
+        evidence=reading.wait_evidence(case, hot),
+        fixes=[
+            Fix("Write the stage with TensorFlow ops, or prepare the data once and store it as record shards."),
+            Fix("Where it must stay Python, cache its result.", lever="cache"),
+        ],
+        estimate="the wait that the trace shows",
+    )

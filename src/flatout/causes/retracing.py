@@ -38,5 +38,56 @@ Two or three traces at the start are normal: the first call of a function that c
 twice by design. `for i in tf.range(n)` is one loop in one graph and does not retrace.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.case import Case, Finding, Fix, Function
+from flatout.causes import reading
+
 GROUP = "graph"
 LEVERS = ("relax-shapes",)
+
+FEW = 3
+"""Retraces that every program may have: a short last batch, training and evaluation."""
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    guilty = [function for function in case.functions if sum(why.count for why in function.why) >= FEW]
+    if not guilty:
+        return
+    total = sum(_retraces(function) for function in guilty)
+    cost = reading.tracing_ms(case)
+    for function in guilty:
+        why = function.why[0]
+        python = "(Python" in why.after
+        yield from reading.finding(
+            "retracing",
+            case,
+            f"{function.name} was traced {function.traces} times, because its argument {why.argument} changes "
+            f"({_short(why.before)} → {_short(why.after)}).",
+            cost_ms=cost * _retraces(function) / total,
+            where=why.where or function.where,
+            evidence=[
+                reading.number("tracing", cost, "ms", "per step, spent tracing", "hook"),
+                reading.number("traces", function.traces, "traces", f"in {function.calls} calls", "hook"),
+            ],
+            fixes=[
+                Fix(f"Pass {why.argument} as a tensor, or keep it in a tf.Variable.")
+                if python
+                else Fix(
+                    "Allow the shape to vary: reduce_retracing=True, or an input_signature with None.",
+                    lever="relax-shapes",
+                    equivalence="reassociated",
+                )
+            ],
+            estimate="measured by hooks on tracing",
+        )
+
+
+def _retraces(function: Function) -> int:
+    return sum(why.count for why in function.why)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "…"

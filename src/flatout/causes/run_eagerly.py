@@ -30,5 +30,33 @@ While debugging. To look into one function only, keep the rest traced: `tf.print
 `run_eagerly` can be set for a single short run on a few batches.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.case import Case, Finding, Fix
+from flatout.causes import reading
+
 GROUP = "graph"
 LEVERS = ("no-run-eagerly",)
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    if reading.step_kind(case) not in ("fit", "predict", "evaluate") or not reading.step_fact(case, "run_eagerly"):
+        return
+    if any(item.value == "tf.config.run_functions_eagerly" for item in case.evidence_of("switch")):
+        return  # debug-left-on names that line
+    overhead = reading.part_ms(case, "python", "idle")
+    asked = [item for item in case.evidence_of("compile") if item.data.get("run_eagerly")]
+    yield from reading.finding(
+        "run-eagerly",
+        case,
+        "The model was compiled with run_eagerly, so every op of every step is dispatched from Python.",
+        cost_ms=overhead,
+        where=asked[-1].where if asked else (case.steps.where if case.steps else None),
+        evidence=[
+            reading.number("dispatch", overhead, "ms", "of a step is Python and dispatch, not computing", "trace")
+        ],
+        fixes=[Fix("Remove run_eagerly=True.", lever="no-run-eagerly", equivalence="reassociated")],
+        estimate="all time of the step that is not computing",
+    )

@@ -35,5 +35,49 @@ When a round needs the result of the last one (recurrent networks, sampling, sim
 at once would not fit in memory. A loop of few rounds with large bodies costs nothing worth mentioning.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.case import Case, Finding, Fix
+from flatout.causes import per_sample_loop, reading
+from flatout.source import places
+
 GROUP = "graph"
 LEVERS = ("xla",)
+
+TRIPS = 8
+RECURRENT = ("lstm", "gru", "rnn")
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    if any(per_sample_loop.traced_loops(case)):
+        return
+    for item in case.evidence_of("graph-loop"):
+        trips = float(item.value or 0)
+        if trips < TRIPS or item.where is None or item.where.file is None or item.where.line is None:
+            continue
+        if any(mark in str(item.data["graph"]).lower() for mark in RECURRENT):
+            continue  # a recurrent layer must go step by step
+        loop = places.innermost_loop(item.where.file, item.where.line)
+        line = loop.line if loop is not None else item.where.line
+        inside = float(item.data["ms_per_step"])
+        whole = sum(op.self_ms for op in case.ops) or 1.0
+        cost = (inside + reading.part_ms(case, "idle") * min(inside / whole + 0.5, 1.0)) * (1 - 1 / trips)
+        yield from reading.finding(
+            "sequential-loop",
+            case,
+            f"A loop in the graph runs {trips:.0f} times a step, one small op after another.",
+            cost_ms=cost,
+            where=places.where(item.where.file, line, item.where.function),
+            evidence=[item, reading.number("body", inside, "ms", "per step in the loop's ops", "trace")],
+            fixes=[
+                Fix(
+                    "Where a turn does not need the one before, compute all of them as one tensor.",
+                    equivalence="reassociated",
+                )
+            ],
+            confidence="low",
+            estimate="an estimate: what vectorising would save at most",
+        )
+        return

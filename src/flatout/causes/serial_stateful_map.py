@@ -39,5 +39,41 @@ When the function is cheap next to the step, or when the run must be repeatable 
 function is bound by the interpreter lock and gains little: see `python-in-pipeline`.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.case import Case, Finding, Fix
+from flatout.causes import reading
+
 GROUP = "input"
 LEVERS = ("parallel-map", "cache")
+YIELDS_TO = ("blocking-map",)
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    hot = reading.hot_stage(case)
+    if hot is None or "Map" not in hot.stage.name or hot.stage.stateful in (None, "python") or not hot.serial:
+        return
+    if hot.stage.detail.get("by") == "keras":
+        return
+    yield from reading.finding(
+        "serial-stateful-map",
+        case,
+        f"The step waits for a map that keeps state ({hot.stage.stateful}), so TensorFlow runs it one element at a time.",
+        cost_ms=hot.wait_ms,
+        where=hot.stage.where,
+        evidence=reading.wait_evidence(case, hot),
+        fixes=[
+            Fix(
+                "Give the map num_parallel_calls=tf.data.AUTOTUNE; the order of the random draws changes.",
+                lever="parallel-map",
+                equivalence="semantic",
+            ),
+            Fix(
+                "Draw from stateless random ops with a per-element seed: parallel and reproducible.",
+                equivalence="semantic",
+            ),
+        ],
+        estimate="the wait that the trace shows",
+    )

@@ -32,5 +32,69 @@ When steps take tens of milliseconds, the pause does not show. When a callback m
 grouping steps changes what it sees.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.case import Case, Finding, Fix
+from flatout.causes import reading
+
 GROUP = "graph"
 LEVERS = ("steps-per-execution", "xla", "batch-size")
+YIELDS_TO = (
+    "retracing",
+    "function-per-call",
+    "host-sync",
+    "tensor-reconversion",
+    "predict-in-loop",
+    "eager-step",
+    "run-eagerly",
+    "feed-dict",
+    "debug-left-on",
+    "python-in-pipeline",
+    "per-sample-loop",
+    "sequential-loop",
+    "unrolled-loop",
+    "legacy-pipeline",
+)
+
+SMALL_MS = 20.0
+MATTERS = 0.25
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    kind = reading.step_kind(case)
+    if kind not in ("fit", "train-function", "function", "session", "predict", "evaluate"):
+        return
+    if reading.step_fact(case, "run_eagerly") or reading.step_ms(case) > SMALL_MS:
+        return
+    overhead = reading.part_ms(case, "python", "idle")
+    if reading.share(case, overhead) < MATTERS:
+        return
+    several = int(reading.step_fact(case, "steps_per_execution") or 1)  # type: ignore[call-overload]
+    fixes = [Fix("Run several steps a call: compile(steps_per_execution=…).", lever="steps-per-execution")]
+    if kind != "fit" or several > 1:
+        fixes = [
+            Fix(
+                "Do more in each call: a larger batch, or several steps inside one tf.function.",
+                lever="batch-size",
+                equivalence="semantic",
+            )
+        ]
+    yield from reading.finding(
+        "step-overhead",
+        case,
+        f"A step computes for {reading.part_ms(case, 'compute'):.2f} ms of its {reading.step_ms(case):.2f} ms; "
+        "the rest is the cost of starting it.",
+        cost_ms=overhead,
+        where=case.steps.where if case.steps else None,
+        evidence=[
+            reading.number("python", reading.part_ms(case, "python"), "ms", "between the calls", "trace"),
+            reading.number(
+                "runtime", reading.part_ms(case, "idle"), "ms", "inside the call, nothing computing", "trace"
+            ),
+        ],
+        fixes=fixes,
+        confidence="medium",
+        estimate="all time of the step that is neither computing nor waiting for input",
+    )

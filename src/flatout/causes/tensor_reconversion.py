@@ -32,5 +32,38 @@ For scalars and small arrays the conversion takes microseconds. On the CPU some 
 instead of copied, and then there is nothing to save.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.case import Case, Finding, Fix
+from flatout.causes import reading
+
 GROUP = "graph"
 LEVERS = ()
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    for item in case.evidence_of("conversion"):
+        if float(item.data["per_step"]) < 0.5 or float(item.data["same_again"]) < 0.5:
+            continue
+        size = float(item.data["bytes_per_step"])
+        yield from reading.finding(
+            "tensor-reconversion",
+            case,
+            f"The same array is turned into a tensor again at every step ({size / 2**20:.1f} MiB a step).",
+            cost_ms=float(item.value or 0.0),
+            where=item.where,
+            evidence=[
+                reading.number("conversion", float(item.value or 0.0), "ms", "per step, converting", "hook"),
+                reading.number(
+                    "same",
+                    float(item.data["same_again"]),
+                    "share",
+                    "of the conversions repeat an array",
+                    "hook",
+                ),
+            ],
+            fixes=[Fix("Convert it once with tf.constant before the loop and pass the tensor.")],
+            estimate="measured by a hook on the conversion",
+        )

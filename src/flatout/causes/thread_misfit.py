@@ -32,5 +32,48 @@ When TensorFlow's default, one thread per visible core, fits the machine. The be
 below the number of cores when the input pipeline is busy; only a measurement tells.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.case import Case, Finding, Fix
+from flatout.causes import reading
+
 GROUP = "hardware"
 LEVERS = ("threads", "threadpool", "onednn")
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    used = reading.cpu_use(case)
+    if used is None or reading.gpus_in_use(case):
+        return
+    cores, available = used
+    compute = reading.part_ms(case, "compute")
+    tensorflow = case.environment.get("tensorflow") or {}
+    intra = int(tensorflow.get("intra_op_threads") or 0)
+    threads = [e for e in case.evidence_of("switch") if "op_parallelism_threads" in str(e.value)]
+    limited = 0 < intra < available
+    crowded = intra > 2 * available
+    if not (limited or crowded) or reading.share(case, compute) < 0.3:
+        return
+    cost = compute * (1 - max(intra, 1) / available) if limited else 0.1 * compute
+    yield from reading.finding(
+        "thread-misfit",
+        case,
+        f"Ops may use {intra} thread(s) on a machine with {available} cores.",
+        cost_ms=cost,
+        where=threads[0].where if threads else None,
+        evidence=[
+            reading.number("threads", intra, "threads", f"for {available} cores", "tensorflow"),
+            reading.number("cpu-use", cores, "cores", "in use", "process clock"),
+        ],
+        fixes=[
+            Fix(
+                "Leave the number of threads to TensorFlow, or set it to the cores that the container may use.",
+                lever="threads",
+                equivalence="reassociated",
+            )
+        ],
+        confidence="low",
+        estimate="an estimate: computing spread over all cores",
+    )

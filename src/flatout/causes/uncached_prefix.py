@@ -42,5 +42,61 @@ cache is complete only when the first pass reaches the end, so `take` and `steps
 file cache must be deleted by hand after the data or the function has changed: TensorFlow does not notice.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.case import Case, Finding, Fix
+from flatout.causes import autotune_off, many_small_files, reading
+
 GROUP = "input"
 LEVERS = ("cache",)
+YIELDS_TO = (
+    "serial-stateful-map",
+    "blocking-map",
+    "python-in-pipeline",
+)
+
+CHEAP_MS = 0.1
+"""Per element, below which doing the work again costs less than it seems (see late-batch)."""
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    hot = reading.hot_stage(case)
+    if hot is None or any(autotune_off.in_run(case)) or any(many_small_files.in_run(case)):
+        return
+    again = int(hot.pipeline.options.get("iterators") or 0) >= 2 or any(s.name == "Repeat" for s in hot.pipeline.stages)
+    cached = any(stage.name == "Cache" for stage in hot.pipeline.stages)
+    stateless = all(stage.stateful is None for stage in hot.prefix)
+    if cached or not again or not stateless or hot.per_sample_ms < CHEAP_MS or hot.stage.detail.get("by") == "keras":
+        return
+    size = _bytes(hot)
+    limit = case.memory.limit_bytes if case.memory is not None else 0
+    if size and limit and size > 0.5 * limit:
+        return
+    note = f", about {size / 2**20:.0f} MiB" if size else ""
+    yield from reading.finding(
+        "uncached-prefix",
+        case,
+        f"Every epoch repeats the same work in {hot.stage.name.lower()} {hot.stage.function or ''}".rstrip()
+        + f", and the step waits for it; its result could be kept{note}.",
+        cost_ms=hot.wait_ms,
+        where=hot.stage.where,
+        evidence=reading.wait_evidence(case, hot),
+        fixes=[
+            Fix(
+                "Put .cache() right after this stage, before shuffling and random augmentation.",
+                lever="cache",
+            )
+        ],
+        estimate="the wait that the trace shows; the first epoch still pays it",
+    )
+
+
+def _bytes(hot: reading.HotStage) -> int:
+    """What the cache would hold: elements of an epoch times their size."""
+    count = int(hot.stage.detail.get("cardinality") or 0)
+    size = hot.stage.detail.get("element_bytes")
+    if size is None and hot.stage.elements and hot.stage.bytes:
+        size = hot.stage.bytes / hot.stage.elements / (hot.batch if hot.before_batch else 1)
+    return int(count * size) if count > 0 and size else 0

@@ -37,5 +37,58 @@ For short loops (a few layers, a few heads) unrolling is what one wants: no loop
 parallelism. A graph loop in its turn costs some dispatch in each round: see `sequential-loop`.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.case import Case, Finding, Fix
+from flatout.causes import per_sample_loop, reading
+from flatout.source import places
+
 GROUP = "graph"
 LEVERS = ()
+
+COPIES = 16
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    if any(per_sample_loop.traced_loops(case)) or case.steps is None:
+        return
+    for item in case.evidence_of("repeated-ops"):
+        copies = float(item.value or 0)
+        if copies < COPIES or item.where is None or item.where.file is None or item.where.line is None:
+            continue
+        loop = places.innermost_loop(item.where.file, item.where.line)
+        if loop is None or loop.in_function is None:
+            continue
+        inside = sum(
+            op.self_ms
+            for op in case.ops
+            if op.where is not None
+            and op.where.file == item.where.file
+            and loop.line <= (op.where.line or 0) <= loop.end
+        )
+        whole = sum(op.self_ms for op in case.ops) or 1.0
+        idle = reading.part_ms(case, "idle") * inside / whole
+        tracing = sum(f.trace_ms for f in case.functions if f.where and f.where.file == item.where.file)
+        yield from reading.finding(
+            "unrolled-loop",
+            case,
+            f"A Python loop was unrolled into the graph: {int(copies)} copies of its body, {item.data['ops']} ops.",
+            cost_ms=(inside + idle) * (1 - 1 / copies),
+            where=places.where(item.where.file, loop.line, item.where.function),
+            evidence=[
+                item,
+                reading.number("tracing", tracing, "ms", "once, to trace it", "hook"),
+                reading.number("body", inside, "ms", "per step in the loop's ops", "trace"),
+            ],
+            fixes=[
+                Fix(
+                    "Vectorise the loop; where each turn needs the one before, use tf.range or tf.scan.",
+                    equivalence="reassociated",
+                )
+            ],
+            confidence="low",
+            estimate="an estimate: what vectorising would save at most",
+        )
+        return

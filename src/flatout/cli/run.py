@@ -1,9 +1,74 @@
+"""`flatout run PROGRAM [ARGS]`: run a program once, observed, and say where its time goes."""
+
 from __future__ import annotations
+
+import sys
+from typing import Annotated
 
 import typer
 
+PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
+"""Everything after PROGRAM is the program's own, options included."""
+
 
 def register(app: typer.Typer) -> None:
-    @app.command("run")
-    def _command() -> None:
-        """To be written."""
+    @app.command("run", context_settings=PASS_ON)
+    def _command(
+        context: typer.Context,
+        program: Annotated[str, typer.Argument(help="A Python file, a module with -m, or a command that starts Python.")],
+        module: Annotated[bool, typer.Option("-m", "--module", help="PROGRAM is a module, as with python -m.")] = False,
+        steps: Annotated[
+            int | None, typer.Option(min=1, metavar="N", help="Trace N steps (chosen by itself if left out).")
+        ] = None,
+        window: Annotated[
+            str | None, typer.Option(metavar="FIRST:LAST", help="Trace from step FIRST to step LAST, counted from 0.")
+        ] = None,
+        trace: Annotated[bool, typer.Option("--trace/--no-trace", help="Take a trace of some steps.")] = True,
+        flame: Annotated[bool, typer.Option("--flame", help="Also draw a CPU flame graph (needs py-spy).")] = False,
+        nsys: Annotated[bool, typer.Option("--nsys", help="Run under Nsight Systems, with NVTX ranges for steps.")] = False,
+        json: Annotated[
+            str | None, typer.Option("--json", metavar="FILE", help="Write the case as JSON (- is stdout).")
+        ] = None,
+        view: Annotated[str, typer.Option(help="The view to print at the end.")] = "overview",
+        quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the verdict only.")] = False,
+    ) -> None:
+        """Run a program unchanged, observe it, and print where each step's time goes and why.
+
+        The program's output, arguments, exit code and signals stay its own; what flatout says goes to stderr, after
+        the program has ended.
+        """
+        from flatout.observe.session import Options, run
+
+        first, wanted = _window(window, steps)
+        ended = run(
+            program,
+            context.args,
+            Options(
+                module=module,
+                trace=trace,
+                window_start=first,
+                window_steps=wanted,
+                flame=flame,
+                nsys=nsys,
+                json=json,
+                view=view,
+                quiet=quiet,
+            ),
+        )
+        from flatout.observe.launcher import leave_like
+
+        leave_like(ended)
+
+
+def _window(window: str | None, steps: int | None) -> tuple[int | None, int | None]:
+    if window is None:
+        return None, steps
+    try:
+        first, _, last = window.partition(":")
+        begin, end = int(first), int(last) if last else int(first) + (steps or 10)
+        if begin < 0 or end <= begin:
+            raise ValueError
+    except ValueError:
+        sys.stderr.write(f"flatout: --window takes FIRST:LAST with FIRST < LAST (for example 20:40), not {window!r}\n")
+        raise typer.Exit(2) from None
+    return begin, end - begin

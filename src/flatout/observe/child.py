@@ -122,7 +122,10 @@ class _Finder(importlib.abc.MetaPathFinder):
             if self.observer.active:
                 install(self.observer, fullname, module)
                 self.observer.recorder.fact(
-                    "import", package=fullname, seconds=time.perf_counter() - began, version=_version_of(module)
+                    "import",
+                    package=fullname,
+                    seconds=time.perf_counter() - began,
+                    version=_version_of(module),
                 )
 
         loader.exec_module = exec_module

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,13 +78,16 @@ def environment_for(settings: dict[str, Any], base: dict[str, str] | None = None
     return environment
 
 
-def run(command: Sequence[str], environment: dict[str, str]) -> Ended:
+def run(
+    command: Sequence[str], environment: dict[str, str], on_start: Callable[[int], Callable[[], None]] | None = None
+) -> Ended:
     """Run to the end. Ctrl-C reaches the program from the terminal itself; other signals are passed on to it."""
     began = time.perf_counter()
     try:
         process = subprocess.Popen(list(command), env=environment)
     except PermissionError as error:
         raise ProgramNotFound(f"{command[0]!r} cannot be started: {error.strerror}.") from None
+    on_end = on_start(process.pid) if on_start is not None else None
     with _passing_signals(process):
         while True:
             try:
@@ -92,7 +95,10 @@ def run(command: Sequence[str], environment: dict[str, str]) -> Ended:
                 break
             except KeyboardInterrupt:
                 continue  # the program decides what Ctrl-C means
-    return Ended(returncode, time.perf_counter() - began)
+    seconds = time.perf_counter() - began
+    if on_end is not None:
+        on_end()
+    return Ended(returncode, seconds)
 
 
 @contextmanager

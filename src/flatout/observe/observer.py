@@ -85,9 +85,7 @@ class Observer:
     def stream(self, kind: str, key: object, name: str, **data: Any) -> Stream:
         """Make a stream; `key` tells streams of one kind apart. The user's stack at this moment is its place."""
         stream = self.streams[key] = Stream(next(self._numbers), kind)
-        self.recorder.fact(
-            "stream", id=stream.id, of=kind, name=name, stack=users_code.stack(sys._getframe(2)), **data
-        )
+        self.recorder.fact("stream", id=stream.id, of=kind, name=name, stack=users_code.stack(sys._getframe(2)), **data)
         return stream
 
     def tick(self, stream: Stream, start: float, end: float, n: int = 1) -> None:

@@ -32,22 +32,46 @@ _FUNCTION = "tensorflow.python.eager.polymorphic_function"
 PRIVATE_NAMES: dict[str, PrivateName] = {
     # steps
     "fit-begin": PrivateName(
-        "keras.src.callbacks.callback_list", "CallbackList.on_train_batch_begin", "steps of fit", _KERAS, "keras"
+        "keras.src.callbacks.callback_list",
+        "CallbackList.on_train_batch_begin",
+        "steps of fit",
+        _KERAS,
+        "keras",
     ),
     "fit-end": PrivateName(
-        "keras.src.callbacks.callback_list", "CallbackList.on_train_batch_end", "steps of fit", _KERAS, "keras"
+        "keras.src.callbacks.callback_list",
+        "CallbackList.on_train_batch_end",
+        "steps of fit",
+        _KERAS,
+        "keras",
     ),
     "predict-end": PrivateName(
-        "keras.src.callbacks.callback_list", "CallbackList.on_predict_batch_end", "steps of predict", _KERAS, "keras"
+        "keras.src.callbacks.callback_list",
+        "CallbackList.on_predict_batch_end",
+        "steps of predict",
+        _KERAS,
+        "keras",
     ),
     "predict-begin": PrivateName(
-        "keras.src.callbacks.callback_list", "CallbackList.on_predict_batch_begin", "steps of predict", _KERAS, "keras"
+        "keras.src.callbacks.callback_list",
+        "CallbackList.on_predict_batch_begin",
+        "steps of predict",
+        _KERAS,
+        "keras",
     ),
     "evaluate-end": PrivateName(
-        "keras.src.callbacks.callback_list", "CallbackList.on_test_batch_end", "steps of evaluate", _KERAS, "keras"
+        "keras.src.callbacks.callback_list",
+        "CallbackList.on_test_batch_end",
+        "steps of evaluate",
+        _KERAS,
+        "keras",
     ),
     "evaluate-begin": PrivateName(
-        "keras.src.callbacks.callback_list", "CallbackList.on_test_batch_begin", "steps of evaluate", _KERAS, "keras"
+        "keras.src.callbacks.callback_list",
+        "CallbackList.on_test_batch_begin",
+        "steps of evaluate",
+        _KERAS,
+        "keras",
     ),
     "epoch-begin": PrivateName(
         "keras.src.callbacks.callback_list", "CallbackList.on_epoch_begin", "epochs of fit", _KERAS, "keras"
@@ -56,74 +80,145 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
         "keras.src.optimizers.base_optimizer", "BaseOptimizer.apply", "steps of custom loops", _KERAS, "keras"
     ),
     "apply-scaled": PrivateName(
-        "keras.src.optimizers.loss_scale_optimizer", "LossScaleOptimizer.apply", "steps of custom loops", _KERAS, "keras"
+        "keras.src.optimizers.loss_scale_optimizer",
+        "LossScaleOptimizer.apply",
+        "steps of custom loops",
+        _KERAS,
+        "keras",
     ),
     "fit": PrivateName(
-        "keras.src.backend.tensorflow.trainer", "TensorFlowTrainer.fit", "the line that calls fit", _KERAS, "keras"
+        "keras.src.backend.tensorflow.trainer",
+        "TensorFlowTrainer.fit",
+        "the line that calls fit",
+        _KERAS,
+        "keras",
     ),
     "predict": PrivateName(
-        "keras.src.backend.tensorflow.trainer", "TensorFlowTrainer.predict", "the line that calls predict", _KERAS, "keras"
+        "keras.src.backend.tensorflow.trainer",
+        "TensorFlowTrainer.predict",
+        "the line that calls predict",
+        _KERAS,
+        "keras",
     ),
     "evaluate": PrivateName(
-        "keras.src.backend.tensorflow.trainer", "TensorFlowTrainer.evaluate", "the line that calls evaluate", _KERAS, "keras"
+        "keras.src.backend.tensorflow.trainer",
+        "TensorFlowTrainer.evaluate",
+        "the line that calls evaluate",
+        _KERAS,
+        "keras",
     ),
-    "compile": PrivateName("keras.src.trainers.trainer", "Trainer.compile", "how the model was compiled", _KERAS, "keras"),
-    "model-call": PrivateName("keras.src.models.model", "Model.__call__", "steps of inference by a call", _KERAS, "keras"),
+    "compile": PrivateName(
+        "keras.src.trainers.trainer", "Trainer.compile", "how the model was compiled", _KERAS, "keras"
+    ),
+    "model-call": PrivateName(
+        "keras.src.models.model", "Model.__call__", "steps of inference by a call", _KERAS, "keras"
+    ),
     "legacy-fit-begin": PrivateName(
-        "tf_keras.src.callbacks", "CallbackList.on_train_batch_begin", "steps of tf_keras fit", _TF_KERAS, "tf_keras"
+        "tf_keras.src.callbacks",
+        "CallbackList.on_train_batch_begin",
+        "steps of tf_keras fit",
+        _TF_KERAS,
+        "tf_keras",
     ),
     "legacy-fit-end": PrivateName(
-        "tf_keras.src.callbacks", "CallbackList.on_train_batch_end", "steps of tf_keras fit", _TF_KERAS, "tf_keras"
+        "tf_keras.src.callbacks",
+        "CallbackList.on_train_batch_end",
+        "steps of tf_keras fit",
+        _TF_KERAS,
+        "tf_keras",
     ),
     "legacy-predict-begin": PrivateName(
-        "tf_keras.src.callbacks", "CallbackList.on_predict_batch_begin", "steps of tf_keras predict", _TF_KERAS, "tf_keras"
+        "tf_keras.src.callbacks",
+        "CallbackList.on_predict_batch_begin",
+        "steps of tf_keras predict",
+        _TF_KERAS,
+        "tf_keras",
     ),
     "legacy-predict-end": PrivateName(
-        "tf_keras.src.callbacks", "CallbackList.on_predict_batch_end", "steps of tf_keras predict", _TF_KERAS, "tf_keras"
+        "tf_keras.src.callbacks",
+        "CallbackList.on_predict_batch_end",
+        "steps of tf_keras predict",
+        _TF_KERAS,
+        "tf_keras",
     ),
     "legacy-epoch-begin": PrivateName(
-        "tf_keras.src.callbacks", "CallbackList.on_epoch_begin", "epochs of tf_keras fit", _TF_KERAS, "tf_keras"
+        "tf_keras.src.callbacks",
+        "CallbackList.on_epoch_begin",
+        "epochs of tf_keras fit",
+        _TF_KERAS,
+        "tf_keras",
     ),
     "legacy-fit": PrivateName(
         "tf_keras.src.engine.training", "Model.fit", "the line that calls tf_keras fit", _TF_KERAS, "tf_keras"
     ),
     "legacy-predict": PrivateName(
-        "tf_keras.src.engine.training", "Model.predict", "the line that calls tf_keras predict", _TF_KERAS, "tf_keras"
+        "tf_keras.src.engine.training",
+        "Model.predict",
+        "the line that calls tf_keras predict",
+        _TF_KERAS,
+        "tf_keras",
     ),
     "legacy-compile": PrivateName(
-        "tf_keras.src.engine.training", "Model.compile", "how the tf_keras model was compiled", _TF_KERAS, "tf_keras"
+        "tf_keras.src.engine.training",
+        "Model.compile",
+        "how the tf_keras model was compiled",
+        _TF_KERAS,
+        "tf_keras",
     ),
     "legacy-model-call": PrivateName(
-        "tf_keras.src.engine.training", "Model.__call__", "steps of tf_keras inference by a call", _TF_KERAS, "tf_keras"
+        "tf_keras.src.engine.training",
+        "Model.__call__",
+        "steps of tf_keras inference by a call",
+        _TF_KERAS,
+        "tf_keras",
     ),
     "legacy-apply": PrivateName(
-        "tf_keras.src.optimizers.optimizer", "Optimizer.apply_gradients", "steps of tf_keras loops", _TF_KERAS, "tf_keras"
+        "tf_keras.src.optimizers.optimizer",
+        "Optimizer.apply_gradients",
+        "steps of tf_keras loops",
+        _TF_KERAS,
+        "tf_keras",
     ),
     "image-generator": PrivateName(
-        "tf_keras.src.preprocessing.image", "ImageDataGenerator.__init__", "legacy-pipeline", _TF_KERAS, "tf_keras"
+        "tf_keras.src.preprocessing.image",
+        "ImageDataGenerator.__init__",
+        "legacy-pipeline",
+        _TF_KERAS,
+        "tf_keras",
     ),
     "apply-v1": PrivateName(
         "tensorflow.python.training.optimizer", "Optimizer.apply_gradients", "steps of TF1 optimizers", _TF
     ),
-    "tape-gradient": PrivateName("tensorflow.python.eager.backprop", "GradientTape.gradient", "the eager step's place", _TF),
+    "tape-gradient": PrivateName(
+        "tensorflow.python.eager.backprop", "GradientTape.gradient", "the eager step's place", _TF
+    ),
     "session-run": PrivateName("tensorflow.python.client.session", "BaseSession.run", "steps of TF1 sessions", _TF),
     "session-do-run": PrivateName("tensorflow.python.client.session", "BaseSession._do_run", "cost of feeding", _TF),
     # functions
-    "function-init": PrivateName(f"{_FUNCTION}.polymorphic_function", "Function.__init__", "functions made per call", _TF),
-    "function-call": PrivateName(f"{_FUNCTION}.polymorphic_function", "Function.__call__", "calls of tf.functions", _TF),
+    "function-init": PrivateName(
+        f"{_FUNCTION}.polymorphic_function", "Function.__init__", "functions made per call", _TF
+    ),
+    "function-call": PrivateName(
+        f"{_FUNCTION}.polymorphic_function", "Function.__call__", "calls of tf.functions", _TF
+    ),
     "concrete-call": PrivateName(
         f"{_FUNCTION}.concrete_function", "ConcreteFunction.__call__", "calls of SavedModel signatures", _TF
     ),
     "trace": PrivateName(
         f"{_FUNCTION}.tracing_compilation", "_create_concrete_function", "traces and what caused them", _TF
     ),
-    "graph-init": PrivateName("tensorflow.python.framework.func_graph", "FuncGraph.__init__", "source lines of ops", _TF),
+    "graph-init": PrivateName(
+        "tensorflow.python.framework.func_graph", "FuncGraph.__init__", "source lines of ops", _TF
+    ),
     # input
     "iterator-next": PrivateName(
         "tensorflow.python.data.ops.iterator_ops", "OwnedIterator._next_internal", "waiting for input", _TF
     ),
     "iterator-optional": PrivateName(
-        "tensorflow.python.data.ops.iterator_ops", "OwnedIterator.get_next_as_optional", "waiting for input", _TF
+        "tensorflow.python.data.ops.iterator_ops",
+        "OwnedIterator.get_next_as_optional",
+        "waiting for input",
+        _TF,
     ),
     "iterator-make": PrivateName(
         "tensorflow.python.data.ops.iterator_ops", "OwnedIterator._create_iterator", "tf.data pipelines", _TF
@@ -132,13 +227,19 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
         "tensorflow.python.data.ops.dataset_ops", "DatasetV2.__init__", "the line of each pipeline stage", _TF
     ),
     "dataset-reduce": PrivateName(
-        "tensorflow.python.data.ops.dataset_ops", "DatasetV2.reduce", "pipelines consumed inside a tf.function", _TF
+        "tensorflow.python.data.ops.dataset_ops",
+        "DatasetV2.reduce",
+        "pipelines consumed inside a tf.function",
+        _TF,
     ),
     "dataset-one-shot": PrivateName(
         "tensorflow.python.data.ops.dataset_ops", "DatasetV1._make_one_shot_iterator", "TF1 pipelines", _TF
     ),
     "dataset-initializable": PrivateName(
-        "tensorflow.python.data.ops.dataset_ops", "DatasetV1._make_initializable_iterator", "TF1 pipelines", _TF
+        "tensorflow.python.data.ops.dataset_ops",
+        "DatasetV1._make_initializable_iterator",
+        "TF1 pipelines",
+        _TF,
     ),
     # host and values
     "tensor-numpy": PrivateName("tensorflow.python.framework.ops", "_EagerTensorBase.numpy", "host-sync", _TF),
@@ -159,7 +260,10 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
     ),
     # switches
     "run-eagerly": PrivateName(
-        "tensorflow.python.eager.polymorphic_function.eager_function_run", "run_functions_eagerly", "debug-left-on", _TF
+        "tensorflow.python.eager.polymorphic_function.eager_function_run",
+        "run_functions_eagerly",
+        "debug-left-on",
+        _TF,
     ),
     "check-numerics": PrivateName(
         "tensorflow.python.debug.lib.check_numerics_callback", "enable_check_numerics", "debug-left-on", _TF

@@ -177,7 +177,9 @@ class Window:
     def _newest(self) -> str | None:
         """Path of the file just written, relative to the recording."""
         runs = os.path.join(self.directory, "plugins", "profile")
-        files = [os.path.join(runs, run, name) for run in os.listdir(runs) for name in os.listdir(os.path.join(runs, run))]
+        files = [
+            os.path.join(runs, run, name) for run in os.listdir(runs) for name in os.listdir(os.path.join(runs, run))
+        ]
         newest = max(files, key=os.path.getmtime, default=None)
         return os.path.relpath(newest, self.recorder.directory) if newest else None
 

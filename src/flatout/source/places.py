@@ -55,7 +55,15 @@ def loops(file: str) -> tuple[Loop, ...]:
             inner = child.name if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)) else function
             if isinstance(child, (ast.For, ast.AsyncFor)):
                 names = tuple(n.id for n in ast.walk(child.target) if isinstance(n, ast.Name))
-                found.append(Loop(child.lineno, child.end_lineno or child.lineno, ast.unparse(child.iter), names, function))
+                found.append(
+                    Loop(
+                        child.lineno,
+                        child.end_lineno or child.lineno,
+                        ast.unparse(child.iter),
+                        names,
+                        function,
+                    )
+                )
             elif isinstance(child, ast.While):
                 found.append(Loop(child.lineno, child.end_lineno or child.lineno, "", (), function))
             visit(child, inner)
@@ -102,3 +110,74 @@ def statement_line(file: str, line: int) -> int:
             ):
                 best = max(node.lineno, best if best != line else 0)
     return best
+
+
+def tape_line(file: str, line: int) -> int | None:
+    """The nearest `with tf.GradientTape()` that ends at or before a line, or holds it."""
+    module = tree(file)
+    if module is None:
+        return None
+    tapes = [
+        node.lineno
+        for node in ast.walk(module)
+        if isinstance(node, ast.With)
+        and node.lineno <= line
+        and any("GradientTape" in ast.unparse(item.context_expr) for item in node.items)
+    ]
+    return max(tapes, default=None)
+
+
+def loop_over_samples(file: str, line: int) -> Loop | None:
+    """The loop around a line that walks over the first axis of something: its elements, or indices into it."""
+    for loop in enclosing_loops(file, line):
+        if loop.in_function is None or not loop.iterated:
+            continue
+        if _names_of_arguments(file, loop) & _plain_names(loop.iterated) or _indexes_first_axis(file, loop):
+            return loop
+    return None
+
+
+def _plain_names(expression: str) -> set[str]:
+    """Names that are iterated as they are: `x`, `zip(x, y)`, `enumerate(x)`, `tf.unstack(x)`."""
+    node = ast.parse(expression, mode="eval").body
+    if isinstance(node, ast.Name):
+        return {node.id}
+    if isinstance(node, ast.Call):
+        called = ast.unparse(node.func).rpartition(".")[2]
+        if called in ("zip", "enumerate", "unstack", "reversed", "list"):
+            return set().union(*(_plain_names(ast.unparse(argument)) for argument in node.args)) if node.args else set()
+    return set()
+
+
+def _names_of_arguments(file: str, loop: Loop) -> set[str]:
+    module = tree(file)
+    if module is None:
+        return set()
+    names: set[str] = set()
+    for node in ast.walk(module):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.lineno < loop.line <= (
+            node.end_lineno or 0
+        ):
+            arguments = node.args
+            names.update(a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
+    return names - {"self", "cls"}
+
+
+def _indexes_first_axis(file: str, loop: Loop) -> bool:
+    """`for i in range(n)` with `x[i]` on an argument of the function in its body."""
+    module = tree(file)
+    if module is None or "range" not in loop.iterated:
+        return False
+    arguments = _names_of_arguments(file, loop)
+    for node in ast.walk(module):
+        if (
+            isinstance(node, ast.Subscript)
+            and loop.line < node.lineno <= loop.end
+            and isinstance(node.value, ast.Name)
+            and node.value.id in arguments
+        ):
+            index = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
+            names = {n.id for n in ast.walk(index) if isinstance(n, ast.Name)}
+            if names & set(loop.variables):
+                return True
+    return False

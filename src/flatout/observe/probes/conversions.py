@@ -68,7 +68,9 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
     # Modules that imported the name before the patch keep the original.
     holder, name, wrapper = resolve("convert")
     for other in list(sys.modules.values()):
-        if other is not holder and getattr(other, "__name__", "").startswith("tensorflow.python.") and (
-            other.__dict__.get(name) is wrapper.__wrapped__
+        if (
+            other is not holder
+            and getattr(other, "__name__", "").startswith("tensorflow.python.")
+            and (other.__dict__.get(name) is wrapper.__wrapped__)
         ):
             setattr(other, name, wrapper)

@@ -29,7 +29,9 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
                 facts["soft_placement"] = tf.config.get_soft_device_placement()
             with contextlib.suppress(Exception):
                 for device in tf.config.list_physical_devices("GPU"):
-                    facts.setdefault("memory_growth", {})[device.name] = tf.config.experimental.get_memory_growth(device)
+                    facts.setdefault("memory_growth", {})[device.name] = tf.config.experimental.get_memory_growth(
+                        device
+                    )
                     facts.setdefault("gpu", []).append(tf.config.experimental.get_device_details(device))
         observer.recorder.fact("tensorflow", **facts)
 

@@ -66,7 +66,14 @@ class Functions:
     def total(self, key: tuple[str, int, str]) -> dict[str, Any]:
         found = self.totals.get(key)
         if found is None:
-            found = self.totals[key] = {"calls": 0, "seconds": 0.0, "made": 0, "made_at": {}, "traces": 0, "trace_s": 0.0}
+            found = self.totals[key] = {
+                "calls": 0,
+                "seconds": 0.0,
+                "made": 0,
+                "made_at": {},
+                "traces": 0,
+                "trace_s": 0.0,
+            }
         return found
 
     def write(self) -> None:
@@ -144,7 +151,13 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
 
 
 def _called(
-    observer: Observer, functions: Functions, known: Known, function: Any, start: float, end: float, traced: float
+    observer: Observer,
+    functions: Functions,
+    known: Known,
+    function: Any,
+    start: float,
+    end: float,
+    traced: float,
 ) -> None:
     elapsed = end - start
     observer.call += elapsed
@@ -207,7 +220,12 @@ def _short(name: str) -> str:
 
 
 def _traced(
-    observer: Observer, functions: Functions, concrete: Any, args: tuple[Any, ...], elapsed: float, outermost: bool
+    observer: Observer,
+    functions: Functions,
+    concrete: Any,
+    args: tuple[Any, ...],
+    elapsed: float,
+    outermost: bool,
 ) -> None:
     function_type, _context, graph, options = args[:4]
     python = options.python_function

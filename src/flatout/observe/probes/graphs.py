@@ -72,7 +72,12 @@ def _describe(graph: Any, places: dict[Any, int]) -> dict[str, Any]:
             row.append(op.device)
         rows.append(row)
     outer = getattr(graph, "outer_graph", None)
-    return {"name": str(graph.name), "type": type(graph).__name__, "outer": str(getattr(outer, "name", "")), "ops": rows}
+    return {
+        "name": str(graph.name),
+        "type": type(graph).__name__,
+        "outer": str(getattr(outer, "name", "")),
+        "ops": rows,
+    }
 
 
 def _place(op: Any, files: dict[str, bool]) -> Any:

@@ -12,7 +12,15 @@ from flatout.observe import users_code
 from flatout.observe.observer import Observer
 from flatout.observe.private_names import Missing, patch
 
-TENSOR_NAMES = ("tensor-numpy", "tensor-float", "tensor-int", "tensor-bool", "tensor-array", "tensor-str", "tensor-format")
+TENSOR_NAMES = (
+    "tensor-numpy",
+    "tensor-float",
+    "tensor-int",
+    "tensor-bool",
+    "tensor-array",
+    "tensor-str",
+    "tensor-format",
+)
 DEEPEST = 6
 
 

@@ -13,7 +13,15 @@ from flatout.observe import users_code
 from flatout.observe.observer import Observer
 from flatout.observe.private_names import patch
 
-RANDOM = ("Random", "Multinomial", "Truncated", "Shuffle", "ParameterizedTruncated", "StatefulUniform", "StatefulRandom")
+RANDOM = (
+    "Random",
+    "Multinomial",
+    "Truncated",
+    "Shuffle",
+    "ParameterizedTruncated",
+    "StatefulUniform",
+    "StatefulRandom",
+)
 PYTHON = ("PyFunc", "EagerPyFunc", "PyFuncStateless")
 TABLE = ("LookupTable", "HashTable")
 VARIABLE = ("ReadVariableOp", "VarHandleOp", "AssignVariableOp", "AssignAddVariableOp", "VariableV2")
@@ -195,7 +203,9 @@ def _stage(dataset: Any, depth: int) -> dict[str, Any]:
     if hasattr(dataset, "_tensors"):
         with contextlib.suppress(Exception):
             row["strings"] = any(t.dtype.name == "string" for t in dataset._tensors)
-            row["source_bytes"] = sum(int(t.shape.num_elements() or 0) * max(t.dtype.size or 0, 1) for t in dataset._tensors)
+            row["source_bytes"] = sum(
+                int(t.shape.num_elements() or 0) * max(t.dtype.size or 0, 1) for t in dataset._tensors
+            )
     return row
 
 

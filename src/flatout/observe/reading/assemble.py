@@ -54,12 +54,16 @@ def assemble(directory: Path, program: Program, environment: dict[str, Any] | No
         kind="run",
         flatout=__version__,
         program=program,
-        environment={**(environment or {}), "tensorflow": recording.last("tensorflow"), **_versions(recording)},
+        environment={
+            **(environment or {}),
+            "tensorflow": recording.last("tensorflow"),
+            **_versions(recording),
+        },
         steps=found_steps,
         functions=functions.read(recording),
         pipelines=found_pipelines,
         ops=ops.read(split, graphs),
-        memory=_memory(recording, trace, graphs),
+        memory=_memory(recording, trace, graphs, _memory_limit(environment or {})),
         placement=_placement(recording, graphs),
         evidence=evidence.read(recording, measured, split, graphs, found_steps),
         notes=(*notes, *_notes(recording, measured, split, program)),
@@ -156,15 +160,20 @@ def _split(measured: steps.Measured, split: StepSplit | None, median: float) -> 
     )
 
 
-def _memory(recording: Recording, trace: Trace | None, graphs: Graphs) -> Memory | None:
+def _memory(recording: Recording, trace: Trace | None, graphs: Graphs, limit: int) -> Memory | None:
     rows = recording.last("resources").get("rows") or []
     peak = max((int(row[1]) for row in rows), default=0)
     lines = [line for plane in trace.planes for line in plane.lines] if trace is not None else []
     found = max(memory_of(lines, 0), key=lambda memory: memory.peak_bytes, default=None)
     if found is None:
-        return Memory(peak_bytes=peak, process_peak_bytes=peak, allocator="process") if peak else None
+        return Memory(peak, process_peak_bytes=peak, limit_bytes=limit, allocator="process") if peak else None
     used = tuple(dataclasses.replace(use, where=use.where or graphs.where(use.op)) for use in found.by_op)
-    return dataclasses.replace(found, by_op=used, process_peak_bytes=peak)
+    return dataclasses.replace(found, by_op=used, process_peak_bytes=peak, limit_bytes=limit)
+
+
+def _memory_limit(environment: dict[str, Any]) -> int:
+    memory = environment.get("memory") or {}
+    return int(memory.get("limit") or memory.get("total") or 0)
 
 
 def _placement(recording: Recording, graphs: Graphs) -> Placement:
@@ -215,7 +224,11 @@ def _notes(
         )
     elif measured.count < 5:
         notes.append(
-            Note("warning", f"Only {measured.count} steps were seen: too few for a sound verdict.", "Let it run longer.")
+            Note(
+                "warning",
+                f"Only {measured.count} steps were seen: too few for a sound verdict.",
+                "Let it run longer.",
+            )
         )
     if tensorflow is not None and _old(str(tensorflow.get("version"))):
         notes.append(

@@ -17,7 +17,11 @@ from flatout.trace.host_steps import StepSplit
 
 
 def read(
-    recording: Recording, measured: Measured | None, split: StepSplit | None, graphs: Graphs, steps: Steps | None
+    recording: Recording,
+    measured: Measured | None,
+    split: StepSplit | None,
+    graphs: Graphs,
+    steps: Steps | None,
 ) -> tuple[Evidence, ...]:
     count = measured.count if measured is not None else 0
     found: list[Evidence] = []
@@ -25,6 +29,9 @@ def read(
     found += _keras(recording)
     found += _resources(recording, measured)
     if measured is not None and count:
+        found += _streams(recording)
+        found += _epoch_starts(recording, measured)
+        found += _float64(graphs)
         found += _pulls(recording, count)
         found += _conversions(recording, count)
         found += _feeds(recording, measured)
@@ -50,7 +57,12 @@ def _switches(recording: Recording) -> list[Evidence]:
         for fact in recording.all("switch")
     ]
     found += [
-        Evidence("legacy-input", fact["name"], where=places.where(*fact["where"]) if fact.get("where") else None, source="hook")
+        Evidence(
+            "legacy-input",
+            fact["name"],
+            where=places.where(*fact["where"]) if fact.get("where") else None,
+            source="hook",
+        )
         for fact in recording.all("legacy-input")
     ]
     failure = recording.last("exception")
@@ -106,7 +118,9 @@ def _resources(recording: Recording, measured: Measured | None) -> list[Evidence
             found.append(
                 Evidence("cpu-use", round(cores, 3), "cores", source="process clock", data={"cores": _cores()})
             )
-            growth = (inside[-1][1] - inside[len(inside) // 2][1]) / max(inside[-1][0] - inside[len(inside) // 2][0], 1e-9)
+            growth = (inside[-1][1] - inside[len(inside) // 2][1]) / max(
+                inside[-1][0] - inside[len(inside) // 2][0], 1e-9
+            )
             found.append(Evidence("memory-growth", growth, "bytes/s", source="process"))
     if rows:
         found.append(Evidence("process-memory", max(int(row[1]) for row in rows), "bytes", source="process"))
@@ -115,6 +129,44 @@ def _resources(recording: Recording, measured: Measured | None) -> list[Evidence
 
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+
+
+def _streams(recording: Recording) -> list[Evidence]:
+    """Every way in which something happened again and again, the step or not."""
+    newest = {fact["id"]: fact["count"] for fact in recording.all("stream-count")}
+    return [
+        Evidence("stream", fact["of"], source="hook", data={"name": fact.get("name"), "count": newest.get(fact["id"], 0)})
+        for fact in recording.all("stream")
+    ]
+
+
+def _epoch_starts(recording: Recording, measured: Measured) -> list[Evidence]:
+    """What the first step of each epoch costs beyond an ordinary one, spread over all steps."""
+    chosen = measured.clean
+    if chosen.sum() < 8:
+        return []
+    if measured.stream.kind == "fit":
+        epochs = np.array([fact["at"] for fact in recording.all("epoch")])
+        end = measured.stream.rows[:, 3]
+        first = np.concatenate(([True], np.diff(np.searchsorted(epochs, end)) > 0)) if len(epochs) else np.zeros(0, bool)
+        if not len(first):
+            return []
+        excess = np.maximum(measured.time - 2 * np.median(measured.time[chosen]), 0)[first & chosen].sum()
+    else:
+        typical = float(np.median(measured.input[chosen]))
+        long = measured.input > 5 * typical + 2 * float(np.median(measured.time[chosen]))
+        excess = float(measured.input[chosen & long].sum())
+    return [Evidence("epoch-start", float(excess) * 1e3 / int(measured.n[chosen].sum()), "ms/step", source="hook")]
+
+
+def _float64(graphs: Graphs) -> list[Evidence]:
+    """Where float64 enters the traced step: the earliest line that makes a float64 tensor from none."""
+    for op in graphs.ops:
+        if op.graph.startswith("Dataset_") or op.dtype != "float64" or op.where is None:
+            continue
+        if op.type not in ("Placeholder", "ReadVariableOp"):
+            return [Evidence("float64-origin", op.type, where=places.where(*op.where), source="graph", note=op.name)]
+    return []
 
 
 def _pulls(recording: Recording, count: int) -> list[Evidence]:
@@ -147,7 +199,8 @@ def _conversions(recording: Recording, count: int) -> list[Evidence]:
                 "different": different,
             },
         )
-        for file, line, function, calls, seconds, size, again, different in recording.last("conversions").get("rows") or []
+        for file, line, function, calls, seconds, size, again, different in recording.last("conversions").get("rows")
+        or []
     ]
 
 
@@ -209,7 +262,12 @@ def _made_functions(recording: Recording, count: int) -> list[Evidence]:
                 "functions",
                 places.where(*place[:3]),
                 "hook",
-                data={"per_step": total["made"] / count, "trace_ms": total["trace_s"] * 1e3, "name": name, "traces": total["traces"]},
+                data={
+                    "per_step": total["made"] / count,
+                    "trace_ms": total["trace_s"] * 1e3,
+                    "name": name,
+                    "traces": total["traces"],
+                },
             )
         )
     return found
@@ -223,7 +281,10 @@ def _step_place(recording: Recording, measured: Measured) -> list[Evidence]:
             measured.stream.kind,
             where=places.where(*measured.stream.stack[0][:3]) if measured.stream.stack else None,
             source="hook",
-            data={"stack": measured.stream.stack, **{k: v for k, v in measured.stream.facts.items() if k != "stack"}},
+            data={
+                "stack": measured.stream.stack,
+                **{k: v for k, v in measured.stream.facts.items() if k != "stack"},
+            },
         )
     ]
     for calls, stack in recording.last("tapes").get("rows") or []:
@@ -261,13 +322,27 @@ def _samples(recording: Recording) -> list[Evidence]:
             "share",
             places.where(*key),
             "sampling",
-            data={"samples": count, "of": total, "inside": [name for name, _ in inside[key].most_common(3)], "stack": stacks[key]},
+            data={
+                "samples": count,
+                "of": total,
+                "inside": [name for name, _ in inside[key].most_common(3)],
+                "stack": stacks[key],
+            },
         )
         for key, count in lines.most_common(15)
     ]
 
 
-REPEATED = {"MatMul", "Conv2D", "BiasAdd", "Conv2DBackpropFilter", "MatMulV2", "BatchMatMulV2", "Einsum", "DepthwiseConv2dNative"}
+REPEATED = {
+    "MatMul",
+    "Conv2D",
+    "BiasAdd",
+    "Conv2DBackpropFilter",
+    "MatMulV2",
+    "BatchMatMulV2",
+    "Einsum",
+    "DepthwiseConv2dNative",
+}
 
 
 def _repeated_ops(graphs: Graphs) -> list[Evidence]:
@@ -314,7 +389,9 @@ def _loops(graphs: Graphs, split: StepSplit | None) -> list[Evidence]:
     """`tf.while_loop`s that run many times a step: trips, time, and the lines in their bodies."""
     if split is None or not split.count:
         return []
-    bodies: dict[str, dict[str, Any]] = defaultdict(lambda: {"seconds": 0.0, "trips": 0.0, "ops": 0, "lines": Counter()})
+    bodies: dict[str, dict[str, Any]] = defaultdict(
+        lambda: {"seconds": 0.0, "trips": 0.0, "ops": 0, "lines": Counter()}
+    )
     for op in split.ops:
         known = graphs.find(op.name)
         if known is None or not known.graph_type.startswith("WhileBody"):
@@ -358,6 +435,12 @@ def _pipeline_ops(split: StepSplit | None) -> list[Evidence]:
         totals[op.type][0] += op.seconds
         totals[op.type][1] += op.count
     return [
-        Evidence("pipeline-op", seconds * 1e3 / split.count, "ms/step", source="trace", data={"type": kind, "per_step": n / split.count})
+        Evidence(
+            "pipeline-op",
+            seconds * 1e3 / split.count,
+            "ms/step",
+            source="trace",
+            data={"type": kind, "per_step": n / split.count},
+        )
         for kind, (seconds, n) in sorted(totals.items(), key=lambda item: -item[1][0])[:30]
     ]

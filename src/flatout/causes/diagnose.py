@@ -1,0 +1,74 @@
+"""Asks every cause of the catalogue, ranks what they found by measured cost, and says it in one sentence."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+
+from flatout.case import Case, Finding, Note
+from flatout.causes.catalogue import catalogue
+
+WORTH = 0.05
+"""Share of the step from which a finding is worth a change."""
+
+
+def diagnose(case: Case) -> Case:
+    found: list[Finding] = []
+    notes: list[Note] = []
+    for cause in catalogue().values():
+        if cause.in_run is None:
+            continue
+        try:
+            found += cause.in_run(case)
+        except Exception as error:
+            # One faulty detector must not take the others with it, nor be silent.
+            notes.append(Note("warning", f"The check for {cause.name} failed: {type(error).__name__}: {error}"))
+    ranked = sorted(_without_the_explained(found), key=lambda item: -(item.cost_share or 0.0))
+    case = dataclasses.replace(case, findings=tuple(ranked), notes=(*case.notes, *notes))
+    return dataclasses.replace(case, verdict=_verdict(case))
+
+
+def _without_the_explained(found: list[Finding]) -> list[Finding]:
+    """A general cause gives way to a special one that explains most of its cost."""
+    kept = []
+    for item in found:
+        yields_to = set(getattr(_module(item.cause), "YIELDS_TO", ()))
+        explained = sum(other.cost_share or 0.0 for other in found if other.cause in yields_to)
+        if explained and explained >= 0.5 * (item.cost_share or 0.0):
+            continue
+        kept.append(item)
+    return kept
+
+
+def _module(cause: str) -> object:
+    return importlib.import_module(f"flatout.causes.{cause.replace('-', '_')}")
+
+
+def _verdict(case: Case) -> str:
+    if case.verdict and case.kind != "run":
+        return case.verdict  # a trace says more about its device than its findings do
+    worth = [item for item in case.findings if (item.cost_share or 0.0) >= WORTH]
+    without_cost = [item for item in case.findings if item.cost_share is None]
+    if case.steps is None:
+        if case.findings:
+            return f"No step was seen, but {case.findings[0].summary[0].lower()}{case.findings[0].summary[1:]}"
+        return "No step was seen, so nothing can be said about its speed."
+    if worth:
+        first = worth[0]
+        more = f" {len(worth) - 1} more below." if len(worth) > 1 else ""
+        return f"{(first.cost_share or 0):.0%} of each step goes to {first.cause}: {_lower(first.summary)}{more}"
+    sound = "Nothing worth changing: " if not without_cost else "Nothing in the steps is worth changing: "
+    compute = _share_of(case, "compute")
+    if compute is not None:
+        return f"{sound}{compute:.0%} of each step is spent computing, and no cause costs more than {WORTH:.0%}."
+    return f"{sound}no cause costs more than {WORTH:.0%} of a step."
+
+
+def _share_of(case: Case, part: str) -> float | None:
+    if case.steps is None or case.steps.split_ms is None or not case.steps.ms.median:
+        return None
+    return float(getattr(case.steps.split_ms, part)) / case.steps.ms.median
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:] if text[:2] != text[:2].upper() else text

@@ -1,0 +1,145 @@
+"""The story of `flatout run`: launch, wait, assemble, diagnose, keep, show. Whatever fails, the program comes first."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import shlex
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from flatout import store
+from flatout.case import Case, Note, Program
+from flatout.errors import FlatoutError
+from flatout.observe import launcher
+
+MOST_EVENTS_BYTES = 60 * 2**20
+"""Traces above this size are not turned into Perfetto's format unasked: `flatout trace --perfetto` does it."""
+
+
+@dataclass(frozen=True)
+class Options:
+    module: bool = False
+    trace: bool = True
+    window_start: int | None = None
+    window_steps: int | None = None
+    flame: bool = False
+    nsys: bool = False
+    json: str | None = None
+    view: str = "overview"
+    quiet: bool = False
+
+
+def run(program: str, arguments: Sequence[str], options: Options) -> launcher.Ended:
+    command = launcher.command_for(program, arguments, options.module)
+    directory, kept, trouble = _directory(program)
+    settings: dict[str, Any] = {
+        "directory": str(directory),
+        "trace": options.trace,
+        "window_start": options.window_start,
+        "window_steps": options.window_steps,
+        "module": program if options.module else None,
+        "nvtx": options.nsys,
+    }
+    launched = command
+    if options.nsys:
+        from flatout.observe import nsight
+
+        launched = nsight.command(command, directory)
+    flame = None
+    if options.flame:
+        from flatout.observe import flame as flame_graph
+
+        flame = flame_graph.prepare(directory)
+    _say(options, f"observing {shlex.join(command)}")
+    started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
+    working_directory = os.getcwd()
+    ended = launcher.run(launched, launcher.environment_for(settings), on_start=flame)
+    told = Program(
+        command=tuple(command),
+        directory=working_directory,
+        started=started,
+        seconds=round(ended.seconds, 3),
+        exit_code=ended.returncode if ended.returncode >= 0 else None,
+        signal=ended.signal_name,
+    )
+    try:
+        case = conclude(directory, told, options)
+    except Exception as error:
+        # Not the user's fault, and not to be hidden behind their exit code.
+        sys.stderr.write(f"flatout: the recording in {directory} could not be analysed: {type(error).__name__}: {error}\n")
+        if os.environ.get("FLATOUT_DEBUG"):
+            raise
+        return ended
+    if trouble:
+        case = replace(case, notes=(Note("warning", trouble), *case.notes))
+    _keep(case, directory, kept)
+    _show(case, directory, options)
+    return ended
+
+
+def conclude(directory: Path, program: Program, options: Options) -> Case:
+    """Recording in, diagnosed Case out."""
+    from flatout.causes.diagnose import diagnose
+    from flatout.environment import summary
+    from flatout.observe.reading import assemble
+
+    _say(options, "analysing what was seen")
+    case = assemble(directory, program, summary(None))
+    _export_timeline(case, directory)
+    return diagnose(case)
+
+
+def _directory(program: str) -> tuple[Path, bool, str]:
+    """Where the recording goes: beside the program's work if possible, else somewhere temporary."""
+    title = Path(program).stem or program
+    try:
+        return store.new_directory(title), True, ""
+    except OSError as error:
+        trouble = f"The case could not be kept in {Path.cwd() / store.HOME} ({error.strerror})."
+        return Path(tempfile.mkdtemp(prefix="flatout-")), False, trouble
+
+
+def _export_timeline(case: Case, directory: Path) -> None:
+    files = [path for path in (directory / "trace").rglob("*.xplane.pb") if path.stat().st_size <= MOST_EVENTS_BYTES]
+    if not files or case.logdir is None:
+        return
+    from flatout.report.perfetto import to_chrome_json
+
+    try:
+        to_chrome_json(files, directory / "perfetto.json.gz")
+    except (OSError, FlatoutError) as error:
+        sys.stderr.write(f"flatout: the timeline for Perfetto was not written: {error}\n")
+
+
+def _keep(case: Case, directory: Path, kept: bool) -> None:
+    try:
+        store.save(case, directory) if kept else store.write_case(case, directory)
+    except OSError as error:
+        sys.stderr.write(f"flatout: the case could not be kept: {error}. What it says follows all the same.\n")
+
+
+def _show(case: Case, directory: Path, options: Options) -> None:
+    if options.json is not None:
+        from flatout.report.json import write
+
+        write(case, options.json)
+    if options.quiet:
+        sys.stderr.write(f"flatout: {case.verdict}\n")
+        return
+    from flatout.report.terminal import render
+
+    terminal = sys.stderr.isatty()
+    width = os.get_terminal_size(sys.stderr.fileno()).columns if terminal else None
+    text = render(case, options.view, width, terminal and "NO_COLOR" not in os.environ, directory=directory)
+    sys.stderr.write("\n" + text)
+
+
+def _say(options: Options, text: str) -> None:
+    if not options.quiet:
+        sys.stderr.write(f"flatout: {text}\n")
+        sys.stderr.flush()
