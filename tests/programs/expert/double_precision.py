@@ -7,7 +7,7 @@ from tensorflow.keras import layers
 keras.utils.set_random_seed(9)
 
 rng = np.random.default_rng(9)
-parameters = rng.uniform(0, 1, (5120, 64)).astype("float32")
+parameters = rng.uniform(0, 1, (2560, 64)).astype("float32")
 outcome = np.sin(parameters @ rng.standard_normal((64, 16))).astype("float32")
 
 inputs = keras.Input((64,))
@@ -16,4 +16,4 @@ x = layers.Dense(768, activation="relu")(x)
 x = layers.Dense(768, activation="relu")(x)
 model = keras.Model(inputs, layers.Dense(16)(x))
 model.compile(optimizer="adam", loss="mse")
-model.fit(parameters, outcome, batch_size=256, epochs=4, verbose=2)
+model.fit(parameters, outcome, batch_size=128, epochs=5, verbose=2)

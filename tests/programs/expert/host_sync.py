@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-WIDTH, STEPS = 1024, 60
+WIDTH, STEPS = 1024, 160
 
 tf.keras.utils.set_random_seed(10)
 model = tf.keras.Sequential(

@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-BATCH = 64
+BATCH = 128
 tf.keras.utils.set_random_seed(2)
 encoder = tf.keras.Sequential([tf.keras.Input((100,)), tf.keras.layers.Dense(128, activation="relu"), tf.keras.layers.Dense(32)])
 optimizer = tf.keras.optimizers.Adam(1e-3)
@@ -29,7 +29,7 @@ rng = np.random.default_rng(2)
 clean = rng.standard_normal((BATCH * 50, 100)).astype("float32")
 noisy = clean + 0.1 * rng.standard_normal(clean.shape).astype("float32")
 pairs = tf.data.Dataset.from_tensor_slices((clean, noisy)).batch(BATCH, drop_remainder=True).prefetch(2)
-for epoch in range(4):
+for epoch in range(6):
     for view_a, view_b in pairs:
         loss = train_step(view_a, view_b)
     print("epoch", epoch, "loss", float(loss))

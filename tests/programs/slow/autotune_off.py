@@ -24,8 +24,8 @@ def decode(content, label):
 
 def input_pipeline(pictures, labels):
     dataset = tf.data.Dataset.from_tensor_slices((pictures, labels)).shuffle(len(pictures), seed=4)
-    dataset = dataset.map(decode, num_parallel_calls=tf.data.AUTOTUNE)
-    dataset = dataset.batch(BATCH).prefetch(tf.data.AUTOTUNE)
+    dataset = dataset.map(decode)
+    dataset = dataset.batch(BATCH)
     options = tf.data.Options()
     options.autotune.enabled = False  # fault: autotune-off
     return dataset.with_options(options)
@@ -36,10 +36,10 @@ if __name__ == "__main__":
     model = Sequential(
         [
             layers.Input((64, 64, 3)),
-            layers.Conv2D(8, 3, strides=3, activation="relu"),
+            layers.Conv2D(16, 3, strides=2, activation="relu"),
             layers.GlobalAveragePooling2D(),
             layers.Dense(1, activation="sigmoid"),
         ]
     )
     model.compile(optimizer="adam", loss="binary_crossentropy")
-    model.fit(input_pipeline(*encode_some(240)), epochs=8, verbose=2)
+    model.fit(input_pipeline(*encode_some(120)), epochs=14, verbose=2)

@@ -40,7 +40,7 @@ def step():
     return loss
 
 
-for number in range(100):
+for number in range(160):
     loss = step()
     if number % 25 == 0:
         print(number, float(loss))

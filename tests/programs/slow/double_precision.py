@@ -8,7 +8,7 @@ keras.backend.set_floatx("float64")  # fault: float64
 keras.utils.set_random_seed(9)
 
 rng = np.random.default_rng(9)
-parameters = rng.uniform(0, 1, (5120, 64))
+parameters = rng.uniform(0, 1, (2560, 64))
 outcome = np.sin(parameters @ rng.standard_normal((64, 16)))
 
 inputs = keras.Input((64,))
@@ -17,4 +17,4 @@ x = layers.Dense(768, activation="relu")(x)
 x = layers.Dense(768, activation="relu")(x)
 model = keras.Model(inputs, layers.Dense(16)(x))
 model.compile(optimizer="adam", loss="mse")
-model.fit(parameters, outcome, batch_size=256, epochs=4, verbose=2)
+model.fit(parameters, outcome, batch_size=128, epochs=5, verbose=2)

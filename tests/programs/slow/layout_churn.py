@@ -1,0 +1,48 @@
+"""Layers ported from a channels-first framework: each one turns its input around and back again."""
+
+import numpy as np
+import tensorflow as tf
+from tensorflow import keras
+
+
+class PortedConv(keras.layers.Layer):
+    """Takes and gives channels first, as the original code did."""
+
+    def __init__(self, filters):
+        super().__init__()
+        self.filters = filters
+
+    def build(self, shape):
+        self.kernel = self.add_weight(shape=(1, 1, shape[1], self.filters), initializer="glorot_uniform")
+
+    def call(self, x):
+        x = tf.transpose(x, [0, 2, 3, 1])  # fault: layout-churn
+        x = tf.nn.relu(tf.nn.conv2d(x, self.kernel, strides=1, padding="SAME"))
+        return tf.transpose(x, [0, 3, 1, 2])
+
+
+keras.utils.set_random_seed(33)
+network = keras.Sequential([keras.Input((8, 64, 64))] + [PortedConv(8) for _ in range(6)])
+readout = keras.layers.Dense(4)
+readout.build((None, 8))
+variables = network.trainable_variables + readout.trainable_variables
+optimizer = keras.optimizers.SGD(0.01)
+
+
+@tf.function
+def train_step(images, labels):
+    with tf.GradientTape() as tape:
+        pooled = tf.reduce_mean(network(images, training=True), axis=[2, 3])
+        loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, readout(pooled)))
+    optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+    return loss
+
+
+rng = np.random.default_rng(33)
+images = rng.random((64, 8, 64, 64), dtype="float32")
+labels = rng.integers(0, 4, 64)
+dataset = tf.data.Dataset.from_tensor_slices((images, labels)).batch(16).cache().repeat(25).prefetch(2)
+for step, (x, y) in enumerate(dataset):
+    loss = train_step(x, y)
+    if step % 25 == 0:
+        print("step", step, "loss", float(loss))
