@@ -5,6 +5,7 @@ A case is written beside its final name and moved there in one step, so that a r
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -24,7 +25,7 @@ def new_directory(title: str, home: Path | None = None) -> Path:
     cases.mkdir(parents=True, exist_ok=True)
     ignore = cases.parent / ".gitignore"
     if not ignore.exists():
-        ignore.write_text("*\n")  # a case holds paths and source lines: not for the user's repository
+        write_atomically(ignore, "*\n")  # a case holds paths and source lines: not for the user's repository
     stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", title).strip("-.")[:60] or "case"
     stamp = time.strftime("%Y%m%d-%H%M%S")
     for number in range(1, 1000):
@@ -40,13 +41,15 @@ def new_directory(title: str, home: Path | None = None) -> Path:
 def write_atomically(path: Path, text: str) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with open(temporary, "w", encoding="utf-8") as stream:
+        # A command line or a path may hold bytes that are no text; `\\udcff` is how JSON says them.
+        with open(temporary, "w", encoding="utf-8", errors="backslashreplace") as stream:
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, path)
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def write_case(case: Case, directory: Path) -> Path:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import importlib
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import json
 import os
 import sys
@@ -25,13 +27,15 @@ PACKAGES = ("tensorflow", "keras", "tf_keras")
 def start(settings_text: str) -> None:
     """Called by sitecustomize in the observed process, before any of the user's code."""
     settings: dict[str, Any] = json.loads(settings_text)
+    if not _claim(settings["directory"]):
+        return
     recorder = Recorder(settings["directory"])
     if settings.get("module"):
         users_code.treat_as_users(settings["module"])
     observer = Observer(recorder, settings)
     recorder.fact("start", pid=os.getpid(), at=time.perf_counter(), python=sys.version.split()[0], version=sys.version)
     sys.meta_path.insert(0, _Finder(observer))
-    os.register_at_fork(after_in_child=lambda: _forget(observer))
+    os.register_at_fork(after_in_child=lambda: _forget(observer), after_in_parent=lambda: _count_fork(observer))
     leave = os._exit
 
     def leave_after_writing(status: int) -> None:
@@ -41,12 +45,44 @@ def start(settings_text: str) -> None:
 
     os._exit = leave_after_writing  # type: ignore[assignment]
     atexit.register(_end, observer)
+    if settings.get("flame"):
+        _permit_sampling()
+
+
+def _claim(directory: str) -> bool:
+    """A shell script may start several Pythons with our settings. One is observed: the first, or, where that one has
+    ended without TensorFlow, the next. Two in one recording would be mistaken for one."""
+    facts = os.path.join(directory, "facts.jsonl")
+    try:
+        os.close(os.open(facts, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+    except FileExistsError:
+        with open(facts, encoding="ascii") as stream:
+            known = stream.read()
+        if '"package":"tensorflow"' not in known and '"kind":"end"}' in known:
+            os.unlink(facts)
+            return _claim(directory)
+        with open(facts, "a", encoding="ascii") as stream:
+            stream.write('{"text":"more than one Python ran; only one of them was observed","kind":"note"}\n')
+        return False
+    return True
+
+
+def _permit_sampling() -> None:
+    """Let py-spy, which is no parent of this process, look at it where Linux allows that to parents only (Yama)."""
+    with contextlib.suppress(Exception):
+        import ctypes
+
+        ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_ulong(-1 & (2**64 - 1)), 0, 0, 0)  # PR_SET_PTRACER, any
+
+
+def _count_fork(observer: Observer) -> None:
+    observer.forks += 1
 
 
 def _forget(observer: Observer) -> None:
     """A forked child is another process: what it does is not this recording's business."""
     observer.active = False
-    observer.recorder.broken = "forked"
+    observer.recorder.after_fork()
     observer.window.wants_ticks = False
     observer.window.make_session = None
 
@@ -58,12 +94,20 @@ def _end(observer: Observer) -> None:
         error = getattr(sys, "last_value", None)
         if error is not None:
             observer.recorder.fact("exception", **_describe(error))
+        if observer.forks:
+            observer.note(f"the program forked {observer.forks} times; what its children did is not part of this case")
         observer.finish()
         observer.recorder.fact("end", at=time.perf_counter(), cpu=time.process_time())
-        if observer.recorder.broken and observer.recorder.broken != "forked":
-            sys.stderr.write(f"flatout: the recording stopped early: {observer.recorder.broken}\n")
+        if observer.recorder.broken:
+            _say(f"the recording stopped early: {observer.recorder.broken}")
     except Exception as failure:  # never let our end spoil the program's
-        sys.stderr.write(f"flatout: the end could not be recorded ({type(failure).__name__}: {failure})\n")
+        _say(f"the end could not be recorded ({type(failure).__name__}: {failure})")
+
+
+def _say(text: str) -> None:
+    """To descriptor 2 itself: `sys.stderr` may be the program's own by now, or closed."""
+    with contextlib.suppress(OSError):
+        os.write(2, f"flatout: {text}\n".encode("utf-8", "backslashreplace"))
 
 
 def _describe(error: BaseException) -> dict[str, Any]:
@@ -118,7 +162,11 @@ class _Finder(importlib.abc.MetaPathFinder):
             self.armed.discard(fullname)
             loader.exec_module = run
             began = time.perf_counter()
-            run(module)
+            try:
+                run(module)
+            except BaseException as error:
+                self.observer.recorder.fact("import-failed", package=fullname, **_describe(error))
+                raise
             if self.observer.active:
                 install(self.observer, fullname, module)
                 self.observer.recorder.fact(

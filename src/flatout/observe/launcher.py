@@ -13,18 +13,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from flatout.errors import ProgramNotFound
+from flatout.observe import signals
 
 SITE = Path(__file__).parent / "site"
 PACKAGE = Path(__file__).parent.parent.parent
-FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT)
 
 
 @dataclass(frozen=True)
@@ -49,22 +47,26 @@ def command_for(program: str, arguments: Sequence[str], module: bool) -> list[st
     if module:
         return [sys.executable, "-m", program, *arguments]
     path = Path(program)
-    if path.suffix == ".py" or path.is_dir() or path.suffix in (".pyz", ".zip"):
-        if not path.exists():
-            raise ProgramNotFound(
-                f"There is no program at {program!r}. Give the path of a Python file (`flatout run train.py --epochs 3`), "
-                "a module (`flatout run -m package.train`), or a command on PATH."
-            )
+    if path.suffix in (".py", ".pyz", ".zip") and not path.exists():
+        raise ProgramNotFound(
+            f"There is no program at {program!r}. Give the path of a Python file (`flatout run train.py --epochs 3`), "
+            "a module (`flatout run -m package.train`), or a command on PATH."
+        )
+    if path.suffix in (".py", ".pyz", ".zip") or (path / "__main__.py").is_file():
         return [sys.executable, program, *arguments]
     if path.is_file() and not os.access(path, os.X_OK):
         return [sys.executable, program, *arguments]
     found = shutil.which(program)
-    if found is None:
-        raise ProgramNotFound(
-            f"{program!r} is neither a file here nor a command on PATH. Give the path of a Python file, "
-            "`-m` and a module, or a command that starts Python."
-        )
-    return [found, *arguments]
+    if found is not None:
+        return [found, *arguments]
+    if path.is_file():
+        return [sys.executable, program, *arguments]
+    raise ProgramNotFound(
+        f"{program!r} is a directory without a __main__.py. Give the Python file to run."
+        if path.is_dir()
+        else f"{program!r} is neither a file here nor a command on PATH. Give the path of a Python file, "
+        "`-m` and a module, or a command that starts Python."
+    )
 
 
 def environment_for(settings: dict[str, Any], base: dict[str, str] | None = None) -> dict[str, str]:
@@ -81,57 +83,23 @@ def environment_for(settings: dict[str, Any], base: dict[str, str] | None = None
 def run(
     command: Sequence[str], environment: dict[str, str], on_start: Callable[[int], Callable[[], None]] | None = None
 ) -> Ended:
-    """Run to the end. Ctrl-C reaches the program from the terminal itself; other signals are passed on to it."""
+    """Run to the end. What a signal means, Ctrl-C too, is the program's own decision."""
     began = time.perf_counter()
     try:
-        process = subprocess.Popen(list(command), env=environment)
-    except PermissionError as error:
-        raise ProgramNotFound(f"{command[0]!r} cannot be started: {error.strerror}.") from None
-    on_end = on_start(process.pid) if on_start is not None else None
-    with _passing_signals(process):
-        while True:
-            try:
-                returncode = process.wait()
-                break
-            except KeyboardInterrupt:
-                continue  # the program decides what Ctrl-C means
+        # Descriptors that flatout was given (`3>log`, `<(zcat data)`) are meant for the program.
+        process = subprocess.Popen(list(command), env=environment, close_fds=False)
+    except OSError as error:
+        raise ProgramNotFound(
+            f"{command[0]!r} cannot be started: {error.strerror}. It needs to be executable, with a first line such as "
+            "`#!/usr/bin/env python3`, or to be given as a Python file."
+        ) from None
+    with signals.passed_to(process) as wait:
+        on_end = on_start(process.pid) if on_start is not None else None
+        returncode = wait()
     seconds = time.perf_counter() - began
     if on_end is not None:
         on_end()
     return Ended(returncode, seconds)
-
-
-@contextmanager
-def _passing_signals(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    def forward(number: int, frame: FrameType | None) -> None:
-        if process.poll() is None:
-            process.send_signal(number)
-
-    def interrupted(number: int, frame: FrameType | None) -> None:
-        # From a terminal the program has had it already, as a member of the same group. Sent to flatout alone
-        # (`kill -INT`), it has not: pass it on, unless a terminal sent it to both.
-        if not _terminal_shared() and process.poll() is None:
-            process.send_signal(signal.SIGINT)
-
-    before: dict[int, Any] = {}
-    try:
-        for number in FORWARDED:
-            before[number] = signal.signal(number, forward)
-        before[signal.SIGINT] = signal.signal(signal.SIGINT, interrupted)
-    except ValueError:
-        pass  # not the main thread: leave the signals as they are
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _terminal_shared() -> bool:
-    try:
-        return os.isatty(0) and os.tcgetpgrp(0) == os.getpgrp()
-    except OSError:
-        return False
 
 
 def leave_like(ended: Ended) -> None:

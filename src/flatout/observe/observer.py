@@ -73,6 +73,7 @@ class Observer:
         self.streams: dict[object, Stream] = {}
         self.window = Window(recorder, settings)
         self.active = True
+        self.forks = 0
         self._numbers = itertools.count()
         self._flushed = time.perf_counter()
         self._counted = self._flushed
@@ -109,13 +110,14 @@ class Observer:
                 self.write_counters()
 
     def write_counters(self) -> None:
-        for stream in list(self.streams.values()):
-            self.recorder.fact("stream-count", id=stream.id, count=stream.count, seen=stream.seen)
-        for write in self.at_flush:
-            try:
-                write()
-            except Exception as error:
-                self.note(f"a counter could not be written: {type(error).__name__}: {error}")
+        with self.recorder.counting():
+            for stream in list(self.streams.values()):
+                self.recorder.fact("stream-count", id=stream.id, count=stream.count, seen=stream.seen)
+            for write in self.at_flush:
+                try:
+                    write()
+                except Exception as error:
+                    self.note(f"a counter could not be written: {type(error).__name__}: {error}")
 
     def note(self, text: str) -> None:
         self.recorder.fact("note", text=text)

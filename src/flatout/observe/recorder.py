@@ -1,16 +1,19 @@
 """Writes what the child sees to disk, early and in small pieces, so that a kill at any moment loses almost nothing.
 
-`facts.jsonl` holds one JSON object a line (functions, pipelines, counters). `ticks.bin` holds step candidates as rows
-of float64. Both are appended with plain writes; a full disk stops the recording, never the program.
+`facts.jsonl` holds one JSON object a line (functions, traces, notes). `counters.jsonl` holds the totals that only grow
+and is replaced whole each time, so that a long run does not fill the disk. `ticks.bin` holds step candidates as rows of
+float64. A full disk stops the recording, never the program.
 """
 
 from __future__ import annotations
 
 import array
+import contextlib
+import fcntl
 import json
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 TICK_FIELDS = ("stream", "n", "start", "end", "input", "trace", "call", "sync")
@@ -23,33 +26,101 @@ class Recorder:
         self.directory = directory
         self.broken: str | None = None
         self._lock = threading.Lock()
+        self._counting: tuple[int, list[bytes]] | None = None
         self._ticks = array.array("d")
-        self._facts = os.open(os.path.join(directory, "facts.jsonl"), _APPEND, 0o644)
-        self._rows = os.open(os.path.join(directory, "ticks.bin"), _APPEND, 0o644)
+        self._facts = _File(os.path.join(directory, "facts.jsonl"))
+        self._rows = _File(os.path.join(directory, "ticks.bin"))
+        self._counters = os.path.join(directory, "counters.jsonl")
         self.extend: Callable[[tuple[float, ...]], None] = self._ticks.extend
 
     def fact(self, kind: str, **data: Any) -> None:
         """Append one fact now. Values that JSON does not know are written as text."""
         data["kind"] = kind
-        text = json.dumps(data, default=str, ensure_ascii=True, separators=(",", ":")) + "\n"
-        self._write(self._facts, text.encode("ascii"))
+        line = (json.dumps(data, default=str, ensure_ascii=True, separators=(",", ":")) + "\n").encode("ascii")
+        counting = self._counting
+        if counting is not None and counting[0] == threading.get_ident():
+            counting[1].append(line)
+        else:
+            self._guarded(lambda: self._facts.write(line))
+
+    @contextlib.contextmanager
+    def counting(self) -> Iterator[None]:
+        """Facts written inside, by this thread, are totals: they replace those of the last time."""
+        if self._counting is not None:
+            yield
+            return
+        lines: list[bytes] = []
+        self._counting = (threading.get_ident(), lines)
+        try:
+            yield
+        finally:
+            self._counting = None
+        self._guarded(lambda: _replace(self._counters, b"".join(lines)))
 
     def flush(self) -> None:
-        if self._ticks:
-            with self._lock:
-                rows = self._ticks.tobytes()
-                del self._ticks[:]
-            self._write(self._rows, rows)
+        with self._lock:
+            count = len(self._ticks)  # what other threads add meanwhile stays for the next time
+            rows = self._ticks[:count].tobytes()
+            del self._ticks[:count]
+        if rows:
+            self._guarded(lambda: self._rows.write(rows))
 
-    def _write(self, descriptor: int, data: bytes) -> None:
+    def after_fork(self) -> None:
+        """In a forked child: write nothing, and wait for no lock that a thread of the parent held."""
+        self.broken = "forked"
+        self._lock = threading.Lock()
+        self._counting = None
+
+    def _guarded(self, write: Callable[[], None]) -> None:
         if self.broken:
             return
         try:
-            while data:
-                data = data[os.write(descriptor, data) :]
+            write()
         except OSError as error:
-            # A full disk, or the program closed all its descriptors: stop recording, tell it at the end if possible.
             self.broken = f"{error.strerror or error}"
 
 
-_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+class _File:
+    """A file to append to. A program may close all descriptors and get our number for a file of its own: never write
+    into that, open ours again instead."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._open()
+
+    def _open(self) -> None:
+        low = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        try:
+            # Out of the way: the first file that the program opens keeps the number it would have had.
+            self.descriptor = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, 512)
+            os.close(low)
+        except OSError:
+            self.descriptor = low
+        self.identity = _identity(self.descriptor)
+
+    def write(self, data: bytes) -> None:
+        if _identity(self.descriptor) != self.identity:
+            self._open()
+        while data:
+            data = data[os.write(self.descriptor, data) :]
+
+
+def _identity(descriptor: int) -> tuple[int, int] | None:
+    try:
+        found = os.fstat(descriptor)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _replace(path: str, data: bytes) -> None:
+    temporary = f"{path}.new"
+    try:
+        with open(temporary, "wb", buffering=0) as stream:
+            while data:
+                data = data[stream.write(data) or 0 :]
+        os.replace(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise

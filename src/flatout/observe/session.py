@@ -14,7 +14,7 @@ from typing import Any
 
 from flatout import store
 from flatout.case import Case, Note, Program
-from flatout.errors import FlatoutError
+from flatout.errors import FlatoutError, UnknownView
 from flatout.observe import launcher
 
 MOST_EVENTS_BYTES = 60 * 2**20
@@ -36,10 +36,15 @@ class Options:
 
 def run(program: str, arguments: Sequence[str], options: Options) -> launcher.Ended:
     command = launcher.command_for(program, arguments, options.module)
+    _refuse_early(options)
     directory, kept, trouble = _directory(program)
+    if directory is None:
+        sys.stderr.write(f"flatout: {trouble}\n")
+        return launcher.run(command, dict(os.environ))
     settings: dict[str, Any] = {
         "directory": str(directory),
-        "trace": options.trace,
+        "trace": options.trace and not options.nsys,  # a GPU has one profiler, and Nsight holds it
+        "flame": options.flame,
         "window_start": options.window_start,
         "window_steps": options.window_steps,
         "module": program if options.module else None,
@@ -57,7 +62,7 @@ def run(program: str, arguments: Sequence[str], options: Options) -> launcher.En
         flame = flame_graph.prepare(directory)
     _say(options, f"observing {shlex.join(command)}")
     started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
-    working_directory = os.getcwd()
+    working_directory = _here()
     ended = launcher.run(launched, launcher.environment_for(settings), on_start=flame)
     told = Program(
         command=tuple(command),
@@ -69,17 +74,37 @@ def run(program: str, arguments: Sequence[str], options: Options) -> launcher.En
     )
     try:
         case = conclude(directory, told, options)
+        if trouble:
+            case = replace(case, notes=(Note("warning", trouble), *case.notes))
+        _keep(case, directory, kept)
+        _show(case, directory, options)
+    except KeyboardInterrupt:
+        sys.stderr.write(f"flatout: interrupted while analysing; the recording is in {directory}\n")
+    except FlatoutError as error:
+        sys.stderr.write(f"flatout: {error}\n")
+    except BrokenPipeError:
+        raise
     except Exception as error:
         # Not the user's fault, and not to be hidden behind their exit code.
-        sys.stderr.write(f"flatout: the recording in {directory} could not be analysed: {type(error).__name__}: {error}\n")
+        sys.stderr.write(
+            f"flatout: the recording in {directory} could not be analysed: {type(error).__name__}: {error}\n"
+        )
         if os.environ.get("FLATOUT_DEBUG"):
             raise
-        return ended
-    if trouble:
-        case = replace(case, notes=(Note("warning", trouble), *case.notes))
-    _keep(case, directory, kept)
-    _show(case, directory, options)
     return ended
+
+
+def _refuse_early(options: Options) -> None:
+    """What cannot work is said before the program has run for hours, not after."""
+    if options.view != "overview":
+        from flatout.report.terminal import VIEWS
+
+        if options.view not in VIEWS:
+            raise UnknownView(f"There is no view named {options.view!r}. The views are: {', '.join(VIEWS)}.")
+    if options.json not in (None, "-") and not Path(options.json).absolute().parent.is_dir():
+        raise FlatoutError(f"--json {options.json}: there is no directory {Path(options.json).absolute().parent}.")
+    if options.flame and options.nsys:
+        raise FlatoutError("--flame and --nsys both sample the program. Give one of them at a time.")
 
 
 def conclude(directory: Path, program: Program, options: Options) -> Case:
@@ -94,14 +119,25 @@ def conclude(directory: Path, program: Program, options: Options) -> Case:
     return diagnose(case)
 
 
-def _directory(program: str) -> tuple[Path, bool, str]:
-    """Where the recording goes: beside the program's work if possible, else somewhere temporary."""
+def _directory(program: str) -> tuple[Path | None, bool, str]:
+    """Where the recording goes: beside the program's work if possible, else somewhere temporary, else nowhere."""
     title = Path(program).stem or program
     try:
         return store.new_directory(title), True, ""
     except OSError as error:
-        trouble = f"The case could not be kept in {Path.cwd() / store.HOME} ({error.strerror})."
-        return Path(tempfile.mkdtemp(prefix="flatout-")), False, trouble
+        trouble = f"The case cannot be kept in {Path(_here()) / store.HOME} ({error.strerror or error})"
+    try:
+        directory = Path(tempfile.mkdtemp(prefix="flatout-"))
+    except OSError as error:
+        return None, False, f"{trouble}, nor in a temporary directory ({error.strerror}). Running unobserved."
+    return directory, False, f"{trouble}. It is in {directory} instead."
+
+
+def _here() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return os.environ.get("PWD", ".")  # the directory is gone
 
 
 def _export_timeline(case: Case, directory: Path) -> None:
@@ -119,7 +155,7 @@ def _export_timeline(case: Case, directory: Path) -> None:
 def _keep(case: Case, directory: Path, kept: bool) -> None:
     try:
         store.save(case, directory) if kept else store.write_case(case, directory)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         sys.stderr.write(f"flatout: the case could not be kept: {error}. What it says follows all the same.\n")
 
 

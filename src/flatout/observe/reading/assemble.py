@@ -204,16 +204,7 @@ def _notes(
             )
         )
     elif tensorflow is None:
-        missing = "No module named 'tensorflow'" in (program.error or "")
-        notes.append(
-            Note(
-                "warning",
-                "TensorFlow is not installed for this Python." if missing else "The program did not import TensorFlow.",
-                'Install it with `pip install "flatout[cpu]"` or `pip install "flatout[gpu]"`.'
-                if missing
-                else "flatout observes TensorFlow programs; there is nothing to see in this one.",
-            )
-        )
+        notes.append(_without_tensorflow(recording, program))
     elif measured is None:
         notes.append(
             Note(
@@ -242,11 +233,49 @@ def _notes(
         notes.append(Note("warning", f"A view is lost, {fact['probe'].replace('_', ' ')}: {fact['text']}"))
     for fact in recording.all("note"):
         notes.append(Note("info", fact["text"]))
-    if recording.started and not recording.ended and tensorflow is not None:
-        notes.append(Note("info", "The program ended abruptly; what was seen until then is kept."))
+    if program.signal == "SIGKILL":
+        notes.append(
+            Note(
+                "warning",
+                "The program was killed (SIGKILL): by someone, or by the kernel for want of memory.",
+                "`dmesg` or the container's log tells which.",
+            )
+        )
+    if recording.started and not recording.ended:
+        notes.append(
+            Note("info", "The program ended abruptly; what was seen until then is kept.")
+            if program.signal
+            else Note(
+                "warning",
+                "The recording breaks off before the program's end: a full disk, or an exit past Python (os.exec, "
+                "C code). What was seen until then is kept.",
+            )
+        )
     if measured is not None and split is None and measured.count >= 5:
         notes.append(Note("info", "There is no trace of steps, so the split and the ops are missing or coarse."))
     return notes
+
+
+def _without_tensorflow(recording: Recording, program: Program) -> Note:
+    failure = next((fact for fact in recording.all("import-failed") if fact["package"] == "tensorflow"), None)
+    if failure is not None:
+        return Note(
+            "warning",
+            f"TensorFlow is installed but could not be imported: {failure['type']}: {failure['text']}",
+            "`flatout env` looks for the reason.",
+        )
+    if "No module named 'tensorflow'" in (program.error or ""):
+        return Note(
+            "warning",
+            "TensorFlow is not installed for this Python.",
+            'Install it with `pip install "flatout[cpu]"` or `pip install "flatout[gpu]"`.',
+        )
+    return Note(
+        "warning",
+        "The program did not import TensorFlow.",
+        "flatout observes TensorFlow programs; there is nothing to see in this one. If a process that it starts "
+        "uses TensorFlow, run that one with flatout.",
+    )
 
 
 def _old(version: str) -> bool:

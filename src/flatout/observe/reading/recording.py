@@ -46,8 +46,9 @@ class Recording:
 def load(directory: Path) -> Recording:
     facts: dict[str, list[Fact]] = defaultdict(list)
     damaged = 0
-    path = directory / "facts.jsonl"
-    if path.exists():
+    for path in (directory / "facts.jsonl", directory / "counters.jsonl"):
+        if not path.exists():
+            continue
         with open(path, encoding="utf-8", errors="replace") as stream:
             for line in stream:
                 try:
