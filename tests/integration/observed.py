@@ -1,0 +1,57 @@
+"""Runs a program bare and under `flatout run`, and reads the case that was kept."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from flatout import store
+from flatout.case import Case
+
+FLATOUT = [sys.executable, "-m", "flatout"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    returncode: int
+    stdout: bytes
+    stderr: str
+
+
+def write(directory: Path, source: str, name: str = "program.py") -> Path:
+    path = directory / name
+    path.write_text(textwrap.dedent(source))
+    return path
+
+
+def environment(**changes: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("FLATOUT", "PYTHONPATH"))}
+    return {**kept, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONDONTWRITEBYTECODE": "1", **changes}
+
+
+def execute(command: list[Any], cwd: Path, **options: Any) -> Outcome:
+    options.setdefault("env", environment())
+    options.setdefault("input", b"")
+    done = subprocess.run([str(part) for part in command], cwd=cwd, capture_output=True, timeout=120, **options)
+    return Outcome(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace"))
+
+
+def bare(cwd: Path, *command: Any, **options: Any) -> Outcome:
+    return execute([sys.executable, *command], cwd, **options)
+
+
+def observed(cwd: Path, *command: Any, **options: Any) -> Outcome:
+    return execute([*FLATOUT, "run", *command], cwd, **options)
+
+
+def case_in(directory: Path) -> Case:
+    return store.load(store.locate(None, directory / store.HOME))
+
+
+def said(case: Case) -> str:
+    return "\n".join(f"{note.level}: {note.text} {note.todo}" for note in case.notes)
