@@ -55,6 +55,7 @@ def run(program: str, arguments: Sequence[str], options: Options) -> launcher.En
         from flatout.observe import nsight
 
         launched = nsight.command(command, directory)
+        _say(options, "Nsight Systems holds the profiler of the GPU in this run, so flatout takes no trace of its own")
     flame = None
     if options.flame:
         from flatout.observe import flame as flame_graph

@@ -229,8 +229,13 @@ def _notes(
                 "What could be observed is here; update TensorFlow for the rest.",
             )
         )
-    for fact in recording.all("lost"):
-        notes.append(Note("warning", f"A view is lost, {fact['probe'].replace('_', ' ')}: {fact['text']}"))
+    lost = recording.all("lost")
+    if len(lost) > 3:  # one reason for them all: another TensorFlow than any that is known
+        names = ", ".join(fact["probe"].replace("_", " ") for fact in lost)
+        notes.append(Note("warning", f"{len(lost)} views are lost ({names}), the first for this: {lost[0]['text']}"))
+    else:
+        for fact in lost:
+            notes.append(Note("warning", f"A view is lost, {fact['probe'].replace('_', ' ')}: {fact['text']}"))
     for fact in recording.all("note"):
         notes.append(Note("info", fact["text"]))
     if program.signal == "SIGKILL":
