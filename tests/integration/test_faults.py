@@ -485,5 +485,26 @@ def test_a_disk_that_fills_up_in_training(tmp_path: Path) -> None:
     assert case.steps.count >= 20
 
 
+def test_ctrl_c_while_analysing_keeps_the_programs_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(session, "conclude", interrupted)
+    assert session.run(str(write(tmp_path, "raise SystemExit(4)")), [], session.Options()).returncode == 4
+    assert "interrupted while analysing; the recording is in" in capfd.readouterr().err
+
+
+def test_no_process_left_for_a_witness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_more() -> int:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "fork", no_more)
+    program = write(tmp_path, "raise SystemExit(4)")
+    assert launcher.run([sys.executable, str(program)], environment()).returncode == 4
+
+
 def test_leaving_by_a_signal_that_has_no_name() -> None:
     assert launcher.Ended(-63, 1.0).signal_name == "signal 63"

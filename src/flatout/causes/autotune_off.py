@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flatout.case import Case, Finding, Fix
+from flatout.case import Case, Finding, Fix, Where
 from flatout.causes import reading
 from flatout.source import places
 
@@ -54,26 +54,35 @@ SWITCHES = {
 
 
 def in_run(case: Case) -> Iterator[Finding]:
-    wait = reading.part_ms(case, "input")
+    wait = reading.input_ms(case)
     if reading.share(case, wait) < reading.INPUT_MATTERS:
         return
     for pipeline in case.pipelines:
         off = [label for key, label in SWITCHES.items() if pipeline.options.get(key) is False]
-        if not off:
-            continue
+        if not off or not pipeline.options.get("where"):
+            continue  # Keras sets options of its own on datasets that it makes
         # A stage that would stay serial anyway (Python, random state) is not cured by switching this on again.
         hot = reading.hot_stage(case)
         if hot is not None and hot.stage.stateful is not None:
             continue
-        where = pipeline.options.get("where")
+        where = pipeline.options["where"]
         yield from reading.finding(
             "autotune-off",
             case,
             f"The step waits for a pipeline whose options switch off {' and '.join(off)}.",
             cost_ms=wait,
-            where=places.where(*where) if where else pipeline.where,
+            where=_assignment(where[0], where[1]) or places.where(*where),
             evidence=[reading.number("input-wait", wait, "ms", "a step waits for its input", "trace")],
             fixes=[Fix("Leave autotuning and the default optimizations on.", lever="prefetch")],
             estimate="the wait that the trace shows",
         )
         return
+
+
+def _assignment(file: str, line: int) -> Where | None:
+    """The line that switches it off, rather than the one that hands the options over."""
+    for key in SWITCHES:
+        found = places.assignment_line(file, key.rpartition(".")[2], before=line)
+        if found is not None:
+            return places.where(file, found)
+    return None

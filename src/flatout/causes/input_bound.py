@@ -67,7 +67,7 @@ YIELDS_TO = (
 
 
 def in_run(case: Case) -> Iterator[Finding]:
-    wait = reading.part_ms(case, "input")
+    wait = reading.input_ms(case)
     if reading.share(case, wait) < reading.INPUT_MATTERS:
         return
     hot = reading.hot_stage(case)

@@ -50,6 +50,7 @@ from flatout.case import Case, Finding, Fix
 from flatout.causes import reading
 
 GROUP = "input"
+YIELDS_TO = ("uncached-prefix", "python-in-pipeline", "serial-stateful-map", "blocking-map", "many-small-files")
 LEVERS = ()
 
 

@@ -64,7 +64,7 @@ def in_run(case: Case) -> Iterator[Finding]:
         yield from _finding(case, loop, overhead * (1 - 1 / loop.samples), "eagerly")
     for item, loop in traced_loops(case):
         inside = _inside_ms(case, item)
-        overhead = inside + reading.part_ms(case, "idle")
+        overhead = inside + reading.part_ms(case, "idle") * _share_of_ops(case, item)
         yield from _finding(case, loop, overhead * (1 - 1 / loop.samples), "inside the graph")
 
 
@@ -83,21 +83,23 @@ def _finding(case: Case, loop: SampleLoop, cost: float, how: str) -> Iterator[Fi
 
 
 def eager_loops(case: Case) -> Iterator[SampleLoop]:
-    """Optimizer updates (or model calls) far outnumber the batches taken from the dataset."""
-    if reading.step_kind(case) not in ("apply", "tape", "model", "train-function", "function"):
+    """Something is called far more often than batches are taken from the dataset, from a loop over the batch."""
+    streams = case.evidence_of("stream")
+    batches = sum(float(item.data["count"]) for item in streams if item.value == "input")
+    if not batches:
         return
-    stack = reading.step_fact(case, "stack")
-    counts = {item.value: item for item in case.evidence_of("stream")}
-    if not isinstance(stack, list) or "input" not in counts or case.steps is None:
-        return
-    ratio = case.steps.count / max(float(counts["input"].data["count"]), 1.0)
-    if ratio < FEWEST:
-        return
-    for file, line, function, _ in stack:
-        loop = places.innermost_loop(file, line)
-        if loop is not None:
-            yield SampleLoop(places.where(file, loop.line, function), ratio)
-            return
+    found: list[SampleLoop] = []
+    for item in streams:
+        ratio = float(item.data["count"]) / batches
+        if item.value not in ("apply", "tape", "model", "train-function", "function") or ratio < FEWEST:
+            continue
+        for file, line, function, _ in item.data["stack"]:
+            loop = places.loop_over_samples(file, line)
+            if loop is not None:
+                found.append(SampleLoop(places.where(file, loop.line, function), ratio))
+                break
+    if found:
+        yield max(found, key=lambda loop: loop.samples)
 
 
 def traced_loops(case: Case) -> Iterator[tuple[Evidence, SampleLoop]]:
@@ -131,3 +133,10 @@ def _inside_ms(case: Case, item: Evidence) -> float:
         for op in case.ops
         if op.where is not None and op.where.file == item.where.file and loop.line <= (op.where.line or 0) <= loop.end
     )
+
+
+def _share_of_ops(case: Case, item: Evidence) -> float:
+    """Which part of the runtime's overhead is the loop's: it grows with the number of ops, not with their size."""
+    if item.kind == "graph-loop":
+        return float(item.data["share_of_ops"])
+    return min(float(item.data["ops"]) / max(float(item.data["graph_ops"]), 1.0), 1.0)

@@ -10,6 +10,7 @@ from flatout.case import Case, Confidence, Evidence, Finding, Fix, Pipeline, Sta
 SMALLEST_SHARE = 0.01
 """Findings below this share of the step are not worth a reader's time."""
 INPUT_MATTERS = 0.05
+BUFFERS = ("Shuffle", "Prefetch", "Batch", "ParallelBatch", "PaddedBatch", "Repeat", "Take", "Skip", "Shard", "Cache")
 
 
 def step_ms(case: Case) -> float:
@@ -24,7 +25,8 @@ def part_ms(case: Case, *names: str) -> float:
 
 
 def share(case: Case, ms: float) -> float:
-    whole = step_ms(case)
+    """Of all time in steady steps: costs that come now and then (tracing, a new epoch) lift the mean, not the median."""
+    whole = max(case.steps.ms.median, case.steps.ms.mean) if case.steps is not None else 0.0
     return ms / whole if whole else 0.0
 
 
@@ -54,9 +56,7 @@ def finding(
     """One finding, or none where it costs next to nothing."""
     of_step = None
     if cost_ms is not None and case.steps is not None:
-        of_step = (
-            min(share(case, cost_ms), 1.0) if cost_ms <= step_ms(case) else cost_ms / max(case.steps.ms.mean, cost_ms)
-        )
+        of_step = min(share(case, cost_ms), 1.0)
         if of_step < SMALLEST_SHARE:
             return
     yield Finding(
@@ -92,7 +92,7 @@ class HotStage:
     @property
     def per_sample_ms(self) -> float:
         """Busy time of the stage for one element before batching."""
-        per_batch = float(self.stage.detail.get("ms_per_batch") or 0.0)
+        per_batch = _stage_cost(self.stage)
         return per_batch / max(self.batch, 1) if self.before_batch else (self.stage.ms or 0.0)
 
     @property
@@ -110,16 +110,33 @@ class HotStage:
 
 def hot_stage(case: Case) -> HotStage | None:
     """The stage that costs most in the pipeline the steps wait for; None where the input costs nothing."""
-    wait = part_ms(case, "input")
+    wait = input_ms(case)
     if share(case, wait) < INPUT_MATTERS:
         return None
     measured = [p for p in case.pipelines if any(stage.ms is not None for stage in p.stages)]
     if not measured:
         return None
     pipeline = max(measured, key=lambda p: (sum(s.detail.get("ms_per_batch") or 0.0 for s in p.stages), p.elements))
-    index, stage = max(enumerate(pipeline.stages), key=lambda item: item[1].share or 0.0)
+    ranked = sorted(enumerate(pipeline.stages), key=lambda item: -_stage_cost(item[1]))
+    # A buffer that waits for the stage before it looks busy: prefer stages that do work of their own.
+    working = [
+        item
+        for item in ranked
+        if item[1].name not in BUFFERS and _stage_cost(item[1]) >= 0.2 * _stage_cost(ranked[0][1])
+    ]
+    index, stage = (working or ranked)[0]
     batch = next((int(s.detail["batch"]) for s in pipeline.stages if s.detail.get("batch")), 1)
     return HotStage(pipeline, index, stage, wait, batch)
+
+
+def _stage_cost(stage: Stage) -> float:
+    return max(float(stage.detail.get("ms_per_batch") or 0.0), float(stage.detail.get("ops_ms_per_step") or 0.0))
+
+
+def input_ms(case: Case) -> float:
+    """What the input costs a step: the wait in every step, and that at the beginning of each epoch."""
+    starts = case.evidence_of("epoch-start")
+    return part_ms(case, "input") + (float(starts[0].value or 0.0) if starts else 0.0)
 
 
 def users_where(hot: HotStage) -> Where | None:
@@ -128,8 +145,8 @@ def users_where(hot: HotStage) -> Where | None:
 
 def wait_evidence(case: Case, hot: HotStage) -> list[Evidence]:
     found = [number("input-wait", hot.wait_ms, "ms", "a step waits for its input", "trace")]
-    if hot.stage.share is not None:
-        busy = float(hot.stage.detail.get("ms_per_batch") or 0.0)
+    busy = _stage_cost(hot.stage)
+    if busy:
         found.append(number("stage-busy", busy, "ms", f"busy time of {hot.stage.name} per batch", "tf.data model"))
     return found
 

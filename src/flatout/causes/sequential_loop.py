@@ -62,8 +62,7 @@ def in_run(case: Case) -> Iterator[Finding]:
         loop = places.innermost_loop(item.where.file, item.where.line)
         line = loop.line if loop is not None else item.where.line
         inside = float(item.data["ms_per_step"])
-        whole = sum(op.self_ms for op in case.ops) or 1.0
-        cost = (inside + reading.part_ms(case, "idle") * min(inside / whole + 0.5, 1.0)) * (1 - 1 / trips)
+        cost = (inside + reading.part_ms(case, "idle") * float(item.data["share_of_ops"])) * (1 - 1 / trips)
         yield from reading.finding(
             "sequential-loop",
             case,

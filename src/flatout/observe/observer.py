@@ -38,6 +38,11 @@ MOST_ROWS = 200_000
 class Thread(threading.local):
     """Depths per thread, so that only the outermost of nested calls counts."""
 
+    def __init__(self) -> None:
+        # TensorFlow's own threads enter Python to run py_function: what they do there is no step of the program.
+        if threading.get_ident() not in threading._active:  # type: ignore[attr-defined]
+            self.call = self.keras = 1
+
     call = 0
     trace = 0
     apply = 0

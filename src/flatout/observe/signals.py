@@ -41,19 +41,26 @@ def passed_to(process: subprocess.Popen[bytes]) -> Iterator[Callable[[], int]]:
         yield process.wait  # signals are not this thread's business
         return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, WAITED)
-    witness = _Witness()
+    try:
+        witness: _Witness | None = _Witness()
+    except OSError:
+        witness = None  # no more processes or descriptors to be had: go by the sender
 
     def wait() -> int:
         while process.poll() is None:
             told = signal.sigtimedwait(WAITED, 1.0)
-            if told is not None and told.si_signo in PASSED and not witness.had(told.si_signo):
+            if told is None or told.si_signo not in PASSED:
+                continue
+            shared = witness.had(told.si_signo) if witness is not None else told.si_code > 0  # above 0: the kernel
+            if not shared:
                 process.send_signal(told.si_signo)  # does nothing where the program has ended by now
         return int(process.returncode)
 
     try:
         yield wait
     finally:
-        witness.dismiss()
+        if witness is not None:
+            witness.dismiss()
         while signal.sigtimedwait(WAITED, 0) is not None:
             pass  # what ended the program was not meant for the analysis
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -130,9 +130,9 @@ def tape_line(file: str, line: int) -> int | None:
 def loop_over_samples(file: str, line: int) -> Loop | None:
     """The loop around a line that walks over the first axis of something: its elements, or indices into it."""
     for loop in enclosing_loops(file, line):
-        if loop.in_function is None or not loop.iterated:
+        if not loop.iterated:
             continue
-        if _names_of_arguments(file, loop) & _plain_names(loop.iterated) or _indexes_first_axis(file, loop):
+        if _given_names(file, loop) & _plain_names(loop.iterated) or _indexes_first_axis(file, loop):
             return loop
     return None
 
@@ -149,7 +149,8 @@ def _plain_names(expression: str) -> set[str]:
     return set()
 
 
-def _names_of_arguments(file: str, loop: Loop) -> set[str]:
+def _given_names(file: str, loop: Loop) -> set[str]:
+    """Names that hold what the loop was given: arguments of the function, variables of the loops around."""
     module = tree(file)
     if module is None:
         return set()
@@ -160,15 +161,17 @@ def _names_of_arguments(file: str, loop: Loop) -> set[str]:
         ):
             arguments = node.args
             names.update(a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
+    for outer in enclosing_loops(file, loop.line):
+        names.update(outer.variables)
     return names - {"self", "cls"}
 
 
 def _indexes_first_axis(file: str, loop: Loop) -> bool:
-    """`for i in range(n)` with `x[i]` on an argument of the function in its body."""
+    """`for i in range(n)` with `x[i]` in its body, where x is what the loop was given."""
     module = tree(file)
     if module is None or "range" not in loop.iterated:
         return False
-    arguments = _names_of_arguments(file, loop)
+    arguments = _given_names(file, loop)
     for node in ast.walk(module):
         if (
             isinstance(node, ast.Subscript)
@@ -181,3 +184,18 @@ def _indexes_first_axis(file: str, loop: Loop) -> bool:
             if names & set(loop.variables):
                 return True
     return False
+
+
+def assignment_line(file: str, attribute: str, before: int) -> int | None:
+    """The last line up to `before` that assigns to `….attribute`."""
+    module = tree(file)
+    if module is None:
+        return None
+    lines_found = [
+        node.lineno
+        for node in ast.walk(module)
+        if isinstance(node, ast.Assign)
+        and node.lineno <= before
+        and any(isinstance(target, ast.Attribute) and target.attr == attribute for target in node.targets)
+    ]
+    return max(lines_found, default=None)

@@ -27,4 +27,4 @@ model = keras.Sequential(
 model.compile(loss="categorical_crossentropy", optimizer="adam", metrics=["accuracy"])
 dataset = tf.data.Dataset.from_tensor_slices((x_train, y_train)).shuffle(640, seed=70).batch(32)
 dataset = dataset.map(lambda x, y: (augment(x, training=True), y), num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
-model.fit(dataset, epochs=5, verbose=2)
+model.fit(dataset, epochs=10, verbose=2)

@@ -35,7 +35,7 @@ if __name__ == "__main__":
     scorer = FrameScorer(40)
     optimizer = keras.optimizers.SGD(1e-4)
     rng = np.random.default_rng(30)
-    for step in range(120):
+    for step in range(200):
         frames = tf.constant(rng.standard_normal((BATCH, TIME, 40)), tf.float32)
         loss = train_step(frames, tf.reduce_max(frames[:, :, 0], axis=1))
         if step % 40 == 0:

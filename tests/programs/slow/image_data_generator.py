@@ -20,4 +20,4 @@ model = keras.Sequential(
 )
 model.compile(loss="categorical_crossentropy", optimizer="adam", metrics=["accuracy"])
 flow = augment.flow(x_train, y_train, batch_size=32, seed=70)  # fault: legacy-pipeline
-model.fit(flow, epochs=5, verbose=2)
+model.fit(flow, epochs=10, verbose=2)

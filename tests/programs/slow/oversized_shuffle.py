@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow import keras
 
-COUNT, SIDE, BATCH, STEPS = 6000, 128, 32, 60
+COUNT, SIDE, BATCH, STEPS = 6000, 64, 24, 48
 
 
 def compressed_images():
@@ -13,13 +13,13 @@ def compressed_images():
     originals = []
     for _ in range(40):
         coarse = rng.integers(0, 255, (16, 16, 3)).astype(np.uint8)
-        originals.append(tf.io.encode_png(np.kron(coarse, np.ones((8, 8, 1), np.uint8))).numpy())
+        originals.append(tf.io.encode_png(np.kron(coarse, np.ones((12, 12, 1), np.uint8))).numpy())
     return np.array(originals, dtype=object)[rng.integers(0, 40, COUNT)], rng.integers(0, 4, COUNT)
 
 
 def decode(content, label):
     image = tf.io.decode_png(content, channels=3)
-    return tf.ensure_shape(tf.cast(image, tf.float32) / 255.0, (SIDE, SIDE, 3)), label
+    return tf.image.resize(image, (SIDE, SIDE), method="bicubic") / 255.0, label
 
 
 def main():

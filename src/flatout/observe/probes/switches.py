@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from types import ModuleType
 from typing import Any
 
@@ -28,6 +29,13 @@ SWITCHES = (
 )
 """Public functions, wrapped where the program finds them: `tf.<holder>.<name>`."""
 
+KERAS_SWITCHES = (
+    ("config", "set_floatx"),
+    ("config", "set_dtype_policy"),
+    ("mixed_precision", "set_global_policy"),
+    ("config", "set_image_data_format"),
+)
+
 
 def on_tensorflow(observer: Observer, module: ModuleType) -> None:
     for path, name in SWITCHES:
@@ -41,12 +49,17 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
 
 
 def on_keras(observer: Observer, module: ModuleType) -> None:
-    for path in ("config", "backend", "mixed_precision"):
-        holder = getattr(module, path, None)
-        for name in ("set_floatx", "set_dtype_policy", "set_global_policy", "set_image_data_format"):
-            if holder is not None and hasattr(holder, name):
-                with contextlib.suppress(Exception):
-                    setattr(holder, name, _wrap(observer, f"keras.{path}.{name}", getattr(holder, name)))
+    for path, name in KERAS_SWITCHES:
+        original = getattr(getattr(module, path, None), name, None)
+        if original is None:
+            continue
+        wrapper = _wrap(observer, f"keras.{path}.{name}", original)
+        # The same function stands in many modules (`tf.keras` has a tree of its own): replace it in all of them.
+        for holder in list(sys.modules.values()):
+            if getattr(holder, "__name__", "").startswith("keras"):
+                for alias, value in list(vars(holder).items()):
+                    if value is original:
+                        setattr(holder, alias, wrapper)
 
 
 def _wrap(observer: Observer, label: str, original: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter, defaultdict
 from typing import Any
 
@@ -135,7 +136,12 @@ def _streams(recording: Recording) -> list[Evidence]:
     """Every way in which something happened again and again, the step or not."""
     newest = {fact["id"]: fact["count"] for fact in recording.all("stream-count")}
     return [
-        Evidence("stream", fact["of"], source="hook", data={"name": fact.get("name"), "count": newest.get(fact["id"], 0)})
+        Evidence(
+            "stream",
+            fact["of"],
+            source="hook",
+            data={"name": fact.get("name"), "count": newest.get(fact["id"], 0), "stack": fact.get("stack", [])},
+        )
         for fact in recording.all("stream")
     ]
 
@@ -148,7 +154,9 @@ def _epoch_starts(recording: Recording, measured: Measured) -> list[Evidence]:
     if measured.stream.kind == "fit":
         epochs = np.array([fact["at"] for fact in recording.all("epoch")])
         end = measured.stream.rows[:, 3]
-        first = np.concatenate(([True], np.diff(np.searchsorted(epochs, end)) > 0)) if len(epochs) else np.zeros(0, bool)
+        first = (
+            np.concatenate(([True], np.diff(np.searchsorted(epochs, end)) > 0)) if len(epochs) else np.zeros(0, bool)
+        )
         if not len(first):
             return []
         excess = np.maximum(measured.time - 2 * np.median(measured.time[chosen]), 0)[first & chosen].sum()
@@ -385,29 +393,45 @@ def _repeated_ops(graphs: Graphs) -> list[Evidence]:
     return sorted(found, key=lambda item: -int(item.data["ops"]))[:20]
 
 
+BODY = re.compile(r"^(.*?)(?:/while_grad)?/body/_\d+/")
+"""How TensorFlow names the ops of a loop's body once the loop is lowered: `while/body/_12/…`."""
+
+
 def _loops(graphs: Graphs, split: StepSplit | None) -> list[Evidence]:
-    """`tf.while_loop`s that run many times a step: trips, time, and the lines in their bodies."""
+    """Loops of the graph that run many times a step: trips, time, and the user's lines in their bodies."""
     if split is None or not split.count:
         return []
     bodies: dict[str, dict[str, Any]] = defaultdict(
-        lambda: {"seconds": 0.0, "trips": 0.0, "ops": 0, "lines": Counter()}
+        lambda: {"seconds": 0.0, "trips": 0.0, "runs": 0.0, "ops": 0, "graphs": set()}
     )
     for op in split.ops:
+        inside = BODY.match(op.name)
         known = graphs.find(op.name)
-        if known is None or not known.graph_type.startswith("WhileBody"):
+        if inside is None and (known is None or "WhileBody" not in known.graph_type):
             continue
-        row = bodies[known.graph]
+        name = inside.group(1).removeprefix("gradient_tape/") if inside else known.graph  # type: ignore[union-attr]
+        row = bodies[name]
         row["seconds"] += op.seconds
+        row["runs"] += op.count / split.count
         row["trips"] = max(row["trips"], op.count / split.count)
         row["ops"] += 1
-        if known.where is not None:
-            row["lines"][known.where] += op.seconds + 1e-9
-    leading = {op.shape[0] for op in graphs.ops if op.type == "Placeholder" and op.shape and op.shape[0]}
+        if known is not None:
+            row["graphs"].add(_body_of(known.graph))
+    every = sum(op.count for op in split.ops) / split.count
     found = []
-    for graph, row in bodies.items():
+    for name, row in bodies.items():
         if row["trips"] < 4:
             continue
-        where = row["lines"].most_common(1)[0][0] if row["lines"] else None
+        # The trace leaves cheap ops out, and gradients carry the line of the tape: ask the graph of the body itself.
+        lines = Counter(
+            op.where
+            for op in graphs.ops
+            if op.where is not None and "WhileBody" in op.graph_type and _body_of(op.graph) in row["graphs"]
+        )
+        ranked = [line for line, _ in lines.most_common()]
+        where = next(
+            (line for line in ranked if places.innermost_loop(line[0], line[1])), ranked[0] if ranked else None
+        )
         found.append(
             Evidence(
                 "graph-loop",
@@ -416,14 +440,20 @@ def _loops(graphs: Graphs, split: StepSplit | None) -> list[Evidence]:
                 places.where(*where) if where else None,
                 "trace",
                 data={
-                    "graph": graph,
+                    "graph": name,
                     "ms_per_step": row["seconds"] * 1e3 / split.count,
                     "ops": row["ops"],
-                    "leading_sizes": sorted(size for size in leading if size)[:50],
+                    "share_of_ops": row["runs"] / every if every else 0.0,
                 },
             )
         )
-    return found
+    return sorted(found, key=lambda item: -float(item.data["ms_per_step"]))
+
+
+def _body_of(graph: str) -> str:
+    """`while_body_12_rewritten` and `while_body_12_grad_40` belong to one loop."""
+    found = re.search(r"while_body_\d+", graph)
+    return found.group(0) if found else graph
 
 
 def _pipeline_ops(split: StepSplit | None) -> list[Evidence]:

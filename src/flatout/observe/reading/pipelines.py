@@ -67,6 +67,8 @@ def _pipeline(fact: Fact, nodes: list[Node], source: str, iterators: int, split:
                 "runs_as": node.name,
             },
         )
+    if split is not None and split.count:
+        stages = _with_op_times(stages, split)
     wait = None
     if split is not None and split.count:
         wait = float(split.parts["input"].sum()) / split.count / 1e6
@@ -80,6 +82,24 @@ def _pipeline(fact: Fact, nodes: list[Node], source: str, iterators: int, split:
         elements=nodes[-1].elements if nodes else 0,
         options={**fact.get("options", {}), "iterators": iterators, "costs_from": source if nodes else ""},
     )
+
+
+def _with_op_times(stages: list[Stage], split: StepSplit) -> list[Stage]:
+    """The time that the ops of each map took on tf.data's threads, shared where several stages have such ops."""
+    totals: dict[str, float] = {}
+    for op in split.pipeline_ops:
+        totals[op.type] = totals.get(op.type, 0.0) + op.seconds
+    holders: dict[str, int] = {}
+    for stage in stages:
+        for kind in stage.detail.get("ops") or ():
+            holders[kind] = holders.get(kind, 0) + 1
+    found = []
+    for stage in stages:
+        mine = sum(totals.get(kind, 0.0) / holders[kind] for kind in stage.detail.get("ops") or ())
+        found.append(
+            replace(stage, detail={**stage.detail, "ops_ms_per_step": mine * 1e3 / split.count}) if mine else stage
+        )
+    return found
 
 
 def _stage(row: dict[str, Any]) -> Stage:
