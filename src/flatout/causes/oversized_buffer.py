@@ -46,37 +46,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flatout.case import Case, Finding, Fix
-from flatout.causes import reading
+from flatout.case import Case, Finding, Fix, Pipeline
+from flatout.causes import python_in_pipeline, reading, serial_stateful_map, uncached_prefix
 
 GROUP = "input"
-YIELDS_TO = ("uncached-prefix", "python-in-pipeline", "serial-stateful-map", "blocking-map", "many-small-files")
 LEVERS = ()
 
 
 def in_run(case: Case) -> Iterator[Finding]:
-    started = case.evidence_of("epoch-start")
-    cost = float(started[0].value or 0.0) if started else 0.0
     for pipeline in case.pipelines:
-        for stage in pipeline.stages:
+        for index, stage in enumerate(pipeline.stages):
             if stage.name != "Shuffle" or stage.buffer in (None, "autotuned") or stage.detail.get("by") == "keras":
                 continue
-            held = int(stage.detail.get("buffered_bytes") or 0)
-            size = int(stage.buffer or 0) * int(stage.detail.get("element_bytes") or 0)
+            held = max(
+                int(stage.detail.get("buffered_bytes") or 0),
+                int(stage.buffer or 0) * int(stage.detail.get("element_bytes") or 0),
+            )
             memory = case.memory.limit_bytes if case.memory is not None else 0
-            heavy = bool(memory) and max(size, held) > 0.25 * memory
-            slow = reading.share(case, cost) >= 0.05 and int(stage.buffer or 0) >= 1000
-            if not heavy and not slow:
+            cost, how = _cost(case, pipeline, index)
+            if not (memory and held > 0.25 * memory) and reading.share(case, cost) < 0.05:
                 continue
             yield from reading.finding(
                 "oversized-buffer",
                 case,
-                f"Each epoch begins by filling a shuffle buffer of {stage.buffer} elements before the first step can run.",
+                f"A shuffle buffer of {stage.buffer} elements must be filled before the first step can run.",
                 cost_ms=cost,
                 where=stage.where,
                 evidence=[
-                    reading.number("epoch-start", cost, "ms", "per step, spent at the start of epochs", "hook"),
-                    reading.number("buffer", max(size, held), "bytes", "held by the buffer", "tf.data"),
+                    reading.number("filling", cost, "ms", "per step, spent on filling it", "tf.data"),
+                    reading.number("buffer", held, "bytes", "held by the buffer", "tf.data"),
                 ],
                 fixes=[
                     Fix(
@@ -85,5 +83,20 @@ def in_run(case: Case) -> Iterator[Finding]:
                     )
                 ],
                 confidence="medium",
-                estimate="the slower first step of each epoch, spread over all steps",
+                estimate=how,
             )
+
+
+def _cost(case: Case, pipeline: Pipeline, index: int) -> tuple[float, str]:
+    stage = pipeline.stages[index]
+    if int(stage.detail.get("cardinality") or 0) != -1 or case.steps is None:
+        started = case.evidence_of("epoch-start")
+        # Filling is slow where the stages before it are: then they are the cause, not the buffer.
+        slow = any(any(cause.in_run(case)) for cause in (uncached_prefix, python_in_pipeline, serial_stateful_map))
+        cost = float(started[0].value or 0.0) if started and int(stage.buffer or 0) >= 1000 and not slow else 0.0
+        return cost, "the slower first step of each epoch, spread over all steps"
+    # Endless data: whatever lies in the buffer at the end was prepared for nothing.
+    upstream = sum(item.ms or 0.0 for item in pipeline.stages[:index])
+    used = reading.cpu_use(case)
+    cost = upstream * int(stage.buffer or 0) / (used[1] if used else 2) / max(case.steps.count, 1)
+    return cost, "an estimate: elements in the buffer times what each costs to make, spread over the steps seen"

@@ -56,7 +56,9 @@ def finding(
     """One finding, or none where it costs next to nothing."""
     of_step = None
     if cost_ms is not None and case.steps is not None:
-        of_step = min(share(case, cost_ms), 1.0)
+        # A cost outside the steady steps (tracing, filling a buffer) may exceed them: share of both together then.
+        of_step = share(case, cost_ms)
+        of_step = of_step if of_step <= 1 else of_step / (1 + of_step)
         if of_step < SMALLEST_SHARE:
             return
     yield Finding(

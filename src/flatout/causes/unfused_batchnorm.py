@@ -37,52 +37,41 @@ sizes, where the dispatch dominates (`step-overhead`).
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 
-from flatout.case import Case, Finding, Fix, Where
+from flatout.case import Case, Finding, Fix, Op, Where
 from flatout.causes import reading
 
 GROUP = "numerics"
 LEVERS = ("xla",)
 
-MARKS = ("SquaredDifference", "Rsqrt", "Mean")
-
 
 def in_run(case: Case) -> Iterator[Finding]:
-    """Moments and a normalisation written by hand: Mean, SquaredDifference and Rsqrt in the same function."""
-    groups: dict[tuple[str | None, str | None], list[int]] = defaultdict(list)
-    for number, op in enumerate(case.ops):
-        if op.where is None or "layer_normalization" in op.name:
+    for item in case.evidence_of("norm-by-hand"):
+        if item.where is None:
             continue
-        if "moments" in op.name or "batchnorm" in op.name.lower() or op.type in MARKS:
-            groups[(op.where.file, op.where.function)].append(number)
-    for (file, function), members in groups.items():
-        names = {case.ops[i].type for i in members}
-        by_hand = any("moments" in case.ops[i].name for i in members) or set(MARKS) <= names
-        in_layer = (
-            case.steps is not None and case.steps.where is not None and case.ops[members[0]].where == case.steps.where
-        )
-        if not by_hand or in_layer:
-            continue
-        lines: dict[Where, float] = defaultdict(float)
-        for op in case.ops:
-            if op.where is not None and (op.where.file, op.where.function) == (file, function):
-                lines[op.where] += op.self_ms
-        inside = [case.ops[i] for i in members]
-        near = {op.where.line for op in inside if op.where is not None}
-        total = sum(ms for where, ms in lines.items() if where.line in near)
+        scopes = [f"{scope}/" for scope in item.data["scopes"] if scope]
+        lines = range(int(item.data["first"]), int(item.data["last"]) + 1)
+        mine = [op for op in case.ops if _belongs(op, item.where, lines, scopes)]
         whole = sum(op.self_ms for op in case.ops) or 1.0
-        cost = reading.part_ms(case, "compute") * total / whole
-        first = min((op.where for op in inside if op.where is not None), key=lambda where: where.line or 0)
+        spent = reading.part_ms(case, "compute") * sum(op.self_ms for op in mine) / whole
         yield from reading.finding(
             "unfused-batchnorm",
             case,
-            f"Batch normalisation is written as {sum(op.count for op in inside):.0f} separate ops a step.",
-            cost_ms=0.6 * cost,
-            where=first,
-            evidence=[reading.number("moments", cost, "ms", "of a step goes into these lines", "trace")],
+            f"Batch normalisation is spelled out {int(item.value or 0)} times as separate ops, each a pass over memory.",
+            cost_ms=0.6 * spent,
+            where=item.where,
+            evidence=[
+                reading.number("norm", spent, "ms", "of a step goes into these ops and their gradients", "trace")
+            ],
             fixes=[Fix("Use tf.compat.v1.nn.fused_batch_norm, which is one op.", equivalence="reassociated")],
             confidence="low",
             estimate="an estimate: 60 % of the time of its ops",
         )
+
+
+def _belongs(op: Op, where: Where, lines: range, scopes: list[str]) -> bool:
+    """On one of its lines, or, for the gradients, in the name scope of its layer."""
+    if op.where is not None and op.where.file == where.file and op.where.line in lines:
+        return True
+    return any(scope in op.name for scope in scopes)

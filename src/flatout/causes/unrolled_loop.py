@@ -70,12 +70,13 @@ def in_run(case: Case) -> Iterator[Finding]:
         )
         whole = sum(op.self_ms for op in case.ops) or 1.0
         idle = reading.part_ms(case, "idle") * inside / whole
-        tracing = sum(f.trace_ms for f in case.functions if f.where and f.where.file == item.where.file)
+        tracing = sum(f.trace_ms for f in case.functions if f.name == item.data["graph"])
+        running, spread = (inside + idle) * (1 - 1 / copies), tracing / max(case.steps.count, 1)
         yield from reading.finding(
             "unrolled-loop",
             case,
             f"A Python loop was unrolled into the graph: {int(copies)} copies of its body, {item.data['ops']} ops.",
-            cost_ms=(inside + idle) * (1 - 1 / copies),
+            cost_ms=max(running, spread),
             where=places.where(item.where.file, loop.line, item.where.function),
             evidence=[
                 item,
@@ -89,6 +90,8 @@ def in_run(case: Case) -> Iterator[Finding]:
                 )
             ],
             confidence="low",
-            estimate="an estimate: what vectorising would save at most",
+            estimate="an estimate: what vectorising would save at most"
+            if running > spread
+            else "its tracing, spread over the steps that were seen; a longer run pays less of it",
         )
         return

@@ -86,6 +86,7 @@ class Observer:
         """Called every few seconds and at the end, to write counters that only grow."""
         self.at_end: list[Any] = []
         self.functions: Any = None
+        self.keep_graph: Any = lambda graph: None
         self.pulls: Any = None
 
     def stream(self, kind: str, key: object, name: str, **data: Any) -> Stream:

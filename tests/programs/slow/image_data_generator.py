@@ -9,7 +9,7 @@ rng = np.random.default_rng(70)
 x_train = rng.random((640, 48, 48, 3)).astype("float32")
 y_train = keras.utils.to_categorical(rng.integers(0, 4, 640), 4)
 
-augment = ImageDataGenerator(rotation_range=20, width_shift_range=0.1, height_shift_range=0.1, horizontal_flip=True)
+augment = ImageDataGenerator(rotation_range=20, width_shift_range=0.1, height_shift_range=0.1, horizontal_flip=True)  # fault: legacy-pipeline
 
 model = keras.Sequential(
     [
@@ -19,5 +19,5 @@ model = keras.Sequential(
     ]
 )
 model.compile(loss="categorical_crossentropy", optimizer="adam", metrics=["accuracy"])
-flow = augment.flow(x_train, y_train, batch_size=32, seed=70)  # fault: legacy-pipeline
+flow = augment.flow(x_train, y_train, batch_size=32, seed=70)
 model.fit(flow, epochs=10, verbose=2)

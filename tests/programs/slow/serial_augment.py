@@ -1,32 +1,42 @@
-"""Photographs are decoded and augmented at random in one map without parallel calls, which TensorFlow keeps serial."""
+"""Photographs are fetched, decoded and augmented at random in one map without parallel calls, which TensorFlow keeps serial."""
 
 import numpy as np
 import tensorflow as tf
 from tensorflow import keras
 
-COUNT, SIDE, CROP, BATCH = 192, 384, 64, 12
+COUNT, SIDE, CROP, BATCH = 160, 128, 64, 8
 
 
 def photographs():
-    """JPEG bytes of noisy colour patches: noise is what makes a JPEG slow to decode."""
     rng = np.random.default_rng(0)
     encoded = []
     for _ in range(COUNT):
-        patches = np.kron(rng.integers(0, 200, (8, 8, 3)), np.ones((SIDE // 8, SIDE // 8, 1)))
-        noisy = (patches + rng.integers(0, 55, patches.shape)).astype(np.uint8)
-        encoded.append(tf.io.encode_jpeg(noisy, quality=90).numpy())
+        patches = np.kron(rng.integers(0, 255, (8, 8, 3)), np.ones((SIDE // 8, SIDE // 8, 1))).astype(np.uint8)
+        encoded.append(tf.io.encode_jpeg(patches).numpy())
     return encoded, rng.integers(0, 5, COUNT)
 
 
+def from_slow_disk(content):
+    """Stands for a disk that takes two milliseconds to answer: the wait uses no processor and runs no Python."""
+    held = tf.data.Dataset.from_tensors(content)
+    waiting = tf.raw_ops.SleepDataset(
+        input_dataset=tf.data.experimental.to_variant(held),
+        sleep_microseconds=1000,
+        output_types=[tf.string],
+        output_shapes=[[]],
+    )
+    return tf.data.experimental.from_variant(waiting, held.element_spec).get_single_element()
+
+
 def load(content, label):
-    image = tf.io.decode_jpeg(content, channels=3)
+    image = tf.io.decode_jpeg(from_slow_disk(content), channels=3)
     image = tf.image.random_crop(image, (CROP, CROP, 3))
     image = tf.image.random_flip_left_right(image)
     image = tf.image.random_brightness(tf.image.convert_image_dtype(image, tf.float32), 0.2)
     return image, label
 
 
-dataset = tf.data.Dataset.from_tensor_slices(photographs()).shuffle(COUNT, seed=1)
+dataset = tf.data.Dataset.from_tensor_slices(photographs()).shuffle(COUNT, seed=1).repeat(8)
 dataset = dataset.map(load)  # fault: serial-stateful-map
 dataset = dataset.batch(BATCH).prefetch(tf.data.AUTOTUNE)
 
@@ -39,4 +49,4 @@ model = keras.Sequential(
     ]
 )
 model.compile(optimizer="adam", loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-model.fit(dataset, epochs=5, verbose=2)
+model.fit(dataset, epochs=1, verbose=2)

@@ -13,6 +13,8 @@ from flatout.observe.private_names import patch, resolve
 
 SMALLEST = 4096
 """Bytes below which a conversion is not worth a look."""
+HELD, HELD_BYTES = 4, 64 * 2**20
+"""How many arrays of a line are remembered to be recognised when they come again, and how large they may be."""
 
 
 def on_tensorflow(observer: Observer, module: ModuleType) -> None:
@@ -56,10 +58,8 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
                 seen = row[4]
                 if identity in seen:
                     row[3] += 1
-                elif len(seen) < 64:
-                    seen[identity] = value  # held, so that the address is not taken by another array
-                    if getattr(value, "base", None) is not None or len(seen) > 8:
-                        seen[identity] = None
+                elif len(seen) < HELD and size < HELD_BYTES:
+                    seen[identity] = value  # held, so that its address is not taken by the next array
             return tensor
 
         return convert_to_eager_tensor

@@ -21,13 +21,18 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
     graphs: list[Any] = []
     described = [0]
 
+    def keep(graph: Any) -> None:
+        if described[0] < MOST_OPS and len(graphs) < MOST_GRAPHS:
+            graphs.append(graph)
+
     def wrap(original: Any) -> Any:
         def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
             original(self, *args, **kwargs)
-            if described[0] < MOST_OPS and len(graphs) < MOST_GRAPHS:
-                graphs.append(self)
+            keep(self)
 
         return __init__
+
+    observer.keep_graph = keep
 
     patch("graph-init", wrap)
 
@@ -73,7 +78,7 @@ def _describe(graph: Any, places: dict[Any, int]) -> dict[str, Any]:
         rows.append(row)
     outer = getattr(graph, "outer_graph", None)
     return {
-        "name": str(graph.name),
+        "name": str(getattr(graph, "name", "graph")),
         "type": type(graph).__name__,
         "outer": str(getattr(outer, "name", "")),
         "ops": rows,

@@ -167,6 +167,9 @@ def _chain(dataset: Any, depth: int = 0) -> Any:
     """The stages from the last to the first; where a stage has several inputs, each branch follows."""
     steps = 0
     while dataset is not None and steps < 60:
+        if type(dataset).__name__ == "DatasetV1Adapter":
+            dataset = dataset._dataset  # what TF1 programs hold is a shell around the stage itself
+            continue
         yield dataset, depth
         inputs = dataset._inputs()
         for other in inputs[1:]:

@@ -35,9 +35,10 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
                 end = perf_counter()
                 thread.call = 0
                 observer.call += inside[0]
-                stream = observer.streams.get(key := ("session", _names(fetches)))
+                stream = observer.streams.get(key := ("session", _key(fetches)))
                 if stream is None:
-                    stream = observer.stream("session", key, _names(fetches)[:200])
+                    stream = observer.stream("session", key, key[1][:200])
+                    observer.keep_graph(self.graph)
                 if feed_dict:
                     place = users_code.here() or ("", 0, "")
                     row = fed.setdefault(place, [0, 0, 0.0, 0.0, stream.id])
@@ -61,6 +62,13 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
 
     patch("session-run", wrap_run)
     patch("session-do-run", wrap_do_run)
+
+
+def _key(fetches: Any) -> str:
+    """What a run does: the operations it fetches (`train`), or all names where it fetches values only."""
+    names = _names(fetches).split(",")
+    operations = [name for name in names if ":" not in name]
+    return ",".join(operations or names)
 
 
 def _names(fetches: Any) -> str:

@@ -33,6 +33,7 @@ def read(
         found += _streams(recording)
         found += _epoch_starts(recording, measured)
         found += _float64(graphs)
+        found += _norms(graphs)
         found += _pulls(recording, count)
         found += _conversions(recording, count)
         found += _feeds(recording, measured)
@@ -175,6 +176,38 @@ def _float64(graphs: Graphs) -> list[Evidence]:
         if op.type not in ("Placeholder", "ReadVariableOp"):
             return [Evidence("float64-origin", op.type, where=places.where(*op.where), source="graph", note=op.name)]
     return []
+
+
+def _norms(graphs: Graphs) -> list[Evidence]:
+    """Batch normalisation spelled out: means over all axes but the last, a square, a root, in one function."""
+    groups: dict[tuple[str, str], list[Any]] = defaultdict(list)
+    for op in graphs.ops:
+        if op.where is not None and not op.graph.startswith("Dataset_") and "gradient" not in op.name:
+            groups[(op.where[0], op.where[2])].append(op)
+    found = []
+    for (_, function), ops in groups.items():
+        means = [op for op in ops if op.type == "Mean" and _per_channel(op.shape)]
+        roots = [op for op in ops if op.type in ("Sqrt", "Rsqrt") and _per_channel(op.shape)]
+        squares = [op for op in ops if op.type in ("Square", "SquaredDifference", "Pow")]
+        if function == "<module>" or len(means) < 2 or not roots or not squares:
+            continue
+        lines = sorted({op.where[1] for op in (*means, *squares, *roots)})
+        scopes = sorted({root.name.rpartition("/")[0] for root in roots if "/" in root.name})
+        found.append(
+            Evidence(
+                "norm-by-hand",
+                len(roots),
+                "times",
+                places.where(*roots[0].where),
+                "graph",
+                data={"first": lines[0], "last": lines[-1], "scopes": scopes[:50]},
+            )
+        )
+    return found
+
+
+def _per_channel(shape: Any) -> bool:
+    return bool(shape) and all(size == 1 for size in shape[:-1]) and (shape[-1] or 0) > 1
 
 
 def _pulls(recording: Recording, count: int) -> list[Evidence]:
