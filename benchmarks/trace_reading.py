@@ -116,9 +116,7 @@ def python_trace(count: int) -> bytes:
     events = []
     for i in range(count // 40):
         for depth in range(40):
-            events.append(
-                event(1 + (i * 7 + depth) % 900, i * 10**9 + depth * 10**6, 10**9 - depth * 2 * 10**6)
-            )
+            events.append(event(1 + (i * 7 + depth) % 900, i * 10**9 + depth * 10**6, 10**9 - depth * 2 * 10**6))
     return plane("/host:CPU", [line(1, "python3", events)], names, ["unused"])
 
 
@@ -126,10 +124,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=1_000_000)
     count = parser.parse_args().events
-    print(
-        f"{'trace':<8}{'events':>11}{'file MB':>9}{'import s':>10}"
-        f"{'load s':>8}{'analyse s':>11}{'peak MB':>9}"
-    )
+    print(f"{'trace':<8}{'events':>11}{'file MB':>9}{'import s':>10}{'load s':>8}{'analyse s':>11}{'peak MB':>9}")
     for name, make in (("cpu", cpu_trace), ("gpu", gpu_trace), ("python", python_trace)):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "host.xplane.pb"

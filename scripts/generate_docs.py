@@ -86,9 +86,7 @@ def write(directory: Path = CAUSES) -> list[str]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Write docs/causes/ from the catalogue.")
-    parser.add_argument(
-        "--check", action="store_true", help="write nothing; fail where a page is out of date"
-    )
+    parser.add_argument("--check", action="store_true", help="write nothing; fail where a page is out of date")
     if parser.parse_args().check:
         stale = outdated()
         if stale:

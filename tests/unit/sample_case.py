@@ -84,9 +84,7 @@ def pipeline() -> Pipeline:
                 None,
                 "random op",
             ),
-            Stage(
-                "batch", "BatchDataset", line(33, "..."), None, 1.4, 0.031, 400, 38535168, None, None, True
-            ),
+            Stage("batch", "BatchDataset", line(33, "..."), None, 1.4, 0.031, 400, 38535168, None, None, True),
             Stage(
                 "prefetch",
                 "PrefetchDataset",
@@ -108,19 +106,11 @@ def pipeline() -> Pipeline:
 
 
 def functions() -> tuple[Function, ...]:
-    why = Retrace(
-        "rate", "Literal[0.1]", "Literal[0.099]", 11, line(58, "train_step(batch, rate * 0.99 ** epoch)")
-    )
-    shape = Retrace(
-        "batch[0]", "Tensor(64, 224, 224, 3)", "Tensor(10, 224, 224, 3)", 1, line(58, "train_step(...)")
-    )
+    why = Retrace("rate", "Literal[0.1]", "Literal[0.099]", 11, line(58, "train_step(batch, rate * 0.99 ** epoch)"))
+    shape = Retrace("batch[0]", "Tensor(64, 224, 224, 3)", "Tensor(10, 224, 224, 3)", 1, line(58, "train_step(...)"))
     return (
-        Function(
-            "train_step", line(44, "@tf.function"), 13, 5240.0, 400, 17211.0, (why, shape), 1, None, 2113
-        ),
-        Function(
-            "forward", line(71, "forward = tf.function(model)"), 40, 1210.0, 40, 1300.2, (), 40, False, 310
-        ),
+        Function("train_step", line(44, "@tf.function"), 13, 5240.0, 400, 17211.0, (why, shape), 1, None, 2113),
+        Function("forward", line(71, "forward = tf.function(model)"), 40, 1210.0, 40, 1300.2, (), 40, False, 310),
     )
 
 
@@ -178,9 +168,7 @@ def sample_case(count: int = 400) -> Case:
         )
         for i in range(40)
     )
-    cast = Op(
-        "Cast_3", "Cast", "/device:CPU:0", line(29, "tf.cast(table, tf.float32)"), 0.4, 0.01, 3, "float64"
-    )
+    cast = Op("Cast_3", "Cast", "/device:CPU:0", line(29, "tf.cast(table, tf.float32)"), 0.4, 0.01, 3, "float64")
     kernels = (
         Kernel(
             "sm90_xmma_fprop_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nhwc_tilesize128x128x32_stage4",
@@ -223,9 +211,7 @@ def sample_case(count: int = 400) -> Case:
         memory=Memory(
             6_412_001_280,
             tuple(
-                MemoryUse(
-                    f"model/block{i}/Relu", 822_083_584 // (i + 1), line(14, "x"), "64x112x112x64", "float32"
-                )
+                MemoryUse(f"model/block{i}/Relu", 822_083_584 // (i + 1), line(14, "x"), "64x112x112x64", "float32")
                 for i in range(9)
             ),
             "GPU_0_bfc",
@@ -241,24 +227,16 @@ def sample_case(count: int = 400) -> Case:
         placement=Placement(
             ("/device:CPU:0", "/device:GPU:0"),
             {"/device:GPU:0": 412, "/device:CPU:0": 31},
-            (
-                Evidence(
-                    "fallback", 12, "operations", line(52, "tf.strings.split(x)"), "trace", "StringSplitV2"
-                ),
-            ),
+            (Evidence("fallback", 12, "operations", line(52, "tf.strings.split(x)"), "trace", "StringSplitV2"),),
         ),
-        evidence=(
-            Evidence("float64-input", 2, "tensors", line(29, "table = np.load('t.npy')"), "probe", "table"),
-        ),
+        evidence=(Evidence("float64-input", 2, "tensors", line(29, "table = np.load('t.npy')"), "probe", "table"),),
         findings=findings(),
         trials=(
             Trial(("cache", "prefetch"), "won", Interval(2.31, 2.1, 2.6), "losses agree to 1e-6"),
             Trial(("xla",), "failed", None, "", "compilation failed"),
         ),
         verdict="The step waits for its input 61 % of the time: cure the map at train.py:32 first.",
-        notes=(
-            Note("warning", "The trace window was cut short by the end of the program.", "Run more steps."),
-        ),
+        notes=(Note("warning", "The trace window was cut short by the end of the program.", "Run more steps."),),
         logdir="logs",
         flatout="0.1.0",
     )

@@ -94,8 +94,7 @@ def test_the_cpu_of_a_virtual_machine(tmp_path: Path) -> None:
     root = write(
         tmp_path,
         {
-            "proc/cpuinfo": "processor\t: 0\nmodel name\t: Xeon\nflags\t\t: avx avx2 "
-            "hypervisor\n\nprocessor\t: 1\n",
+            "proc/cpuinfo": "processor\t: 0\nmodel name\t: Xeon\nflags\t\t: avx avx2 hypervisor\n\nprocessor\t: 1\n",
             "proc/stat": "cpu  100 0 100 700 0 0 0 100 0 0\n",
             "sys/devices/system/node/node0/x": "",
             "sys/devices/system/node/node1/x": "",

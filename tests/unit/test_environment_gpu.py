@@ -160,9 +160,7 @@ def fake_tool(directory: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("PATH", str(directory), prepend=":")
 
 
-def test_an_older_driver_that_lacks_a_field_is_asked_for_less(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_older_driver_that_lacks_a_field_is_asked_for_less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = (
         'case "$1" in *throttle*) echo "Field \\"x\\" is not a valid field to query."; exit 2;; esac\n'
         'echo "0, Tesla K80, 470.1, 11441, 0, 3.7"'

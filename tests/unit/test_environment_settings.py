@@ -22,18 +22,14 @@ def test_threads_in_order() -> None:
     assert statuses(threads, {"TF_NUM_INTRAOP_THREADS": "64"}) == {"TF_NUM_INTRAOP_THREADS": "ok"}
 
 
-@pytest.mark.parametrize(
-    ("value", "status"), [("64", "warning"), ("1", "warning"), ("all", "fault"), ("-2", "fault")]
-)
+@pytest.mark.parametrize(("value", "status"), [("64", "warning"), ("1", "warning"), ("all", "fault"), ("-2", "fault")])
 def test_threads_that_do_not_fit(value: str, status: str) -> None:
     assert statuses(threads, {"TF_NUM_INTRAOP_THREADS": value}, **EIGHT) == {"TF_NUM_INTRAOP_THREADS": status}
 
 
 def test_threads_are_held_against_the_quota_too() -> None:
     quota = {"cores": {"machine": 64, "affinity": 64, "quota": 2.0}}
-    assert statuses(threads, {"TF_NUM_INTEROP_THREADS": "16"}, **quota) == {
-        "TF_NUM_INTEROP_THREADS": "warning"
-    }
+    assert statuses(threads, {"TF_NUM_INTEROP_THREADS": "16"}, **quota) == {"TF_NUM_INTEROP_THREADS": "warning"}
 
 
 def test_openmp_does_not_reach_tensorflow() -> None:
@@ -62,9 +58,7 @@ def test_allocator_in_order() -> None:
 
 def test_allocator_at_fault() -> None:
     missing = {"preload_missing": ["/opt/libjemalloc.so"]}
-    assert statuses(allocator, {"LD_PRELOAD": "/opt/libjemalloc.so"}, libraries=missing) == {
-        "allocator": "fault"
-    }
+    assert statuses(allocator, {"LD_PRELOAD": "/opt/libjemalloc.so"}, libraries=missing) == {"allocator": "fault"}
     assert statuses(allocator, {"MALLOC_CHECK_": "3"})["MALLOC_CHECK_"] == "warning"
     assert statuses(allocator, {"MALLOC_ARENA_MAX": "1"})["MALLOC_ARENA_MAX"] == "warning"
     assert statuses(allocator, {"PYTHONMALLOC": "debug"})["PYTHONMALLOC"] == "warning"

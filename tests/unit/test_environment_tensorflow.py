@@ -15,9 +15,7 @@ CPU = {"version": "2.21.0", "build": {"is_cuda_build": False, "is_rocm_build": F
 GPU = {"gpus": [{"index": 0.0, "compute_cap": "9.0"}], "device_files": ["nvidia0"]}
 
 
-def facts(
-    tensorflow: dict[str, Any] | None = None, packages: dict[str, str] | None = None, **more: Any
-) -> Any:
+def facts(tensorflow: dict[str, Any] | None = None, packages: dict[str, str] | None = None, **more: Any) -> Any:
     return {
         "tensorflow": tensorflow or {},
         "packages": {"versions": packages or {}, "cuda_wanted": {}},
@@ -47,9 +45,7 @@ def test_two_distributions_over_one_another() -> None:
 
 
 def test_a_build_that_does_not_import() -> None:
-    (reading,) = tensorflow_build.check(
-        facts({"asked": True, "error": "ended in SIGILL"}, {"tensorflow": "2.21.0"})
-    )
+    (reading,) = tensorflow_build.check(facts({"asked": True, "error": "ended in SIGILL"}, {"tensorflow": "2.21.0"}))
     assert reading.status == "fault"
     assert "SIGILL" in reading.meaning
 

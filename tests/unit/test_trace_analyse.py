@@ -124,9 +124,7 @@ def test_a_tpu_plane(tmp_path: Path) -> None:
             ("fusion.2", n * 10e6 + 1e6, 4e6, {}),
             ("copy.3", n * 10e6 + 7e6, 1e6, {}),
         ]
-    shared = {
-        "fusion.2": {"hlo_category": Reference("convolution fusion"), "tf_op": Reference("model/conv:Conv2D")}
-    }
+    shared = {"fusion.2": {"hlo_category": Reference("convolution fusion"), "tf_op": Reference("model/conv:Conv2D")}}
     content = plane("/device:TPU:0", {"Steps": steps, "XLA Modules": steps, "XLA Ops": ops}, shared=shared)
     case = analyse(write(tmp_path, space(content)))
     (device,) = case.devices
@@ -146,8 +144,7 @@ def test_a_second_gpu_without_work_is_seen(tmp_path: Path) -> None:
     second = plane("/device:GPU:1", {"Stream #1(Compute)": [("MemcpyH2D", 1e6, 1e6, {})]})
     third = plane("/device:GPU:2", {})
     shares = {
-        device.name: device.busy_share
-        for device in analyse(write(tmp_path, space(first, second, third))).devices
+        device.name: device.busy_share for device in analyse(write(tmp_path, space(first, second, third))).devices
     }
     assert shares["GPU:0"] == pytest.approx(45 / 49)
     assert shares["GPU:1"] == pytest.approx(1 / 49)
@@ -156,16 +153,12 @@ def test_a_second_gpu_without_work_is_seen(tmp_path: Path) -> None:
 
 def test_lines_that_repeat_others_are_not_counted_twice(tmp_path: Path) -> None:
     whole = [("jit_step", 0.0, 100e6, {})]
-    content = plane(
-        "/device:GPU:0", {"Stream #1(Compute)": kernels(10, 2), "XLA Modules": whole, "Steps": whole}
-    )
+    content = plane("/device:GPU:0", {"Stream #1(Compute)": kernels(10, 2), "XLA Modules": whole, "Steps": whole})
     assert analyse(write(tmp_path, space(content))).devices[0].busy_ms == pytest.approx(10)
 
 
 def test_full_precision_on_a_gpu_is_told(tmp_path: Path) -> None:
-    device = analyse(
-        write(tmp_path, space(plane("/device:GPU:0", {"Stream #1(Compute)": kernels(10, 9)})))
-    ).devices[0]
+    device = analyse(write(tmp_path, space(plane("/device:GPU:0", {"Stream #1(Compute)": kernels(10, 9)})))).devices[0]
     assert (device.precision, device.tensor_core_share) == ("fp32", 0)
 
 

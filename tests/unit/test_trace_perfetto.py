@@ -29,14 +29,10 @@ def test_every_event_is_written(tmp_path: Path) -> None:
 
 def test_names_are_escaped_and_times_are_microseconds(tmp_path: Path) -> None:
     name = 'a "quoted"\\ name\n<ü>'
-    content = plane(
-        "/host:CPU", {"t": [(name, 1500, 250.5, {"tf_op": Reference('x"y:Z')}), ("b", 2000, 0, {})]}
-    )
+    content = plane("/host:CPU", {"t": [(name, 1500, 250.5, {"tf_op": Reference('x"y:Z')}), ("b", 2000, 0, {})]})
     (tmp_path / "a.xplane.pb").write_bytes(space(content))
     to_chrome_json(tmp_path, tmp_path / "out.json")
-    first, second = (
-        e for e in json.loads((tmp_path / "out.json").read_text())["traceEvents"] if e["ph"] == "X"
-    )
+    first, second = (e for e in json.loads((tmp_path / "out.json").read_text())["traceEvents"] if e["ph"] == "X")
     assert first["name"] == name
     assert (first["ts"], first["dur"]) == (1.5, 0.2505)
     assert first["args"] == {"tf_op": 'x"y:Z'}

@@ -53,7 +53,7 @@ def in_run(case: Case) -> Iterator[Finding]:
     yield from reading.finding(
         "cpu-fallback",
         case,
-        f"{count} ops ask for {', '.join(asked)}, which is not there; soft placement ran them elsewhere without a word.",
+        f"{count} ops ask for {', '.join(asked)}, which is not there; soft placement ran them elsewhere, silently.",
         cost_ms=None,
         where=next((item.where for item in case.placement.fallbacks if item.where), None),
         evidence=case.placement.fallbacks[:3],

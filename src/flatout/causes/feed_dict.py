@@ -55,7 +55,8 @@ def in_run(case: Case) -> Iterator[Finding]:
         yield from reading.finding(
             "feed-dict",
             case,
-            f"Each step is fed {float(item.value or 0) / 2**20:.2f} MiB from Python; while Python prepares it, nothing computes.",
+            f"Each step is fed {float(item.value or 0) / 2**20:.2f} MiB from Python; "
+            "while Python prepares it, nothing computes.",
             cost_ms=max(feeding, 0.0),
             where=item.where,
             evidence=[

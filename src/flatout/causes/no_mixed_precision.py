@@ -54,7 +54,8 @@ def in_run(case: Case) -> Iterator[Finding]:
         yield from reading.finding(
             "no-mixed-precision",
             case,
-            f"{device.name} is busy and computes in {device.precision}; its tensor cores take 16-bit types at twice the rate.",
+            f"{device.name} is busy and computes in {device.precision}; "
+            "its tensor cores take 16-bit types at twice the rate.",
             cost_ms=0.35 * device.busy_share * reading.step_ms(case) if case.steps is not None else None,
             where=case.steps.where if case.steps else None,
             evidence=[

@@ -65,7 +65,8 @@ def in_run(case: Case) -> Iterator[Finding]:
         yield from reading.finding(
             "predict-in-loop",
             case,
-            f"model.predict is called {calls} times for {batches} batches; each call sets up a dataset, an iterator and callbacks.",
+            f"model.predict is called {calls} times for {batches} batches; "
+            "each call sets up a dataset, an iterator and callbacks.",
             cost_ms=cost,
             where=item.where,
             evidence=[reading.number("predict", per_call, "ms", "per call", "hook")],

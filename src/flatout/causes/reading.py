@@ -1,4 +1,4 @@
-"""What detectors ask of a Case again and again: the step, its parts, the hot stage of the input, loops in the source."""
+"""What detectors ask of a Case again and again: the step, its parts, the hot stage of the input."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def part_ms(case: Case, *names: str) -> float:
 
 
 def share(case: Case, ms: float) -> float:
-    """Of all time in steady steps: costs that come now and then (tracing, a new epoch) lift the mean, not the median."""
+    """Of all time in steady steps: costs that come now and then (tracing, a new epoch) lift only the mean."""
     whole = max(case.steps.ms.median, case.steps.ms.mean) if case.steps is not None else 0.0
     return ms / whole if whole else 0.0
 

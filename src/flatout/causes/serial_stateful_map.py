@@ -60,7 +60,7 @@ def in_run(case: Case) -> Iterator[Finding]:
     yield from reading.finding(
         "serial-stateful-map",
         case,
-        f"The step waits for a map that keeps state ({hot.stage.stateful}), so TensorFlow runs it one element at a time.",
+        f"The step waits for a map that keeps state ({hot.stage.stateful}), so it runs one element at a time.",
         cost_ms=hot.wait_ms,
         where=hot.stage.where,
         evidence=reading.wait_evidence(case, hot),

@@ -58,7 +58,7 @@ def in_run(case: Case) -> Iterator[Finding]:
         yield from reading.finding(
             "unfused-batchnorm",
             case,
-            f"Batch normalisation is spelled out {int(item.value or 0)} times as separate ops, each a pass over memory.",
+            f"Batch normalisation is spelled out {int(item.value or 0)} times as separate ops, each going over memory.",
             cost_ms=0.6 * spent,
             where=item.where,
             evidence=[

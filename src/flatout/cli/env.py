@@ -46,9 +46,7 @@ def env(
         from flatout.environment.table import show
 
         if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(
-                errors="replace"
-            )  # a terminal without UTF-8 gets question marks, no traceback
+            sys.stdout.reconfigure(errors="replace")  # a terminal without UTF-8 gets question marks, no traceback
         show(case, Console(highlight=False), quiet=quiet)
     if strict and any(item.data.get("status") == "fault" for item in case.evidence):
         raise typer.Exit(1)
@@ -65,6 +63,5 @@ def _write_json(case: Case, target: str) -> None:
         write_atomically(Path(target), text)
     except OSError as error:
         raise FlatoutError(
-            f"The case could not be written to {target}: {error.strerror}. Name a file in a directory "
-            f"that exists."
+            f"The case could not be written to {target}: {error.strerror}. Name a file in a directory that exists."
         ) from None

@@ -15,9 +15,7 @@ def register(app: typer.Typer) -> None:
     def _command(
         cause: str = typer.Argument(None, help="The name of a cause, as in `input-bound`; all if left out."),
         json: str = typer.Option(None, "--json", metavar="FILE", help="Write it as JSON (- is stdout)."),
-        width: int = typer.Option(
-            None, "--width", min=20, help="Columns; those of the terminal if left out."
-        ),
+        width: int = typer.Option(None, "--width", min=20, help="Columns; those of the terminal if left out."),
     ) -> None:
         """Explain a cause: what it is, what it costs, how it looks, how it is cured."""
         explain(cause, json, width)
@@ -42,7 +40,6 @@ def _write_json(causes: list[Cause], whole: bool, destination: str) -> None:
     from flatout.report.json import write_text
 
     plain = [
-        {"name": c.name, "group": c.group, "title": c.title, "levers": list(c.levers), "page": c.page}
-        for c in causes
+        {"name": c.name, "group": c.group, "title": c.title, "levers": list(c.levers), "page": c.page} for c in causes
     ]
     write_text(dumps(plain if whole else plain[0], ensure_ascii=False, indent=2) + "\n", destination)

@@ -15,7 +15,9 @@ def register(app: typer.Typer) -> None:
     @app.command("run", context_settings=PASS_ON)
     def _command(
         context: typer.Context,
-        program: Annotated[str, typer.Argument(help="A Python file, a module with -m, or a command that starts Python.")],
+        program: Annotated[
+            str, typer.Argument(help="A Python file, a module with -m, or a command that starts Python.")
+        ],
         module: Annotated[bool, typer.Option("-m", "--module", help="PROGRAM is a module, as with python -m.")] = False,
         steps: Annotated[
             int | None, typer.Option(min=1, metavar="N", help="Trace N steps (chosen by itself if left out).")
@@ -25,7 +27,9 @@ def register(app: typer.Typer) -> None:
         ] = None,
         trace: Annotated[bool, typer.Option("--trace/--no-trace", help="Take a trace of some steps.")] = True,
         flame: Annotated[bool, typer.Option("--flame", help="Also draw a CPU flame graph (needs py-spy).")] = False,
-        nsys: Annotated[bool, typer.Option("--nsys", help="Run under Nsight Systems, with NVTX ranges for steps.")] = False,
+        nsys: Annotated[
+            bool, typer.Option("--nsys", help="Run under Nsight Systems, with NVTX ranges for steps.")
+        ] = False,
         json: Annotated[
             str | None, typer.Option("--json", metavar="FILE", help="Write the case as JSON (- is stdout).")
         ] = None,

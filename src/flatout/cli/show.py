@@ -8,21 +8,15 @@ import typer
 def register(app: typer.Typer) -> None:
     @app.command("show")
     def _command(
-        case: str = typer.Argument(
-            None, help="A case.json, its directory or its name; the latest if left out."
-        ),
+        case: str = typer.Argument(None, help="A case.json, its directory or its name; the latest if left out."),
         view: str = typer.Option(
             "overview",
             "--view",
             "-v",
             help="overview, timeline, ops, memory, input, functions, placement or devices.",
         ),
-        json: str = typer.Option(
-            None, "--json", metavar="FILE", help="Write the case as JSON (- is stdout)."
-        ),
-        width: int = typer.Option(
-            None, "--width", min=20, help="Columns; those of the terminal if left out."
-        ),
+        json: str = typer.Option(None, "--json", metavar="FILE", help="Write the case as JSON (- is stdout)."),
+        width: int = typer.Option(None, "--width", min=20, help="Columns; those of the terminal if left out."),
     ) -> None:
         """Show a kept case: the verdict and the findings, or one view of it."""
         show(case, view, json, width)

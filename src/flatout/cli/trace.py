@@ -24,9 +24,7 @@ def register(app: typer.Typer) -> None:
             typer.Option(metavar="FILE", help="Write a timeline for ui.perfetto.dev (.json, .json.gz)."),
         ] = None,
         view: Annotated[str, typer.Option(help="The view to print.")] = "overview",
-        all_runs: Annotated[
-            bool, typer.Option("--all-runs", help="Every run of a directory, not the newest.")
-        ] = False,
+        all_runs: Annotated[bool, typer.Option("--all-runs", help="Every run of a directory, not the newest.")] = False,
         save: Annotated[bool, typer.Option("--save/--no-save", help="Keep the case under .flatout/.")] = True,
         quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the verdict only.")] = False,
     ) -> None:

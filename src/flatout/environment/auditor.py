@@ -30,9 +30,7 @@ class Check:
 def checks() -> tuple[Check, ...]:
     """Every file of `checks/`, in the order of the groups."""
     package = importlib.import_module("flatout.environment.checks")
-    found = [
-        _load(info.name) for info in pkgutil.iter_modules(package.__path__) if not info.name.startswith("_")
-    ]
+    found = [_load(info.name) for info in pkgutil.iter_modules(package.__path__) if not info.name.startswith("_")]
     return tuple(sorted(found, key=lambda check: (GROUPS.index(check.group), check.name)))
 
 
@@ -64,9 +62,7 @@ def judge(facts: dict[str, Any]) -> Case:
     found = readings(facts)
     notes: tuple[Note, ...] = ()
     if not facts.get("tensorflow", {}).get("asked"):
-        text = (
-            "TensorFlow itself was not asked: its build, its devices and its libraries are not in this audit."
-        )
+        text = "TensorFlow itself was not asked: its build, its devices and its libraries are not in this audit."
         notes = (Note("info", text, "Leave --quick out to ask it."),) if _has_tensorflow(facts) else ()
     return Case(
         kind="env",
@@ -106,10 +102,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _has_tensorflow(facts: Facts) -> bool:
-    return any(
-        name.startswith(("tensorflow", "tf-nightly"))
-        for name in facts.get("packages", {}).get("versions", {})
-    )
+    return any(name.startswith(("tensorflow", "tf-nightly")) for name in facts.get("packages", {}).get("versions", {}))
 
 
 def _evidence(check: Check, reading: Reading) -> Evidence:

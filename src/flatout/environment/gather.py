@@ -115,9 +115,7 @@ def cores(root: Path = Path("/")) -> dict[str, Any]:
 def memory(root: Path = Path("/")) -> dict[str, Any]:
     lines = (line.partition(":") for line in _read(root / "proc/meminfo").splitlines())
     kilobytes = {
-        key: int(rest.split()[0]) * 1024
-        for key, _, rest in lines
-        if rest.split()[:1] and rest.split()[0].isdigit()
+        key: int(rest.split()[0]) * 1024 for key, _, rest in lines if rest.split()[:1] and rest.split()[0].isdigit()
     }
     limit = cgroup.memory_limit(root)
     try:

@@ -7,6 +7,7 @@ under test.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -298,9 +299,7 @@ def patch(key: str, wrap: Callable[[Any], Any]) -> None:
     wrapper = wrap(original)
     for copied in ("__name__", "__qualname__", "__doc__", "__module__", "__signature__"):
         if hasattr(original, copied):
-            try:
+            with contextlib.suppress(AttributeError, TypeError):
                 setattr(wrapper, copied, getattr(original, copied))
-            except (AttributeError, TypeError):
-                pass
     wrapper.__wrapped__ = original
     setattr(holder, attribute, wrapper)

@@ -73,8 +73,7 @@ def _opened(path: Path) -> Iterator[TextIO]:
         os.replace(temporary, path)
     except OSError as error:
         raise FlatoutError(
-            f"{path} cannot be written: {error.strerror or error}. Name a file in a directory that exists "
-            "and has room."
+            f"{path} cannot be written: {error.strerror or error}. Name a file in a directory that exists and has room."
         ) from None
     finally:
         temporary.unlink(missing_ok=True)
@@ -114,9 +113,7 @@ def _write_line(stream: TextIO, line: Line, process: int, thread: int, shift_ns:
             tail_codes[part].tolist(),
             strict=True,
         )
-        stream.write(
-            "".join([f'{heads[n]}{at:.6f},"dur":{length:.6f}{tails[tail]}' for n, at, length, tail in rows])
-        )
+        stream.write("".join([f'{heads[n]}{at:.6f},"dur":{length:.6f}{tails[tail]}' for n, at, length, tail in rows]))
     return len(line)
 
 

@@ -42,9 +42,7 @@ class HostView:
     environment: dict[str, object]
 
 
-def analyse(
-    paths: str | Path | Iterable[str | Path], all_runs: bool = False, progress: Progress | None = None
-) -> Case:
+def analyse(paths: str | Path | Iterable[str | Path], all_runs: bool = False, progress: Progress | None = None) -> Case:
     """Read the traces of all hosts and put together one Case of kind "trace".
 
     A file that cannot be read is noted while others can; TraceUnreadable is raised when none can.
@@ -67,9 +65,7 @@ def analyse(
             progress(f"analysing {trace.event_count:,} events of {trace.hostname}")
         views.append(view_of(trace, _host_name(trace, file, [view.name for view in views])))
     if not views:
-        raise TraceUnreadable(
-            f"None of the {len(files)} files can be read as a trace. The first says: {notes[0].text}"
-        )
+        raise TraceUnreadable(f"None of the {len(files)} files can be read as a trace. The first says: {notes[0].text}")
     return _join(views, files, notes)
 
 
@@ -124,9 +120,7 @@ def view_of(trace: Trace, name: str) -> HostView:
     notes = [Note("warning", text) for text in trace.warnings]
     if not trace.event_count:
         notes.append(
-            Note(
-                "warning", f"The trace of {name} holds no events.", "Record while the program runs its steps."
-            )
+            Note("warning", f"The trace of {name} holds no events.", "Record while the program runs its steps.")
         )
     elif steps is None:
         notes.append(
@@ -182,9 +176,7 @@ def _environment(trace: Trace) -> dict[str, object]:
     for name in ("Task Environment", "/host:metadata"):
         plane = trace.plane(name)
         if plane is not None:
-            facts.update(
-                {key: value for key, value in plane.stats.items() if isinstance(value, (str, int, float))}
-            )
+            facts.update({key: value for key, value in plane.stats.items() if isinstance(value, (str, int, float))})
     return facts
 
 

@@ -129,21 +129,15 @@ def _op_codes(line: Line, known: dict[tuple[str, str], int]) -> NDArray[np.int64
     return _graph_kernels(line, known, table[inverse])
 
 
-def _graph_kernels(
-    line: Line, known: dict[tuple[str, str], int], codes: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _graph_kernels(line: Line, known: dict[tuple[str, str], int], codes: NDArray[np.int64]) -> NDArray[np.int64]:
     """A kernel of a CUDA graph names the graph ("command_buffer_12") as its op: its own name says more."""
-    graphs = np.array(
-        [place for (op, _), place in known.items() if op.startswith("command_buffer")], np.int64
-    )
+    graphs = np.array([place for (op, _), place in known.items() if op.startswith("command_buffer")], np.int64)
     rows = np.flatnonzero(np.isin(codes, graphs))
     if not rows.size:
         return codes
     ids, inverse = np.unique(line.name_id[rows], return_inverse=True)
     names = [line.plane.name_of(int(i)) for i in ids]
-    codes[rows] = np.array([known.setdefault((name, _stem(name)), len(known)) for name in names], np.int64)[
-        inverse
-    ]
+    codes[rows] = np.array([known.setdefault((name, _stem(name)), len(known)) for name in names], np.int64)[inverse]
     return codes
 
 
@@ -226,9 +220,7 @@ FACTS = (
 )  # fmt: skip
 
 
-def _flags(
-    kinds: list[KernelKind], wanted: Callable[[KernelKind], bool], done: Executed
-) -> NDArray[np.bool_]:
+def _flags(kinds: list[KernelKind], wanted: Callable[[KernelKind], bool], done: Executed) -> NDArray[np.bool_]:
     table = np.array([wanted(kind) for kind in kinds] or [False], bool)
     return table[done.code]
 

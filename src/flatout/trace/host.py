@@ -146,9 +146,7 @@ def describe_cpu(ops: CpuOps, host: str, window: tuple[int, int]) -> Device:
         window_ms=length / 1e9,
         busy_ms=busy / 1e9,
         busy_share=busy / length if length else 0.0,
-        kernels=tuple(
-            Kernel(kinds[i], int(counts[i]), float(spent[i]) / 1e9, float(spent[i]) / whole) for i in chosen
-        ),
+        kernels=tuple(Kernel(kinds[i], int(counts[i]), float(spent[i]) / 1e9, float(spent[i]) / whole) for i in chosen),
         detail={"op_ms": work, "mean_parallel_ops": work / (busy / 1e9) if busy else 0.0},
     )
 

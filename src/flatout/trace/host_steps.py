@@ -1,7 +1,7 @@
 """Splits each marked step of a TensorFlow trace into input, tracing, Python, compute, copies and idle time.
 
-The marks are the `train` events with a `step_num` that the observing child writes (or the user's own). Every moment of a
-step belongs to one part, by this order: an op computes; data is copied to or from a device; the step waits for its
+The marks are the `train` events with a `step_num` that the observing child writes (or the user's own). Every moment of
+a step belongs to one part, by this order: an op computes; data is copied to or from a device; the step waits for its
 input; a function is traced; the runtime is inside a call and nothing of that happens (idle); else Python runs. On a
 machine with accelerators "an op computes" means on the accelerator.
 
@@ -19,17 +19,15 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from flatout.trace.spans import Intervals
+from flatout.trace.intervals import Intervals, Times, self_times
 from flatout.trace.model import Line, Plane, Trace
-
-Floats = NDArray[np.float64]
 
 OP = re.compile(r"^[^\s:]+:[A-Za-z_]\w*$")
 WRAPPERS = {
-    "StatefulPartitionedCall", "PartitionedCall", "While", "StatelessWhile", "If", "StatelessIf", "Case", "_While", "_If",
-    "IteratorGetNext", "IteratorGetNextAsOptional", "IteratorGetNextSync", "ReduceDataset", "RemoteCall", "_Recv",
-    "_HostRecv", "OptionalGetValue", "ScanDataset", "SymbolicGradient", "LoopCond", "Enter", "Exit", "NextIteration",
-    "Switch", "Merge",
+    "StatefulPartitionedCall", "PartitionedCall", "While", "StatelessWhile", "If", "StatelessIf", "Case",
+    "_While", "_If", "IteratorGetNext", "IteratorGetNextAsOptional", "IteratorGetNextSync", "ReduceDataset",
+    "RemoteCall", "_Recv", "_HostRecv", "OptionalGetValue", "ScanDataset", "SymbolicGradient", "LoopCond",
+    "Enter", "Exit", "NextIteration", "Switch", "Merge",
 }  # fmt: skip
 """Ops that only wait for others or route them: their time is somebody else's."""
 FUNCTION = re.compile(r"^EagerLocalExecute: __(inference|forward|backward)_")
@@ -39,9 +37,7 @@ INPUT_OPS = re.compile(
 )
 REDUCE_INPUT = re.compile(r"^ReduceIterator::(?:\w+::)*?Scan::\w+$")
 KERNEL_RUN = re.compile(r"^KernelAndDevice\w*::Run$")
-CALLS = re.compile(
-    r"^(SessionRun|TFE_Py_Execute\w*|TFE_Py_FastPathExecute_C|EagerExecute|DirectSession::Run\w*)$"
-)
+CALLS = re.compile(r"^(SessionRun|TFE_Py_Execute\w*|TFE_Py_FastPathExecute_C|EagerExecute|DirectSession::Run\w*)$")
 TRACING = "tf.function-graph_building"
 COPIES = re.compile(r"memcpy|MemcpyH2D|MemcpyD2H|MemcpyP2P", re.IGNORECASE)
 
@@ -68,13 +64,13 @@ class StageTime:
 
 @dataclass(frozen=True)
 class StepSplit:
-    start: Floats
-    """Nanoseconds in the trace's clock."""
-    end: Floats
+    start: Times
+    """Picoseconds in the trace's clock."""
+    end: Times
     steps: NDArray[np.int64]
     """How many steps each marked span holds."""
-    parts: dict[str, Floats] = field(default_factory=dict)
-    """Nanoseconds of each part in each span."""
+    parts: dict[str, Times] = field(default_factory=dict)
+    """Picoseconds of each part in each span."""
     ops: tuple[OpTime, ...] = ()
     pipeline_ops: tuple[OpTime, ...] = ()
     stages: tuple[StageTime, ...] = ()
@@ -126,9 +122,9 @@ def split_steps(trace: Trace, pipeline_op_names: Collection[str] = ()) -> StepSp
     tracing = _of(main, lambda name: name == TRACING)
     calling = functions.joined(_of(main, lambda name: name == "SessionRun"))
 
-    parts: dict[str, Floats] = {}
-    covered = Intervals.empty()
-    already = np.zeros(len(start))
+    parts: dict[str, Times] = {}
+    covered = Intervals.union([])
+    already = np.zeros(len(start), np.int64)
     for name, layer in (
         ("compute", computing), ("copy", copying), ("input", waiting), ("trace", tracing), ("idle", calling),
     ):  # fmt: skip
@@ -150,22 +146,20 @@ def split_steps(trace: Trace, pipeline_op_names: Collection[str] = ()) -> StepSp
     )
 
 
-def _marks(host: Plane) -> tuple[Line, Floats, Floats, NDArray[np.int64]] | None:
+def _marks(host: Plane) -> tuple[Line, Times, Times, Times] | None:
     for line in host.lines:
         if not line.has_stat("step_num"):
             continue
         number = line.stat_floats("step_num")
-        index = np.flatnonzero(
-            ~np.isnan(number) & np.isin(line.name_id, host.ids_where(lambda name: name == "train"))
-        )
+        index = np.flatnonzero(~np.isnan(number) & np.isin(line.name_id, host.ids_where(lambda name: name == "train")))
         if len(index) < 2:
             continue
-        index = index[np.argsort(line.start_ns[index])]
+        index = index[np.argsort(line.start_ps[index])]
         number = number[index]
         steps = np.diff(number)
         # The last mark was opened when the window closed: it holds no whole step.
         keep = (steps >= 1) & (steps < 100_000)
-        start, end = line.start_ns[index][:-1][keep], line.start_ns[index][1:][keep]
+        start, end = line.start_ps[index][:-1][keep], line.start_ps[index][1:][keep]
         steps = steps[keep]
         if len(start) >= 5:  # the profiler's own start-up sits in the first span
             start, end, steps = start[1:], end[1:], steps[1:]
@@ -182,9 +176,9 @@ def _of(line: Line, wanted: object) -> Intervals:
     return Intervals.union([_times(line, line.where(wanted))])  # type: ignore[arg-type]
 
 
-def _times(line: Line, index: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    start = line.start_ns[index]
-    return start, start + line.duration_ns[index]
+def _times(line: Line, index: NDArray[np.int64]) -> tuple[Times, Times]:
+    start = line.start_ps[index]
+    return start, start + line.duration_ps[index]
 
 
 @lru_cache(maxsize=200_000)
@@ -196,10 +190,10 @@ def _node(name: str) -> str:
     return name.rpartition(":")[0]
 
 
-def _eager_kernels(main: Line, functions: Intervals, waiting: Intervals) -> list[tuple[Floats, Floats]]:
+def _eager_kernels(main: Line, functions: Intervals, waiting: Intervals) -> list[tuple[Times, Times]]:
     """Kernels that the main thread runs op by op; inside a function call the function's ops count instead."""
     start, end = _times(main, main.where(lambda name: bool(KERNEL_RUN.match(name))))
-    middle = (start + end) / 2
+    middle = (start + end) // 2
     own = ~functions.contains(middle) & ~waiting.contains(middle)
     return [(start[own], end[own])]
 
@@ -227,9 +221,9 @@ def _devices(trace: Trace) -> tuple[Intervals | None, Intervals]:
 def _op_times(found: list[tuple[Line, NDArray[np.int64]]], inside: Intervals) -> tuple[OpTime, ...]:
     totals: dict[str, list[float]] = {}
     for line, index in found:
-        index = index[inside.contains(line.start_ns[index])]
+        index = index[inside.contains(line.start_ps[index])]
         ids, inverse = np.unique(line.name_id[index], return_inverse=True)
-        seconds = np.bincount(inverse, weights=line.duration_ns[index], minlength=len(ids)) / 1e9
+        seconds = np.bincount(inverse, weights=line.duration_ps[index], minlength=len(ids)) / 1e12
         counts = np.bincount(inverse, minlength=len(ids))
         for key, value, count in zip(ids, seconds, counts, strict=True):
             row = totals.setdefault(line.plane.name_of(int(key)), [0.0, 0])
@@ -242,14 +236,14 @@ def _op_times(found: list[tuple[Line, NDArray[np.int64]]], inside: Intervals) ->
 def _eager_times(main: Line, functions: Intervals, waiting: Intervals, inside: Intervals) -> list[OpTime]:
     """Ops that Python runs one by one, by type; the trace has no node names for them."""
     index = main.where(lambda name: name.startswith("EagerLocalExecute: ") and not FUNCTION.match(name))
-    index = index[inside.contains(main.start_ns[index]) & ~functions.contains(main.start_ns[index])]
+    index = index[inside.contains(main.start_ps[index]) & ~functions.contains(main.start_ps[index])]
     totals: dict[str, list[float]] = {}
-    for name, duration in zip(main.plane.names(main.name_id[index]), main.duration_ns[index], strict=True):
+    for name, duration in zip(main.plane.names(main.name_id[index]), main.duration_ps[index], strict=True):
         kind = str(name).removeprefix("EagerLocalExecute: ")
         if INPUT_OPS.match(str(name)):
             continue
         row = totals.setdefault(kind, [0.0, 0])
-        row[0] += float(duration) / 1e9
+        row[0] += float(duration) / 1e12
         row[1] += 1
     return [OpTime(kind, kind, row[0], int(row[1]), eager=True) for kind, row in totals.items()]
 
@@ -258,31 +252,15 @@ def _stages(lines: list[Line], inside: Intervals) -> tuple[StageTime, ...]:
     totals: dict[str, list[float]] = {}
     for line in lines:
         index = line.where(lambda name: name.startswith(("Iterator::", "ReduceIterator::")))
-        index = index[inside.contains(line.start_ns[index])]
+        index = index[inside.contains(line.start_ps[index])]
         if not len(index):
             continue
-        start, duration = line.start_ns[index], line.duration_ns[index]
-        order = np.lexsort((-duration, start))
-        names = [str(name) for name in line.plane.names(line.name_id[index][order])]
-        own = _self_times(start[order], duration[order])
-        for name, whole, alone in zip(names, duration[order], own, strict=True):
+        start, end = _times(line, index)
+        names = (str(name) for name in line.plane.names(line.name_id[index]))
+        for name, whole, alone in zip(names, end - start, self_times(start, end), strict=True):
             row = totals.setdefault(name, [0.0, 0.0, 0])
             row[0] += float(whole)
             row[1] += float(alone)
             row[2] += 1
-    rows = [StageTime(path, row[0] / 1e9, row[1] / 1e9, int(row[2])) for path, row in totals.items()]
+    rows = [StageTime(path, row[0] / 1e12, row[1] / 1e12, int(row[2])) for path, row in totals.items()]
     return tuple(sorted(rows, key=lambda stage: stage.path))
-
-
-def _self_times(start: Floats, duration: Floats) -> Floats:
-    """Duration less that of the events nested directly inside; sorted by start, longest first."""
-    own = duration.copy()
-    open_events: list[int] = []
-    end = start + duration
-    for i in range(len(start)):
-        while open_events and end[open_events[-1]] <= start[i]:
-            open_events.pop()
-        if open_events:
-            own[open_events[-1]] -= duration[i]
-        open_events.append(i)
-    return own

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,3 +98,32 @@ def innermost(points: Times, start: Times, end: Times) -> Times:
         hit = (place >= 0) & (end[candidate] > points)
         found[hit] = candidate[hit]
     return found
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """A sorted union of disjoint intervals, to lay one over another."""
+
+    start: Times
+    end: Times
+
+    @staticmethod
+    def union(parts: Iterable[tuple[Times, Times]]) -> Intervals:
+        pairs = [pair for pair in parts if len(pair[0])]
+        if not pairs:
+            return Intervals(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        start, end = (np.concatenate([pair[side] for pair in pairs]) for side in (0, 1))
+        return Intervals(*merge(start, end))
+
+    def joined(self, other: Intervals) -> Intervals:
+        return Intervals.union([(self.start, self.end), (other.start, other.end)])
+
+    def within(self, low: Times, high: Times) -> Times:
+        """Covered length inside each of the given spans."""
+        return overlap((self.start, self.end), low, high)
+
+    def contains(self, points: Times) -> NDArray[np.bool_]:
+        if not self.start.size:
+            return np.zeros(len(points), dtype=bool)
+        index = np.searchsorted(self.start, points, side="right") - 1
+        return np.asarray((index >= 0) & (points < self.end[np.maximum(index, 0)]))

@@ -31,9 +31,7 @@ PRECISIONS = (
     ("bf16", re.compile(r"bf16|bfloat16|nvjet_(?:sm\d+_)?t[a-z]{2}_")),
     (
         "fp16",
-        re.compile(
-            r"fp16|(?<![a-z])f16f16|_f16_|h884|h1688|h16816|half|nvjet_(?:sm\d+_)?h[a-z]{2}_|s884|hgemm"
-        ),
+        re.compile(r"fp16|(?<![a-z])f16f16|_f16_|h884|h1688|h16816|half|nvjet_(?:sm\d+_)?h[a-z]{2}_|s884|hgemm"),
     ),
     ("int8", re.compile(r"i8i8|int8|i8816|i16832|s8_")),
     ("fp64", re.compile(r"f64|double|d884|dgemm|nvjet_(?:sm\d+_)?d[a-z]{2}_")),

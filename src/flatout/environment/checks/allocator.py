@@ -32,17 +32,13 @@ def check(facts: Facts) -> Iterator[Reading]:
             "Install the library (libtcmalloc-minimal4, libjemalloc2), or mend the path.",
         )
     else:
-        name = next(
-            (name for name in ("tcmalloc", "jemalloc", "mimalloc") if name in preload), "glibc malloc"
-        )
+        name = next((name for name in ("tcmalloc", "jemalloc", "mimalloc") if name in preload), "glibc malloc")
         yield Reading("allocator", name, "ok", "Loaded for the whole process.")
     for aid, meaning in _AIDS.items():
         value = variable(facts, aid)
         if value in (None, "0", "default", "pymalloc", "mimalloc"):
             continue
-        yield Reading(
-            aid, str(value), "warning", meaning, f"unset {aid} when you are not hunting a memory fault."
-        )
+        yield Reading(aid, str(value), "warning", meaning, f"unset {aid} when you are not hunting a memory fault.")
     if variable(facts, "MALLOC_ARENA_MAX") == "1":
         yield Reading(
             "MALLOC_ARENA_MAX",

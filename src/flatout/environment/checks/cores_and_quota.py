@@ -30,9 +30,7 @@ def check(facts: Facts) -> Iterator[Reading]:
             "TensorFlow keeps to the cores it may use; `os.cpu_count()` in your own code counts them all."
             if limited
             else "TensorFlow starts a thread for each.",
-            "Use `len(os.sched_getaffinity(0))` where your code sizes a pool by the cores."
-            if limited
-            else "",
+            "Use `len(os.sched_getaffinity(0))` where your code sizes a pool by the cores." if limited else "",
         )
         return
     value += f", quota {quota:g}"

@@ -33,9 +33,7 @@ def check(facts: Facts) -> Iterator[Reading]:
     flags = set(part(facts, "cpu").get("flags") or ())
     machine = str(part(facts, "system").get("machine") or "")
     if not flags:
-        yield Reading(
-            "cpu features", "unknown", "info", "This system does not tell which instructions its CPU has."
-        )
+        yield Reading("cpu features", "unknown", "info", "This system does not tell which instructions its CPU has.")
         return
     has = [shown for shown, names in _SHOWN.items() if flags.intersection(names)]
     value = ", ".join(has) or "none that matter"
@@ -44,8 +42,7 @@ def check(facts: Facts) -> Iterator[Reading]:
             "cpu features",
             value,
             "fault",
-            "This CPU has no AVX (or the virtual machine hides it). TensorFlow's wheels need it and crash "
-            "without.",
+            "This CPU has no AVX (or the virtual machine hides it). TensorFlow's wheels need it and crash without.",
             "Give the virtual machine the host's CPU model, or build TensorFlow for this CPU.",
         )
     elif machine in ("x86_64", "AMD64") and not {"avx2", "fma"} <= flags:
@@ -53,8 +50,7 @@ def check(facts: Facts) -> Iterator[Reading]:
             "cpu features",
             value,
             "warning",
-            "Without AVX2 and FMA, matrix products and convolutions run far below what the same clock "
-            "could give.",
+            "Without AVX2 and FMA, matrix products and convolutions run far below what the same clock could give.",
             "If this is a virtual machine, give it the host's CPU model; otherwise take a newer CPU.",
         )
     else:

@@ -30,26 +30,19 @@ def check(facts: Facts) -> Iterator[Reading]:
         yield Reading(name, version, "fault", meaning, _INSTALL)
     absent = sorted(set(wanted) - set(present))
     if absent and present:
-        meaning = (
-            "Some of the libraries that this TensorFlow asks for are not installed: "
-            + ", ".join(absent)
-            + "."
-        )
+        meaning = "Some of the libraries that this TensorFlow asks for are not installed: " + ", ".join(absent) + "."
         yield Reading("cuda libraries", f"{len(present)} of {len(wanted)}", "warning", meaning, _INSTALL)
     elif wanted and not present and not on_path:
         meaning = "None of NVIDIA's packages is installed; TensorFlow depends on what the system offers."
         yield Reading("cuda libraries", "the system's", "info", meaning, _INSTALL)
     elif not wrong and present:
-        yield Reading(
-            "cuda libraries", f"{len(present)} packages", "ok", "In the versions that it was built for."
-        )
+        yield Reading("cuda libraries", f"{len(present)} packages", "ok", "In the versions that it was built for.")
     if on_path and present:
         shown = ", ".join(sorted({path.rpartition("/")[0] for path in on_path}))
         yield Reading(
             "LD_LIBRARY_PATH",
             shown,
             "warning",
-            "CUDA libraries in these directories are loaded before the ones that pip installed for "
-            "TensorFlow.",
+            "CUDA libraries in these directories are loaded before the ones that pip installed for TensorFlow.",
             "Take them out of LD_LIBRARY_PATH for this program.",
         )

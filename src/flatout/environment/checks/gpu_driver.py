@@ -29,14 +29,11 @@ def check(facts: Facts) -> Iterator[Reading]:
             "nvidia-smi fails",
             "fault" if files or nvidia.get("kernel_module") else "warning",
             f"The driver does not answer: {nvidia['error']}",
-            "Restart after a driver update, or install the driver again; in a container start it with "
-            "--gpus all.",
+            "Restart after a driver update, or install the driver again; in a container start it with --gpus all.",
         )
     if not gpus:
         if not files and not nvidia.get("error"):
-            yield Reading(
-                "gpu", "none", "ok", "No NVIDIA GPU is visible here; TensorFlow computes on the CPU."
-            )
+            yield Reading("gpu", "none", "ok", "No NVIDIA GPU is visible here; TensorFlow computes on the CPU.")
         return
     driver = str(gpus[0].get("driver_version") or nvidia.get("kernel_module") or "")
     cuda = release(str(build.get("cuda_version") or ""))
@@ -50,9 +47,7 @@ def check(facts: Facts) -> Iterator[Reading]:
             f"Install a driver of branch {needed} or newer, or a TensorFlow of an older CUDA.",
         )
     else:
-        yield Reading(
-            "gpu driver", driver, "ok", "New enough." if needed else "Not compared: no CUDA build is known."
-        )
+        yield Reading("gpu driver", driver, "ok", "New enough." if needed else "Not compared: no CUDA build is known.")
     for gpu in gpus:
         yield _kernels(gpu, build)
 
@@ -72,8 +67,7 @@ def _kernels(gpu: Mapping[str, Any], build: Mapping[str, Any]) -> Reading:
         f"This TensorFlow holds no kernels for compute capability {capability} "
         f"(it has {', '.join(built)}): they are "
         "compiled at the first start, which can take half an hour, and may not run at all.",
-        "Use a TensorFlow built for this GPU; until then export CUDA_CACHE_MAXSIZE=4294967296 to compile "
-        "only once.",
+        "Use a TensorFlow built for this GPU; until then export CUDA_CACHE_MAXSIZE=4294967296 to compile only once.",
     )
 
 

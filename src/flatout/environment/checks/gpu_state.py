@@ -23,9 +23,7 @@ def check(facts: Facts) -> Iterator[Reading]:
         found = list(_complaints(gpu))
         yield from found
         if not found:
-            yield Reading(
-                _name(gpu), "free and at full speed", "ok", "Nobody else holds its memory or its clock down."
-            )
+            yield Reading(_name(gpu), "free and at full speed", "ok", "Nobody else holds its memory or its clock down.")
 
 
 def _name(gpu: Mapping[str, Any]) -> str:
@@ -41,15 +39,12 @@ def _complaints(gpu: Mapping[str, Any]) -> Iterator[Reading]:
             f"{gibibytes(used * 2**20)} of {gibibytes(total * 2**20)} taken",
             "warning",
             "Another process holds memory of this GPU and may be computing on it.",
-            "Look with `nvidia-smi`; end what is not needed, or choose another GPU with "
-            "CUDA_VISIBLE_DEVICES.",
+            "Look with `nvidia-smi`; end what is not needed, or choose another GPU with CUDA_VISIBLE_DEVICES.",
         )
     reasons = _slowed(gpu.get("clocks_throttle_reasons_active"))
     if reasons:
         meaning = "The driver holds the clock down: every kernel takes longer than this GPU could."
-        yield Reading(
-            name, ", ".join(reasons), "fault", meaning, "See to cooling and power before you measure."
-        )
+        yield Reading(name, ", ".join(reasons), "fault", meaning, "See to cooling and power before you measure.")
     width, widest = number(gpu.get("pcie_link_width_current")), number(gpu.get("pcie_link_width_max"))
     if width is not None and widest is not None and width < widest:
         yield Reading(
@@ -62,9 +57,7 @@ def _complaints(gpu: Mapping[str, Any]) -> Iterator[Reading]:
     limit, most = number(gpu.get("power_limit")), number(gpu.get("power_max_limit"))
     if limit is not None and most and limit < 0.8 * most:
         meaning = "The power limit is set below what the card allows: long runs clock down."
-        yield Reading(
-            name, f"{limit:.0f} of {most:.0f} W", "info", meaning, f"sudo nvidia-smi -pl {most:.0f}"
-        )
+        yield Reading(name, f"{limit:.0f} of {most:.0f} W", "info", meaning, f"sudo nvidia-smi -pl {most:.0f}")
 
 
 def _slowed(active: Any) -> list[str]:

@@ -22,8 +22,7 @@ def check(facts: Facts) -> Iterator[Reading]:
             "keras",
             "tf_keras, not installed",
             "fault",
-            "TF_USE_LEGACY_KERAS asks for the package tf_keras: the first use of tf.keras raises "
-            "ImportError.",
+            "TF_USE_LEGACY_KERAS asks for the package tf_keras: the first use of tf.keras raises ImportError.",
             "pip install tf-keras (the same minor version as TensorFlow), or unset TF_USE_LEGACY_KERAS.",
         )
     elif legacy:

@@ -47,7 +47,6 @@ def check(facts: Facts) -> Iterator[Reading]:
             "swap",
             f"{gibibytes(swap_total - swap_free)} in use",
             "warning",
-            "Pages have been pushed out to disk. Touching one of them costs milliseconds in place of "
-            "nanoseconds.",
+            "Pages have been pushed out to disk. Touching one of them costs milliseconds in place of nanoseconds.",
             "Free memory, then `swapoff -a && swapon -a` brings the pages back.",
         )

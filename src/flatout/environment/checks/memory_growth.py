@@ -24,22 +24,18 @@ def check(facts: Facts) -> Iterator[Reading]:
             "TF_FORCE_GPU_ALLOW_GROWTH",
             growth,
             "fault" if gpus else "info",
-            "TensorFlow reads the words true and false here and passes over all others: growth stays as "
-            "it was.",
+            "TensorFlow reads the words true and false here and passes over all others: growth stays as it was.",
             "export TF_FORCE_GPU_ALLOW_GROWTH=true",
         )
     elif growth is not None:
-        meaning = (
-            "Memory is taken as it is needed." if growth == "true" else "All memory is taken at the start."
-        )
+        meaning = "Memory is taken as it is needed." if growth == "true" else "All memory is taken at the start."
         yield Reading("memory growth", growth, "ok", meaning)
     elif gpus and allocator is None:
         yield Reading(
             "memory growth",
             "off",
             "info",
-            "TensorFlow takes nearly all GPU memory when it starts: right for one program, not for two on "
-            "a GPU.",
+            "TensorFlow takes nearly all GPU memory when it starts: right for one program, not for two on a GPU.",
             "To share the GPU: export TF_FORCE_GPU_ALLOW_GROWTH=true",
         )
     if allocator is not None and allocator not in ("cuda_malloc_async", "cuda_malloc"):

@@ -23,8 +23,7 @@ def check(facts: Facts) -> Iterator[Reading]:
             f"{nodes:.0f}",
             "info",
             "TensorFlow spreads its threads over all of them, and accesses cross from one to the other.",
-            "Try `numactl --cpunodebind=0 --membind=0 python …` and measure: it pays for programs that "
-            "fit one node.",
+            "Try `numactl --cpunodebind=0 --membind=0 python …` and measure: it pays for programs that fit one node.",
         )
     else:
         yield Reading("memory nodes", "1", "ok", "All memory is equally near.")

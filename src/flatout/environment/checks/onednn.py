@@ -29,9 +29,7 @@ def check(facts: Facts) -> Iterator[Reading]:
         )
     elif in_use is not None:
         status = "on" if in_use else "off"
-        yield Reading(
-            "onednn", status, "ok" if in_use or not x86 else "info", f"TensorFlow reports it {status}."
-        )
+        yield Reading("onednn", status, "ok" if in_use or not x86 else "info", f"TensorFlow reports it {status}.")
     for name in ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"):
         cap = variable(facts, name)
         if cap and cap.upper() not in ("ALL", "DEFAULT"):
@@ -46,6 +44,4 @@ def check(facts: Facts) -> Iterator[Reading]:
         level = variable(facts, name)
         if level and level not in ("0", "none"):
             meaning = "oneDNN prints a line for every primitive that it runs, thousands in a step."
-            yield Reading(
-                name, level, "warning", meaning, f"unset {name} outside of a hunt for slow primitives."
-            )
+            yield Reading(name, level, "warning", meaning, f"unset {name} outside of a hunt for slow primitives.")

@@ -13,9 +13,7 @@ from flatout.environment.reading import Facts, Reading, part
 
 GROUP = "tensorflow"
 
-_INSTALL = (
-    'pip install "flatout[cpu]", or "flatout[gpu]" for NVIDIA GPUs, in the environment of your program.'
-)
+_INSTALL = 'pip install "flatout[cpu]", or "flatout[gpu]" for NVIDIA GPUs, in the environment of your program.'
 
 
 def check(facts: Facts) -> Iterator[Reading]:
@@ -36,8 +34,7 @@ def check(facts: Facts) -> Iterator[Reading]:
             "tensorflow",
             ", ".join(f"{name} {versions[name]}" for name in present),
             "fault",
-            "These distributions write the same files. Which build runs depends on the order they were "
-            "installed in.",
+            "These distributions write the same files. Which build runs depends on the order they were installed in.",
             f"pip uninstall -y {' '.join(present)}, then install the one you mean.",
         )
     if tensorflow.get("error"):
@@ -58,8 +55,7 @@ def check(facts: Facts) -> Iterator[Reading]:
             f"{version}, {kind}",
             "fault",
             "There is an NVIDIA GPU here, and this TensorFlow is built without CUDA: it will never use it.",
-            f"pip uninstall -y {present[0] if present else 'tensorflow-cpu'}; pip install "
-            f'"tensorflow[and-cuda]".',
+            f'pip uninstall -y {present[0] if present else "tensorflow-cpu"}; pip install "tensorflow[and-cuda]".',
         )
     else:
         yield Reading("tensorflow", f"{version}, {kind}", "ok", "Built for what is here.")

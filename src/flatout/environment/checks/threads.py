@@ -46,9 +46,7 @@ def _judge(name: str, value: str, usable: int | None) -> Reading:
             f"unset {name}, or give it a whole number.",
         )
     if count == 0 or usable is None:
-        return Reading(
-            name, value, "ok", "Zero leaves the choice to TensorFlow." if count == 0 else "As asked."
-        )
+        return Reading(name, value, "ok", "Zero leaves the choice to TensorFlow." if count == 0 else "As asked.")
     if count > usable:
         return Reading(
             name,

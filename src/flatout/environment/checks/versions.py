@@ -67,8 +67,7 @@ def _protobuf(facts: Facts) -> Iterator[Reading]:
             "protobuf",
             "pure Python",
             "warning",
-            "protobuf runs in its pure Python form: loading models and parsing records in Python is many "
-            "times slower.",
+            "protobuf runs in its pure Python form: loading models and parsing records in Python is many times slower.",
             "unset PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION and install protobuf from a wheel.",
         )
 

@@ -19,17 +19,14 @@ def check(facts: Facts) -> Iterator[Reading]:
     cpu = part(facts, "cpu")
     stolen = number(cpu.get("steal_share")) or 0.0
     kind = " · ".join(
-        word
-        for word in ("virtual machine" if cpu.get("hypervisor") else "", str(cpu.get("container") or ""))
-        if word
+        word for word in ("virtual machine" if cpu.get("hypervisor") else "", str(cpu.get("container") or "")) if word
     )
     if stolen > _STOLEN:
         yield Reading(
             "virtualization",
             f"{kind or 'virtual machine'}, {stolen:.0%} stolen",
             "warning",
-            "The host ran other guests while this one wanted to work. Step times will spread, whatever "
-            "the program.",
+            "The host ran other guests while this one wanted to work. Step times will spread, whatever the program.",
             "Measure at another hour, or on a machine with cores of its own.",
         )
     elif kind:

@@ -26,9 +26,7 @@ _COSTLY = {
 
 
 def check(facts: Facts) -> Iterator[Reading]:
-    given = {
-        name: value for name in ("TF_XLA_FLAGS", "XLA_FLAGS") if (value := variable(facts, name)) is not None
-    }
+    given = {name: value for name in ("TF_XLA_FLAGS", "XLA_FLAGS") if (value := variable(facts, name)) is not None}
     if not given:
         yield Reading("xla flags", "none", "ok", "XLA compiles where the program asks for it.")
     for name, value in given.items():
@@ -51,9 +49,7 @@ def _judge(facts: Facts, name: str, value: str) -> Reading:
     plain = [flag.lstrip("-").lower() for flag in flags]
     costs = [meaning for start, meaning in _COSTLY.items() if any(flag.startswith(start) for flag in plain)]
     if costs:
-        return Reading(
-            name, value, "warning", " ".join(dict.fromkeys(costs)), f"Take that flag out of {name}."
-        )
+        return Reading(name, value, "warning", " ".join(dict.fromkeys(costs)), f"Take that flag out of {name}.")
     gpus = part(facts, "nvidia").get("gpus") or part(facts, "nvidia").get("device_files")
     if not gpus and any(flag.startswith(("tf_xla_auto_jit=1", "tf_xla_auto_jit=2")) for flag in plain):
         return Reading(
@@ -63,6 +59,4 @@ def _judge(facts: Facts, name: str, value: str) -> Reading:
             "Everything that can be clustered is compiled. On a CPU that is as often slower as it is faster.",
             f"Run once without {name} and compare.",
         )
-    return Reading(
-        name, value, "info", "Flags of the compiler are set; results and speed may differ from others'."
-    )
+    return Reading(name, value, "info", "Flags of the compiler are set; results and speed may differ from others'.")

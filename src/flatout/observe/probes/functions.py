@@ -1,4 +1,4 @@
-"""tf.functions: who makes them, how often they are called, when they are traced and which argument made it necessary."""
+"""tf.functions: who makes them, how often they are called, when they are traced and which argument made them."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Known:
         "seconds",
         "signatures",
         "stream",
-        "trains",
         "traced_seconds",
+        "trains",
     )
 
     def __init__(self, key: tuple[str, int, str], name: str) -> None:
@@ -227,7 +227,7 @@ def _traced(
     elapsed: float,
     outermost: bool,
 ) -> None:
-    function_type, _context, graph, options = args[:4]
+    function_type, _, _, options = args[:4]
     python = options.python_function
     key = _definition_of_python(python)
     total = functions.total(key)

@@ -17,13 +17,10 @@ def on_tf_keras(observer: Observer, module: ModuleType) -> None:
 
 
 def on_keras(observer: Observer, module: ModuleType) -> None:
-    legacy = getattr(getattr(module, "_legacy", None), "preprocessing", None)
-    generator = getattr(getattr(legacy, "image", None), "ImageDataGenerator", None)
-    if generator is None:
-        with contextlib.suppress(ImportError):
-            from keras.src.legacy.preprocessing.image import ImageDataGenerator as generator  # noqa: N813
-    if generator is not None:
-        generator.__init__ = _wrap(observer, "ImageDataGenerator")(generator.__init__)
+    with contextlib.suppress(ImportError):
+        from keras.src.legacy.preprocessing.image import ImageDataGenerator
+
+        ImageDataGenerator.__init__ = _wrap(observer, "ImageDataGenerator")(ImageDataGenerator.__init__)
 
 
 def _wrap(observer: Observer, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""tf.data pipelines: their stages as written, with the user's line of each, and what TensorFlow's own model says of them."""
+"""tf.data pipelines: their stages as written, the user's line of each, and what TensorFlow's own model says of them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Steps of Keras `fit`, `evaluate` and `predict`, found at the callback list.
 
-No Callback is added: overriding `on_train_batch_end` would switch off Keras' asynchronous dispatch and so change what is
-measured. The list's own methods are wrapped instead.
+No Callback is added: overriding `on_train_batch_end` would switch off Keras' asynchronous dispatch and so change what
+is measured. The list's own methods are wrapped instead.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _batches(observer: Observer, kind: str, begin_key: str, end_key: str) -> Non
 
 
 def _model_facts(callbacks: Any) -> dict[str, Any]:
-    model = getattr(callbacks, "model", None) or getattr(callbacks, "_model", None)
+    model: Any = getattr(callbacks, "model", None) or getattr(callbacks, "_model", None)
     facts: dict[str, Any] = {}
     for name in ("run_eagerly", "steps_per_execution", "jit_compile"):
         value = getattr(model, name, None)

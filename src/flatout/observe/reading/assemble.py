@@ -50,7 +50,7 @@ def assemble(directory: Path, program: Program, environment: dict[str, Any] | No
     split = split_steps(trace, graphs.pipeline_op_names) if trace is not None else None
     found_steps = _steps(recording, measured, split, window) if measured is not None else None
     found_pipelines = pipelines.read(recording, split, measured)
-    case = Case(
+    return Case(
         kind="run",
         flatout=__version__,
         program=program,
@@ -69,7 +69,6 @@ def assemble(directory: Path, program: Program, environment: dict[str, Any] | No
         notes=(*notes, *_notes(recording, measured, split, program)),
         logdir="trace" if window.get("path") else None,
     )
-    return case
 
 
 def _program(recording: Recording, program: Program) -> Program:
@@ -209,7 +208,7 @@ def _notes(
         notes.append(
             Note(
                 "warning",
-                "No step was seen: the program neither trained, nor called a model or a tf.function, nor read a dataset.",
+                "No step was seen: the program neither trained, nor called a model or tf.function, nor read a dataset.",
                 "If it does so later in its run, give it the arguments that get it there.",
             )
         )

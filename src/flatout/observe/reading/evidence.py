@@ -292,7 +292,7 @@ def _tracing(measured: Measured) -> list[Evidence]:
 
 def _made_functions(recording: Recording, count: int) -> list[Evidence]:
     found = []
-    for file, line, name, total in recording.last("functions").get("rows") or []:
+    for _, _, name, total in recording.last("functions").get("rows") or []:
         if total["made"] < 5 or not total["made_at"]:
             continue
         place = total["made_at"][0]

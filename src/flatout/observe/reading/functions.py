@@ -19,7 +19,7 @@ LIBRARY_NAMES = {
 def read(recording: Recording) -> tuple[Function, ...]:
     traces: dict[tuple[str, int, str], list[Fact]] = defaultdict(list)
     for fact in recording.all("trace"):
-        traces[tuple(fact["function"])].append(fact)  # type: ignore[index]
+        traces[tuple(fact["function"])].append(fact)
     found = []
     for file, line, name, total in recording.last("functions").get("rows") or []:
         mine = traces.get((file, line, name), [])

@@ -39,7 +39,7 @@ class Graphs:
                     GraphOp(
                         name,
                         kind,
-                        table[place] if 0 <= place < len(table) else None,  # type: ignore[arg-type]
+                        table[place] if 0 <= place < len(table) else None,
                         dtype,
                         _shape(shape),
                         source,
@@ -65,7 +65,7 @@ class Graphs:
             found = self.by_name.get(name)
             if found is not None:
                 return found
-            head, slash, rest = name.partition("/")
+            _, slash, rest = name.partition("/")
             if not slash:
                 break
             name = rest

@@ -1,7 +1,7 @@
 """tf.data pipelines: the stages as written, what each costs, and what TensorFlow made of them.
 
-Costs come from TensorFlow's own performance model of the living iterator, which counts the time that the threads of each
-stage are busy. Where it has none (autotuning switched off), the trace's `Iterator::…` events stand in.
+Costs come from TensorFlow's own performance model of the living iterator, which counts the time that the threads of
+each stage are busy. Where it has none (autotuning switched off), the trace's `Iterator::…` events stand in.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _pipeline(fact: Fact, nodes: list[Node], source: str, iterators: int, split:
         stages = _with_op_times(stages, split)
     wait = None
     if split is not None and split.count:
-        wait = float(split.parts["input"].sum()) / split.count / 1e6
+        wait = float(split.parts["input"].sum()) / split.count / 1e9
     where = fact.get("where") or next((row["where"] for row in reversed(written) if row.get("where")), None)
     return Pipeline(
         name=f"pipeline {fact['number'] + 1}",

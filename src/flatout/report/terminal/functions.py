@@ -43,9 +43,7 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
         [_row(function, page) for function in ranked[:MOST]],
     )
     if len(ranked) > MOST:
-        page.line(
-            (f"and {len(ranked) - MOST:,} more, {duration(sum(f.trace_ms for f in ranked[MOST:]))}", "dim")
-        )
+        page.line((f"and {len(ranked) - MOST:,} more, {duration(sum(f.trace_ms for f in ranked[MOST:]))}", "dim"))
     for function in ranked:
         if function.why:
             _why(function, page)

@@ -54,14 +54,10 @@ def _pipeline(pipeline: Pipeline, page: Page) -> None:
         [_row(stage, stage is hottest, page) for stage in pipeline.stages],
     )
     if hottest is not None:
-        page.labelled(
-            "▓ hot", f"{clean(hottest.name, 60)} takes the most time of all stages.", indent=2, room=11
-        )
+        page.labelled("▓ hot", f"{clean(hottest.name, 60)} takes the most time of all stages.", indent=2, room=11)
     for stage in pipeline.stages:
         if stage.stateful:
-            page.labelled(
-                "stateful", f"{clean(stage.name, 60)}: {clean(stage.stateful, 200)}", indent=2, room=11
-            )
+            page.labelled("stateful", f"{clean(stage.name, 60)}: {clean(stage.stateful, 200)}", indent=2, room=11)
     if pipeline.rewritten:
         page.gap()
         page.line(("As TensorFlow runs it, after its own rewrites", "dim"))

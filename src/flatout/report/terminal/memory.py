@@ -44,10 +44,7 @@ def _plot(memory: Memory, page: Page) -> None:
     """A filled curve; each column shows the most that was in use in its time."""
     top = max(count for _, count in memory.timeline) or 1
     label = max(len(size(top)), len("0 B"))
-    columns = [
-        max(group)
-        for group in buckets([float(count) for _, count in memory.timeline], page.width - label - 6)
-    ]
+    columns = [max(group) for group in buckets([float(count) for _, count in memory.timeline], page.width - label - 6)]
     page.gap()
     for number, row in enumerate(area(columns, HEIGHT, float(top))):
         name = size(top) if number == 0 else "0 B" if number == HEIGHT - 1 else ""

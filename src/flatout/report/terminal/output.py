@@ -25,9 +25,7 @@ class Output:
         if width is None:
             width = shutil.get_terminal_size((100, 24)).columns
         if color is None:
-            color = (
-                sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-            )
+            color = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         if unicode is None:
             unicode = can_show(getattr(sys.stdout, "encoding", None))
         return cls(max(NARROWEST, min(WIDEST, width)), color, unicode)

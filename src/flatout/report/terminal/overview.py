@@ -57,9 +57,7 @@ def _program(case: Case, page: Page) -> None:
 
 def steps(found: Steps, page: Page) -> None:
     """Median and spread, warm-up apart, the split, and the course over time."""
-    page.heading(
-        "Step", f"{found.count:,} {_KINDS.get(found.kind, 'steps')}, found by {clean(found.found_by, 200)}"
-    )
+    page.heading("Step", f"{found.count:,} {_KINDS.get(found.kind, 'steps')}, found by {clean(found.found_by, 200)}")
     page.fields(
         [
             f"median {duration(found.ms.median)}",

@@ -137,9 +137,7 @@ class Page:
         kept = [i for i in range(len(columns)) if any(row[i] for row in rows) or not columns[i].drop]
         while True:
             least = sum(
-                min(_LEAST, _width(columns[i], rows, i))
-                if columns[i].flexible
-                else _width(columns[i], rows, i)
+                min(_LEAST, _width(columns[i], rows, i)) if columns[i].flexible else _width(columns[i], rows, i)
                 for i in kept
             )
             droppable = [i for i in kept if columns[i].drop]

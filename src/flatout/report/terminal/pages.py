@@ -18,9 +18,7 @@ from flatout.report.terminal.page import Page
 _INLINE = re.compile(r"(`[^`]+`)|\*\*([^*]+)\*\*")
 
 
-def index(
-    causes: list[Cause], width: int | None = None, color: bool | None = None, unicode: bool | None = None
-) -> str:
+def index(causes: list[Cause], width: int | None = None, color: bool | None = None, unicode: bool | None = None) -> str:
     output = Output.of(width, color, unicode)
     page = output.page()
     page.line(f"{len(causes)} causes of slowness. `flatout explain NAME` shows the page of one.", indent=0)
@@ -32,9 +30,7 @@ def index(
     return output.text(page)
 
 
-def page(
-    cause: Cause, width: int | None = None, color: bool | None = None, unicode: bool | None = None
-) -> str:
+def page(cause: Cause, width: int | None = None, color: bool | None = None, unicode: bool | None = None) -> str:
     output = Output.of(width, color, unicode)
     sheet = output.page()
     sheet.line((cause.name, "bold"), (f"   {cause.group}", "dim"), indent=0)

@@ -84,9 +84,7 @@ def _outliers(steps: Steps, page: Page) -> None:
         [number(round(i * scale)), duration(time), f"{time / middle:.1f}×"]
         for time, i in sorted(slow, reverse=True)[:SLOWEST]
     ]
-    page.table(
-        [Column("step", right=True), Column("time", right=True), Column("of median", right=True)], rows
-    )
+    page.table([Column("step", right=True), Column("time", right=True), Column("of median", right=True)], rows)
 
 
 def _retraces(case: Case, page: Page) -> None:
@@ -106,8 +104,7 @@ def _files(case: Case, page: Page, directory: Path | None) -> None:
     lines = []
     if directory is not None:
         lines += [
-            f"{clean(path)}: open in https://ui.perfetto.dev"
-            for path in sorted(directory.glob("*perfetto*"))[:3]
+            f"{clean(path)}: open in https://ui.perfetto.dev" for path in sorted(directory.glob("*perfetto*"))[:3]
         ]
     if case.logdir:
         logs = clean(directory / case.logdir if directory else case.logdir)
