@@ -52,6 +52,8 @@ def in_run(case: Case) -> Iterator[Finding]:
     used = reading.cpu_use(case)
     if hot is None or used is None or "Map" not in hot.stage.name or hot.stage.name == "FlatMap":
         return
+    if hot.serial and hot.stage.stateful not in (None, "python"):
+        return  # it would wait in parallel if its state allowed it: serial-stateful-map
     cores, available = used
     # A stage that computes keeps at least one core busy while the step waits for it.
     if reading.share(case, hot.wait_ms) < 0.3 or cores > IDLE_CORES or hot.per_sample_ms < 1.0:

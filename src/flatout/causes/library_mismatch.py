@@ -38,24 +38,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flatout.case import Case, Finding, Fix
+from flatout.case import Case, Evidence, Finding, Fix
 from flatout.causes import reading
+from flatout.environment import readings
 
 GROUP = "hardware"
 LEVERS = ()
 
+CHECKS = ("cuda-libraries", "gpu-driver", "versions")
+"""Checks of `flatout env` that hold what is installed against what this TensorFlow was built for."""
+
 
 def in_run(case: Case) -> Iterator[Finding]:
-    for item in case.evidence_of("environment"):
-        if item.data.get("status") != "fault" or "librar" not in str(item.data.get("name", "")).lower():
-            continue
-        yield from reading.finding(
-            "library-mismatch",
-            case,
-            str(item.data.get("meaning") or item.note),
-            cost_ms=None,
-            where=None,
-            evidence=[item],
-            fixes=[Fix(str(item.data.get("todo") or "Install the versions that this TensorFlow was built for."))],
-            estimate="not measured",
-        )
+    found = readings(case.environment) if case.environment else []
+    wrong = [item for check, item in found if check.name in CHECKS and item.status == "fault"]
+    if not wrong:
+        return
+    others = f" {len(wrong) - 1} more do not fit either." if len(wrong) > 1 else ""
+    yield from reading.finding(
+        "library-mismatch",
+        case,
+        f"{wrong[0].name} is {wrong[0].value}. {wrong[0].meaning}{others}",
+        cost_ms=None,
+        where=None,
+        evidence=[Evidence("environment", item.value, source=item.name, note=item.meaning) for item in wrong],
+        fixes=[Fix(todo) for todo in dict.fromkeys(item.todo for item in wrong)],
+        estimate="not measured",
+    )
