@@ -56,7 +56,10 @@ GONE = {
         "tf.profiler.ProfileOptionBuilder",
         "tf.profiler.experimental.ProfilerOptions",
     ),
-    r"'jit_scope'": ("tf.xla.experimental.jit_scope", "tf.function(jit_compile=True)"),
+    r"'jit_scope'|experimental\.jit_scope is not supported": (
+        "tf.xla.experimental.jit_scope",
+        "tf.function(jit_compile=True)",
+    ),
     r"has no attribute 'xla'": ("tf.xla", "tf.function(jit_compile=True)"),
     r"'Session'": ("tf.Session", "tf.function, or tf.compat.v1.Session"),
     r"'ConfigProto'": ("tf.ConfigProto", "tf.config"),
@@ -87,6 +90,7 @@ def in_run(case: Case) -> Iterator[Finding]:
             "ImportError",
             "ModuleNotFoundError",
             "ValueError",
+            "RuntimeError",
         ):
             continue
         for pattern, (gone, instead) in GONE.items():
@@ -94,7 +98,8 @@ def in_run(case: Case) -> Iterator[Finding]:
                 yield from reading.finding(
                     "gone-api",
                     case,
-                    f"{gone} does not exist in this TensorFlow.",
+                    f"{gone} {'no longer works' if item.value == 'RuntimeError' else 'does not exist'} "
+                    "in this TensorFlow.",
                     cost_ms=None,
                     where=item.where,
                     evidence=[item],

@@ -65,7 +65,9 @@ def in_run(case: Case) -> Iterator[Finding]:
     hot = reading.hot_stage(case)
     if hot is None or any(autotune_off.in_run(case)) or any(many_small_files.in_run(case)):
         return
-    again = int(hot.pipeline.options.get("iterators") or 0) >= 2 or any(s.name == "Repeat" for s in hot.pipeline.stages)
+    in_one_epoch = 2 if reading.step_kind(case) == "fit" else 1  # Keras opens one more to look at the first element
+    again = int(hot.pipeline.options.get("iterators") or 0) > in_one_epoch
+    again = again or any(stage.name == "Repeat" for stage in hot.pipeline.stages)
     cached = any(stage.name == "Cache" for stage in hot.pipeline.stages)
     stateless = all(stage.stateful is None for stage in hot.prefix)
     if cached or not again or not stateless or hot.per_sample_ms < CHEAP_MS or hot.stage.detail.get("by") == "keras":
