@@ -42,6 +42,8 @@ EXITS = {
     "deep_recursion": 1,
     "terminates_itself": 7,
     "own_excepthook": 1,
+    "gone_profiler": 1,
+    "gone_jit_scope": 1,
 }
 
 

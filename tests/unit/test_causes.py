@@ -1,0 +1,181 @@
+"""Every cause against the case of a run that has it, and against those of runs that do not.
+
+The fixtures are cases of real runs, cut down; tests/fixtures/causes/prune.py says how to make one. A new cause without
+a fixture fails here: a detector that was never seen to fire is a guess.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flatout.case import Case, Evidence
+from flatout.causes import catalogue, find
+from flatout.causes.diagnose import WORTH, diagnose
+
+ROOT = Path(__file__).resolve().parents[2]
+FIXTURES = ROOT / "tests" / "fixtures" / "causes"
+NAMES = sorted(catalogue())
+FILES = sorted(str(path.relative_to(FIXTURES)) for path in FIXTURES.glob("*/*.json") if path.name != "expected.json")
+GOOD = sorted(path.name for path in (FIXTURES / "good").glob("*.json"))
+DEVICES = ("/device:", "/job:", "/physical_device:", "/host:")
+
+
+@pytest.fixture(autouse=True)
+def _in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fixtures name sources relative to it, and detectors read the lines around a place."""
+    monkeypatch.chdir(ROOT)
+
+
+@functools.cache
+def case_in(file: str) -> Case:
+    return Case.from_json(json.loads((FIXTURES / file).read_text()))
+
+
+def failures(case: Case) -> list[str]:
+    return [note.text for note in case.notes if "The check for" in note.text]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_cause_is_found_where_it_is(name: str) -> None:
+    folder = FIXTURES / name
+    assert (folder / "shows.json").exists(), f"{folder} lacks shows.json: make it with tests/fixtures/causes/prune.py"
+    expected = json.loads((folder / "expected.json").read_text())
+    case = diagnose(case_in(f"{name}/shows.json"))
+    assert not failures(case)
+    found = [item for item in case.findings if item.cause == name]
+    assert found, f"only {[item.cause for item in case.findings]}"
+    place = found[0].where
+    assert ((place.file, place.line) if place else (None, None)) == (expected["file"], expected["line"])
+    if expected["first"]:
+        assert case.findings[0].cause == name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_cause_is_silent_where_it_is_not(name: str) -> None:
+    if (FIXTURES / name / "quiet.json").exists():
+        case = diagnose(case_in(f"{name}/quiet.json"))
+        assert not failures(case)
+        assert name not in {item.cause for item in case.findings}
+    for file in GOOD:
+        costs = [item.cost_share for item in diagnose(case_in(f"good/{file}")).findings if item.cause == name]
+        assert all(cost is not None and cost < WORTH for cost in costs), file
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_every_finding_says_all_it_should(file: str) -> None:
+    case = diagnose(case_in(file))
+    assert case.verdict
+    for item in case.findings:
+        assert item.summary.endswith("."), item.summary
+        assert "  " not in item.summary
+        assert item.fixes
+        assert all(fix.advice for fix in item.fixes)
+        assert item.estimate, "how the cost was obtained is part of the finding"
+        assert item.cost_share is None or 0 <= item.cost_share <= 1
+        assert item.cost_ms is None or item.cost_ms >= 0
+        assert (item.cost_ms is None) == (item.cost_share is None) or case.steps is None
+        assert find(item.cause).page
+        assert {fix.lever for fix in item.fixes if fix.lever} <= set(find(item.cause).levers)
+    shares = [item.cost_share or 0.0 for item in case.findings]
+    assert shares == sorted(shares, reverse=True)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_diagnosis_depends_on_the_case_alone(file: str) -> None:
+    case = case_in(file)
+    before = json.dumps(case.to_json())
+    first, second = diagnose(case), diagnose(case)
+    assert json.dumps(case.to_json()) == before
+    assert first == second
+    assert Case.from_json(json.loads(json.dumps(first.to_json()))) == first
+
+
+def lacking(case: Case) -> Iterator[tuple[str, Case]]:
+    """The case as a run leaves it when one instrument saw nothing: lost views are common, a traceback is not."""
+    for kind in sorted({item.kind for item in case.evidence}):
+        kept = tuple(item for item in case.evidence if item.kind != kind)
+        yield kind, dataclasses.replace(case, evidence=kept)
+    parts: dict[str, Any] = {
+        "steps": None, "memory": None, "placement": None, "environment": {},
+        "functions": (), "pipelines": (), "ops": (), "devices": (), "evidence": (),
+    }  # fmt: skip
+    for name, nothing in parts.items():
+        yield name, dataclasses.replace(case, **{name: nothing})
+    if case.steps is not None:
+        yield "split", dataclasses.replace(case, steps=dataclasses.replace(case.steps, split_ms=None))
+        nowhere = tuple(dataclasses.replace(item, where=None) for item in case.evidence)
+        yield "places", dataclasses.replace(case, evidence=nowhere, steps=dataclasses.replace(case.steps, where=None))
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_no_detector_stumbles_over_what_is_missing(file: str) -> None:
+    for name, case in lacking(case_in(file)):
+        assert not failures(diagnose(case)), f"without {name}"
+
+
+def test_sources_that_are_gone_lose_the_place_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from flatout.source import places
+
+    readers = [item for item in vars(places).values() if hasattr(item, "cache_clear")]
+    try:
+        for reader in readers:
+            reader.cache_clear()
+        monkeypatch.chdir(tmp_path)
+        for file in FILES:
+            assert not failures(diagnose(case_in(file))), file
+    finally:
+        for reader in readers:
+            reader.cache_clear()
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_fixture_names_no_machine(file: str) -> None:
+    def words(value: Any) -> Iterator[str]:
+        if isinstance(value, dict):
+            for key, item in value.items():
+                yield from (*words(key), *words(item))
+        elif isinstance(value, list):
+            for item in value:
+                yield from words(item)
+        elif isinstance(value, str):
+            yield from value.split()
+
+    text = (FIXTURES / file).read_text()
+    assert len(text) <= 40_000
+    found = [word for word in words(json.loads(text)) if word.startswith("/") and word != "/"]
+    strange = [word for word in found if not word.startswith(DEVICES)]
+    assert strange == []
+
+
+def test_every_folder_is_a_cause() -> None:
+    folders = {path.name for path in FIXTURES.iterdir() if path.is_dir() and not path.name.startswith("_")}
+    assert folders - {"good"} == set(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("error", "text", "gone"),
+    [
+        ("AttributeError", "module 'tensorflow' has no attribute 'Session'", "tf.Session"),
+        ("AttributeError", "module 'tensorflow' has no attribute 'contrib'", "tf.contrib"),
+        ("AttributeError", "'Sequential' object has no attribute 'fit_generator'", "Model.fit_generator"),
+        (
+            "RuntimeError",
+            "xla.experimental.jit_scope is not supported when eager execution is enabled.",
+            "tf.xla.experimental.jit_scope",
+        ),
+        ("TypeError", "function() got an unexpected keyword argument 'experimental_compile'", "experimental_compile"),
+        ("AttributeError", "'Trainer' object has no attribute 'batches'", None),
+        ("RuntimeError", "The Session graph is empty.", None),
+    ],
+)
+def test_what_exceptions_say_is_gone(error: str, text: str, gone: str | None) -> None:
+    case = diagnose(Case("run", evidence=(Evidence("exception", error, note=text),)))
+    assert len(case.findings) == (1 if gone else 0)
+    assert gone is None or gone in case.findings[0].summary
