@@ -6,6 +6,8 @@ Both programs of a pair take the same number of steps. What is timed is the whol
 imported: building the data and the model, tracing, and all steps. What both have in common (data, model) is in both
 times, so that the ratio of a single step is larger than the one printed. The two alternate, and the order within a
 round is shuffled; the ratio is the median of the rounds' own ratios, with the smallest and the largest beside it.
+
+TensorFlow is imported once, and every run is a fork made before any operation has run.
 """
 
 from __future__ import annotations
@@ -16,49 +18,61 @@ import os
 import random
 import runpy
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
+import traceback
+import warnings
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+import manifest
 
 
-def child(path: str, result: str) -> None:
-    """Runs one program with the imports already paid for, and writes how long it took."""
-    import keras  # noqa: F401
-    import tensorflow as tf
-
-    if "tf_keras" in Path(path).read_text():
-        import tf_keras  # noqa: F401
-    tf.constant(0.0).numpy() if "compat.v1" not in Path(path).read_text() else None
-    sys.argv = [path]
-    start = time.perf_counter()
-    runpy.run_path(path, run_name="__main__")
-    Path(result).write_text(json.dumps(time.perf_counter() - start))
+def run_here(path: Path, result: Path, output: Path) -> None:
+    """The forked side: runs one program and writes how long it took. Never returns."""
+    status = 1
+    try:
+        descriptor = os.open(output, os.O_WRONLY | os.O_CREAT)
+        os.dup2(descriptor, 1)
+        os.dup2(descriptor, 2)
+        sys.argv = [str(path)]
+        start = time.perf_counter()
+        runpy.run_path(str(path), run_name="__main__")
+        result.write_text(json.dumps(time.perf_counter() - start))
+        status = 0
+    except BaseException:  # the fork must end here whatever the program does
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
 
 
 def seconds(path: Path) -> float:
     with tempfile.TemporaryDirectory() as folder:
-        result = Path(folder) / "seconds.json"
-        command = [sys.executable, __file__, "--child", str(path), str(result)]
-        environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
-        done = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        if done.returncode:
-            raise SystemExit(f"{path} ended with {done.returncode}:\n{done.stderr[-2000:]}")
+        result, output = Path(folder) / "seconds.json", Path(folder) / "output.txt"
+        sys.stdout.flush()
+        pid = os.fork()
+        if pid == 0:
+            run_here(path, result, output)
+        _, status = os.waitpid(pid, 0)
+        if status or not result.exists():
+            raise SystemExit(f"{path} ended with status {status}:\n{output.read_text(errors='replace')[-2000:]}")
         return json.loads(result.read_text())
 
 
 def main() -> None:
-    if sys.argv[1:2] == ["--child"]:
-        return child(*sys.argv[2:4])
-    import manifest
-
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("names", nargs="*")
+    parser.add_argument("names", nargs="*", metavar="NAME")
     arguments = parser.parse_args()
+
+    warnings.filterwarnings("ignore", message=".*fork.*")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    import keras  # noqa: F401
+    import tensorflow  # noqa: F401
+    import tf_keras  # noqa: F401
+
     order = random.Random(0)
     print("| program | cause | slow s | expert s | slow / expert |")
     print("|---|---|---|---|---|")

@@ -43,8 +43,10 @@ from flatout.causes import reading
 GROUP = "input"
 LEVERS = ("threadpool", "cache")
 
-IDLE_CORES = 0.6
-"""Below this share of the cores in use, a slow stage does not compute: it waits."""
+LAZY = 0.6
+"""Cores that the process keeps busy, below which a slow stage does not compute: it waits."""
+CAN_BLOCK = ("PyFunc", "EagerPyFunc", "PyFuncStateless", "ReadFile", "TFRecord", "Fixed")
+"""Ops that may wait for something outside; all others compute for as long as they run."""
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -52,11 +54,10 @@ def in_run(case: Case) -> Iterator[Finding]:
     used = reading.cpu_use(case)
     if hot is None or used is None or "Map" not in hot.stage.name or hot.stage.name == "FlatMap":
         return
-    if hot.serial and hot.stage.stateful not in (None, "python"):
-        return  # it would wait in parallel if its state allowed it: serial-stateful-map
     cores, available = used
-    # A stage that computes keeps at least one core busy while the step waits for it.
-    if reading.share(case, hot.wait_ms) < 0.3 or cores > IDLE_CORES or hot.per_sample_ms < 1.0:
+    if reading.share(case, hot.wait_ms) < 0.3 or cores > LAZY or hot.per_sample_ms < 1.0:
+        return
+    if not _can_block(case) or not _machine_idle(case, cores, available):
         return
     yield from reading.finding(
         "blocking-map",
@@ -79,3 +80,16 @@ def in_run(case: Case) -> Iterator[Finding]:
         confidence="medium",
         estimate="the wait that the trace shows",
     )
+
+
+def _can_block(case: Case) -> bool:
+    ops = case.evidence_of("pipeline-op")
+    whole = sum(float(item.value or 0) for item in ops)
+    waiting = sum(float(item.value or 0) for item in ops if str(item.data["type"]).startswith(CAN_BLOCK))
+    return not whole or waiting >= 0.5 * whole
+
+
+def _machine_idle(case: Case, cores: float, available: int) -> bool:
+    """A process that other processes keep off the cores looks lazy, too: then the machine as a whole is not idle."""
+    idle = case.evidence_of("cpu-use")[0].data.get("idle")
+    return idle is None or float(idle) >= 0.5 * (available - cores)

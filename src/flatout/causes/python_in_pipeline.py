@@ -57,13 +57,13 @@ def in_run(case: Case) -> Iterator[Finding]:
     hot = reading.hot_stage(case)
     if hot is None or any(blocking_map.in_run(case)) or any(legacy_pipeline.in_run(case)):
         return
-    python = [
-        stage for stage in hot.pipeline.stages if stage.stateful == "python" and stage.detail.get("by") != "keras"
-    ]
+    python = [stage for stage in hot.pipeline.stages if stage.stateful == "python"]
     stage = max(python, key=lambda item: item.share or 0.0, default=None)
     if stage is None or (stage.share or 0.0) < 0.3:
         return
     what = "a Python generator" if stage.name == "FlatMap" else f"the Python function {stage.function or ''}".strip()
+    if stage.detail.get("by") == "keras":
+        what = "a Python data source given to Keras (a generator, or a PyDataset)"
     yield from reading.finding(
         "python-in-pipeline",
         case,

@@ -78,6 +78,7 @@ class Observer:
         self.streams: dict[object, Stream] = {}
         self.window = Window(recorder, settings)
         self.active = True
+        self.paused = False
         self.forks = 0
         self._numbers = itertools.count()
         self._flushed = time.perf_counter()

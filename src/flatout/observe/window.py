@@ -87,7 +87,7 @@ class Window:
             return True  # many steps a call: the first calls were the warm-up
         if stream.seen < 2:
             return False
-        if stream.seen >= WARM_STEPS_AT_MOST or (stream.seen >= 2 and now - stream.first > 8.0):
+        if stream.seen >= WARM_STEPS_AT_MOST or (stream.seen >= 2 and now - stream.first > 4.0):
             return now - stream.first > WARM_SECONDS or stream.seen >= 50
         return stream.seen >= WARM_STEPS and self._quiet_steps >= 3 and now - stream.first > WARM_SECONDS
 

@@ -24,7 +24,6 @@ class Known:
         "key",
         "last_count",
         "name",
-        "resume",
         "seconds",
         "signatures",
         "stream",
@@ -43,7 +42,6 @@ class Known:
         self.trains = False
         self.counter: Any = None  # an optimizer whose steps are counted inside a loop of this function
         self.last_count = 0
-        self.resume: Any = None
 
 
 class Functions:
@@ -53,6 +51,8 @@ class Functions:
         self.observer = observer
         self.by_object: weakref.WeakKeyDictionary[Any, Known] = weakref.WeakKeyDictionary()
         self.totals: dict[tuple[str, int, str], dict[str, Any]] = {}
+        self.trains: dict[int, tuple[bool, Any]] = {}
+        """By the identity of the cache of traces: whether its steps are in a loop, and what counts them."""
         self.traces = 0
         observer.at_flush.append(self.write)
 
@@ -109,6 +109,8 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
     def wrap_call(original: Any) -> Any:
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
             if thread.call or thread.trace or not eager():
+                if thread.trace:
+                    _called_while_tracing(functions, self)
                 return original(self, *args, **kwargs)
             known = functions.by_object.get(self) or functions.known(self)
             thread.call = 1
@@ -150,6 +152,15 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
     patch("trace", wrap_trace)
 
 
+def _called_while_tracing(functions: Functions, function: Any) -> None:
+    """A function that trains and was traced before makes the function that now calls it one that trains, too."""
+    cache = id(getattr(function, "_function_cache", None))
+    if cache in functions.trains:
+        from flatout.observe.probes.steps_of_loops import mark_graphs
+
+        mark_graphs(functions.trains[cache][1])
+
+
 def _called(
     observer: Observer,
     functions: Functions,
@@ -172,6 +183,11 @@ def _called(
     if observer.thread.keras:
         return
     stream = known.stream
+    if not known.trains:
+        trains = functions.trains.get(id(getattr(function, "_function_cache", None)))
+        if trains is not None:
+            known.trains = True
+            known.counter = trains[1] if trains[0] else None
     kind = "train-function" if known.trains else "function"
     if stream is None or stream.kind != kind:
         # Streams go by the function's definition: one made anew at every call is still the same step.
@@ -227,7 +243,10 @@ def _traced(
     elapsed: float,
     outermost: bool,
 ) -> None:
-    function_type, _, _, options = args[:4]
+    function_type, _, graph, options = args[:4]
+    if getattr(graph, "_flatout_trains", False) and options.function_cache is not None:
+        counter = getattr(graph, "_flatout_counter", None)
+        functions.trains[id(options.function_cache)] = (counter is not None, counter)
     python = options.python_function
     key = _definition_of_python(python)
     total = functions.total(key)

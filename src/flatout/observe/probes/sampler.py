@@ -56,7 +56,7 @@ class Sampler:
                 return
 
     def sample(self) -> None:
-        if not self.observer.streams:
+        if not self.observer.streams or self.observer.paused:
             return
         frame = sys._current_frames().get(self.watched or 0)
         self.samples += 1
@@ -84,7 +84,10 @@ class Sampler:
         with contextlib.suppress(OSError, ValueError):
             with open("/proc/self/statm", "rb") as stream:
                 pages = int(stream.read().split()[1])
-            self.resources.append([now, pages * _PAGE, time.process_time()])
+            with open("/proc/stat", "rb") as stream:
+                fields = stream.readline().split()
+            idle = (int(fields[4]) + int(fields[5])) * _TICK  # of the whole machine, in seconds of a core
+            self.resources.append([now, pages * _PAGE, time.process_time(), idle])
             if len(self.resources) > 4000:
                 del self.resources[::2]
 
@@ -120,3 +123,4 @@ class Sampler:
 
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_TICK = 1.0 / os.sysconf("SC_CLK_TCK")

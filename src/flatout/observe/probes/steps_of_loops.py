@@ -1,8 +1,8 @@
 """Steps of custom loops: the optimizer, the gradient tape, and the model called by hand.
 
-Eager: a call of the optimizer is a step. Traced: the outermost tf.function under tracing is marked as one that trains,
-and its calls are the steps. Where the optimizer stands in a loop of the graph (`for x in ds` inside a tf.function), its
-own step counter tells how many steps a call has made.
+Eager: a call of the optimizer is a step. Traced: the graphs under construction are marked as those of functions that
+train, and the calls of these functions are the steps. Where the optimizer stands in a loop of the graph (`for x in ds`
+inside a tf.function), its own step counter tells how many steps a call has made.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _apply(observer: Observer, key: str) -> None:
             finally:
                 thread.apply = 0
                 if not eager():
-                    _mark_functions(observer, self)
+                    mark_graphs(_counter(self))
                 elif not thread.keras and not thread.call:
                     stream = observer.streams.get(id(self))
                     if stream is None:
@@ -63,38 +63,24 @@ def _apply(observer: Observer, key: str) -> None:
     patch(key, wrap)
 
 
-def _mark_functions(observer: Observer, optimizer: Any) -> None:
-    """Every tf.function on the stack now is one that trains."""
-    functions = getattr(observer, "functions", None)
-    if functions is None:
-        return
-    looped = _inside_a_loop()
-    frame = sys._getframe(2)
-    seen = 0
-    polymorphic = sys.modules["tensorflow.python.eager.polymorphic_function.polymorphic_function"].Function
-    while frame is not None and seen < 600:
-        owner = frame.f_locals.get("self") if frame.f_code.co_name in ("__call__", "_call") else None
-        if isinstance(owner, polymorphic):
-            known = functions.known(owner)
-            known.trains = True
-            if looped:
-                known.counter = _counter(optimizer)
-        frame = frame.f_back  # type: ignore[assignment]
-        seen += 1
+def mark_graphs(counter: Any) -> None:
+    """The graphs under construction now belong to functions that train; `functions` reads the mark when they are done.
 
-
-def _inside_a_loop() -> bool:
+    Inside a loop of the graph one call makes many steps: the optimizer's own counter will tell how many.
+    """
     from tensorflow.python.framework import ops
 
     graph: Any = ops.get_default_graph()
+    looped = False
     depth = 0
-    while graph is not None and depth < 20:
+    while graph is not None and depth < 30:
         name = str(getattr(graph, "name", ""))
-        if type(graph).__name__.startswith("WhileBody") or "Dataset_" in name or "while_body" in name:
-            return True
+        graph._flatout_trains = True
+        if looped:
+            graph._flatout_counter = counter
+        looped = looped or type(graph).__name__.startswith("WhileBody") or "Dataset_" in name or "while_body" in name
         graph = getattr(graph, "outer_graph", None)
         depth += 1
-    return False
 
 
 def _counter(optimizer: Any) -> Any:

@@ -117,8 +117,15 @@ def _resources(recording: Recording, measured: Measured | None) -> list[Evidence
         if len(inside) >= 3:
             wall = inside[-1][0] - inside[0][0]
             cores = (inside[-1][2] - inside[0][2]) / wall if wall > 0 else 0.0
+            idle = (inside[-1][3] - inside[0][3]) / wall if wall > 0 and len(inside[0]) > 3 else None
             found.append(
-                Evidence("cpu-use", round(cores, 3), "cores", source="process clock", data={"cores": _cores()})
+                Evidence(
+                    "cpu-use",
+                    round(cores, 3),
+                    "cores",
+                    source="process clock",
+                    data={"cores": _cores(), "idle": None if idle is None else round(idle, 3)},
+                )
             )
             growth = (inside[-1][1] - inside[len(inside) // 2][1]) / max(
                 inside[-1][0] - inside[len(inside) // 2][0], 1e-9

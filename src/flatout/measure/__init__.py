@@ -1,0 +1,1 @@
+"""Honest comparison on noisy machines: interval statistics of paired measurements."""

@@ -1,0 +1,86 @@
+"""Real programs, observed for real: the first finding names the fault and its line; good programs are left alone.
+
+A noisy machine gets a second look: a program is run again once before its result counts.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from observed import environment, observed
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "programs"))
+import manifest
+
+pytestmark = pytest.mark.slow
+
+SLOW = (
+    "generator_numpy", "serial_augment", "blocking_fetch", "jpeg_every_epoch", "eager_step", "eager_trainer",
+    "run_eagerly", "retrace_length", "retrace_scalar", "function_per_call", "per_sample_graph",
+    "per_sample_eager", "tiny_fit", "predict_loop", "host_sync", "double_precision", "cast_churn",
+    "reconverted_table", "feed_dict",
+)  # fmt: skip
+"""One program for each fault; benchmarks/programs.py runs them all."""
+GOOD = (
+    "keras_conv_cached", "keras_plain_map", "custom_loop_traced", "keras_train_step", "inference_batched",
+    "session_iterator",
+)  # fmt: skip
+STEPS = (
+    "fit_plain", "fit_steps_per_execution", "fit_run_eagerly", "fit_train_step", "fit_tf_keras", "loop_eager",
+    "loop_traced", "loop_next_inside", "loop_next_outside", "loop_dataset_in_function", "session_run",
+    "predict_dataset", "predict_loop", "call_eager", "saved_model_signature",
+)  # fmt: skip
+
+
+def observe(kind: str, name: str, directory: Path, **variables: str) -> dict[str, Any]:
+    program = manifest.HERE / kind / f"{name}.py"
+    target = directory / f"{name}.json"
+    done = observed(directory, "-q", "--json", target, program, env=environment(**variables))
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(target.read_text())
+
+
+def first(case: dict[str, Any]) -> tuple[str | None, int | None]:
+    findings = case["findings"]
+    return (findings[0]["cause"], (findings[0]["where"] or {}).get("line")) if findings else (None, None)
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_first_finding_names_the_fault_and_its_line(name, tmp_path):
+    expected = manifest.marker(manifest.HERE / "slow" / f"{name}.py")
+    case = observe("slow", name, tmp_path)
+    if first(case) != expected:
+        case = observe("slow", name, tmp_path)
+    assert first(case) == expected
+    split = case["steps"]["split_ms"]
+    assert sum(split.values()) == pytest.approx(case["steps"]["ms"]["median"], rel=0.05)
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_good_program_has_no_finding_above_a_tenth(name, tmp_path):
+    def above(case):
+        return [item for item in case["findings"] if (item["cost_share"] or 0) > 0.10]
+
+    case = observe("good", name, tmp_path)
+    if above(case):
+        case = observe("good", name, tmp_path)
+    assert not above(case)
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_steps_are_counted_and_timed_as_by_a_stopwatch(name, tmp_path):
+    def compare():
+        watch = tmp_path / "stopwatch.json"
+        case = observe("steps", name, tmp_path, STOPWATCH=str(watch))
+        told = json.loads(watch.read_text())
+        return case["steps"]["count"] - told["count"], case["steps"]["ms"]["median"] / told["median_ms"]
+
+    off, ratio = compare()
+    if not 0.95 <= ratio <= 1.05:
+        off, ratio = compare()
+    assert abs(off) <= 1
+    assert 0.95 <= ratio <= 1.05

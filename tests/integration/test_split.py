@@ -1,0 +1,70 @@
+"""The split of a step against a pipeline whose cost is known, because the program itself takes the time of it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from observed import case_in, environment, observed, write
+
+pytestmark = pytest.mark.slow
+
+PROGRAM = """
+    import json, os, sys, time
+    import numpy as np
+    import tensorflow as tf
+
+    slept = []
+
+    def slow(i):
+        start = time.perf_counter()
+        time.sleep(0.02)
+        slept.append(time.perf_counter() - start)
+        return np.ones((64, 32), np.float32)
+
+    def element(i):
+        x = tf.numpy_function(slow, [i], tf.float32)
+        x.set_shape((64, 32))
+        return x, tf.reduce_sum(x, axis=1, keepdims=True)
+
+    options = tf.data.Options()
+    options.experimental_optimization.inject_prefetch = False  # every wait is the step's own
+    dataset = tf.data.Dataset.range(90).map(element).with_options(options)
+    model = tf.keras.Sequential([tf.keras.layers.Dense(64, activation="relu"), tf.keras.layers.Dense(1)])
+    optimizer = tf.keras.optimizers.SGD(1e-4)
+    if sys.argv[1] == "fit":
+        model.compile(optimizer, "mse")
+        model.fit(dataset, verbose=0)
+    else:
+        @tf.function
+        def step(x, y):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean((model(x) - y) ** 2)
+            optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+
+        if sys.argv[1] == "loop":
+            for x, y in dataset:
+                step(x, y)
+        else:
+            @tf.function
+            def epoch():
+                for x, y in dataset:
+                    step(x, y)
+
+            epoch.get_concrete_function()
+            for _ in range(4):
+                epoch()
+    with open("slept.json", "w") as out:
+        json.dump(sorted(slept)[len(slept) // 2] * 1e3, out)
+"""
+
+
+@pytest.mark.parametrize("way", ["fit", "loop", "epoch"])
+def test_input_wait_is_that_of_a_pipeline_of_known_cost(way, tmp_path):
+    program = write(tmp_path, PROGRAM)
+    done = observed(tmp_path, "-q", program, way, env=environment())
+    assert done.returncode == 0, done.stderr
+    steps = case_in(tmp_path).steps
+    truth = json.loads((tmp_path / "slept.json").read_text())
+    assert steps.split_ms.input == pytest.approx(truth, rel=0.10)
+    assert steps.split_ms.total() == pytest.approx(steps.ms.median, rel=0.05)
