@@ -33,7 +33,8 @@ def main() -> None:
             wanted = f"{expected[0]}:{expected[1]}" if kind == "slow" else "nothing above 10 %"
             print(f"{'ok ' if fine else 'BAD'} {kind} {path.stem:26s} expected {wanted:28s} found {shown}", flush=True)
     print(
-        f"{right['slow']} of {total['slow']} slow programs named, {right['good']} of {total['good']} good ones left alone"
+    slow, good = (f"{right[kind]} of {total[kind]}" for kind in ("slow", "good"))
+    print(f"{slow} slow programs named, {good} good ones left alone")
     )
 
 

@@ -70,7 +70,8 @@ def in_run(case: Case) -> Iterator[Finding]:
         )
         whole = sum(op.self_ms for op in case.ops) or 1.0
         idle = reading.part_ms(case, "idle") * inside / whole
-        tracing = sum(f.trace_ms for f in case.functions if f.name == item.data["graph"])
+        # One trace each: what further traces cost is told by retracing.
+        tracing = sum(f.trace_ms / max(f.traces, 1) for f in case.functions if f.name == item.data["graph"])
         running, spread = (inside + idle) * (1 - 1 / copies), tracing / max(case.steps.count, 1)
         yield from reading.finding(
             "unrolled-loop",

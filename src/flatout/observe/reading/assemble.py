@@ -65,7 +65,7 @@ def assemble(directory: Path, program: Program, environment: dict[str, Any] | No
         ops=ops.read(split, graphs),
         memory=_memory(recording, trace, graphs, _memory_limit(environment or {})),
         placement=_placement(recording, graphs),
-        evidence=evidence.read(recording, measured, split, graphs, found_steps),
+        evidence=evidence.read(recording, measured, split, graphs),
         notes=(*notes, *_notes(recording, measured, split, program)),
         logdir="trace" if window.get("path") else None,
     )

@@ -1,0 +1,39 @@
+"""Facts of the recording as Evidence: each with its place and its cost per step."""
+
+from __future__ import annotations
+
+from flatout.case import Evidence
+from flatout.observe.reading.evidence import graph, host, program
+from flatout.observe.reading.graphs import Graphs
+from flatout.observe.reading.recording import Recording
+from flatout.observe.reading.steps import Measured
+from flatout.trace.host_steps import StepSplit
+
+
+def read(
+    recording: Recording,
+    measured: Measured | None,
+    split: StepSplit | None,
+    graphs: Graphs,
+) -> tuple[Evidence, ...]:
+    count = measured.count if measured is not None else 0
+    found: list[Evidence] = []
+    found += program.switches(recording)
+    found += program.keras(recording)
+    found += program.resources(recording, measured)
+    if measured is not None and count:
+        found += host.streams(recording)
+        found += host.epoch_starts(recording, measured)
+        found += graph.float64(graphs)
+        found += graph.norms(graphs)
+        found += host.pulls(recording, count)
+        found += host.conversions(recording, count)
+        found += host.feeds(recording, measured)
+        found += host.tracing(measured)
+        found += host.made_functions(recording, count)
+        found += host.step_place(recording, measured)
+        found += host.samples(recording)
+        found += graph.repeated_ops(graphs)
+        found += graph.loops(graphs, split)
+        found += graph.pipeline_ops(split)
+    return tuple(found)

@@ -1,0 +1,189 @@
+"""What the traced graphs hold and how often it ran: loops, copies of a loop's body, norms by hand, float64."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from typing import Any
+
+from flatout.case import Evidence
+from flatout.observe.reading.graphs import Graphs
+from flatout.source import places
+from flatout.trace.host_steps import StepSplit
+
+
+def float64(graphs: Graphs) -> list[Evidence]:
+    """Where float64 enters the traced step: the earliest line that makes a float64 tensor from none."""
+    for op in graphs.ops:
+        if op.graph.startswith("Dataset_") or op.dtype != "float64" or op.where is None:
+            continue
+        if op.type not in ("Placeholder", "ReadVariableOp"):
+            return [Evidence("float64-origin", op.type, where=places.where(*op.where), source="graph", note=op.name)]
+    return []
+
+
+def norms(graphs: Graphs) -> list[Evidence]:
+    """Batch normalisation spelled out: means over all axes but the last, a square, a root, in one function."""
+    groups: dict[tuple[str, str], list[Any]] = defaultdict(list)
+    for op in graphs.ops:
+        if op.where is not None and not op.graph.startswith("Dataset_") and "gradient" not in op.name:
+            groups[(op.where[0], op.where[2])].append(op)
+    found = []
+    for (_, function), ops in groups.items():
+        means = [op for op in ops if op.type == "Mean" and _per_channel(op.shape)]
+        roots = [op for op in ops if op.type in ("Sqrt", "Rsqrt") and _per_channel(op.shape)]
+        squares = [op for op in ops if op.type in ("Square", "SquaredDifference", "Pow")]
+        if function == "<module>" or len(means) < 2 or not roots or not squares:
+            continue
+        lines = sorted({op.where[1] for op in (*means, *squares, *roots)})
+        scopes = sorted({root.name.rpartition("/")[0] for root in roots if "/" in root.name})
+        found.append(
+            Evidence(
+                "norm-by-hand",
+                len(roots),
+                "times",
+                places.where(*roots[0].where),
+                "graph",
+                data={"first": lines[0], "last": lines[-1], "scopes": scopes[:50]},
+            )
+        )
+    return found
+
+
+def _per_channel(shape: Any) -> bool:
+    return bool(shape) and all(size == 1 for size in shape[:-1]) and (shape[-1] or 0) > 1
+
+
+REPEATED = {
+    "MatMul",
+    "Conv2D",
+    "BiasAdd",
+    "Conv2DBackpropFilter",
+    "MatMulV2",
+    "BatchMatMulV2",
+    "Einsum",
+    "DepthwiseConv2dNative",
+}
+
+
+def repeated_ops(graphs: Graphs) -> list[Evidence]:
+    """Loops unrolled at trace time: the same line laid many copies of the same op into one graph."""
+    groups: dict[tuple[str, tuple[str, int, str]], Counter[str]] = defaultdict(Counter)
+    sizes: Counter[str] = Counter()
+    inputs: dict[str, set[int]] = defaultdict(set)
+    shapes: dict[tuple[str, tuple[str, int, str]], Any] = {}
+    for op in graphs.ops:
+        sizes[op.graph] += 1
+        if op.type == "Placeholder" and op.shape and op.shape[0] and op.shape[0] > 1:
+            inputs[op.graph].add(op.shape[0])
+        if op.where is not None:
+            groups[(op.graph, op.where)][op.type] += 1
+            if op.type in REPEATED:
+                shapes.setdefault((op.graph, op.where), op.shape)
+    found = []
+    for (graph, where), counts in groups.items():
+        kind, copies = counts.most_common(1)[0]
+        if copies < 8 or sum(counts.values()) < 40:
+            continue
+        found.append(
+            Evidence(
+                "repeated-ops",
+                copies,
+                "copies",
+                places.where(*where),
+                "graph",
+                data={
+                    "type": kind,
+                    "ops": sum(counts.values()),
+                    "graph": graph,
+                    "graph_ops": sizes[graph],
+                    "leading_sizes": sorted(inputs[graph]),
+                    "shape": list(shapes.get((graph, where)) or []),
+                    "kinds": dict(counts.most_common(6)),
+                },
+            )
+        )
+    return sorted(found, key=lambda item: -int(item.data["ops"]))[:20]
+
+
+BODY = re.compile(r"^(.*?)(?:/while_grad)?/body/_\d+/")
+"""How TensorFlow names the ops of a loop's body once the loop is lowered: `while/body/_12/…`."""
+
+
+def loops(graphs: Graphs, split: StepSplit | None) -> list[Evidence]:
+    """Loops of the graph that run many times a step: trips, time, and the user's lines in their bodies."""
+    if split is None or not split.count:
+        return []
+    bodies: dict[str, dict[str, Any]] = defaultdict(
+        lambda: {"seconds": 0.0, "trips": 0.0, "runs": 0.0, "ops": 0, "graphs": set()}
+    )
+    for op in split.ops:
+        inside = BODY.match(op.name)
+        known = graphs.find(op.name)
+        if inside is None and (known is None or "WhileBody" not in known.graph_type):
+            continue
+        name = inside.group(1).removeprefix("gradient_tape/") if inside else known.graph  # type: ignore[union-attr]
+        row = bodies[name]
+        row["seconds"] += op.seconds
+        row["runs"] += op.count / split.count
+        row["trips"] = max(row["trips"], op.count / split.count)
+        row["ops"] += 1
+        if known is not None:
+            row["graphs"].add(_body_of(known.graph))
+    every = sum(op.count for op in split.ops) / split.count
+    found = []
+    for name, row in bodies.items():
+        if row["trips"] < 4:
+            continue
+        # The trace leaves cheap ops out, and gradients carry the line of the tape: ask the graph of the body itself.
+        lines = Counter(
+            op.where
+            for op in graphs.ops
+            if op.where is not None and "WhileBody" in op.graph_type and _body_of(op.graph) in row["graphs"]
+        )
+        ranked = [line for line, _ in lines.most_common()]
+        where = next(
+            (line for line in ranked if places.innermost_loop(line[0], line[1])), ranked[0] if ranked else None
+        )
+        found.append(
+            Evidence(
+                "graph-loop",
+                row["trips"],
+                "trips/step",
+                places.where(*where) if where else None,
+                "trace",
+                data={
+                    "graph": name,
+                    "ms_per_step": row["seconds"] * 1e3 / split.count,
+                    "ops": row["ops"],
+                    "share_of_ops": row["runs"] / every if every else 0.0,
+                },
+            )
+        )
+    return sorted(found, key=lambda item: -float(item.data["ms_per_step"]))
+
+
+def _body_of(graph: str) -> str:
+    """`while_body_12_rewritten` and `while_body_12_grad_40` belong to one loop."""
+    found = re.search(r"while_body_\d+", graph)
+    return found.group(0) if found else graph
+
+
+def pipeline_ops(split: StepSplit | None) -> list[Evidence]:
+    """What the threads of tf.data compute, by type of op."""
+    if split is None or not split.count:
+        return []
+    totals: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+    for op in split.pipeline_ops:
+        totals[op.type][0] += op.seconds
+        totals[op.type][1] += op.count
+    return [
+        Evidence(
+            "pipeline-op",
+            seconds * 1e3 / split.count,
+            "ms/step",
+            source="trace",
+            data={"type": kind, "per_step": n / split.count},
+        )
+        for kind, (seconds, n) in sorted(totals.items(), key=lambda item: -item[1][0])[:30]
+    ]

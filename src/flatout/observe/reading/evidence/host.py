@@ -1,0 +1,212 @@
+"""What Python did, step after step: pulls, conversions, feeds, tracing, new functions, where its time was sampled."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any
+
+import numpy as np
+
+from flatout.case import Evidence
+from flatout.observe.reading.recording import Recording
+from flatout.observe.reading.steps import Measured
+from flatout.source import places
+
+
+def streams(recording: Recording) -> list[Evidence]:
+    """Every way in which something happened again and again, the step or not."""
+    newest = {fact["id"]: fact["count"] for fact in recording.all("stream-count")}
+    return [
+        Evidence(
+            "stream",
+            fact["of"],
+            source="hook",
+            data={"name": fact.get("name"), "count": newest.get(fact["id"], 0), "stack": fact.get("stack", [])},
+        )
+        for fact in recording.all("stream")
+    ]
+
+
+def epoch_starts(recording: Recording, measured: Measured) -> list[Evidence]:
+    """What the first step of each epoch costs beyond an ordinary one, spread over all steps."""
+    chosen = measured.clean
+    if chosen.sum() < 8:
+        return []
+    if measured.stream.kind == "fit":
+        epochs = np.array([fact["at"] for fact in recording.all("epoch")])
+        end = measured.stream.rows[:, 3]
+        first = (
+            np.concatenate(([True], np.diff(np.searchsorted(epochs, end)) > 0)) if len(epochs) else np.zeros(0, bool)
+        )
+        if not len(first):
+            return []
+        excess = np.maximum(measured.time - 2 * np.median(measured.time[chosen]), 0)[first & chosen].sum()
+    else:
+        typical = float(np.median(measured.input[chosen]))
+        long = measured.input > 5 * typical + 2 * float(np.median(measured.time[chosen]))
+        excess = float(measured.input[chosen & long].sum())
+    return [Evidence("epoch-start", float(excess) * 1e3 / int(measured.n[chosen].sum()), "ms/step", source="hook")]
+
+
+def pulls(recording: Recording, count: int) -> list[Evidence]:
+    return [
+        Evidence(
+            "host-sync",
+            seconds * 1e3 / count,
+            "ms/step",
+            places.where(file, line, function),
+            "hook",
+            data={"per_step": calls / count, "calls": calls, "bytes_per_step": size / count, "how": how},
+        )
+        for file, line, function, calls, seconds, size, how in recording.last("pulls").get("rows") or []
+    ]
+
+
+def conversions(recording: Recording, count: int) -> list[Evidence]:
+    return [
+        Evidence(
+            "conversion",
+            seconds * 1e3 / count,
+            "ms/step",
+            places.where(file, line, function),
+            "hook",
+            data={
+                "per_step": calls / count,
+                "calls": calls,
+                "bytes_per_step": size / count,
+                "same_again": again / max(calls, 1),
+                "different": different,
+            },
+        )
+        for file, line, function, calls, seconds, size, again, different in recording.last("conversions").get("rows")
+        or []
+    ]
+
+
+def feeds(recording: Recording, measured: Measured) -> list[Evidence]:
+    found = []
+    for file, line, function, calls, size, seconds, inside, stream in recording.last("feeds").get("rows") or []:
+        if stream != measured.stream.id:
+            continue
+        found.append(
+            Evidence(
+                "feed",
+                size / max(calls, 1),
+                "bytes/step",
+                places.where(file, line, function),
+                "hook",
+                data={"calls": calls, "run_ms": seconds * 1e3 / calls, "graph_ms": inside * 1e3 / calls},
+            )
+        )
+    return found
+
+
+def tracing(measured: Measured) -> list[Evidence]:
+    """What tracing costs per step after the warm-up: the traces, and the slower first run of each new graph."""
+    chosen = measured.clean
+    if not chosen.any() or not (measured.trace[chosen] > 0).any():
+        return []
+    time = measured.time * measured.n
+    traced = chosen & (measured.trace > 0)
+    plain = chosen & (measured.trace == 0)
+    cost = float(measured.trace[traced].sum())
+    how = "time spent tracing"
+    if plain.sum() >= 5:
+        excess = float((time[traced] - np.median(time[plain])).sum())
+        if excess > cost:
+            cost, how = excess, "steps that trace, against those that do not"
+    steps = int(measured.n[chosen].sum())
+    return [
+        Evidence(
+            "tracing",
+            cost * 1e3 / steps,
+            "ms/step",
+            source="hook",
+            note=how,
+            data={"steps_that_trace": int(traced.sum()), "steps": steps},
+        )
+    ]
+
+
+def made_functions(recording: Recording, count: int) -> list[Evidence]:
+    found = []
+    for _, _, name, total in recording.last("functions").get("rows") or []:
+        if total["made"] < 5 or not total["made_at"]:
+            continue
+        place = total["made_at"][0]
+        found.append(
+            Evidence(
+                "functions-made",
+                total["made"],
+                "functions",
+                places.where(*place[:3]),
+                "hook",
+                data={
+                    "per_step": total["made"] / count,
+                    "trace_ms": total["trace_s"] * 1e3,
+                    "name": name,
+                    "traces": total["traces"],
+                },
+            )
+        )
+    return found
+
+
+def step_place(recording: Recording, measured: Measured) -> list[Evidence]:
+    """Where the step is written: the stack of the stream, and of the gradient tape when it runs eagerly."""
+    found = [
+        Evidence(
+            "step-stack",
+            measured.stream.kind,
+            where=places.where(*measured.stream.stack[0][:3]) if measured.stream.stack else None,
+            source="hook",
+            data={
+                "stack": measured.stream.stack,
+                **{k: v for k, v in measured.stream.facts.items() if k != "stack"},
+            },
+        )
+    ]
+    for calls, stack in recording.last("tapes").get("rows") or []:
+        found.append(
+            Evidence(
+                "eager-tape",
+                calls / measured.count,
+                "per step",
+                places.where(*stack[0][:3]) if stack else None,
+                "hook",
+                data={"stack": stack},
+            )
+        )
+    return found
+
+
+def samples(recording: Recording) -> list[Evidence]:
+    fact = recording.last("samples")
+    total = sum(row[0] for row in fact.get("rows") or []) or 1
+    lines: Counter[tuple[Any, ...]] = Counter()
+    inside: dict[tuple[Any, ...], Counter[str]] = defaultdict(Counter)
+    stacks: dict[tuple[Any, ...], list[Any]] = {}
+    for count, users, inner, _tracing_now in fact.get("rows") or []:
+        if not users:
+            continue
+        key = tuple(users[0][:3])
+        lines[key] += count
+        stacks.setdefault(key, users)
+        if inner:
+            inside[key][f"{inner[1]} ({inner[0]})"] += count
+    return [
+        Evidence(
+            "line-time",
+            count / total,
+            "share",
+            places.where(*key),
+            "sampling",
+            data={
+                "samples": count,
+                "of": total,
+                "inside": [name for name, _ in inside[key].most_common(3)],
+                "stack": stacks[key],
+            },
+        )
+        for key, count in lines.most_common(15)
+    ]

@@ -1,0 +1,103 @@
+"""What the program did once: switches, compile and other Keras calls, how it ended, what it used of the machine."""
+
+from __future__ import annotations
+
+import os
+
+from flatout.case import Evidence
+from flatout.observe.reading.recording import Recording
+from flatout.observe.reading.steps import Measured
+from flatout.source import places
+
+
+def switches(recording: Recording) -> list[Evidence]:
+    found = [
+        Evidence(
+            "switch",
+            fact["name"],
+            where=places.where(*fact["where"]) if fact.get("where") else None,
+            source="hook",
+            data={"given": fact.get("given", [])},
+        )
+        for fact in recording.all("switch")
+    ]
+    found += [
+        Evidence(
+            "legacy-input",
+            fact["name"],
+            where=places.where(*fact["where"]) if fact.get("where") else None,
+            source="hook",
+        )
+        for fact in recording.all("legacy-input")
+    ]
+    failure = recording.last("exception")
+    if failure:
+        where = failure.get("where")
+        found.append(
+            Evidence(
+                "exception",
+                failure["type"],
+                where=places.where(*where) if where else None,
+                note=failure["text"][:500],
+                source="interpreter",
+            )
+        )
+    return found
+
+
+def keras(recording: Recording) -> list[Evidence]:
+    found = [
+        Evidence(
+            "compile",
+            where=places.where(*fact["where"]) if fact.get("where") else None,
+            source="hook",
+            data={key: fact.get(key) for key in ("run_eagerly", "steps_per_execution", "jit_compile")},
+        )
+        for fact in recording.all("compile")
+    ]
+    newest = {fact["method"]: fact for fact in recording.all("keras-calls")}
+    for method, fact in newest.items():
+        for file, line, function, calls, seconds, batches in fact["rows"]:
+            found.append(
+                Evidence(
+                    "keras-call",
+                    method,
+                    where=places.where(file, line, function),
+                    source="hook",
+                    data={"calls": calls, "ms": seconds * 1e3, "batches": batches},
+                )
+            )
+    return found
+
+
+def resources(recording: Recording, measured: Measured | None) -> list[Evidence]:
+    rows = recording.last("resources").get("rows") or []
+    found: list[Evidence] = []
+    if len(rows) >= 2 and measured is not None and len(measured.stream.rows) > 2:
+        first = measured.stream.rows[min(measured.warmup, len(measured.stream.rows) - 2), 3]
+        last = measured.stream.rows[-1, 3]
+        inside = [row for row in rows if first <= row[0] <= last]
+        if len(inside) >= 3:
+            wall = inside[-1][0] - inside[0][0]
+            cores = (inside[-1][2] - inside[0][2]) / wall if wall > 0 else 0.0
+            idle = (inside[-1][3] - inside[0][3]) / wall if wall > 0 and len(inside[0]) > 3 else None
+            found.append(
+                Evidence(
+                    "cpu-use",
+                    round(cores, 3),
+                    "cores",
+                    source="process clock",
+                    data={"cores": _cores(), "idle": None if idle is None else round(idle, 3)},
+                )
+            )
+            growth = (inside[-1][1] - inside[len(inside) // 2][1]) / max(
+                inside[-1][0] - inside[len(inside) // 2][0], 1e-9
+            )
+            found.append(Evidence("memory-growth", growth, "bytes/s", source="process"))
+    if rows:
+        found.append(Evidence("process-memory", max(int(row[1]) for row in rows), "bytes", source="process"))
+    return found
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
