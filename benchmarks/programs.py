@@ -32,10 +32,8 @@ def main() -> None:
             shown = ", ".join(f"{cause}:{line} {share:.0%}" for cause, line, share in found[:3]) or "nothing"
             wanted = f"{expected[0]}:{expected[1]}" if kind == "slow" else "nothing above 10 %"
             print(f"{'ok ' if fine else 'BAD'} {kind} {path.stem:26s} expected {wanted:28s} found {shown}", flush=True)
-    print(
     slow, good = (f"{right[kind]} of {total[kind]}" for kind in ("slow", "good"))
     print(f"{slow} slow programs named, {good} good ones left alone")
-    )
 
 
 if __name__ == "__main__":

@@ -163,7 +163,19 @@ def _given_names(file: str, loop: Loop) -> set[str]:
             names.update(a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
     for outer in enclosing_loops(file, loop.line):
         names.update(outer.variables)
+    # `left, right = batch` and `x, y = next(iterator)` hand on what was given.
+    for node in ast.walk(module):
+        if isinstance(node, ast.Assign) and node.lineno < loop.line and _hands_on(node.value, names):
+            names.update(name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name))
     return names - {"self", "cls"}
+
+
+def _hands_on(value: ast.expr, names: set[str]) -> bool:
+    if isinstance(value, ast.Call):
+        return ast.unparse(value.func).rpartition(".")[2] in ("next", "get_next")
+    if isinstance(value, ast.Subscript):
+        value = value.value
+    return isinstance(value, ast.Name) and value.id in names
 
 
 def _indexes_first_axis(file: str, loop: Loop) -> bool:

@@ -54,7 +54,7 @@ def load(directory: Path) -> Recording:
                 try:
                     fact = json.loads(line)
                     facts[fact.pop("kind")].append(fact)
-                except (json.JSONDecodeError, KeyError, AttributeError):
+                except (json.JSONDecodeError, KeyError, AttributeError, TypeError):
                     damaged += 1  # the line that a kill cut short
     rows = np.zeros(0)
     if (directory / "ticks.bin").exists():

@@ -1,0 +1,58 @@
+"""The table of private names against the installed TensorFlow: a release that moves one fails here, not in a user's run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from observed import environment
+
+from flatout.observe.private_names import PRIVATE_NAMES
+
+ASK = """
+import importlib, json, sys
+installed = {}
+for package in ("tensorflow", "keras", "tf_keras"):
+    try:
+        installed[package] = importlib.import_module(package).__version__
+    except ImportError:
+        pass
+from flatout.observe.private_names import PRIVATE_NAMES, Missing, resolve
+missing = {}
+for key, name in PRIVATE_NAMES.items():
+    if name.package not in installed:
+        continue
+    try:
+        if not callable(resolve(key)[2]):
+            missing[key] = "is no function and no class"
+    except Missing as error:
+        missing[key] = str(error)
+print(json.dumps({"installed": installed, "missing": missing}))
+"""
+
+
+@pytest.fixture(scope="module")
+def answer() -> dict[str, dict[str, str]]:
+    """One process for all rows: importing three packages takes longer than asking them."""
+    done = subprocess.run([sys.executable, "-c", ASK], env=environment(), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", PRIVATE_NAMES)
+def test_a_private_name_is_there(key: str, answer: dict[str, dict[str, str]]) -> None:
+    name = PRIVATE_NAMES[key]
+    if name.package not in answer["installed"]:
+        pytest.skip(f"{name.package} is not installed")
+    assert key not in answer["missing"], f"lost: {name.view}. {answer['missing'][key]}"
+
+
+def test_each_row_says_what_is_lost_and_where_it_was_tried() -> None:
+    for key, name in PRIVATE_NAMES.items():
+        assert name.view, key
+        assert name.known, key
+        assert name.package in ("tensorflow", "keras", "tf_keras"), key
+        assert name.module.partition(".")[0] == name.package, key

@@ -1,0 +1,185 @@
+"""What stands around a line of the user's source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flatout.source import places
+
+SOURCE = """\
+import tensorflow as tf
+
+options = tf.data.Options()
+options.autotune.enabled = False
+options.autotune.enabled = (
+    True
+)
+for epoch in range(3):
+    for images, labels in dataset:
+        for image, label in zip(images, labels):
+            step(image, label)
+    while waiting:
+        check()
+
+
+def prepare(rows, table):
+    for i in range(10):
+        total += rows[i, :]
+    for name in ("a", "b"):
+        table.use(name)
+    for i in range(10):
+        weights[i] = i
+
+
+@tf.function
+def train(self, batch):
+    with tf.GradientTape() as tape, other():
+        loss = model(batch)
+    gradients = tape.gradient(
+        loss,
+        model.trainable_variables,
+    )
+
+    def inner(x):
+        for row in tf.unstack(x):
+            use(row)
+        for layer in self:
+            layer(batch)
+
+    return inner(gradients)
+
+
+class Trainer:
+    async def run(self, stream):
+        async for item in stream:
+            await self.step(item)
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "program.py"
+    path.write_text(SOURCE)
+    return str(path)
+
+
+def number(text: str) -> int:
+    """The line of the first occurrence, so that the tests above read without counting."""
+    return next(place for place, line in enumerate(SOURCE.splitlines(), 1) if text in line)
+
+
+def test_all_loops_outer_ones_first(file: str) -> None:
+    found = places.loops(file)
+    assert [(loop.iterated, loop.variables, loop.in_function) for loop in found] == [
+        ("range(3)", ("epoch",), None),
+        ("dataset", ("images", "labels"), None),
+        ("zip(images, labels)", ("image", "label"), None),
+        ("", (), None),
+        ("range(10)", ("i",), "prepare"),
+        ("('a', 'b')", ("name",), "prepare"),
+        ("range(10)", ("i",), "prepare"),
+        ("tf.unstack(x)", ("row",), "inner"),
+        ("self", ("layer",), "inner"),
+        ("stream", ("item",), "run"),
+    ]
+    assert (found[0].line, found[0].end) == (number("for epoch"), number("check()"))
+
+
+def test_loops_around_a_line(file: str) -> None:
+    line = number("step(image, label)")
+    around = places.enclosing_loops(file, line)
+    assert [loop.iterated for loop in around] == ["zip(images, labels)", "dataset", "range(3)"]
+    assert places.innermost_loop(file, line) == around[0]
+    # A loop's own line is run by what is around it.
+    assert places.innermost_loop(file, number("for images")) == around[2]
+    assert places.innermost_loop(file, number("options =")) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "definition"),
+    [
+        ("total += rows", "def prepare"),
+        ("def prepare", "def prepare"),
+        ("@tf.function", "def train"),
+        ("loss = model", "def train"),
+        ("use(row)", "def inner"),
+        ("return inner", "def train"),
+        ("await", "async def run"),
+    ],
+)
+def test_the_function_around_a_line(line: str, definition: str, file: str) -> None:
+    assert places.definition_line(file, number(line)) == number(definition)
+
+
+def test_module_level_has_no_function(file: str) -> None:
+    assert places.definition_line(file, number("step(image, label)")) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "loop"),
+    [
+        ("step(image, label)", "for image, label"),
+        ("total += rows", "for i in range"),
+        ("use(row)", "for row"),
+        ("self.step(item)", "async for"),
+        ("table.use(name)", None),  # two names in the source are no samples
+        ("weights[i] = i", None),  # nothing that came with the batch is indexed
+        ("layer(batch)", None),  # the layers of a model are no samples either
+        ("check()", None),
+    ],
+)
+def test_loops_over_samples(line: str, loop: str | None, file: str) -> None:
+    found = places.loop_over_samples(file, number(line))
+    assert (found.line if found else None) == (number(loop) if loop else None)
+
+
+def test_the_tape_before_a_line(file: str) -> None:
+    tape = number("GradientTape")
+    assert places.tape_line(file, number("loss = model")) == tape
+    assert places.tape_line(file, number("gradients = tape")) == tape
+    assert places.tape_line(file, tape) == tape
+    assert places.tape_line(file, number("def prepare")) is None
+
+
+def test_the_last_assignment_before_a_line(file: str) -> None:
+    first, second = number("enabled = False"), number("enabled = (")
+    assert places.assignment_line(file, "enabled", before=100) == second
+    assert places.assignment_line(file, "enabled", before=second - 1) == first
+    assert places.assignment_line(file, "enabled", before=first - 1) is None
+    assert places.assignment_line(file, "disabled", before=100) is None
+
+
+def test_the_statement_of_a_line(file: str) -> None:
+    assert places.statement_line(file, number("model.trainable_variables")) == number("gradients = tape")
+    assert places.statement_line(file, number("for epoch")) == number("for epoch")
+
+
+def test_a_place_carries_its_text(file: str) -> None:
+    place = places.where(file, number("loss = model"), "train")
+    assert place is not None
+    assert (place.code, place.function) == ("loss = model(batch)", "train")
+    assert str(place) == f"{file}:{number('loss = model')}"
+    module = places.where(file, 1, "<module>")
+    assert module is not None
+    assert module.function is None
+    beyond = places.where(file, 9999)
+    assert beyond is not None
+    assert beyond.code is None
+    assert places.where(None, 3) is None
+
+
+@pytest.mark.parametrize("content", ["def broken(:\n    for x in y:\n", "\x00", None])
+def test_sources_that_cannot_be_read(content: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    if content is not None:
+        path.write_text(content)
+    file = str(path)
+    assert places.loops(file) == ()
+    assert places.innermost_loop(file, 1) is None
+    assert places.loop_over_samples(file, 1) is None
+    assert places.definition_line(file, 1) is None
+    assert places.tape_line(file, 1) is None
+    assert places.assignment_line(file, "x", before=1) is None
+    assert places.statement_line(file, 1) == 1

@@ -1,0 +1,220 @@
+"""Which stream of ticks is the step, and what its steps took: on recordings whose times are given."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from flatout.observe.reading import steps
+from flatout.observe.reading.recording import Recording, load
+from flatout.observe.reading.steps import Measured, Stream
+
+Row = tuple[float, ...]
+
+
+def ticks(
+    stream: int,
+    count: int,
+    period: float = 0.1,
+    first: float = 0.0,
+    n: int = 1,
+    own: float = 0.05,
+    waits: float = 0.0,
+) -> list[Row]:
+    """Ticks that end every `period` seconds; each lasted `own` and waited `waits` for its input."""
+    rows = []
+    for number in range(1, count + 1):
+        end = first + number * period
+        rows.append((stream, n, end - own, end, waits * number, 0.0, own * number, 0.0))
+    return rows
+
+
+def recording(streams: dict[int, str], rows: list[Row], **facts: list[dict[str, Any]]) -> Recording:
+    known = [{"id": number, "of": kind, "name": kind, "stack": []} for number, kind in streams.items()]
+    given = {name.replace("_", "-"): value for name, value in facts.items()}
+    return Recording(Path(), {"stream": known, **given}, np.array(sorted(rows, key=lambda row: row[3])))
+
+
+def chosen(given: Recording) -> Stream:
+    found = steps.choose(steps.streams(given))
+    assert found is not None
+    return found
+
+
+def measured(given: Recording) -> Measured:
+    return steps.measure(given, chosen(given))
+
+
+# ── choosing ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_fit_comes_before_the_function_and_the_input_inside_it() -> None:
+    rows = [*ticks(0, 50), *ticks(1, 50), *ticks(2, 50)]
+    assert chosen(recording({0: "input", 1: "train-function", 2: "fit"}, rows)).kind == "fit"
+
+
+def test_a_short_phase_is_not_the_step() -> None:
+    """Two batches of fit to warm up, then a loop of its own for a hundred steps."""
+    rows = [*ticks(0, 2), *ticks(1, 100, first=10)]
+    assert chosen(recording({0: "fit", 1: "apply"}, rows)).kind == "apply"
+
+
+def test_of_two_optimizers_one_is_the_step() -> None:
+    """A GAN: both tick once a step. The first made is reported, and the step is counted once."""
+    rows = [*ticks(0, 40), *ticks(1, 40, first=0.04)]
+    found = measured(recording({0: "apply", 1: "apply"}, rows))
+    assert (found.stream.id, found.count) == (0, 40)
+    assert np.median(found.sample) == pytest.approx(0.1)
+
+
+def test_of_an_inner_and_an_outer_loop_the_outer_one_is_the_step() -> None:
+    """Five updates of the critic for each of the generator."""
+    rows = [*ticks(0, 200, period=0.02), *ticks(1, 40, period=0.1)]
+    assert chosen(recording({0: "apply", 1: "apply"}, rows)).id == 1
+
+
+def test_a_long_pause_covers_nothing() -> None:
+    rows = [*ticks(0, 10), *ticks(0, 10, first=1000)]
+    (stream,) = steps.streams(recording({0: "apply"}, rows))
+    assert stream.covered == pytest.approx(0.05 + 18 * 0.1)
+
+
+def test_nothing_ticked() -> None:
+    assert steps.choose([]) is None
+    empty = Recording(Path(), {"stream": [{"id": 0, "of": "fit"}]})
+    assert steps.choose(steps.streams(empty)) is None
+
+
+# ── measuring ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_step_lasts_from_end_to_end() -> None:
+    """The input and Python between two ticks are in it."""
+    found = measured(recording({0: "apply"}, ticks(0, 20, period=0.1, own=0.03, waits=0.06)))
+    assert found.time[1:] == pytest.approx([0.1] * 19)
+    assert found.input[1:] == pytest.approx([0.06] * 19)
+    assert found.call[1:] == pytest.approx([0.03] * 19)
+    assert (found.count, found.warmup) == (20, 1)
+
+
+def test_the_first_batch_of_an_epoch_begins_with_itself() -> None:
+    """Ten batches, two seconds of validation, ten batches: the validation is no step."""
+    rows = [*ticks(0, 10), *ticks(0, 10, first=3.0)]
+    epochs = [{"number": 0, "at": -0.01}, {"number": 1, "at": 3.01}]
+    with_epochs = measured(recording({0: "fit"}, rows, epoch=epochs))
+    assert with_epochs.time[10] == pytest.approx(0.05)
+    assert measured(recording({0: "fit"}, rows)).time[10] == pytest.approx(2.1)
+
+
+def test_a_call_of_many_steps_counts_as_many() -> None:
+    found = measured(recording({0: "fit"}, ticks(0, 12, period=0.8, n=8, own=0.7)))
+    assert found.count == 96
+    assert found.time[1:] == pytest.approx([0.1] * 11)
+    assert len(found.sample) == 11 * 8
+    assert found.warmup == 8
+
+
+def test_more_steps_may_have_been_counted_than_kept() -> None:
+    given = recording({0: "fit"}, ticks(0, 20), stream_count=[{"id": 0, "count": 10}, {"id": 0, "count": 5000}])
+    assert measured(given).count == 5000
+
+
+def test_opening_and_closing_the_window_touch_their_steps_only() -> None:
+    """The window opens in step 5 (counted from 0) and closes after step 9; what closing took lies in step 10."""
+    window = [{"opened": 0.55, "at": 1.01, "done": 1.09}]
+    found = measured(recording({0: "apply"}, ticks(0, 20), window_close=window))
+    assert np.flatnonzero(found.in_window).tolist() == [5, 6, 7, 8, 9]
+    assert np.flatnonzero(found.steady & ~found.clean).tolist() == [5, 10]
+    assert len(found.sample) == 20 - 1 - 2
+
+
+def test_a_window_that_takes_long_to_close_touches_all_steps_until_then() -> None:
+    window = [{"opened": 0.55, "at": 1.01, "done": 1.25}]
+    found = measured(recording({0: "apply"}, ticks(0, 20), window_close=window))
+    assert np.flatnonzero(found.steady & ~found.clean).tolist() == [5, 10, 11, 12]
+
+
+def test_warm_up_ends_after_the_last_early_trace() -> None:
+    totals = [0.0, 0.5, 0.5, *[0.58] * 37]  # of tracing: the second step was traced, and the fourth again
+    rows = [(*row[:5], total, *row[6:]) for row, total in zip(ticks(0, 40), totals, strict=True)]
+    found = measured(recording({0: "train-function"}, rows))
+    assert found.warmup == 4
+    assert found.steady.tolist() == [False] * 4 + [True] * 36
+    assert found.trace.sum() == pytest.approx(0.58)
+
+
+def test_slow_steps_at_the_beginning_are_warm_up_later_ones_are_not() -> None:
+    ends = np.cumsum([0.5, 0.4, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.9, *[0.1] * 10])
+    rows = [(0, 1, end - 0.05, end, 0, 0, 0, 0) for end in ends]
+    found = measured(recording({0: "apply"}, rows))
+    assert found.warmup == 2
+    assert found.sample.max() == pytest.approx(0.9)
+
+
+def test_a_single_step_is_measured_by_itself() -> None:
+    found = measured(recording({0: "apply"}, ticks(0, 1)))
+    assert found.sample == pytest.approx([0.05])
+    assert found.warmup == 0
+
+
+# ── recordings that were cut short ───────────────────────────────────────────────────────────────────────────
+
+
+def written(directory: Path) -> list[Row]:
+    rows = ticks(0, 5)
+    facts = [{"kind": "start", "at": 1.0}, {"kind": "import", "package": "tensorflow"}, {"kind": "end"}]
+    (directory / "facts.jsonl").write_text("".join(json.dumps(fact) + "\n" for fact in facts))
+    (directory / "counters.jsonl").write_text('{"kind": "pulls", "n": 1}\n{"kind": "pulls", "n": 7}\n')
+    (directory / "ticks.bin").write_bytes(np.array(rows).tobytes())
+    return rows
+
+
+def test_a_whole_recording(tmp_path: Path) -> None:
+    rows = written(tmp_path)
+    found = load(tmp_path)
+    assert (found.started, found.ended, found.damaged) == (True, True, 0)
+    assert found.imported("tensorflow") == {"package": "tensorflow"}
+    assert found.imported("keras") is None
+    assert found.last("pulls") == {"n": 7}
+    assert [fact["n"] for fact in found.all("pulls")] == [1, 7]
+    assert found.last("nothing") == {}
+    assert found.ticks.tolist() == [list(row) for row in rows]
+
+
+@pytest.mark.parametrize("lost", [1, 7, 8, 63, 64, 65, 5 * 64])
+def test_half_a_tick_is_dropped(lost: int, tmp_path: Path) -> None:
+    rows = written(tmp_path)
+    whole = (tmp_path / "ticks.bin").read_bytes()
+    (tmp_path / "ticks.bin").write_bytes(whole[: len(whole) - lost])
+    found = load(tmp_path)
+    assert found.ticks.shape == ((len(whole) - lost) // 64, 8)
+    assert found.ticks.tolist() == [list(row) for row in rows[: len(found.ticks)]]
+
+
+def test_every_cut_of_the_facts_can_be_read(tmp_path: Path) -> None:
+    written(tmp_path)
+    whole = (tmp_path / "facts.jsonl").read_bytes()
+    for length in range(len(whole) + 1):
+        (tmp_path / "facts.jsonl").write_bytes(whole[:length])
+        found = load(tmp_path)
+        assert found.damaged <= 1
+        assert sum(len(facts) for facts in found.facts.values()) >= whole[:length].count(b"\n") + 2
+
+
+def test_lines_that_are_no_facts_are_counted(tmp_path: Path) -> None:
+    written(tmp_path)
+    with open(tmp_path / "facts.jsonl", "ab") as stream:
+        stream.write(b'[1, 2]\n{"no": "kind"}\n\xff\xfe\n"text"\n7\nnull\n{"kind": "late"}\n')
+    found = load(tmp_path)
+    assert found.damaged == 6
+    assert found.last("late") == {}
+    assert "late" in found.facts
+
+
+def test_no_recording_at_all(tmp_path: Path) -> None:
+    found = load(tmp_path)
+    assert (found.started, found.facts, found.ticks.shape) == (False, {}, (0, 8))
