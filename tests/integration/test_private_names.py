@@ -1,4 +1,4 @@
-"""The table of private names against the installed TensorFlow: a release that moves one fails here, not in a user's run."""
+"""The table of private names against the installed TensorFlow: a release that moves one must fail here first."""
 
 from __future__ import annotations
 
