@@ -23,6 +23,13 @@ Columns = dict[str, NDArray[np.int64]]
 
 ALLOCATION, DEALLOCATION = "MemoryAllocation", "MemoryDeallocation"
 
+DTYPES = {
+    "0": "", "1": "float32", "2": "float64", "3": "int32", "4": "uint8", "5": "int16", "6": "int8", "7": "string",
+    "8": "complex64", "9": "int64", "10": "bool", "14": "bfloat16", "19": "float16", "20": "resource", "21": "variant",
+    "22": "uint32", "23": "uint64",
+}  # fmt: skip
+"""TensorFlow writes its DataType as a number."""
+
 
 def memory_of(lines: list[Line], origin_ps: int) -> tuple[Memory, ...]:
     """One entry per allocator, the one with the highest peak first."""
@@ -85,7 +92,7 @@ def _one(texts: list[str], columns: Columns, origin_ps: int) -> Memory:
     held: dict[tuple[str, str, str], int] = {}
     for row in live.values():
         op, shape, dtype = (texts[int(columns[key][row])] for key in ("op", "shape", "dtype"))
-        key = (op or UNKNOWN, shape, dtype if dtype != "0" else "")
+        key = (op or UNKNOWN, shape, DTYPES.get(dtype, dtype))
         held[key] = held.get(key, 0) + int(columns["size"][row])
     rest = int(in_use[top]) - sum(held.values())
     uses = [MemoryUse(op, size, shape=shape, dtype=dtype) for (op, shape, dtype), size in held.items()]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from flatout.case import Op
 from flatout.observe.reading.graphs import Graphs
 from flatout.source import places
 from flatout.trace.host_steps import StepSplit
 
 MOST_OPS = 600
+CALLS = re.compile(r"^(?:(?:Stateful)?PartitionedCall(?:_\d+)?/)+")
+"""The calls that a node was inlined through: long, always the same, and of no use to a reader."""
 
 
 def read(split: StepSplit | None, graphs: Graphs) -> tuple[Op, ...]:
@@ -19,7 +23,7 @@ def read(split: StepSplit | None, graphs: Graphs) -> tuple[Op, ...]:
         known = None if op.eager else graphs.find(op.name)
         found.append(
             Op(
-                name=op.name,
+                name=CALLS.sub("", op.name),
                 type=op.type,
                 device="CPU",
                 where=places.where(*known.where) if known is not None and known.where else None,
