@@ -185,6 +185,8 @@ def _version_of(module: ModuleType) -> str | None:
 
 def install(observer: Observer, package: str, module: ModuleType) -> None:
     """Install every probe of this package; one that fails is told and left out."""
+    if "tensorflow" not in sys.modules:
+        return  # Keras on another backend: there is nothing of TensorFlow to observe
     from flatout.observe import probes
     from flatout.observe.private_names import Missing
 

@@ -38,6 +38,8 @@ INPUT_OPS = re.compile(
 REDUCE_INPUT = re.compile(r"^ReduceIterator::(?:\w+::)*?Scan::\w+$")
 KERNEL_RUN = re.compile(r"^KernelAndDevice\w*::Run$")
 CALLS = re.compile(r"^(SessionRun|TFE_Py_Execute\w*|TFE_Py_FastPathExecute_C|EagerExecute|DirectSession::Run\w*)$")
+COMPILED = re.compile(r"^(CpuExecutable::Execute\w*|ThunkExecutor::Execute|PjRtStreamExecutor\w*::Execute\w*)$")
+"""XLA runs a whole cluster in one such event; the ops inside carry HLO names."""
 TRACING = "tf.function-graph_building"
 COPIES = re.compile(r"memcpy|MemcpyH2D|MemcpyD2H|MemcpyP2P", re.IGNORECASE)
 
@@ -117,7 +119,8 @@ def split_steps(trace: Trace, pipeline_op_names: Collection[str] = ()) -> StepSp
     waiting = Intervals.union(waits)
     eager = _eager_kernels(main, functions, waiting)
     devices, copying = _devices(trace)
-    host_compute = Intervals.union([*(_times(line, index) for line, index in ops), *eager])
+    compiled = [_times(line, line.where(lambda name: bool(COMPILED.match(name)))) for line in lines]
+    host_compute = Intervals.union([*(_times(line, index) for line, index in ops), *eager, *compiled])
     computing = devices if devices is not None else host_compute
     tracing = _of(main, lambda name: name == TRACING)
     calling = functions.joined(_of(main, lambda name: name == "SessionRun"))
@@ -139,7 +142,7 @@ def split_steps(trace: Trace, pipeline_op_names: Collection[str] = ()) -> StepSp
         end=end,
         steps=steps,
         parts=parts,
-        ops=(*_op_times(ops, inside), *_eager_times(main, functions, waiting, inside)),
+        ops=(*_op_times(ops, inside), *_eager_times(main, functions, waiting, inside), *_hlo_times(lines, inside)),
         pipeline_ops=_op_times(pipeline_ops, Intervals(start[:1], end[-1:])),
         stages=_stages(lines, Intervals(start[:1], end[-1:])),
         events=trace.event_count,
@@ -246,6 +249,23 @@ def _eager_times(main: Line, functions: Intervals, waiting: Intervals, inside: I
         row[0] += float(duration) / 1e12
         row[1] += 1
     return [OpTime(kind, kind, row[0], int(row[1]), eager=True) for kind, row in totals.items()]
+
+
+def _hlo_times(lines: list[Line], inside: Intervals) -> tuple[OpTime, ...]:
+    """Ops that XLA compiled, by their HLO names."""
+    totals: dict[str, list[float]] = {}
+    for line in lines:
+        if not line.has_stat("hlo_op"):
+            continue
+        codes, names = line.stat_strings("hlo_op")
+        mine = (codes >= 0) & inside.contains(line.start_ps)
+        seconds = np.bincount(codes[mine], weights=line.duration_ps[mine], minlength=len(names)) / 1e12
+        counts = np.bincount(codes[mine], minlength=len(names))
+        for name, value, count in zip(names, seconds, counts, strict=True):
+            row = totals.setdefault(name, [0.0, 0])
+            row[0] += float(value)
+            row[1] += int(count)
+    return tuple(OpTime(name, "XLA", row[0], int(row[1])) for name, row in totals.items() if row[1])
 
 
 def _stages(lines: list[Line], inside: Intervals) -> tuple[StageTime, ...]:
