@@ -23,9 +23,14 @@ def diagnose(case: Case) -> Case:
         except Exception as error:
             # One faulty detector must not take the others with it, nor be silent.
             notes.append(Note("warning", f"The check for {cause.name} failed: {type(error).__name__}: {error}"))
-    ranked = sorted(_without_the_explained(found), key=lambda item: -(item.cost_share or 0.0))
+    ranked = sorted(_without_the_explained(found), key=_rank)
     case = dataclasses.replace(case, findings=tuple(ranked), notes=(*case.notes, *notes))
     return dataclasses.replace(case, verdict=_verdict(case))
+
+
+def _rank(item: Finding) -> tuple[bool, float]:
+    """By cost; but what ended the program comes before what slowed it down."""
+    return not getattr(_module(item.cause), "ENDS_PROGRAM", False), -(item.cost_share or 0.0)
 
 
 def _without_the_explained(found: list[Finding]) -> list[Finding]:
@@ -59,6 +64,8 @@ def _verdict(case: Case) -> str:
         return f"{(first.cost_share or 0):.0%} of each step goes to {first.cause}: {_lower(first.summary)}{more}"
     sound = "Nothing worth changing: " if not without_cost else "Nothing in the steps is worth changing: "
     compute = _share_of(case, "compute")
+    if compute is not None and compute < 0.5:
+        return f"No single cause was found, although only {compute:.0%} of each step is spent computing."
     if compute is not None:
         return f"{sound}{compute:.0%} of each step is spent computing, and no cause costs more than {WORTH:.0%}."
     return f"{sound}no cause costs more than {WORTH:.0%} of a step."

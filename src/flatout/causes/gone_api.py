@@ -46,6 +46,7 @@ from flatout.causes import reading
 
 GROUP = "api"
 LEVERS = ()
+ENDS_PROGRAM = True
 
 GONE = {
     r"tensorflow\.profiler.*has no attribute 'Profiler'|'Profiler'": (

@@ -46,6 +46,7 @@ from collections.abc import Iterator
 
 from flatout.case import Case, Evidence, Finding, Fix
 from flatout.causes import reading
+from flatout.source import places
 
 GROUP = "graph"
 LEVERS = ()
@@ -65,7 +66,7 @@ def in_run(case: Case) -> Iterator[Finding]:
             by_function[(item.where.file, item.where.function)].append(item)
     for items in by_function.values():
         items.sort(key=lambda item: -float(item.value or 0.0))
-        cost = sum(float(item.value or 0.0) for item in items)
+        cost = max(sum(float(item.value or 0.0) for item in items), _sampled_ms(case, items))
         calls = sum(float(item.data["per_step"]) for item in items)
         yield from reading.finding(
             "host-sync",
@@ -80,5 +81,28 @@ def in_run(case: Case) -> Iterator[Finding]:
                 for item in items[:3]
             ],
             fixes=[Fix("Keep metrics in tensors and read them every hundred steps, or compute them inside the step.")],
-            estimate="measured by hooks on .numpy() and its kin",
+            estimate="measured by hooks on .numpy() and its kin, and by sampling the lines that pull",
         )
+
+
+def _sampled_ms(case: Case, items: list[Evidence]) -> float:
+    """Time seen on the lines that pull and on the heads of the loops around them, up to the loop of the steps.
+
+    Going through a tensor in Python costs more than the pull of each value: a slice is dispatched for every turn.
+    """
+    stepping = {(file, line) for file, line, *_ in reading.step_fact(case, "stack") or []}  # type: ignore[attr-defined]
+    lines: set[tuple[str | None, int | None]] = set()
+    for item in items:
+        if item.where is None or item.where.file is None or item.where.line is None:
+            continue
+        lines.add((item.where.file, item.where.line))
+        for loop in places.enclosing_loops(item.where.file, item.where.line):
+            if any(file == item.where.file and loop.line <= line <= loop.end for file, line in stepping):
+                break
+            lines.add((item.where.file, loop.line))
+    share = sum(
+        float(sample.value or 0.0)
+        for sample in case.evidence_of("line-time")
+        if sample.where is not None and (sample.where.file, sample.where.line) in lines - stepping
+    )
+    return share * case.steps.ms.mean if case.steps is not None else 0.0

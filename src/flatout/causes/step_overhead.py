@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flatout.case import Case, Finding, Fix
+from flatout.case import Case, Evidence, Finding, Fix
 from flatout.causes import reading
 
 GROUP = "graph"
@@ -66,21 +66,23 @@ def in_run(case: Case) -> Iterator[Finding]:
     kind = reading.step_kind(case)
     if kind not in ("fit", "train-function", "function", "session", "predict", "evaluate"):
         return
-    if reading.step_fact(case, "run_eagerly") or reading.step_ms(case) > SMALL_MS:
+    if reading.step_fact(case, "run_eagerly"):
         return
     overhead = reading.part_ms(case, "python", "idle")
     if reading.share(case, overhead) < MATTERS:
         return
-    several = int(reading.step_fact(case, "steps_per_execution") or 1)  # type: ignore[call-overload]
+    evidence = [
+        reading.number("python", reading.part_ms(case, "python"), "ms", "between the calls", "trace"),
+        reading.number("runtime", reading.part_ms(case, "idle"), "ms", "inside the call, nothing computing", "trace"),
+    ]
+    if reading.step_ms(case) > SMALL_MS:
+        yield from _python_between(case, evidence)
+        return
+    several = reading.step_fact(case, "steps_per_execution")
     fixes = [Fix("Run several steps a call: compile(steps_per_execution=…).", lever="steps-per-execution")]
-    if kind != "fit" or several > 1:
-        fixes = [
-            Fix(
-                "Do more in each call: a larger batch, or several steps inside one tf.function.",
-                lever="batch-size",
-                equivalence="semantic",
-            )
-        ]
+    if kind != "fit" or (isinstance(several, int) and several > 1):
+        more = "Do more in each call: a larger batch, or several steps inside one tf.function."
+        fixes = [Fix(more, lever="batch-size", equivalence="semantic")]
     yield from reading.finding(
         "step-overhead",
         case,
@@ -88,13 +90,28 @@ def in_run(case: Case) -> Iterator[Finding]:
         "the rest is the cost of starting it.",
         cost_ms=overhead,
         where=case.steps.where if case.steps else None,
-        evidence=[
-            reading.number("python", reading.part_ms(case, "python"), "ms", "between the calls", "trace"),
-            reading.number(
-                "runtime", reading.part_ms(case, "idle"), "ms", "inside the call, nothing computing", "trace"
-            ),
-        ],
+        evidence=evidence,
         fixes=fixes,
         confidence="medium",
         estimate="all time of the step that is neither computing nor waiting for input",
+    )
+
+
+def _python_between(case: Case, evidence: list[Evidence]) -> Iterator[Finding]:
+    """A long step in which Python itself works between the calls: the line that it works on is known from samples."""
+    python = reading.part_ms(case, "python")
+    if reading.share(case, python) < MATTERS:
+        return
+    step = case.steps.where if case.steps else None
+    lines = [item for item in case.evidence_of("line-time") if item.where is not None and item.where != step]
+    yield from reading.finding(
+        "step-overhead",
+        case,
+        f"Python works for {python:.1f} ms of each step between the calls into TensorFlow.",
+        cost_ms=python,
+        where=lines[0].where if lines else step,
+        evidence=[*evidence[:1], *lines[:2]],
+        fixes=[Fix("Move this work into the step, into the input pipeline, or do it every hundredth step.")],
+        confidence="medium",
+        estimate="time of the step in which Python runs and nothing computes",
     )
