@@ -58,7 +58,9 @@ def in_run(case: Case) -> Iterator[Finding]:
     total = sum(by_line.values())
     # Ops overlap on several cores: take the share of computing time, not the plain sum.
     cost = reading.part_ms(case, "compute") * total / whole
-    where = max(by_line, key=lambda line: by_line[line])
+    # Gradients of a cast carry the line of the tape: look at the casts that the user wrote, if any ran long enough.
+    written = {op.where for op in casts if "gradient" not in op.name} or set(by_line)
+    where = max((line for line in by_line if line in written), key=lambda line: by_line[line])
     yield from reading.finding(
         "cast-churn",
         case,

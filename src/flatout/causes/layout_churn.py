@@ -56,6 +56,8 @@ def in_run(case: Case) -> Iterator[Finding]:
     by_line: dict[Where | None, float] = defaultdict(float)
     for op in moves:
         by_line[op.where] += op.self_ms
+    # Gradients of a transpose carry the line of the tape: look at those that the user wrote, if any ran long enough.
+    written = {op.where for op in moves if "gradient" not in op.name} or set(by_line)
     whole = sum(op.self_ms for op in case.ops) or 1.0
     cost = reading.part_ms(case, "compute") * sum(by_line.values()) / whole
     yield from reading.finding(
@@ -63,7 +65,7 @@ def in_run(case: Case) -> Iterator[Finding]:
         case,
         f"{sum(op.count for op in moves):.0f} transposes a step turn tensors between layouts.",
         cost_ms=cost,
-        where=max(by_line, key=lambda line: by_line[line]),
+        where=max((line for line in by_line if line in written), key=lambda line: by_line[line]),
         evidence=[reading.number("transposes", cost, "ms", "of a step goes into transposes", "trace")],
         fixes=[
             Fix(

@@ -37,7 +37,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flatout.case import Case, Evidence, Finding, Fix
-from flatout.causes import reading
+from flatout.causes import (
+    feed_dict,
+    function_per_call,
+    host_sync,
+    predict_in_loop,
+    reading,
+    retracing,
+    tensor_reconversion,
+)
 
 GROUP = "graph"
 LEVERS = ("steps-per-execution", "xla", "batch-size")
@@ -100,7 +108,9 @@ def in_run(case: Case) -> Iterator[Finding]:
 def _python_between(case: Case, evidence: list[Evidence]) -> Iterator[Finding]:
     """A long step in which Python itself works between the calls: the line that it works on is known from samples."""
     python = reading.part_ms(case, "python")
-    if reading.share(case, python) < MATTERS:
+    special = (host_sync, tensor_reconversion, predict_in_loop, function_per_call, retracing, feed_dict)
+    named = any((item.cost_share or 0.0) >= 0.05 for cause in special for item in cause.in_run(case))
+    if reading.share(case, python) < MATTERS or named:
         return
     step = case.steps.where if case.steps else None
     lines = [item for item in case.evidence_of("line-time") if item.where is not None and item.where != step]
