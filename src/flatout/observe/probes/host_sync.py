@@ -22,6 +22,8 @@ TENSOR_NAMES = (
     "tensor-format",
 )
 DEEPEST = 6
+PASS_ON = ("numpy", "keras.src.backend.common.variables", "tensorflow.python.ops.resource_variable_ops")
+"""Libraries through which the user's own line pulls; what TensorFlow pulls for itself is not the user's doing."""
 
 
 class Pulls:
@@ -60,11 +62,12 @@ def _wrap(observer: Observer, pulls: Pulls, how: str) -> Any:
         def pull(self: Any, *args: Any, **kwargs: Any) -> Any:
             if pulls.inside or thread.keras or thread.trace or thread.call:
                 return original(self, *args, **kwargs)
-            # The user's own line, or a library's a few frames below it (numpy, a Keras variable).
+            # The user's own line, or one that only passes the pull on (numpy, a variable).
             frame = sys._getframe(1)
             depth = 0
             while not users_code.is_users(frame.f_code):
-                if depth == DEEPEST or frame.f_back is None:
+                passes_on = frame.f_globals.get("__name__", "").startswith(PASS_ON)
+                if not passes_on or depth == DEEPEST or frame.f_back is None:
                     return original(self, *args, **kwargs)
                 frame = frame.f_back
                 depth += 1
