@@ -59,7 +59,8 @@ def test_an_ambiguous_beginning_lists_the_candidates(home: Path) -> None:
 
 
 @pytest.mark.parametrize("reference", [None, "nothing-here", "*", "../x"])
-def test_what_is_not_there_is_said(home: Path, reference: str | None) -> None:
+def test_what_is_not_there_is_said(home: Path, reference: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(home.parent)  # a reference may be a path: nothing of that name lies about here
     with pytest.raises(CaseNotFound):
         store.locate(reference, home)
 

@@ -73,6 +73,8 @@ class StepSplit:
     """How many steps each marked span holds."""
     parts: dict[str, Times] = field(default_factory=dict)
     """Picoseconds of each part in each span."""
+    executing: Times = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Of the idle time, what the executor spends from one small op to the next: the trace leaves cheap ops out."""
     ops: tuple[OpTime, ...] = ()
     pipeline_ops: tuple[OpTime, ...] = ()
     stages: tuple[StageTime, ...] = ()
@@ -127,10 +129,13 @@ def split_steps(trace: Trace, pipeline_op_names: Collection[str] = ()) -> StepSp
 
     parts: dict[str, Times] = {}
     covered = Intervals.union([])
+    executing = np.zeros(len(start), np.int64)
     already = np.zeros(len(start), np.int64)
     for name, layer in (
         ("compute", computing), ("copy", copying), ("input", waiting), ("trace", tracing), ("idle", calling),
     ):  # fmt: skip
+        if name == "idle":
+            executing = covered.joined(_executor(lines)).within(*spans) - already
         covered = covered.joined(layer)
         reached = covered.within(*spans)
         parts[name] = reached - already
@@ -142,6 +147,7 @@ def split_steps(trace: Trace, pipeline_op_names: Collection[str] = ()) -> StepSp
         end=end,
         steps=steps,
         parts=parts,
+        executing=np.minimum(executing, parts["idle"]),
         ops=(*_op_times(ops, inside), *_eager_times(main, functions, waiting, inside), *_hlo_times(lines, inside)),
         pipeline_ops=_op_times(pipeline_ops, Intervals(start[:1], end[-1:])),
         stages=_stages(lines, Intervals(start[:1], end[-1:])),
@@ -219,6 +225,14 @@ def _devices(trace: Trace) -> tuple[Intervals | None, Intervals]:
             copies.append(_times(line, copying))
             kernels.append(_times(line, rest))
     return (Intervals.union(kernels) if planes else None), Intervals.union(copies)
+
+
+def _executor(lines: list[Line]) -> Intervals:
+    return Intervals.union(
+        _times(line, line.where(lambda name: name == "ExecutorState::Process"))
+        for line in lines
+        if not line.display_name.startswith("tf_data")
+    )
 
 
 def _op_times(found: list[tuple[Line, NDArray[np.int64]]], inside: Intervals) -> tuple[OpTime, ...]:

@@ -12,7 +12,7 @@ def from_slow_disk(rows):
     held = tf.data.Dataset.from_tensors(rows)
     waiting = tf.raw_ops.SleepDataset(
         input_dataset=tf.data.experimental.to_variant(held),
-        sleep_microseconds=6_000,
+        sleep_microseconds=8_000,
         output_types=[tf.int64],
         output_shapes=[[None]],
     )
@@ -37,10 +37,10 @@ if __name__ == "__main__":
     model = Sequential(
         [
             layers.Input((WIDTH,)),
-            layers.Dense(1024, activation="relu"),
-            layers.Dense(1024, activation="relu"),
+            layers.Dense(768, activation="relu"),
+            layers.Dense(768, activation="relu"),
             layers.Dense(1, activation="sigmoid"),
         ]
     )
     model.compile(optimizer="sgd", loss="binary_crossentropy")
-    model.fit(input_pipeline(features, labels), epochs=4, verbose=2)
+    model.fit(input_pipeline(features, labels), epochs=6, verbose=2)

@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-WIDTH, STEPS = 1024, 160
+WIDTH, STEPS = 1024, 200
 
 tf.keras.utils.set_random_seed(10)
 model = tf.keras.Sequential(
@@ -18,9 +18,9 @@ model = tf.keras.Sequential(
 optimizer = tf.keras.optimizers.SGD(0.01)
 
 rng = np.random.default_rng(10)
-x = rng.standard_normal((STEPS * 32, 256)).astype("float32")
-y = rng.integers(0, 10, STEPS * 32)
-dataset = tf.data.Dataset.from_tensor_slices((x, y)).batch(32).prefetch(2)
+x = rng.standard_normal((STEPS * 8, 256)).astype("float32")
+y = rng.integers(0, 10, STEPS * 8)
+dataset = tf.data.Dataset.from_tensor_slices((x, y)).batch(8).prefetch(2)
 
 
 @tf.function

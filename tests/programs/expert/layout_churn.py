@@ -14,15 +14,17 @@ class PortedConv(keras.layers.Layer):
 
     def build(self, shape):
         self.kernel = self.add_weight(shape=(1, 1, shape[3], self.filters), initializer="glorot_uniform")
+        self.gain = self.add_weight(shape=(self.filters,), initializer="ones")
 
     def call(self, x):
-        return tf.nn.relu(tf.nn.conv2d(x, self.kernel, strides=1, padding="SAME"))
+        x = tf.nn.conv2d(x, self.kernel, strides=1, padding="SAME")
+        return tf.nn.relu(x * self.gain)
 
 
 keras.utils.set_random_seed(33)
-network = keras.Sequential([keras.Input((64, 64, 8))] + [PortedConv(8) for _ in range(6)])
+network = keras.Sequential([keras.Input((96, 96, 6))] + [PortedConv(6) for _ in range(6)])
 readout = keras.layers.Dense(4)
-readout.build((None, 8))
+readout.build((None, 6))
 variables = network.trainable_variables + readout.trainable_variables
 optimizer = keras.optimizers.SGD(0.01)
 
@@ -37,7 +39,7 @@ def train_step(images, labels):
 
 
 rng = np.random.default_rng(33)
-images = rng.random((64, 8, 64, 64), dtype="float32").transpose(0, 2, 3, 1)
+images = rng.random((64, 6, 96, 96), dtype="float32").transpose(0, 2, 3, 1)
 labels = rng.integers(0, 4, 64)
 dataset = tf.data.Dataset.from_tensor_slices((images, labels)).batch(16).cache().repeat(25).prefetch(2)
 for step, (x, y) in enumerate(dataset):

@@ -11,7 +11,7 @@ import time
 import numpy as np
 import tensorflow as tf
 
-BATCHES, EPOCHS = 40, 4
+BATCHES, EPOCHS = 40, 12
 rng = np.random.default_rng(4)
 x = rng.standard_normal((BATCHES * 64, 400)).astype("float32")
 y = rng.integers(0, 7, BATCHES * 64).astype("int32")

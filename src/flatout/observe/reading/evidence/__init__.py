@@ -36,4 +36,5 @@ def read(
         found += graph.repeated_ops(graphs)
         found += graph.loops(graphs, split)
         found += graph.pipeline_ops(split)
+        found += graph.executor(split)
     return tuple(found)

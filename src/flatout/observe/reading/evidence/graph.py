@@ -169,6 +169,13 @@ def _body_of(graph: str) -> str:
     return found.group(0) if found else graph
 
 
+def executor(split: StepSplit | None) -> list[Evidence]:
+    if split is None or not split.count or not len(split.executing):
+        return []
+    spent = float(split.executing.sum()) / split.count / 1e9
+    return [Evidence("executor", spent, "ms/step", source="trace", note="between small ops, inside the graph")]
+
+
 def pipeline_ops(split: StepSplit | None) -> list[Evidence]:
     """What the threads of tf.data compute, by type of op."""
     if split is None or not split.count:
