@@ -6,7 +6,7 @@ from tensorflow import keras
 
 
 class PortedConv(keras.layers.Layer):
-    """Takes and gives channels first, as the original code did; its gain too is laid out channels first."""
+    """Takes and gives channels first, as the original code did."""
 
     def __init__(self, filters):
         super().__init__()
@@ -14,19 +14,18 @@ class PortedConv(keras.layers.Layer):
 
     def build(self, shape):
         self.kernel = self.add_weight(shape=(1, 1, shape[1], self.filters), initializer="glorot_uniform")
-        self.gain = self.add_weight(shape=(self.filters, 1, 1), initializer="ones")
 
     def call(self, x):
         x = tf.transpose(x, [0, 2, 3, 1])  # fault: layout-churn
         x = tf.nn.conv2d(x, self.kernel, strides=1, padding="SAME")
         x = tf.transpose(x, [0, 3, 1, 2])
-        return tf.nn.relu(x * self.gain)
+        return tf.nn.relu(x)
 
 
 keras.utils.set_random_seed(33)
-network = keras.Sequential([keras.Input((6, 96, 96))] + [PortedConv(6) for _ in range(6)])
+network = keras.Sequential([keras.Input((32, 64, 64))] + [PortedConv(32) for _ in range(5)])
 readout = keras.layers.Dense(4)
-readout.build((None, 6))
+readout.build((None, 32))
 variables = network.trainable_variables + readout.trainable_variables
 optimizer = keras.optimizers.SGD(0.01)
 
@@ -41,9 +40,9 @@ def train_step(images, labels):
 
 
 rng = np.random.default_rng(33)
-images = rng.random((64, 6, 96, 96), dtype="float32")
+images = rng.random((64, 32, 64, 64), dtype="float32")
 labels = rng.integers(0, 4, 64)
-dataset = tf.data.Dataset.from_tensor_slices((images, labels)).batch(16).cache().repeat(25).prefetch(2)
+dataset = tf.data.Dataset.from_tensor_slices((images, labels)).batch(8).cache().repeat(12).prefetch(2)
 for step, (x, y) in enumerate(dataset):
     loss = train_step(x, y)
     if step % 25 == 0:
