@@ -1,3 +1,19 @@
 """flatout finds out why a TensorFlow program is slow, fixes it, and proves the fix on that very program."""
 
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from flatout.case import Case
+
 __version__ = "0.1.0"
+__all__ = ["__version__", "load"]
+
+
+def load(path: str | os.PathLike[str] | None = None) -> Case:
+    """Read a kept case: a case.json, its directory, its name, or the latest one of the working directory."""
+    from flatout import store
+
+    return store.load(store.locate(None if path is None else os.fspath(path)))

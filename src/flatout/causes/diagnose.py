@@ -8,6 +8,7 @@ import importlib
 from flatout.case import Case, Finding, Note
 from flatout.causes.catalogue import catalogue
 
+FEWEST_STEPS = 5
 WORTH = 0.05
 """Share of the step from which a finding is worth a change."""
 
@@ -58,6 +59,9 @@ def _verdict(case: Case) -> str:
         if case.findings:
             return f"No step was seen, but {case.findings[0].summary[0].lower()}{case.findings[0].summary[1:]}"
         return "No step was seen, so nothing can be said about its speed."
+    if case.steps.count < FEWEST_STEPS:
+        ended = f" before it ended ({case.program.error})" if case.program.error else ""
+        return f"Only {case.steps.count} steps were seen{ended}: too few to say where their time goes."
     if worth:
         first = worth[0]
         more = f" {len(worth) - 1} more below." if len(worth) > 1 else ""

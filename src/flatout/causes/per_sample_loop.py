@@ -96,7 +96,10 @@ def eager_loops(case: Case) -> Iterator[SampleLoop]:
         for file, line, function, _ in item.data["stack"]:
             loop = places.loop_over_samples(file, line)
             if loop is not None:
-                found.append(SampleLoop(places.where(file, loop.line, function), ratio))
+                # A sample may take several calls: its loop has no more turns than the batch has samples.
+                found.append(
+                    SampleLoop(places.where(file, loop.line, function), min(ratio, _largest_batch(case, ratio)))
+                )
                 break
     if found:
         yield max(found, key=lambda loop: loop.samples)
@@ -140,3 +143,8 @@ def _share_of_ops(case: Case, item: Evidence) -> float:
     if item.kind == "graph-loop":
         return float(item.data["share_of_ops"])
     return min(float(item.data["ops"]) / max(float(item.data["graph_ops"]), 1.0), 1.0)
+
+
+def _largest_batch(case: Case, otherwise: float) -> float:
+    sizes = [float(s.detail["batch"]) for p in case.pipelines for s in p.stages if s.detail.get("batch")]
+    return max(sizes, default=otherwise)

@@ -59,7 +59,7 @@ def in_run(case: Case) -> Iterator[Finding]:
         if copies < COPIES or item.where is None or item.where.file is None or item.where.line is None:
             continue
         loop = places.innermost_loop(item.where.file, item.where.line)
-        if loop is None or loop.in_function is None:
+        if loop is None or loop.in_function is None or _holds_the_step(case, item.where.file, loop):
             continue
         inside = sum(
             op.self_ms
@@ -96,3 +96,9 @@ def in_run(case: Case) -> Iterator[Finding]:
             else "its tracing, spread over the steps that were seen; a longer run pays less of it",
         )
         return
+
+
+def _holds_the_step(case: Case, file: str, loop: places.Loop) -> bool:
+    """The loop of the training itself: it calls the traced function, and is not part of it."""
+    stack = reading.step_fact(case, "stack")
+    return isinstance(stack, list) and any(f == file and loop.line <= line <= loop.end for f, line, *_ in stack)

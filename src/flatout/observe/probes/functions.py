@@ -328,7 +328,8 @@ def _type_text_inner(kind: Any) -> str:
             dimensions = "…"
         return f"{kind.dtype.name}[{dimensions}]"
     if name in ("List", "Tuple"):
-        return f"({', '.join(_type_text_inner(c) for c in kind.components)})"
+        parts: Any = getattr(kind, "components_tuple", kind)  # a List keeps its parts in a Tuple
+        return f"({', '.join(_type_text_inner(part) for part in parts.components)})"
     if name == "Dict":
         return "{" + ", ".join(f"{k}: {_type_text_inner(v)}" for k, v in kind.mapping.items()) + "}"
     return str(kind)

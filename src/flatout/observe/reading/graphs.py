@@ -23,6 +23,8 @@ class GraphOp:
     device: str
     graph: str
     graph_type: str
+    number: int
+    """Which graph: several traces of a function have the same name."""
 
 
 class Graphs:
@@ -30,7 +32,7 @@ class Graphs:
         table = [tuple(row) for row in recording.last("places").get("rows") or []]
         self.ops: list[GraphOp] = []
         self.inner: set[str] = set()
-        for fact in recording.all("graph"):
+        for number, fact in enumerate(recording.all("graph")):
             for row in fact["ops"]:
                 name, kind, place, dtype, shape, *rest = row
                 device = next((item for item in rest if item.startswith("/")), "")
@@ -46,6 +48,7 @@ class Graphs:
                         device,
                         fact["name"],
                         fact["type"],
+                        number,
                     )
                 )
 

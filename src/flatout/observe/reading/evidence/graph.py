@@ -68,18 +68,20 @@ REPEATED = {
 
 def repeated_ops(graphs: Graphs) -> list[Evidence]:
     """Loops unrolled at trace time: the same line laid many copies of the same op into one graph."""
-    groups: dict[tuple[str, tuple[str, int, str]], Counter[str]] = defaultdict(Counter)
-    sizes: Counter[str] = Counter()
-    inputs: dict[str, set[int]] = defaultdict(set)
-    shapes: dict[tuple[str, tuple[str, int, str]], Any] = {}
+    groups: dict[tuple[int, tuple[str, int, str]], Counter[str]] = defaultdict(Counter)
+    sizes: Counter[int] = Counter()
+    names: dict[int, str] = {}
+    inputs: dict[int, set[int]] = defaultdict(set)
+    shapes: dict[tuple[int, tuple[str, int, str]], Any] = {}
     for op in graphs.ops:
-        sizes[op.graph] += 1
+        sizes[op.number] += 1
+        names[op.number] = op.graph
         if op.type == "Placeholder" and op.shape and op.shape[0] and op.shape[0] > 1:
-            inputs[op.graph].add(op.shape[0])
+            inputs[op.number].add(op.shape[0])
         if op.where is not None:
-            groups[(op.graph, op.where)][op.type] += 1
+            groups[(op.number, op.where)][op.type] += 1
             if op.type in REPEATED:
-                shapes.setdefault((op.graph, op.where), op.shape)
+                shapes.setdefault((op.number, op.where), op.shape)
     found = []
     for (graph, where), counts in groups.items():
         kind, copies = counts.most_common(1)[0]
@@ -95,7 +97,7 @@ def repeated_ops(graphs: Graphs) -> list[Evidence]:
                 data={
                     "type": kind,
                     "ops": sum(counts.values()),
-                    "graph": graph,
+                    "graph": names[graph],
                     "graph_ops": sizes[graph],
                     "leading_sizes": sorted(inputs[graph]),
                     "shape": list(shapes.get((graph, where)) or []),
