@@ -35,23 +35,29 @@ MOST_ROWS = 200_000
 """Ticks of one stream that are kept one by one; afterwards they are only counted."""
 
 
+SILENCE = 1.0
+"""Seconds after which a stream of lower rank takes over from a better one that has fallen silent."""
+
+
+CALL, TRACE, KERAS = 1, 2, 4
+"""Where a thread is: in a call into TensorFlow, tracing, in fit or predict (whose batches are the steps then)."""
+
+
 class Thread(threading.local):
-    """Depths per thread, so that only the outermost of nested calls counts."""
+    """What each thread is in the middle of, so that only the outermost of nested calls counts."""
 
     def __init__(self) -> None:
         # TensorFlow's own threads enter Python to run py_function: what they do there is no step of the program.
         if threading.get_ident() not in threading._active:  # type: ignore[attr-defined]
-            self.call = self.keras = 1
+            self.busy = CALL | KERAS
 
-    call = 0
-    trace = 0
+    busy = 0
     apply = 0
     model = 0
-    keras = 0  # inside fit, predict or evaluate: their batches are the steps, not the functions inside
 
 
 class Stream:
-    __slots__ = ("batch_begin", "count", "first", "id", "kind", "last", "priority", "seconds", "seen")
+    __slots__ = ("count", "first", "id", "kind", "last", "priority", "seen")
 
     def __init__(self, number: int, kind: str) -> None:
         self.id = number
@@ -59,10 +65,8 @@ class Stream:
         self.priority = PRIORITY[kind]
         self.count = 0
         self.seen = 0
-        self.seconds = 0.0
         self.first = 0.0
         self.last = 0.0
-        self.batch_begin = 0
 
 
 class Observer:
@@ -78,8 +82,9 @@ class Observer:
         self.streams: dict[object, Stream] = {}
         self.window = Window(recorder, settings)
         self.active = True
-        self.paused = False
         self.forks = 0
+        self._best = 0
+        self._best_last = 0.0
         self._numbers = itertools.count()
         self._flushed = time.perf_counter()
         self._counted = self._flushed
@@ -100,9 +105,12 @@ class Observer:
         """One candidate step ended. Everything here is on the program's hot path."""
         stream.count += n
         stream.seen += 1
+        if stream.priority < self._best and end - self._best_last < SILENCE:
+            return  # part of a step that is seen better: counting it is enough
+        self._best = stream.priority
+        self._best_last = end
         if stream.seen <= MOST_ROWS:
             self.recorder.extend((stream.id, n, start, end, self.input, self.trace, self.call, self.sync))
-        stream.seconds += end - max(start, stream.last) if stream.last else end - start
         if not stream.first:
             stream.first = start
         stream.last = end

@@ -303,13 +303,3 @@ def patch(key: str, wrap: Callable[[Any], Any]) -> None:
                 setattr(wrapper, copied, getattr(original, copied))
     wrapper.__wrapped__ = original
     setattr(holder, attribute, wrapper)
-    _patched.append((holder, attribute, original, wrapper))
-
-
-_patched: list[tuple[Any, str, Any, Any]] = []
-
-
-def switch(on: bool) -> None:
-    """Take all patches out, or put them back: to measure what they cost within one process."""
-    for holder, attribute, original, wrapper in _patched:
-        setattr(holder, attribute, wrapper if on else original)

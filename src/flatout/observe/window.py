@@ -39,6 +39,7 @@ class Window:
         self.enabled = self.wants_ticks
         self.first_step: int | None = settings.get("window_start")
         self.steps_wanted: int | None = settings.get("window_steps")
+        self.longest: float = settings.get("window_seconds", 60.0)
         self.opened_for: Stream | None = None
         self.on_close: list[Any] = []
         self._best = 0
@@ -93,7 +94,7 @@ class Window:
 
     def _full(self, elapsed: float) -> bool:
         if self.steps_wanted is not None:
-            return self._steps >= self.steps_wanted or elapsed > 60
+            return self._steps >= self.steps_wanted or elapsed > self.longest
         if elapsed > LONGEST_SECONDS and self._steps >= 2:
             return True
         return (self._steps >= FULL_STEPS and elapsed > FULL_SECONDS) or self._steps >= MOST_STEPS

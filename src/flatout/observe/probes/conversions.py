@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from flatout.observe import users_code
-from flatout.observe.observer import Observer
+from flatout.observe.observer import KERAS, TRACE, Observer
 from flatout.observe.private_names import patch, resolve
 
 SMALLEST = 4096
@@ -43,7 +43,7 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
                 size = len(value) * 256  # lists are slow to convert: a few elements already count
             else:
                 return original(value, *args, **kwargs)
-            if size < SMALLEST or thread.keras or thread.trace:
+            if size < SMALLEST or thread.busy & (KERAS | TRACE):
                 return original(value, *args, **kwargs)
             start = perf_counter()
             tensor = original(value, *args, **kwargs)

@@ -3,84 +3,88 @@
 from __future__ import annotations
 
 import sys
-import weakref
 from time import perf_counter
 from types import ModuleType
 from typing import Any
 
 from flatout.observe import users_code
-from flatout.observe.observer import Observer
+from flatout.observe.observer import CALL, KERAS, TRACE, Observer
 from flatout.observe.private_names import patch
 
 MOST_TRACES = 3000
 
 
-class Known:
-    """What is remembered about one tf.function object while it lives."""
+class Total:
+    """What is counted of all tf.functions that one piece of source has made."""
 
-    __slots__ = (
-        "calls",
-        "counter",
-        "key",
-        "last_count",
-        "name",
-        "seconds",
-        "signatures",
-        "stream",
-        "traced_seconds",
-        "trains",
-    )
+    __slots__ = ("calls", "jit", "made", "made_at", "seconds", "signatures", "trace_seconds", "traces")
 
-    def __init__(self, key: tuple[str, int, str], name: str) -> None:
-        self.key = key
-        self.name = name
+    def __init__(self) -> None:
         self.calls = 0
         self.seconds = 0.0
-        self.traced_seconds = 0.0
+        self.made = 0
+        self.made_at: dict[users_code.Place, int] = {}
+        self.traces = 0
+        self.trace_seconds = 0.0
+        self.jit: bool | None = None
         self.signatures: list[dict[str, str]] = []
+
+    def to_json(self) -> dict[str, Any]:
+        made_at = sorted(self.made_at.items(), key=lambda item: -item[1])[:5]
+        return {
+            "calls": self.calls,
+            "seconds": self.seconds,
+            "made": self.made,
+            "made_at": [[*place, count] for place, count in made_at],
+            "traces": self.traces,
+            "trace_s": self.trace_seconds,
+            "jit": self.jit,
+        }
+
+
+class Known:
+    """What is remembered about one tf.function object, as an attribute of it."""
+
+    __slots__ = ("counter", "key", "last_count", "name", "settled", "stream", "total", "trains")
+
+    def __init__(self, key: tuple[str, int, str], name: str, total: Total) -> None:
+        self.key = key
+        self.total = total
+        self.name = name
         self.stream: Any = None
+        self.settled = False
         self.trains = False
         self.counter: Any = None  # an optimizer whose steps are counted inside a loop of this function
         self.last_count = 0
 
 
 class Functions:
-    """All tf.functions of the process, kept weakly; counters survive by source line."""
+    """All tf.functions of the process; what is counted is kept by source line, and survives them."""
 
     def __init__(self, observer: Observer) -> None:
         self.observer = observer
-        self.by_object: weakref.WeakKeyDictionary[Any, Known] = weakref.WeakKeyDictionary()
-        self.totals: dict[tuple[str, int, str], dict[str, Any]] = {}
+        self.totals: dict[tuple[str, int, str], Total] = {}
         self.trains: dict[int, tuple[bool, Any]] = {}
         """By the identity of the cache of traces: whether its steps are in a loop, and what counts them."""
         self.traces = 0
         observer.at_flush.append(self.write)
 
     def known(self, function: Any) -> Known:
-        found = self.by_object.get(function)
+        found: Known | None = getattr(function, "_flatout_known", None)
         if found is None:
-            found = Known(_definition(function), str(getattr(function, "_name", "") or "function"))
-            self.by_object[function] = found
+            key = _definition(function)
+            found = Known(key, str(getattr(function, "_name", "") or "function"), self.total(key))
+            function._flatout_known = found
         return found
 
-    def total(self, key: tuple[str, int, str]) -> dict[str, Any]:
+    def total(self, key: tuple[str, int, str]) -> Total:
         found = self.totals.get(key)
         if found is None:
-            found = self.totals[key] = {
-                "calls": 0,
-                "seconds": 0.0,
-                "made": 0,
-                "made_at": {},
-                "traces": 0,
-                "trace_s": 0.0,
-            }
+            found = self.totals[key] = Total()
         return found
 
     def write(self) -> None:
-        rows = []
-        for (file, line, name), total in list(self.totals.items())[:500]:
-            made_at = sorted(total["made_at"].items(), key=lambda item: -item[1])[:5]
-            rows.append([file, line, name, {**total, "made_at": [[*place, count] for place, count in made_at]}])
+        rows = [[*key, total.to_json()] for key, total in list(self.totals.items())[:500]]
         self.observer.recorder.fact("functions", rows=rows)
 
 
@@ -95,46 +99,55 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
     def wrap_init(original: Any) -> Any:
         def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
             original(self, *args, **kwargs)
-            if thread.keras == 0:
+            if not thread.busy & KERAS:
                 total = functions.total(_definition(self))
-                total["made"] += 1
-                total["jit"] = bool(getattr(self, "_jit_compile", None))
+                total.made += 1
+                total.jit = bool(getattr(self, "_jit_compile", None))
                 place = users_code.here()
                 if place is not None:
-                    total["made_at"][place] = total["made_at"].get(place, 0) + 1
-                    self._flatout_made_at = place
+                    total.made_at[place] = total.made_at.get(place, 0) + 1
 
         return __init__
 
     def wrap_call(original: Any) -> Any:
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if thread.call or thread.trace or not eager():
-                if thread.trace:
+            busy = thread.busy
+            if busy & (CALL | TRACE) or not eager():
+                if busy & TRACE:
                     _called_while_tracing(functions, self)
                 return original(self, *args, **kwargs)
-            known = functions.by_object.get(self) or functions.known(self)
-            thread.call = 1
+            known = getattr(self, "_flatout_known", None) or functions.known(self)
+            thread.busy = busy | CALL
             traced = observer.trace
             start = observer.call_since = perf_counter()
             try:
                 return original(self, *args, **kwargs)
             finally:
                 end = perf_counter()
+                thread.busy = busy
                 observer.call_since = 0.0
-                thread.call = 0
-                _called(observer, functions, known, self, start, end, traced)
+                observer.call += end - start
+                known.total.calls += 1
+                known.total.seconds += end - start
+                if not busy & KERAS:
+                    # The short way of nearly every call; what is new about a call takes the long one.
+                    if known.settled and observer.trace == traced:
+                        observer.tick(known.stream, start, end)
+                    else:
+                        _called(observer, functions, known, self, start, end)
 
         return __call__
 
     def wrap_trace(original: Any) -> Any:
         def _create_concrete_function(*args: Any, **kwargs: Any) -> Any:
-            outermost = thread.trace == 0
-            thread.trace += 1
+            busy = thread.busy
+            outermost = not busy & TRACE
+            thread.busy = busy | TRACE
             start = perf_counter()
             try:
                 concrete = original(*args, **kwargs)
             finally:
-                thread.trace -= 1
+                thread.busy = busy
                 end = perf_counter()
                 if outermost:
                     observer.trace += end - start
@@ -161,42 +174,19 @@ def _called_while_tracing(functions: Functions, function: Any) -> None:
         mark_graphs(functions.trains[cache][1])
 
 
-def _called(
-    observer: Observer,
-    functions: Functions,
-    known: Known,
-    function: Any,
-    start: float,
-    end: float,
-    traced: float,
-) -> None:
-    elapsed = end - start
-    observer.call += elapsed
-    known.calls += 1
-    total = functions.total(known.key)
-    total["calls"] += 1
-    total["seconds"] += elapsed
-    traced = observer.trace - traced
-    if traced:
-        total["traced_calls"] = total.get("traced_calls", 0) + 1
-        total["traced_call_s"] = total.get("traced_call_s", 0.0) + elapsed
-    if observer.thread.keras:
-        return
-    stream = known.stream
+def _called(observer: Observer, functions: Functions, known: Known, function: Any, start: float, end: float) -> None:
     if not known.trains:
         trains = functions.trains.get(id(getattr(function, "_function_cache", None)))
         if trains is not None:
             known.trains = True
             known.counter = trains[1] if trains[0] else None
     kind = "train-function" if known.trains else "function"
-    if stream is None or stream.kind != kind:
+    if known.stream is None or known.stream.kind != kind:
         # Streams go by the function's definition: one made anew at every call is still the same step.
         key = (kind, known.key)
-        stream = known.stream = observer.streams.get(key) or observer.stream(kind, key, known.name)
-    n = 1
-    if known.counter is not None:
-        n = _steps_inside(known)
-    observer.tick(stream, start, end, n)
+        known.stream = observer.streams.get(key) or observer.stream(kind, key, known.name)
+    known.settled = known.counter is None
+    observer.tick(known.stream, start, end, 1 if known.counter is None else _steps_inside(known))
 
 
 def _steps_inside(known: Known) -> int:
@@ -250,12 +240,12 @@ def _traced(
     python = options.python_function
     key = _definition_of_python(python)
     total = functions.total(key)
-    total["traces"] += 1
+    total.traces += 1
     if outermost:
-        total["trace_s"] += elapsed
+        total.trace_seconds += elapsed
     functions.traces += 1
     signature = {name: _type_text(p.type_constraint) for name, p in function_type.parameters.items()}
-    previous = total.setdefault("signatures", [])
+    previous = total.signatures
     changed = _difference(previous, signature)
     first = not previous
     again = signature in previous

@@ -60,7 +60,7 @@ def _wrap(observer: Observer, pulls: Pulls, how: str) -> Any:
 
     def wrap(original: Any) -> Any:
         def pull(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if pulls.inside or thread.keras or thread.trace or thread.call:
+            if pulls.inside or thread.busy:
                 return original(self, *args, **kwargs)
             # The user's own line, or one that only passes the pull on (numpy, a variable).
             frame = sys._getframe(1)

@@ -6,7 +6,7 @@ from time import perf_counter
 from types import ModuleType
 from typing import Any
 
-from flatout.observe.observer import Observer
+from flatout.observe.observer import TRACE, Observer
 from flatout.observe.private_names import patch
 
 
@@ -18,7 +18,8 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
 
     def wrap(original: Any) -> Any:
         def get_next(self: Any) -> Any:
-            if thread.trace or not eager():
+            busy = thread.busy
+            if busy & TRACE or not eager():
                 return original(self)
             start = perf_counter()
             try:
@@ -26,13 +27,10 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
             finally:
                 end = perf_counter()
                 observer.input += end - start
-                self._flatout_waited = getattr(self, "_flatout_waited", 0.0) + (end - start)
-                self._flatout_elements = getattr(self, "_flatout_elements", 0) + 1
-                if not thread.keras and not thread.call:
-                    stream = observer.streams.get("input")
-                    if stream is None:
-                        stream = observer.stream("input", "input", "dataset")
-                    observer.tick(stream, start, end)
+                if not busy:
+                    observer.tick(
+                        observer.streams.get("input") or observer.stream("input", "input", "dataset"), start, end
+                    )
 
         return get_next
 

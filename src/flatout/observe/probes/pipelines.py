@@ -106,15 +106,7 @@ class Pipelines:
 
     def write(self) -> None:
         if self.iterators:
-            waits: dict[int, list[float]] = {}
-            for number, reference in self.newest:
-                iterator = reference()
-                if iterator is not None:
-                    waits[number] = [
-                        getattr(iterator, "_flatout_waited", 0.0),
-                        getattr(iterator, "_flatout_elements", 0),
-                    ]
-            self.observer.recorder.fact("iterators", rows=[[n, *row] for n, row in self.iterators.items()], waits=waits)
+            self.observer.recorder.fact("iterators", rows=[[n, *row] for n, row in self.iterators.items()])
 
     def ask_model(self) -> None:
         """TensorFlow's performance model of each iterator that is alive: time and elements by node."""

@@ -18,7 +18,7 @@ from flatout.observe import users_code
 from flatout.observe.observer import Observer
 from flatout.observe.window import LONG_CALL_SECONDS
 
-INTERVAL = 0.02
+INTERVAL = 0.04
 SLOW_INTERVAL = 0.5
 DEEPEST = 120
 MOST_STACKS = 4000
@@ -56,7 +56,7 @@ class Sampler:
                 return
 
     def sample(self) -> None:
-        if not self.observer.streams or self.observer.paused:
+        if not self.observer.streams:
             return
         frame = sys._current_frames().get(self.watched or 0)
         self.samples += 1

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from flatout.observe import users_code
-from flatout.observe.observer import Observer
+from flatout.observe.observer import KERAS, Observer
 from flatout.observe.private_names import Missing, patch
 
 
@@ -120,17 +120,18 @@ def _outer_call(observer: Observer, method: str, key: str) -> None:
     def wrap(original: Any) -> Any:
         @functools.wraps(original)
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if thread.keras:  # evaluate inside fit
+            busy = thread.busy
+            if busy & KERAS:  # evaluate inside fit
                 return original(self, *args, **kwargs)
             place = users_code.here() or ("", 0, "")
             stream = observer.streams.get(method)
             batches = stream.count if stream else 0
-            thread.keras = 1
+            thread.busy = busy | KERAS
             start = perf_counter()
             try:
                 return original(self, *args, **kwargs)
             finally:
-                thread.keras = 0
+                thread.busy = busy
                 row = calls.rows.setdefault(place, [0, 0.0, 0])
                 row[0] += 1
                 row[1] += perf_counter() - start

@@ -51,7 +51,7 @@ def _apply(observer: Observer, key: str) -> None:
                 thread.apply = 0
                 if not eager():
                     mark_graphs(_counter(self))
-                elif not thread.keras and not thread.call:
+                elif not thread.busy:
                     stream = observer.streams.get(id(self))
                     if stream is None:
                         stream = observer.stream("apply", id(self), type(self).__name__)
@@ -119,7 +119,7 @@ def _tape(observer: Observer) -> None:
                         if row is None:
                             row = places[key] = [0, users_code.stack(frame)]
                         row[0] += 1
-                    if not thread.keras and not thread.call:
+                    if not thread.busy:
                         key_of_stream = ("tape", frame.f_code if frame else None)
                         stream = observer.streams.get(key_of_stream)
                         if stream is None:
@@ -139,7 +139,7 @@ def _model_call(observer: Observer, key: str) -> None:
 
     def wrap(original: Any) -> Any:
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if thread.model or thread.keras or thread.call or thread.trace or not eager():
+            if thread.model or thread.busy or not eager():
                 return original(self, *args, **kwargs)
             thread.model = 1
             start = perf_counter()

@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from flatout.observe import users_code
-from flatout.observe.observer import Observer
+from flatout.observe.observer import CALL, Observer
 from flatout.observe.private_names import patch
 
 
@@ -24,16 +24,17 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
 
     def wrap_run(original: Any) -> Any:
         def run(self: Any, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
-            if thread.call:
+            busy = thread.busy
+            if busy & CALL:
                 return original(self, fetches, feed_dict, options, run_metadata)
-            thread.call = 1
+            thread.busy = busy | CALL
             inside[0] = 0.0
             start = perf_counter()
             try:
                 return original(self, fetches, feed_dict, options, run_metadata)
             finally:
                 end = perf_counter()
-                thread.call = 0
+                thread.busy = busy
                 observer.call += inside[0]
                 stream = observer.streams.get(key := ("session", _key(fetches)))
                 if stream is None:
