@@ -18,21 +18,33 @@ import manifest
 
 pytestmark = pytest.mark.slow
 
-SLOW = (
-    "generator_numpy", "serial_augment", "blocking_fetch", "jpeg_every_epoch", "eager_step", "eager_trainer",
-    "run_eagerly", "retrace_length", "retrace_scalar", "function_per_call", "per_sample_graph",
-    "per_sample_eager", "tiny_fit", "predict_loop", "host_sync", "double_precision", "cast_churn",
-    "reconverted_table", "feed_dict",
+
+def programs(kind: str, usual: tuple[str, ...]) -> list[Any]:
+    """All programs of a kind; those beyond the usual ones run with `scripts/test -m exhaustive` only."""
+    names = sorted(path.stem for path in (manifest.HERE / kind).glob("*.py"))
+    return [name if name in usual else pytest.param(name, marks=pytest.mark.exhaustive) for name in names]
+
+
+SLOW = programs(
+    "slow",
+    (
+        "generator_numpy", "serial_augment", "jpeg_every_epoch", "eager_trainer", "run_eagerly", "retrace_scalar",
+        "function_per_call", "per_sample_graph", "tiny_fit", "predict_loop", "host_sync", "double_precision",
+        "reconverted_table", "feed_dict",
+    ),
 )  # fmt: skip
-"""One program for each fault; benchmarks/programs.py runs them all."""
-GOOD = (
-    "keras_conv_cached", "keras_plain_map", "custom_loop_traced", "keras_train_step", "inference_batched",
-    "session_iterator",
+GOOD = programs(
+    "good",
+    (
+        "keras_conv_cached", "custom_loop_traced", "keras_plain_map", "session_iterator",
+    ),
 )  # fmt: skip
-STEPS = (
-    "fit_plain", "fit_steps_per_execution", "fit_run_eagerly", "fit_train_step", "fit_tf_keras", "loop_eager",
-    "loop_traced", "loop_next_inside", "loop_next_outside", "loop_dataset_in_function", "session_run",
-    "predict_dataset", "predict_loop", "call_eager", "saved_model_signature",
+STEPS = programs(
+    "steps",
+    (
+        "fit_plain", "fit_steps_per_execution", "fit_tf_keras", "loop_eager", "loop_next_inside",
+        "loop_dataset_in_function", "session_run", "predict_dataset", "call_eager", "saved_model_signature",
+    ),
 )  # fmt: skip
 
 
