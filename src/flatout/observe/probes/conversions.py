@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import weakref
 from time import perf_counter
 from types import ModuleType
 from typing import Any
@@ -13,8 +15,8 @@ from flatout.observe.private_names import patch, resolve
 
 SMALLEST = 4096
 """Bytes below which a conversion is not worth a look."""
-HELD, HELD_BYTES = 4, 64 * 2**20
-"""How many arrays of a line are remembered to be recognised when they come again, and how large they may be."""
+REMEMBERED = 4
+"""Arrays of one line that are recognised when they come again: enough for what repeats, too few for a data set."""
 
 
 def on_tensorflow(observer: Observer, module: ModuleType) -> None:
@@ -54,12 +56,8 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
                 row[0] += 1
                 row[1] += elapsed
                 row[2] += getattr(value, "nbytes", size)
-                identity = value.__array_interface__["data"][0] if kind is array else id(value)
-                seen = row[4]
-                if identity in seen:
-                    row[3] += 1
-                elif len(seen) < HELD and size < HELD_BYTES:
-                    seen[identity] = value  # held, so that its address is not taken by the next array
+                if _seen_before(value, row[4]):
+                    row[3] += getattr(value, "nbytes", size)
             return tensor
 
         return convert_to_eager_tensor
@@ -74,3 +72,19 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
             and (other.__dict__.get(name) is wrapper.__wrapped__)
         ):
             setattr(other, name, wrapper)
+
+
+def _seen_before(value: Any, seen: dict[Any, Any]) -> bool:
+    """Whether the same memory was converted before. Nothing is kept alive for it: a new array may take the address."""
+    owner = value if getattr(value, "base", None) is None else value.base
+    interface = getattr(value, "__array_interface__", None)
+    key = (id(owner), interface["data"][0] if interface else 0)
+    known = seen.get(key)
+    if known is not None and known() is owner:
+        return True
+    for other in [other for other, reference in seen.items() if reference() is None]:
+        del seen[other]
+    if len(seen) < REMEMBERED:
+        with contextlib.suppress(TypeError):  # lists, and owners that are no arrays, cannot be referred to weakly
+            seen[key] = weakref.ref(owner)
+    return False

@@ -22,7 +22,7 @@ TENSOR_NAMES = (
     "tensor-format",
 )
 DEEPEST = 6
-PASS_ON = ("numpy", "keras.src.backend.common.variables", "tensorflow.python.ops.resource_variable_ops")
+PASS_ON = ("numpy", "keras.src.backend.", "tensorflow.python.ops.resource_variable_ops")
 """Libraries through which the user's own line pulls; what TensorFlow pulls for itself is not the user's doing."""
 
 

@@ -74,7 +74,7 @@ def conversions(recording: Recording, count: int) -> list[Evidence]:
                 "per_step": calls / count,
                 "calls": calls,
                 "bytes_per_step": size / count,
-                "same_again": again / max(calls, 1),
+                "same_again": again / max(size, 1),
                 "different": different,
             },
         )
