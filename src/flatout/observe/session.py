@@ -115,7 +115,7 @@ def conclude(directory: Path, program: Program, options: Options) -> Case:
     from flatout.observe.reading import assemble
 
     _say(options, "analysing what was seen")
-    case = assemble(directory, program, summary(None))
+    case = assemble(directory, program, summary)
     _export_timeline(case, directory)
     return diagnose(case)
 

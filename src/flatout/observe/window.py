@@ -43,10 +43,10 @@ class Window:
         self.opened_for: Stream | None = None
         self.on_close: list[Any] = []
         self._best = 0
-        self._windows = 0
+        self.opened_times = 0
         self._session: Any = None
         self._mark: Any = None
-        self._opened = 0.0
+        self.opened_at = 0.0
         self._steps = 0
         self._last_trace = 0.0
         self._quiet_steps = 0
@@ -61,10 +61,10 @@ class Window:
             if stream is self.opened_for:
                 self._steps += n
                 self._next_mark(stream)
-                elapsed = now - self._opened
+                elapsed = now - self.opened_at
                 if self._full(elapsed):
                     self.close("enough steps seen")
-            elif now - self._opened > LONGEST_SECONDS:
+            elif now - self.opened_at > LONGEST_SECONDS:
                 self.close("long enough")
             return
         if self.make_session is None:
@@ -103,7 +103,7 @@ class Window:
 
     def open(self, stream: Stream | None) -> None:
         with self._lock:
-            if self._session is not None or self._windows >= MOST_WINDOWS or self.make_session is None:
+            if self._session is not None or self.opened_times >= MOST_WINDOWS or self.make_session is None:
                 return
             try:
                 with _quiet_logs():
@@ -114,15 +114,15 @@ class Window:
                 self.recorder.fact("note", text=f"no trace: the profiler did not start ({error})")
                 return
             self._session = session
-            self._windows += 1
+            self.opened_times += 1
             self._steps = 0
             self.opened_for = stream
-            self._opened = time.perf_counter()
+            self.opened_at = time.perf_counter()
             self.recorder.fact(
                 "window-open",
                 stream=stream.id if stream else None,
                 step=stream.count if stream else None,
-                at=self._opened,
+                at=self.opened_at,
             )
             if stream is not None:
                 self._next_mark(stream)
@@ -149,7 +149,7 @@ class Window:
             except Exception as error:
                 self.recorder.fact("note", text=f"the trace was lost: {error}")
                 path = None
-            if self._windows >= MOST_WINDOWS or (stream is not None and stream.priority >= 100):
+            if self.opened_times >= MOST_WINDOWS or (stream is not None and stream.priority >= 100):
                 self.wants_ticks = False
             # Only now: what is written here (lines of ops) is not part of any measured step.
             for call in self.on_close:
@@ -161,7 +161,7 @@ class Window:
                 "window-close",
                 stream=stream.id if stream else None,
                 step=stream.count if stream else None,
-                opened=self._opened,
+                opened=self.opened_at,
                 at=began,
                 done=time.perf_counter(),
                 path=path,

@@ -37,7 +37,6 @@ INPUT_OPS = re.compile(
 )
 REDUCE_INPUT = re.compile(r"^ReduceIterator::(?:\w+::)*?Scan::\w+$")
 KERNEL_RUN = re.compile(r"^KernelAndDevice\w*::Run$")
-CALLS = re.compile(r"^(SessionRun|TFE_Py_Execute\w*|TFE_Py_FastPathExecute_C|EagerExecute|DirectSession::Run\w*)$")
 COMPILED = re.compile(r"^(CpuExecutable::Execute\w*|ThunkExecutor::Execute|PjRtStreamExecutor\w*::Execute\w*)$")
 """XLA runs a whole cluster in one such event; the ops inside carry HLO names."""
 TRACING = "tf.function-graph_building"

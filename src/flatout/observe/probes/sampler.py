@@ -97,10 +97,10 @@ class Sampler:
         if not window.enabled or window.make_session is None:
             return
         if window.is_open:
-            if window.opened_for is None and now - window._opened > 1.5:
+            if window.opened_for is None and now - window.opened_at > 1.5:
                 window.close("by the clock: one call lasts long")
             return
-        if window._windows:
+        if window.opened_times:
             return
         newest = max((stream.last for stream in list(self.observer.streams.values())), default=0.0)
         in_call = self.observer.call_since

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,13 @@ FOUND_BY = {
 KIND = {"fit": "train", "train-function": "train", "apply": "train", "tape": "train", "session": "session"}
 
 
-def assemble(directory: Path, program: Program, environment: dict[str, Any] | None = None) -> Case:
-    """Everything that can be told from a recording, however early it was cut short."""
+def assemble(directory: Path, program: Program, describe: Callable[[dict[str, Any]], dict[str, Any]]) -> Case:
+    """Everything that can be told from a recording, however early it was cut short.
+
+    `describe` gives the environment, knowing what TensorFlow said of itself in the program.
+    """
     recording = load(directory)
+    environment = describe(recording.last("tensorflow"))
     notes: list[Note] = []
     program = _program(recording, program)
     graphs = Graphs(recording)
@@ -55,7 +60,7 @@ def assemble(directory: Path, program: Program, environment: dict[str, Any] | No
         flatout=__version__,
         program=program,
         environment={
-            **(environment or {}),
+            **environment,
             "tensorflow": recording.last("tensorflow"),
             **_versions(recording),
         },
@@ -63,7 +68,7 @@ def assemble(directory: Path, program: Program, environment: dict[str, Any] | No
         functions=functions.read(recording),
         pipelines=found_pipelines,
         ops=ops.read(split, graphs),
-        memory=_memory(recording, trace, graphs, _memory_limit(environment or {})),
+        memory=_memory(recording, trace, graphs, _memory_limit(environment)),
         placement=_placement(recording, graphs),
         evidence=evidence.read(recording, measured, split, graphs),
         notes=(*notes, *_notes(recording, measured, split, program)),
