@@ -151,11 +151,6 @@ def test_the_last_assignment_before_a_line(file: str) -> None:
     assert places.assignment_line(file, "disabled", before=100) is None
 
 
-def test_the_statement_of_a_line(file: str) -> None:
-    assert places.statement_line(file, number("model.trainable_variables")) == number("gradients = tape")
-    assert places.statement_line(file, number("for epoch")) == number("for epoch")
-
-
 def test_a_place_carries_its_text(file: str) -> None:
     place = places.where(file, number("loss = model"), "train")
     assert place is not None
@@ -182,4 +177,3 @@ def test_sources_that_cannot_be_read(content: str | None, tmp_path: Path) -> Non
     assert places.definition_line(file, 1) is None
     assert places.tape_line(file, 1) is None
     assert places.assignment_line(file, "x", before=1) is None
-    assert places.statement_line(file, 1) == 1

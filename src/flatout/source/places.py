@@ -98,20 +98,6 @@ def definition_line(file: str, line: int) -> int | None:
     return max(around, default=None)
 
 
-@functools.lru_cache(maxsize=1024)
-def statement_line(file: str, line: int) -> int:
-    """The first line of the simple statement that a line belongs to."""
-    module = tree(file)
-    best = line
-    if module is not None:
-        for node in ast.walk(module):
-            if isinstance(node, (ast.Assign, ast.Expr, ast.Return, ast.AugAssign, ast.AnnAssign)) and (
-                node.lineno <= line <= (node.end_lineno or node.lineno)
-            ):
-                best = max(node.lineno, best if best != line else 0)
-    return best
-
-
 def tape_line(file: str, line: int) -> int | None:
     """The nearest `with tf.GradientTape()` that ends at or before a line, or holds it."""
     module = tree(file)

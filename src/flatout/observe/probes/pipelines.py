@@ -46,7 +46,6 @@ class Pipelines:
         self.module: Any = module
         self.numbers: dict[Any, int] = {}
         self.iterators: dict[int, list[Any]] = {}
-        self.live: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self.newest: list[tuple[int, Any]] = []
 
     def wrap_init(self, original: Any) -> Any:

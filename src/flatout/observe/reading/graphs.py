@@ -31,7 +31,6 @@ class Graphs:
     def __init__(self, recording: Recording) -> None:
         table = [tuple(row) for row in recording.last("places").get("rows") or []]
         self.ops: list[GraphOp] = []
-        self.inner: set[str] = set()
         for number, fact in enumerate(recording.all("graph")):
             for row in fact["ops"]:
                 name, kind, place, dtype, shape, *rest = row
