@@ -58,51 +58,55 @@ def in_run(case: Case) -> Iterator[Finding]:
     pulls = [
         item for item in case.evidence_of("host-sync") if float(item.data["per_step"]) >= EVERY_STEP and item.where
     ]
-    if not pulls:
-        return
     by_function: dict[tuple[str | None, str | None], list[Evidence]] = defaultdict(list)
     for item in pulls:
         if item.where is not None:
             by_function[(item.where.file, item.where.function)].append(item)
     for items in by_function.values():
         items.sort(key=lambda item: -float(item.value or 0.0))
-        cost = max(sum(float(item.value or 0.0) for item in items), _sampled_ms(case, items))
+        pulling, working = _lines(case, items)
+        waiting = max(sum(float(item.value or 0.0) for item in items), reading.lines_ms(case, pulling))
+        work = reading.lines_ms(case, working)
         calls = sum(float(item.data["per_step"]) for item in items)
         yield from reading.finding(
             "host-sync",
             case,
             f"Values are pulled from TensorFlow into Python {calls:.0f} times a step"
             + (f", on {len(items)} lines" if len(items) > 1 else "")
-            + "; each pull waits for the device and copies.",
-            cost_ms=cost,
+            + "; each pull waits for the device and copies."
+            + (" Python then works on them while nothing computes." if work > waiting else ""),
+            cost_ms=waiting + work,
             where=items[0].where,
             evidence=[
-                reading.number("pull", float(item.value or 0.0), "ms", "per step on this line", "hook", item.where)
-                for item in items[:3]
+                *(
+                    reading.number("pull", float(item.value or 0.0), "ms", "per step on this line", "hook", item.where)
+                    for item in items[:3]
+                ),
+                *([reading.number("work", work, "ms", "on the values pulled", "sampling")] if work else []),
             ],
             fixes=[Fix("Keep metrics in tensors and read them every hundred steps, or compute them inside the step.")],
             estimate="measured by hooks on .numpy() and its kin, and by sampling the lines that pull",
         )
 
 
-def _sampled_ms(case: Case, items: list[Evidence]) -> float:
-    """Time seen on the lines that pull and on the heads of the loops around them, up to the loop of the steps.
+def _lines(case: Case, items: list[Evidence]) -> tuple[set[reading.Line], set[reading.Line]]:
+    """Lines that pull, with the heads of the loops around them up to that of the steps; lines that work on the values.
 
     Going through a tensor in Python costs more than the pull of each value: a slice is dispatched for every turn.
     """
-    stepping = {(file, line) for file, line, *_ in reading.step_fact(case, "stack") or []}  # type: ignore[attr-defined]
-    lines: set[tuple[str | None, int | None]] = set()
+    stepping = reading.stepping_lines(case)
+    pulling: set[reading.Line] = set()
     for item in items:
         if item.where is None or item.where.file is None or item.where.line is None:
             continue
-        lines.add((item.where.file, item.where.line))
+        pulling.add((item.where.file, item.where.line))
         for loop in places.enclosing_loops(item.where.file, item.where.line):
-            if any(file == item.where.file and loop.line <= line <= loop.end for file, line in stepping):
+            if any(file == item.where.file and loop.line <= (line or 0) <= loop.end for file, line in stepping):
                 break
-            lines.add((item.where.file, loop.line))
-    share = sum(
-        float(sample.value or 0.0)
-        for sample in case.evidence_of("line-time")
-        if sample.where is not None and (sample.where.file, sample.where.line) in lines - stepping
-    )
-    return share * case.steps.ms.mean if case.steps is not None else 0.0
+            pulling.add((item.where.file, loop.line))
+    working: set[reading.Line] = {
+        (file, line)
+        for file in {file for file, _ in pulling if file}
+        for line in places.numpy_work_on(file, frozenset(line for other, line in pulling if other == file and line))
+    }
+    return pulling - stepping, working - pulling - stepping

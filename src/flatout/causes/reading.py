@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from flatout.case import Case, Confidence, Evidence, Finding, Fix, Pipeline, Stage, Where
+
+Line = tuple[str | None, int | None]
 
 SMALLEST_SHARE = 0.01
 """Findings below this share of the step are not worth a reader's time."""
@@ -39,6 +41,21 @@ def step_kind(case: Case) -> str:
 def step_fact(case: Case, name: str) -> object:
     stack = case.evidence_of("step-stack")
     return stack[0].data.get(name) if stack else None
+
+
+def stepping_lines(case: Case) -> set[Line]:
+    """The line that makes the step, and those that led to it."""
+    return {(file, line) for file, line, *_ in step_fact(case, "stack") or []}  # type: ignore[attr-defined]
+
+
+def lines_ms(case: Case, lines: Collection[Line]) -> float:
+    """Milliseconds of a step in which samples found the program on one of these lines."""
+    share = sum(
+        float(sample.value or 0.0)
+        for sample in case.evidence_of("line-time")
+        if sample.where is not None and (sample.where.file, sample.where.line) in lines
+    )
+    return share * case.steps.ms.mean if case.steps is not None else 0.0
 
 
 def finding(

@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flatout.case import Case, Evidence, Finding, Fix
+from flatout.case import Case, Finding, Fix, Where
 from flatout.causes import (
     feed_dict,
     function_per_call,
@@ -46,6 +46,7 @@ from flatout.causes import (
     retracing,
     tensor_reconversion,
 )
+from flatout.source import places
 
 GROUP = "graph"
 LEVERS = ("steps-per-execution", "xla", "batch-size")
@@ -76,18 +77,18 @@ def in_run(case: Case) -> Iterator[Finding]:
         return
     if reading.step_fact(case, "run_eagerly"):
         return
+    own = _python_of_the_program(case)
+    yield from _python_between(case, own)
     # What the executor spends between small ops stays, however many steps a call makes.
     inside = sum(float(item.value or 0.0) for item in case.evidence_of("executor"))
-    overhead = max(reading.part_ms(case, "python", "idle") - inside, 0.0)
-    if reading.share(case, overhead) < MATTERS:
+    python = reading.part_ms(case, "python") - sum(own.values())
+    overhead = max(python + reading.part_ms(case, "idle") - inside, 0.0)
+    if reading.share(case, overhead) < MATTERS or reading.step_ms(case) > SMALL_MS:
         return
     evidence = [
-        reading.number("python", reading.part_ms(case, "python"), "ms", "between the calls", "trace"),
-        reading.number("runtime", overhead - reading.part_ms(case, "python"), "ms", "to start the call", "trace"),
+        reading.number("python", python, "ms", "between the calls", "trace"),
+        reading.number("runtime", max(overhead - python, 0.0), "ms", "to start the call", "trace"),
     ]
-    if reading.step_ms(case) > SMALL_MS:
-        yield from _python_between(case, evidence)
-        return
     several = reading.step_fact(case, "steps_per_execution")
     fixes = [Fix("Run several steps a call: compile(steps_per_execution=…).", lever="steps-per-execution")]
     if kind != "fit" or (isinstance(several, int) and several > 1):
@@ -107,22 +108,44 @@ def in_run(case: Case) -> Iterator[Finding]:
     )
 
 
-def _python_between(case: Case, evidence: list[Evidence]) -> Iterator[Finding]:
-    """A long step in which Python itself works between the calls: the line that it works on is known from samples."""
-    python = reading.part_ms(case, "python")
+def _python_of_the_program(case: Case) -> dict[Where, float]:
+    """Milliseconds of a step on lines that are not the step's own: numpy, files, callbacks, logging."""
+    stepping = reading.stepping_lines(case)
+    heads = {
+        (file, loop.line)
+        for file, line in stepping
+        if file and line
+        for loop in places.enclosing_loops(file, line)  # a loop's head waits for the input
+    }
+    lines = {
+        item.where: reading.lines_ms(case, {(item.where.file, item.where.line)})
+        for item in case.evidence_of("line-time")
+        if item.where is not None and (item.where.file, item.where.line) not in stepping | heads
+    }
+    # Samples also hit lines that compute or wait for input; no more of them is Python than the split says.
+    python, seen = reading.part_ms(case, "python"), sum(lines.values())
+    scale = min(1.0, python / seen) if seen else 0.0
+    return {where: ms * scale for where, ms in lines.items()}
+
+
+def _python_between(case: Case, own: dict[Where, float]) -> Iterator[Finding]:
+    """Python itself works between the calls, on lines that are known from samples."""
+    python = reading.part_ms(case, "python") if reading.step_ms(case) > SMALL_MS else sum(own.values())
     special = (host_sync, tensor_reconversion, predict_in_loop, function_per_call, retracing, feed_dict)
     named = any((item.cost_share or 0.0) >= 0.05 for cause in special for item in cause.in_run(case))
     if reading.share(case, python) < MATTERS or named:
         return
-    step = case.steps.where if case.steps else None
-    lines = [item for item in case.evidence_of("line-time") if item.where is not None and item.where != step]
+    lines = sorted(own, key=lambda where: -own[where])
     yield from reading.finding(
         "step-overhead",
         case,
         f"Python works for {python:.1f} ms of each step between the calls into TensorFlow.",
         cost_ms=python,
-        where=lines[0].where if lines else step,
-        evidence=[*evidence[:1], *lines[:2]],
+        where=lines[0] if lines else case.steps.where if case.steps else None,
+        evidence=[
+            reading.number("python", python, "ms", "between the calls", "trace"),
+            *(reading.number("line-time", own[where], "ms", "on this line", "sampling", where) for where in lines[:2]),
+        ],
         fixes=[Fix("Move this work into the step, into the input pipeline, or do it every hundredth step.")],
         confidence="medium",
         estimate="time of the step in which Python runs and nothing computes",

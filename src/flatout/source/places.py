@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import functools
 from dataclasses import dataclass
 from pathlib import Path
@@ -182,6 +183,74 @@ def _indexes_first_axis(file: str, loop: Loop) -> bool:
             if names & set(loop.variables):
                 return True
     return False
+
+
+def numpy_work_on(file: str, found_on: frozenset[int]) -> frozenset[int]:
+    """Lines that go on with numpy or plain Python on what the given lines put into names, in the same loop.
+
+    A line that hands the value to other code (an environment, a logger, TensorFlow) is not among them: that work
+    would be there whatever way the value came.
+    """
+    module = tree(file)
+    if module is None:
+        return frozenset()
+    arrays = {"np", "numpy"} | {alias for alias, name in _imported(module) if name.split(".")[0] == "numpy"}
+    found: set[int] = set()
+    names: set[str] = set()
+    loop = innermost_loop(file, min(found_on)) if found_on else None
+    if loop is None:
+        return frozenset()
+    statements = [
+        node
+        for node in ast.walk(module)
+        if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr))
+        and loop.line < node.lineno <= loop.end
+    ]
+    # Each round follows the values one statement further; what a line assigns is seen by lines before it next turn.
+    for _ in statements:
+        before = (len(found), len(names))
+        for node in statements:
+            extent = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+            read = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+            pulls = any(line in found_on for line in extent)
+            if pulls or (read & names and _calls_only(node, arrays, names)):
+                names |= _assigned(node)
+                if not pulls:
+                    found.update(extent)
+        if before == (len(found), len(names)):
+            break
+    return frozenset(found)
+
+
+def _imported(module: ast.Module) -> list[tuple[str, str]]:
+    """(name in the file, what it stands for) of every import."""
+    return [
+        (item.asname or item.name.split(".")[0], item.name)
+        for node in ast.walk(module)
+        if isinstance(node, ast.Import)
+        for item in node.names
+    ]
+
+
+def _assigned(node: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+
+
+def _calls_only(node: ast.AST, modules: set[str], names: set[str]) -> bool:
+    """Whether all calls of a statement go to these modules, to builtins, or to methods of values it works on."""
+    bound = names | _assigned(node)
+    for call in ast.walk(node):
+        if not isinstance(call, ast.Call):
+            continue
+        root: ast.expr = call.func
+        while isinstance(root, (ast.Attribute, ast.Call, ast.Subscript)):
+            root = root.func if isinstance(root, ast.Call) else root.value
+        if isinstance(call.func, ast.Name):
+            if not hasattr(builtins, call.func.id):
+                return False
+        elif isinstance(root, ast.Name) and root.id not in modules | bound:
+            return False
+    return True
 
 
 def assignment_line(file: str, attribute: str, before: int) -> int | None:
