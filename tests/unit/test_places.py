@@ -177,3 +177,27 @@ def test_sources_that_cannot_be_read(content: str | None, tmp_path: Path) -> Non
     assert places.definition_line(file, 1) is None
     assert places.tape_line(file, 1) is None
     assert places.assignment_line(file, "x", before=1) is None
+
+
+PULLS = """
+import numpy as np
+for features in dataset:
+    loss = step(features)
+    weights = [v.numpy() for v in model.variables]  # pull
+    moved = np.abs(
+        weights[0] - before[0]
+    ).mean()
+    before = weights
+    scores.append(float(moved))
+    state = simulator.advance(weights)
+    other = np.zeros(3)
+"""
+
+
+def test_numpy_goes_on_with_what_was_pulled_but_other_code_does_not(tmp_path: Path) -> None:
+    path = tmp_path / "pulls.py"
+    path.write_text(PULLS)
+    line = {text.strip(): number for number, text in enumerate(PULLS.splitlines(), start=1)}
+    pull = next(number for text, number in line.items() if text.endswith("# pull"))
+    found = places.numpy_work_on(str(path), frozenset({pull}))
+    assert found == {line["moved = np.abs("] + offset for offset in range(4)}

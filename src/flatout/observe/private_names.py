@@ -273,6 +273,12 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
         "tensorflow.python.profiler.internal._pywrap_profiler", "ProfilerSession", "the trace", _TF
     ),
     "trace-me": PrivateName("tensorflow.python.profiler.internal._pywrap_traceme", "TraceMe", "step marks", _TF),
+    "trace-enabled": PrivateName(
+        "tensorflow.python.profiler.trace", "enabled", "the trace, as cheap as it could be", _TF
+    ),
+    "trace-scope": PrivateName(
+        "tensorflow.python.profiler.trace", "Trace.__init__", "the trace, as cheap as it could be", _TF
+    ),
 }
 
 

@@ -41,6 +41,7 @@ class Window:
         self.steps_wanted: int | None = settings.get("window_steps")
         self.longest: float = settings.get("window_seconds", 60.0)
         self.opened_for: Stream | None = None
+        self.on_open: list[Any] = []
         self.on_close: list[Any] = []
         self._best = 0
         self.opened_times = 0
@@ -113,6 +114,8 @@ class Window:
                 self.enabled = self.wants_ticks = False
                 self.recorder.fact("note", text=f"no trace: the profiler did not start ({error})")
                 return
+            for call in self.on_open:
+                call()
             self._session = session
             self.opened_times += 1
             self._steps = 0
