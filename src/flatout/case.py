@@ -297,8 +297,19 @@ class Trial:
     levers: tuple[str, ...]
     status: Literal["won", "lost", "noise", "failed", "timeout"]
     speedup: Interval | None = None
+    """Step time of the baseline over that of the trial."""
     parity: str = ""
+    """exact, reassociated, precision, failed or unknown: how losses, weights or outputs agree with the baseline's."""
     note: str = ""
+    equivalence: str = ""
+    """What the levers themselves promise."""
+    step_ms: float | None = None
+    cpu: Interval | None = None
+    """As `speedup`, for the CPU time of a step."""
+    rounds: int = 0
+    stage: str = "single"
+    """bound, single, combination, patch."""
+    memory_bytes: int = 0
 
 
 # ── the case ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -341,6 +352,10 @@ class Case:
     evidence: tuple[Evidence, ...] = ()
     findings: tuple[Finding, ...] = ()
     trials: tuple[Trial, ...] = ()
+    tuned: tuple[str, ...] = ()
+    """The levers that won together; what `--with @tuned` injects."""
+    patch: str = ""
+    """Unified diff of the user's source that holds the same speedup."""
     verdict: str = ""
     notes: tuple[Note, ...] = ()
     logdir: str | None = None

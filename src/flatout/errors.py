@@ -7,6 +7,7 @@
     ├── TraceNotFound        no XPlane file at a path
     ├── TraceUnreadable      a file that is not a trace, or a damaged one
     ├── UnknownCause         `explain` of a name that the catalogue lacks
+    ├── UnknownLever         a lever that does not exist
     ├── UnknownView          `show --view` of a name that does not exist
     └── ToolMissing          an optional tool (py-spy, nsys, TensorFlow) is not installed
 
@@ -44,6 +45,10 @@ class TraceUnreadable(FlatoutError):
 
 
 class UnknownCause(FlatoutError):
+    pass
+
+
+class UnknownLever(FlatoutError):
     pass
 
 

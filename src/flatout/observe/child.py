@@ -33,6 +33,10 @@ def start(settings_text: str) -> None:
     if settings.get("module"):
         users_code.treat_as_users(settings["module"])
     observer = Observer(recorder, settings)
+    if settings.get("levers"):
+        from flatout.levers.injection import Injections
+
+        observer.injections = Injections(observer, settings["levers"])
     recorder.fact("start", pid=os.getpid(), at=time.perf_counter(), python=sys.version.split()[0], version=sys.version)
     sys.meta_path.insert(0, _Finder(observer))
     os.register_at_fork(after_in_child=lambda: _forget(observer), after_in_parent=lambda: _count_fork(observer))
@@ -187,6 +191,8 @@ def install(observer: Observer, package: str, module: ModuleType) -> None:
     """Install every probe of this package; one that fails is told and left out."""
     if "tensorflow" not in sys.modules:
         return  # Keras on another backend: there is nothing of TensorFlow to observe
+    if observer.injections is not None:
+        observer.injections.install(package, module)  # first: probes are to see the changed program
     from flatout.observe import probes
     from flatout.observe.private_names import Missing
 

@@ -11,11 +11,14 @@ import itertools
 import sys
 import threading
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flatout.observe import users_code
 from flatout.observe.recorder import Recorder
 from flatout.observe.window import Window
+
+if TYPE_CHECKING:
+    from flatout.levers.injection import Injections
 
 PRIORITY = {
     "fit": 100,
@@ -94,6 +97,7 @@ class Observer:
         self.functions: Any = None
         self.keep_graph: Any = lambda graph: None
         self.pulls: Any = None
+        self.injections: Injections | None = None
 
     def stream(self, kind: str, key: object, name: str, **data: Any) -> Stream:
         """Make a stream; `key` tells streams of one kind apart. The user's stack at this moment is its place."""
