@@ -37,6 +37,10 @@ def start(settings_text: str) -> None:
         from flatout.levers.injection import Injections
 
         observer.injections = Injections(observer, settings["levers"])
+    if settings.get("trial"):
+        from flatout.tune.child import trial
+
+        trial.start(observer, settings["trial"])
     recorder.fact("start", pid=os.getpid(), at=time.perf_counter(), python=sys.version.split()[0], version=sys.version)
     sys.meta_path.insert(0, _Finder(observer))
     os.register_at_fork(after_in_child=lambda: _forget(observer), after_in_parent=lambda: _count_fork(observer))
@@ -44,11 +48,11 @@ def start(settings_text: str) -> None:
 
     def leave_after_writing(status: int) -> None:
         if observer.active:
-            _end(observer)
+            finish(observer)
         leave(status)
 
     os._exit = leave_after_writing  # type: ignore[assignment]
-    atexit.register(_end, observer)
+    atexit.register(finish, observer)
     if settings.get("flame"):
         _permit_sampling()
 
@@ -91,7 +95,7 @@ def _forget(observer: Observer) -> None:
     observer.window.make_session = None
 
 
-def _end(observer: Observer) -> None:
+def finish(observer: Observer) -> None:
     if not observer.active:
         return
     try:
@@ -196,8 +200,9 @@ def install(observer: Observer, package: str, module: ModuleType) -> None:
     from flatout.observe import probes
     from flatout.observe.private_names import Missing
 
-    for name in probes.names():
-        probe = importlib.import_module(f"flatout.observe.probes.{name}")
+    installed = [(name, importlib.import_module(f"flatout.observe.probes.{name}")) for name in probes.names()]
+    installed += [(companion.__name__, companion) for companion in observer.companions]
+    for name, probe in installed:
         make: Callable[[Observer, ModuleType], None] | None = getattr(probe, f"on_{package}", None)
         if make is None:
             continue

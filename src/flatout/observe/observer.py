@@ -98,6 +98,11 @@ class Observer:
         self.keep_graph: Any = lambda graph: None
         self.pulls: Any = None
         self.injections: Injections | None = None
+        self.companions: list[Any] = []
+        """Modules beside the probes that want to know of imported packages: `on_tensorflow`, `on_keras`, …"""
+        self.at_step: Any = None
+        """Called as (stream, end, n) when a step has ended and all else was recorded; it may hold the program."""
+        self.optimizers: dict[int, Any] = {}
 
     def stream(self, kind: str, key: object, name: str, **data: Any) -> Stream:
         """Make a stream; `key` tells streams of one kind apart. The user's stack at this moment is its place."""
@@ -127,6 +132,8 @@ class Observer:
             if end - self._counted > 3.0:
                 self._counted = end
                 self.write_counters()
+        if self.at_step is not None:
+            self.at_step(stream, end, n)
 
     def write_counters(self) -> None:
         with self.recorder.counting():

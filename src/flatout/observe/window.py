@@ -43,7 +43,7 @@ class Window:
         self.opened_for: Stream | None = None
         self.on_open: list[Any] = []
         self.on_close: list[Any] = []
-        self._best = 0
+        self.best = 0
         self.opened_times = 0
         self._session: Any = None
         self._mark: Any = None
@@ -70,12 +70,12 @@ class Window:
             return
         if self.make_session is None:
             return
-        if stream.priority < self._best:
+        if stream.priority < self.best:
             return
         if self.opened_for is not None and stream.priority <= self.opened_for.priority:
             return
-        if stream.priority > self._best:
-            self._best = stream.priority
+        if stream.priority > self.best:
+            self.best = stream.priority
             self._quiet_steps = 0
         self._quiet_steps = self._quiet_steps + 1 if traced == self._last_trace else 0
         self._last_trace = traced

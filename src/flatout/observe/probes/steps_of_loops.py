@@ -44,6 +44,7 @@ def _apply(observer: Observer, key: str) -> None:
             if thread.apply:
                 return original(self, *args, **kwargs)
             thread.apply = 1
+            observer.optimizers[id(self)] = self
             start = perf_counter()
             try:
                 return original(self, *args, **kwargs)

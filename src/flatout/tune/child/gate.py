@@ -1,0 +1,160 @@
+"""The gate at which a trial waits: it lets some steps through, times them, and stops the program until the next word.
+
+Trials of one program live side by side and only one of them runs at a time. A gate sits where a step ends. The
+coordinator writes `{"do": "go", "steps": 12}` into a pipe; the gate times the next steps, answers with one line, and
+blocks in a read. When the coordinator is gone, the read ends, and so does the trial.
+
+A step is an update of the optimizers where there are any: a lever may turn two calls into one, but not two updates.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from flatout.observe.observer import Observer, Stream
+
+WARM_TICKS = 5
+WARM_TICKS_AT_MOST = 25
+WARM_SECONDS = 0.4
+WARM_SECONDS_AT_MOST = 6.0
+QUIET_TICKS = 3
+FEWEST_TICKS = 3
+"""Ticks of a block: the first is dropped, so that fewer would leave nothing to compare."""
+
+_leave = os._exit
+
+
+class Gate:
+    def __init__(self, observer: Observer, settings: dict[str, Any], numbers: Any) -> None:
+        self.observer = observer
+        self.numbers = numbers
+        self.reading = os.fdopen(settings["read"], "r", encoding="ascii")
+        self.writing = settings["write"]
+        os.set_inheritable(settings["read"], False)
+        os.set_inheritable(settings["write"], False)
+        self.needed: int = settings.get("priority", 0)
+        self.warm = False
+        self.steps = 0
+        self._ticks = 0
+        self._kind = 0
+        self._began = 0.0
+        self._quiet = 0
+        self._traced = 0.0
+        self._until = 0
+        self._last = 0.0
+        self._times: list[float] = []
+        self._updates = 0
+        self._cpu = 0.0
+        self._lock = threading.Lock()
+
+    def tick(self, stream: Stream, end: float, n: int) -> None:
+        """One call into TensorFlow that makes `n` steps has ended. On the program's hot path."""
+        if stream.priority < self._kind or stream.priority < self.needed:
+            return
+        if stream.priority > self._kind:  # what was counted so far was not the step
+            self._kind, self._ticks, self._began, self._quiet = stream.priority, 0, end, 0
+        self._ticks += 1
+        self.steps += n
+        if self.warm:
+            self._times.append(end - self._last)
+            self._last = end
+        if self.numbers.wanted:
+            self.numbers.tick(self._count())
+            self._last = time.perf_counter()  # looking at the numbers is no part of the next step
+        if self.warm:
+            if self._ticks < FEWEST_TICKS or self.steps < self._until:
+                return
+            self._report(end)
+        else:
+            if not self._is_warm(end):
+                return
+            self.warm = True
+            self._say("warm", steps=self.steps, seconds=end - self._began)
+        self._wait()
+
+    def _is_warm(self, now: float) -> bool:
+        self._quiet = self._quiet + 1 if self.observer.trace == self._traced else 0
+        self._traced = self.observer.trace
+        injections = self.observer.injections
+        if injections is not None and not injections.ready:
+            return False
+        elapsed = now - self._began
+        if self._ticks < WARM_TICKS:
+            return self._ticks >= 3 and elapsed > WARM_SECONDS_AT_MOST
+        steady = self._quiet >= QUIET_TICKS and elapsed > WARM_SECONDS
+        return steady or self._ticks >= WARM_TICKS_AT_MOST or elapsed > WARM_SECONDS_AT_MOST
+
+    # ── the pipe ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _report(self, end: float) -> None:
+        cpu = time.process_time() - self._cpu
+        updates = self._count() - self._updates
+        self._say("block", times=self._times, steps=updates, cpu=cpu)
+
+    def _say(self, what: str, **facts: Any) -> None:
+        injections = self.observer.injections
+        facts["levers"] = injections.report() if injections is not None else {}
+        line = json.dumps({"say": what, **facts}) + "\n"
+        try:
+            os.write(self.writing, line.encode("ascii"))
+        except OSError:
+            _leave(1)
+
+    def _wait(self) -> None:
+        with self._lock:
+            self.numbers.write()
+            line = self.reading.readline()
+            word = json.loads(line) if line.endswith("\n") else {"do": "end"}
+            if word["do"] != "go":
+                _leave(0)
+        self._times = []
+        self._ticks = 0
+        self._until = self.steps + int(word["steps"])
+        self._updates = self._count()
+        self._cpu = time.process_time()
+        self._last = time.perf_counter()
+
+    def _count(self) -> int:
+        """Updates made by all optimizers so far; where there are none, the steps seen."""
+        total = 0
+        for optimizer in list(self.observer.optimizers.values()):
+            try:
+                count = optimizer.iterations
+                total += int((count.numpy if hasattr(count, "numpy") else count.value().numpy)())
+            except Exception:
+                return self.steps
+        return total or self.steps
+
+
+class Scout:
+    """Ends the scouting run once enough was seen of it."""
+
+    MOST_SECONDS = 12.0
+    ENOUGH_SECONDS = 3.0
+
+    def __init__(self, observer: Observer) -> None:
+        self.observer = observer
+        self._began = 0.0
+
+    def tick(self, stream: Stream, end: float, n: int) -> None:
+        if not self._began:
+            self._began = end
+        elapsed = end - self._began
+        window = self.observer.window
+        seen = window.opened_times > 0 and not window.is_open and not _better_to_come(window)
+        if (seen and elapsed > self.ENOUGH_SECONDS) or elapsed > self.MOST_SECONDS:
+            from flatout.observe.child import finish
+
+            self.observer.recorder.fact("scouted", seconds=elapsed)
+            finish(self.observer)
+            _leave(0)
+
+
+def _better_to_come(window: Any) -> bool:
+    """The window was opened for something that has turned out not to be the step."""
+    return window.opened_for is not None and window.opened_for.priority < window.best
