@@ -27,6 +27,11 @@ def paired_ratio(before: Sequence[float], after: Sequence[float], confidence: fl
     return Interval(math.exp(_median(logs)), math.exp(low), math.exp(high))
 
 
+def rounds_needed(confidence: float) -> int:
+    """The fewest rounds whose extremes bound the median at this confidence."""
+    return next(count for count in range(2, 64) if _rank(count, confidence) is not None)
+
+
 def _median(ordered: Sequence[float]) -> float:
     middle = len(ordered) // 2
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2

@@ -1,0 +1,189 @@
+"""One trial as the coordinator sees it: a process in a group of its own, held at its gate, spoken to over two pipes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from flatout.levers.catalogue import environment_of
+from flatout.observe import launcher
+from flatout.tune.warden import Warden, kill_group
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How to start a trial of the program."""
+
+    command: tuple[str, ...]
+    levers: tuple[str, ...] = ()
+    module: str | None = None
+    priority: int = 0
+    seed: int = 0
+    calm: bool = False
+    sources: tuple[tuple[str, str], ...] = ()
+    """(file of the user, file with the text to run in its place)."""
+
+
+class Ended(Exception):
+    """The program ended by itself: what it says is why no further step will come."""
+
+
+class Overdue(Exception):
+    """The program did not answer in the time it was given."""
+
+
+class ChildProcess:
+    def __init__(self, launch: Launch, directory: Path, warden: Warden) -> None:
+        self.launch = launch
+        self.directory = directory
+        self.warden = warden
+        self.peak_bytes = 0
+        self._pending = b""
+        (directory / "tmp").mkdir(parents=True, exist_ok=True)
+        for_gate, to_gate = os.pipe()
+        from_gate, for_words = os.pipe()
+        os.set_inheritable(for_gate, True)
+        os.set_inheritable(for_words, True)
+        command, variables = prepared(
+            launch,
+            directory,
+            {"gate": {"read": for_gate, "write": for_words, "priority": launch.priority}},
+        )
+        with open(directory / "output.txt", "wb") as output:
+            self.process = subprocess.Popen(
+                command,
+                env=variables,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                pass_fds=(for_gate, for_words),
+                start_new_session=True,
+            )
+        self.group = self.process.pid
+        warden.watch(self.group)
+        os.close(for_gate)
+        os.close(for_words)
+        self._to_gate, self._from_gate = to_gate, from_gate
+        self.started = time.monotonic()
+
+    # ── talking ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def go(self, steps: int) -> None:
+        try:
+            os.write(self._to_gate, json.dumps({"do": "go", "steps": steps}).encode("ascii") + b"\n")
+        except OSError:
+            raise Ended(self.why_ended()) from None
+
+    def answer(self, timeout: float, memory_limit: int | None = None) -> dict[str, Any]:
+        """The next line from the gate."""
+        deadline = time.monotonic() + timeout
+        while b"\n" not in self._pending:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise Overdue(f"no answer in {timeout:.0f} s")
+            ready, _, _ = select.select([self._from_gate], [], [], min(left, 0.5))
+            self.peak_bytes = max(self.peak_bytes, self.resident_bytes())
+            if memory_limit is not None and self.peak_bytes > memory_limit:
+                raise Overdue(f"it took {self.peak_bytes / 2**30:.1f} GiB of memory")
+            if ready:
+                chunk = os.read(self._from_gate, 1 << 16)
+                if not chunk:
+                    raise Ended(self.why_ended())
+                self._pending += chunk
+        line, _, self._pending = self._pending.partition(b"\n")
+        return dict(json.loads(line))
+
+    def let_settle(self, at_most: float = 1.0) -> None:
+        """Wait until threads that fill buffers behind the held program have come to rest: they would disturb others."""
+        deadline = time.monotonic() + at_most
+        before = self.cpu_seconds()
+        while time.monotonic() < deadline:
+            time.sleep(0.03)
+            now = self.cpu_seconds()
+            if now - before < 0.01:
+                return
+            before = now
+
+    # ── looking at it ────────────────────────────────────────────────────────────────────────────────────────
+
+    def cpu_seconds(self) -> float:
+        try:
+            fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        except (OSError, IndexError, ValueError):
+            return 0.0
+
+    def resident_bytes(self) -> int:
+        try:
+            pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+            return pages * os.sysconf("SC_PAGE_SIZE")
+        except (OSError, IndexError, ValueError):
+            return 0
+
+    def why_ended(self) -> str:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout=5)
+        code = self.process.returncode
+        if code == 0:
+            return "the program ended"
+        return f"the program failed: {self.last_words() or f'exit code {code}'}"
+
+    @property
+    def ended_well(self) -> bool:
+        return self.process.poll() == 0
+
+    def last_words(self) -> str:
+        """The last line that the program printed, which after an exception names it."""
+        try:
+            with open(self.directory / "output.txt", "rb") as stream:
+                stream.seek(max(0, os.fstat(stream.fileno()).st_size - 4000))
+                lines = stream.read().decode("utf-8", "replace").strip().splitlines()
+        except OSError:
+            return ""
+        return lines[-1].strip()[:200] if lines else ""
+
+    def end(self) -> None:
+        """Kill it and all it has started; its scratch files go with it."""
+        kill_group(self.group)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout=10)
+        self.warden.forget(self.group)
+        for descriptor in (self._to_gate, self._from_gate):
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+        shutil.rmtree(self.directory / "tmp", ignore_errors=True)
+        shutil.rmtree(self.directory / "files", ignore_errors=True)
+
+
+def prepared(launch: Launch, directory: Path, role: dict[str, Any]) -> tuple[Sequence[str], dict[str, str]]:
+    """Command and environment of a trial."""
+    settings: dict[str, Any] = {
+        "directory": str(directory),
+        "trace": False,
+        "sample": False,
+        "module": launch.module,
+        "levers": list(launch.levers),
+        "trial": {"seed": launch.seed, "calm": launch.calm, **role},
+        "sources": dict(launch.sources),
+    }
+    if role.get("scout"):
+        settings.update(trace=True, sample=True)
+    variables = launcher.environment_for(settings)
+    variables.update(environment_of(launch.levers))
+    variables.setdefault("PYTHONHASHSEED", "0")
+    variables["TMPDIR"] = str(directory / "tmp")
+    command: Sequence[str] = launch.command
+    if launch.sources:
+        from flatout.tune import patch
+
+        command = patch.command(launch.command, dict(launch.sources))
+    return command, variables

@@ -1,0 +1,322 @@
+"""Paired, interleaved rounds: every contestant runs some steps in each round, in shuffled order, one at a time.
+
+The ratio of a round is that of the baseline's step to the contestant's in the same round. Two baselines run in every
+race, and a contestant has to stand against each of them: what two processes of the same program differ by is noise.
+A program that ends is started again, so that short programs can be raced as well.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from flatout.case import Interval
+from flatout.measure.interval import paired_ratio, rounds_needed
+from flatout.tune.child_process import ChildProcess, Ended, Launch, Overdue
+from flatout.tune.warden import Warden
+
+WORTH = 1.02
+"""A gain below this is not called one, whatever its interval."""
+BLOCK_SECONDS = 0.4
+LONGEST_BLOCK_SECONDS = 3.0
+MOST_STARTS = 6
+MOST_ROUNDS = 24
+START_SECONDS = 90.0
+UNSETTLED = 0.25
+"""A step after the pause that differs by this much from the later ones still lives on full buffers, or on cold ones."""
+
+
+@dataclass
+class Block:
+    times: list[float]
+    """Of each call, from end to end of the one before."""
+    steps: int
+    cpu: float
+
+    def per_step(self, dropped: int) -> float:
+        kept = self.times[dropped:]
+        return sum(kept) / (self.steps * len(kept) / len(self.times))
+
+    @property
+    def cpu_per_step(self) -> float:
+        return self.cpu / self.steps
+
+
+@dataclass
+class Contestant:
+    launch: Launch
+    title: str
+    child: ChildProcess | None = None
+    blocks: list[Block | None] = field(default_factory=list)
+    """One for each round; None where it did not take part."""
+    starts: int = 0
+    steps: int = 2
+    over: str = ""
+    """Why it takes no further part: won, lost, noise, failed, timeout."""
+    note: str = ""
+    report: dict[str, Any] = field(default_factory=dict)
+    directories: list[Path] = field(default_factory=list)
+
+    @property
+    def running(self) -> bool:
+        return not self.over
+
+    def dropped(self) -> int:
+        """Calls at the start of a block that are still under the spell of the pause before it."""
+        blocks = [block.times for block in self.blocks if block is not None]
+        shortest = min((len(times) for times in blocks), default=0)
+        if shortest < 4:
+            return min(1, shortest - 1)
+        steady = statistics.median(t for times in blocks for t in times[len(times) // 2 :])
+        middle = [statistics.median(times[i] for times in blocks) for i in range(shortest // 2)]
+        unsettled = [i for i, t in enumerate(middle) if abs(t - steady) > UNSETTLED * steady]
+        return max(unsettled, default=0) + 1
+
+    def step_times(self) -> list[float | None]:
+        dropped = self.dropped()
+        return [block.per_step(min(dropped, len(block.times) - 1)) if block else None for block in self.blocks]
+
+    def step_ms(self) -> float | None:
+        times = [t for t in self.step_times() if t is not None]
+        return statistics.median(times) * 1e3 if times else None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    speedup: Interval
+    cpu: Interval
+    rounds: int
+
+
+class Race:
+    """The contestants of one program that are alive together."""
+
+    def __init__(
+        self,
+        directory: Path,
+        warden: Warden,
+        baselines: Sequence[Contestant],
+        *,
+        deadline: float,
+        memory_limit: int | None = None,
+        say: Callable[[str], None] = lambda text: None,
+        look: Callable[[Race], None] = lambda race: None,
+    ) -> None:
+        self.directory = directory
+        self.warden = warden
+        self.baselines = list(baselines)
+        self.contestants: list[Contestant] = []
+        self.deadline = deadline
+        self.memory_limit = memory_limit
+        self.say = say
+        self.look = look
+        self.random = random.Random(0)
+        self.round = 0
+        self.start_seconds = START_SECONDS
+        self._numbers = itertools.count(1)
+
+    # ── starting ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def start(self, contestants: Sequence[Contestant], at_once: int = 2) -> None:
+        """Start programs, a few at a time, and wait until each is warm. Nothing is measured meanwhile."""
+        waiting = [one for one in contestants if one.running]
+        starting: list[Contestant] = []
+        while waiting or starting:
+            while waiting and len(starting) < at_once:
+                one = waiting.pop(0)
+                self._launch(one)
+                starting.append(one)
+            self._await_warm(starting.pop(0))
+
+    def _launch(self, one: Contestant) -> None:
+        one.starts += 1
+        place = self.directory / f"{next(self._numbers):03d}-{_slug(one.title)}"
+        place.mkdir(parents=True)
+        one.directories.append(place)
+        try:
+            one.child = ChildProcess(one.launch, place, self.warden)
+        except OSError as error:
+            self._drop(one, "failed", f"it could not be started: {error}")
+
+    def _await_warm(self, one: Contestant) -> None:
+        if one.child is None:
+            return
+        try:
+            said = one.child.answer(self.start_seconds, self.memory_limit)
+        except Ended as ended:
+            too_short = one.child.ended_well
+            self._drop(one, "failed", f"{ended} before enough steps were seen" if too_short else str(ended))
+            return
+        except Overdue as overdue:
+            self._drop(one, "timeout", f"{overdue}, starting up")
+            return
+        one.report = said["levers"]
+        idle = [name for name, facts in one.report.items() if not facts["changes"]]
+        if one.launch.levers and len(idle) == len(one.report):
+            self._drop(one, "noise", f"{', '.join(idle)} found nothing to change in this program")
+            return
+        step = said["seconds"] / max(said["steps"] - 1, 1)
+        one.steps = max(one.steps, min(math.ceil(BLOCK_SECONDS / max(step, 1e-5)), 2000))
+        one.child.let_settle()
+
+    def _drop(self, one: Contestant, over: str, note: str) -> None:
+        one.over, one.note = over, note
+        self._end(one)
+        self.say(f"{one.title}: {note}")
+
+    def _end(self, one: Contestant) -> None:
+        if one.child is not None:
+            one.child.end()
+            one.child = None
+
+    # ── rounds ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def run(self, contestants: Sequence[Contestant], comparisons: int, rounds: int = MOST_ROUNDS) -> None:
+        """Rounds until every contestant is decided, the rounds are used up, or the time is."""
+        self.contestants += [one for one in contestants if one not in self.contestants]
+        self._agree_on_steps(contestants)
+        for _ in range(rounds):
+            running = [one for one in contestants if one.running]
+            if not running or time.monotonic() > self.deadline or not self._one_round(running):
+                break
+            self._agree_on_steps(contestants)
+            for one in running:
+                if one.running:
+                    self._decide(one, comparisons)
+            self.look(self)
+        for one in contestants:
+            if one.running:
+                verdict = self.verdict(one, comparisons)
+                one.over = "noise" if verdict is None else _status(verdict.speedup)
+
+    def _agree_on_steps(self, contestants: Sequence[Contestant]) -> None:
+        """All run the same number of steps in a round, so that they pass the ends of epochs in the same rounds."""
+        baseline = [one for one in self.baselines if one.running]
+        if not baseline:
+            return
+        steps = max(one.steps for one in baseline)
+        slowest = max((one.step_ms() or 0.0) for one in baseline) / 1e3
+        for one in (*baseline, *contestants):
+            times = [block.times for block in one.blocks if block]
+            if len(times) >= 3 and one.dropped() >= len(times[-1]) // 2:
+                steps = max(steps, 2 * one.steps)  # the block is over before its pace is steady
+        if slowest:
+            steps = min(steps, max(3, math.floor(LONGEST_BLOCK_SECONDS / slowest)))
+        for one in (*baseline, *contestants):
+            one.steps = steps
+
+    def _one_round(self, running: Sequence[Contestant]) -> bool:
+        everyone = [*(one for one in self.baselines if one.running), *running]
+        if not any(one in everyone for one in self.baselines):
+            return False
+        for one in everyone:
+            one.blocks += [None] * (self.round - len(one.blocks))
+        for one in self.random.sample(everyone, len(everyone)):
+            one.blocks.append(self._block(one))
+        self.round += 1
+        return any(one.running for one in self.baselines)
+
+    def _block(self, one: Contestant) -> Block | None:
+        for _ in range(2):
+            if not one.running:
+                return None
+            if one.child is None:
+                if one.starts >= MOST_STARTS:
+                    self._drop(one, "failed", "the program ends before enough steps were seen")
+                    return None
+                self.start([one])
+                continue
+            limit = max(20.0, 12 * self._block_seconds())
+            try:
+                one.child.go(one.steps)
+                said = one.child.answer(limit, self.memory_limit)
+            except Ended as ended:
+                if not one.child.ended_well:
+                    self._drop(one, "failed", str(ended))
+                    return None
+                self._end(one)  # it has run to its end: start it again
+                continue
+            except Overdue as overdue:
+                self._drop(one, "timeout", f"{overdue} for {one.steps} steps")
+                return None
+            one.report = said["levers"]
+            one.child.let_settle()
+            return Block(said["times"], max(int(said["steps"]), 1), float(said["cpu"]))
+        return None
+
+    def _block_seconds(self) -> float:
+        longest = [sum(block.times) for one in self.baselines for block in one.blocks[-3:] if block]
+        return max(longest, default=BLOCK_SECONDS)
+
+    # ── deciding ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def verdict(self, one: Contestant, comparisons: int) -> Verdict | None:
+        """The interval of the speedup that holds against each baseline, widened for the number of comparisons."""
+        confidence = 1 - 0.05 / max(comparisons, 1)
+        speedups, cpus, rounds = [], [], 0
+        for baseline in self.baselines:
+            pairs = [
+                (b, o, x, y)
+                for b, o, x, y in zip(
+                    baseline.step_times(), one.step_times(), baseline.blocks, one.blocks, strict=False
+                )
+                if b is not None and o is not None and x is not None and y is not None
+            ]
+            if not pairs:
+                continue
+            rounds = max(rounds, len(pairs))
+            speedups.append(paired_ratio([p[0] for p in pairs], [p[1] for p in pairs], confidence))
+            cpus.append(
+                paired_ratio([p[2].cpu_per_step for p in pairs], [p[3].cpu_per_step or 1e-9 for p in pairs], confidence)
+            )
+        if not speedups:
+            return None
+        return Verdict(_envelope(speedups), _envelope(cpus), rounds)
+
+    def _decide(self, one: Contestant, comparisons: int) -> None:
+        verdict = self.verdict(one, comparisons)
+        if verdict is None:
+            return
+        speedup, enough = verdict.speedup, rounds_needed(1 - 0.05 / max(comparisons, 1))
+        if 4 <= verdict.rounds < enough and self._hopeless(one):
+            one.note = f"given up after {verdict.rounds} rounds, slower by far in each"
+            one.over = "lost"
+        elif verdict.rounds >= enough + 1 and (speedup.low > WORTH or speedup.high < 1 / WORTH or speedup.high < 1.04):
+            one.over = _status(speedup)
+        if one.over:
+            self._end(one)
+
+    def _hopeless(self, one: Contestant) -> bool:
+        pairs = [
+            (b, o)
+            for baseline in self.baselines
+            for b, o in zip(baseline.step_times(), one.step_times(), strict=False)
+            if b is not None and o is not None
+        ]
+        return all(b / o < 0.8 for b, o in pairs)
+
+    def close(self) -> None:
+        for one in (*self.baselines, *self.contestants):
+            self._end(one)
+
+
+def _status(speedup: Interval) -> str:
+    if speedup.low > WORTH:
+        return "won"
+    return "lost" if speedup.high < 1 / WORTH else "noise"
+
+
+def _envelope(intervals: Sequence[Interval]) -> Interval:
+    ratio = math.exp(statistics.mean(math.log(one.ratio) for one in intervals))
+    return Interval(ratio, min(one.low for one in intervals), max(one.high for one in intervals))
+
+
+def _slug(text: str) -> str:
+    return "".join(ch if ch.isalnum() else "-" for ch in text)[:40].strip("-") or "trial"

@@ -1,0 +1,64 @@
+"""Sees to it that no trial outlives the coordinator, however that one ends.
+
+A tiny process that reads process groups from a pipe (`+123`, `-123`). When the pipe closes, because the coordinator has
+finished, crashed or was killed, it kills every group that is left: the trials and whatever processes they started.
+Run as a script by `Warden`; imports nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+
+
+class Warden:
+    """The coordinator's end."""
+
+    def __init__(self) -> None:
+        reading, self._writing = os.pipe()
+        os.set_inheritable(self._writing, False)
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", __file__, str(reading)],
+            pass_fds=(reading,),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C in the terminal is not for it
+        )
+        os.close(reading)
+
+    def watch(self, group: int) -> None:
+        self._write(f"+{group}\n")
+
+    def forget(self, group: int) -> None:
+        self._write(f"-{group}\n")
+
+    def close(self) -> None:
+        os.close(self._writing)
+        self._process.wait(timeout=10)
+
+    def _write(self, text: str) -> None:
+        with contextlib.suppress(OSError):
+            os.write(self._writing, text.encode("ascii"))
+
+
+def kill_group(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def _main(descriptor: int) -> None:
+    groups: set[int] = set()
+    with os.fdopen(descriptor, "r", encoding="ascii") as stream:
+        for line in stream:
+            group = int(line[1:])
+            groups.add(group) if line[0] == "+" else groups.discard(group)
+    for group in groups:
+        kill_group(group)
+
+
+if __name__ == "__main__":
+    _main(int(sys.argv[1]))
