@@ -375,6 +375,15 @@ class Case:
         return typing.cast(Case, _build(cls, data))
 
 
+def to_plain(value: Any) -> Json:
+    """Any of the nouns as plain JSON."""
+    return typing.cast(Json, _plain(value))
+
+
+def trial_from(data: Mapping[str, Any]) -> Trial:
+    return typing.cast(Trial, _build(Trial, data))
+
+
 # ── JSON, both ways ──────────────────────────────────────────────────────────────────────────────────────────
 
 

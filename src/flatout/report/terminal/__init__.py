@@ -21,6 +21,7 @@ from flatout.report.terminal import (
     overview,
     placement,
     timeline,
+    trials,
 )
 from flatout.report.terminal.output import Output
 from flatout.report.terminal.page import Page
@@ -44,6 +45,7 @@ VIEWS = {
         "functions": functions,
         "placement": placement,
         "devices": devices,
+        "trials": trials,
     }.items()
 }
 

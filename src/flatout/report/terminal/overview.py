@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from flatout.case import Case, Steps
-from flatout.report.terminal import findings
+from flatout.report.terminal import findings, trials
 from flatout.report.terminal.charts import PARTS, stacked, typical_spark
 from flatout.report.terminal.ops import short
 from flatout.report.terminal.page import Column, Page
@@ -31,7 +31,7 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
     if case.findings or case.kind in ("run", "trace", "check", "env"):
         findings.write(case, page)
     if case.trials:
-        _trials(case, page)
+        trials.tables(case, page)
     if case.notes:
         page.heading("Notes")
         for note in case.notes:
@@ -103,24 +103,6 @@ def _devices(case: Case, page: Page) -> None:
           "" if device.tensor_core_share is None else share(device.tensor_core_share), device.model]
          for device in case.devices[:16]],
     )  # fmt: skip
-
-
-def _trials(case: Case, page: Page) -> None:
-    page.heading("Trials", "speedup above 1 is faster")
-    rows = []
-    for trial in case.trials:
-        speed = trial.speedup
-        rows.append(
-            [
-                " + ".join(trial.levers) or "baseline",
-                "–" if speed is None else f"{speed.ratio:.2f}×",
-                "–" if speed is None else f"{speed.low:.2f} to {speed.high:.2f}",
-                trial.status,
-                " · ".join(part for part in (trial.parity, trial.note) if part),
-            ]
-        )
-    columns = [Column("levers", flexible=True), Column("speedup", right=True), Column("interval", right=True)]
-    page.table([*columns, Column("result"), Column("losses", flexible=True, drop=1)], rows)
 
 
 def _todo(todo: str) -> str:

@@ -1,0 +1,69 @@
+"""`flatout tune PROGRAM [ARGS]`: try the cures on the program itself, and prove what they give."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flatout.cli.run import PASS_ON
+from flatout.errors import FlatoutError
+
+
+def register(app: typer.Typer) -> None:
+    @app.command("tune", context_settings=PASS_ON)
+    def _command(
+        context: typer.Context,
+        program: Annotated[
+            str, typer.Argument(help="A Python file, a module with -m, or a command that starts Python.")
+        ],
+        module: Annotated[bool, typer.Option("-m", "--module", help="PROGRAM is a module, as with python -m.")] = False,
+        lever: Annotated[
+            list[str] | None, typer.Option("--lever", metavar="NAME", help="Try this lever only (may be repeated).")
+        ] = None,
+        without: Annotated[
+            list[str] | None, typer.Option("--without", metavar="NAME", help="Leave this lever out.")
+        ] = None,
+        allow: Annotated[
+            list[str] | None,
+            typer.Option("--allow", metavar="KIND", help="Also combine precision or semantic changes."),
+        ] = None,
+        budget: Annotated[str, typer.Option(metavar="TIME", help="How long it may take: 90s, 10m, 1h.")] = "4m",
+        patch: Annotated[
+            str | None, typer.Option("--patch", metavar="FILE", help="Write the change of the source as a diff.")
+        ] = None,
+        apply: Annotated[bool, typer.Option("--apply", help="Edit the source in place; backups are kept.")] = False,
+        resume: Annotated[bool, typer.Option("--resume", help="Go on with a tune that was cut short.")] = False,
+        json: Annotated[
+            str | None, typer.Option("--json", metavar="FILE", help="Write the case as JSON (- is stdout).")
+        ] = None,
+        quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the verdict only.")] = False,
+    ) -> None:
+        """Try cures on the unmodified program, side by side, and say what won, by how much, and at what price.
+
+        The program is started several times with changes injected from outside. No trial writes any of its files.
+        """
+        from flatout.tune.session import Wishes, tune
+        from flatout.tune.tuner import Options
+
+        options = Options(
+            module=module,
+            levers=tuple(lever or ()),
+            without=tuple(without or ()),
+            allow=tuple(allow or ()),
+            budget=seconds(budget),
+            resume=resume,
+        )
+        wishes = Wishes(json=json, quiet=quiet, patch=Path(patch) if patch else None, apply=apply)
+        sys.exit(tune(program, context.args, options, wishes))
+
+
+def seconds(text: str) -> float:
+    """`90s`, `10m`, `1h`, or plain seconds."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text.strip())
+    if not match or not float(match[1]):
+        raise FlatoutError(f"--budget takes a time such as 90s, 10m or 1h, not {text!r}.")
+    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]

@@ -1,0 +1,106 @@
+"""What a tune has tried: the claim, the table of trials with their intervals, what was left out and why, the patch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from flatout.case import Case, Trial
+from flatout.report.terminal.page import Column, Page
+from flatout.report.terminal.text import clean, duration
+
+STAGES = {
+    "bound": ("Bounds", "what a side would give if it cost nothing"),
+    "single": ("Levers", "one at a time, against two baselines in the same rounds"),
+    "combination": ("Together", "in fresh processes: this is the claim"),
+    "patch": ("Patch", "the edited source, run as one more trial"),
+}
+OUTCOMES = {
+    "won": "faster",
+    "lost": "slower",
+    "noise": "no measurable difference",
+    "failed": "failed",
+    "timeout": "given up",
+}
+
+
+def has_data(case: Case) -> bool:
+    return bool(case.trials)
+
+
+def write(case: Case, page: Page, directory: Path | None) -> None:
+    page.line((clean(case.verdict), "bold"), indent=0)
+    if case.steps:
+        page.line((f"baseline: {duration(case.steps.ms.median)} a step, found by {clean(case.steps.found_by)}", "dim"))
+    if not case.trials:
+        page.missing("Nothing was tried in this case.", "`flatout tune PROGRAM` tries the levers on a program.")
+    tables(case, page)
+    _remarks(case, page)
+    skipped = case.evidence_of("lever-skipped")
+    if skipped:
+        page.heading("Left out")
+        for item in skipped:
+            page.labelled(clean(item.value), clean(item.note), indent=2, room=20)
+    if case.notes:
+        page.heading("Notes")
+        for remark in case.notes:
+            page.line(clean(remark.text))
+    if case.tuned:
+        page.heading("To use it")
+        page.line("flatout run --with @tuned …", "   runs the program for real with these levers injected")
+    if case.patch:
+        page.heading("Patch", "checked: same speedup, same numbers")
+        for row in case.patch.splitlines()[:60]:
+            body = row[1:]
+            page.code(row[:1] + " " * (len(body) - len(body.lstrip())) + clean(body))
+
+
+def tables(case: Case, page: Page) -> None:
+    for stage, (title, note) in STAGES.items():
+        trials = [trial for trial in case.trials if trial.stage == stage]
+        if trials:
+            page.heading(title, note)
+            _table(sorted(trials, key=_rank), page)
+
+
+def _rank(trial: Trial) -> float:
+    return -(trial.speedup.ratio if trial.speedup else 0.0)
+
+
+def _table(trials: list[Trial], page: Page) -> None:
+    page.table(
+        [
+            Column("lever", flexible=True),
+            Column("speedup", right=True),
+            Column("interval"),
+            Column("outcome"),
+            Column("numbers", drop=1),
+            Column("CPU", right=True, drop=3),
+            Column("step", right=True, drop=4),
+            Column("rounds", right=True, drop=5),
+        ],
+        [_row(trial) for trial in trials],
+    )
+
+
+def _row(trial: Trial) -> list[str]:
+    speedup, cpu = trial.speedup, trial.cpu
+    known = speedup is not None and speedup.high != float("inf")
+    return [
+        " + ".join(trial.levers),
+        f"{speedup.ratio:.2f}×" if speedup else "",
+        f"[{speedup.low:.2f}, {speedup.high:.2f}]" if speedup and known else "",
+        "" if trial.stage == "bound" and trial.status not in ("failed", "timeout") else OUTCOMES[trial.status],
+        trial.parity,
+        f"{cpu.ratio:.2f}×" if cpu else "",
+        duration(trial.step_ms) if trial.step_ms else "",
+        str(trial.rounds) if trial.rounds else "",
+    ]
+
+
+def _remarks(case: Case, page: Page) -> None:
+    """What the table has no room for: why a trial failed, what its numbers were compared by, what a lever noted."""
+    told = [trial for trial in case.trials if trial.note and trial.stage != "bound"]
+    if told:
+        page.heading("Remarks")
+    for trial in told:
+        page.labelled(clean(" + ".join(trial.levers), 40), clean(trial.note, 600), indent=2, room=20)

@@ -1,0 +1,78 @@
+"""What a tune has found out so far, written down as soon as it is known: a line for each finished trial.
+
+A coordinator that is killed loses nothing that was finished; `--resume` reads the lines back and goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from flatout import store
+from flatout.case import Case, Trial, to_plain, trial_from
+
+FILE = "journal.jsonl"
+
+
+class Journal:
+    def __init__(self, directory: Path) -> None:
+        self.path = directory / FILE
+        self.trials: dict[tuple[str, tuple[str, ...]], Trial] = {}
+        self.scouted: Case | None = None
+        if self.path.exists():
+            self._read()
+
+    def begin(self, command: Sequence[str], directory: str) -> None:
+        self._write({"begin": {"command": list(command), "directory": directory}})
+
+    def keep_scouted(self, case: Case) -> None:
+        self.scouted = case
+        store.write_atomically(self.path.parent / "scouted.json", json.dumps(case.to_json()))
+        self._write({"scouted": True})
+
+    def keep(self, trial: Trial) -> None:
+        self.trials[(trial.stage, trial.levers)] = trial
+        self._write({"trial": to_plain(trial)})
+
+    def known(self, stage: str, levers: Sequence[str]) -> Trial | None:
+        return self.trials.get((stage, tuple(levers)))
+
+    def _write(self, row: dict[str, Any]) -> None:
+        with open(self.path, "a", encoding="utf-8") as stream:
+            stream.write(json.dumps(row) + "\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+
+    def _read(self) -> None:
+        for row in rows(self.path):
+            if "trial" in row:
+                trial = trial_from(row["trial"])
+                self.trials[(trial.stage, trial.levers)] = trial
+            elif "scouted" in row:
+                self.scouted = store.load(self.path.parent / "scouted.json")
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    """All whole lines; the last may be cut off where the coordinator was killed while writing it."""
+    found = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        if isinstance(row, dict):
+            found.append(row)
+    return found
+
+
+def unfinished(command: Sequence[str], home: Path | None = None) -> Path | None:
+    """The newest tune of the same command that has not come to its end."""
+    cases = (home or Path.cwd() / store.HOME) / "cases"
+    for path in sorted(cases.glob(f"*/{FILE}"), key=lambda path: -path.stat().st_mtime):
+        begun = next((row["begin"] for row in rows(path) if "begin" in row), None)
+        if begun and begun["command"] == list(command) and not (path.parent / store.FILE).exists():
+            return path.parent
+    return None

@@ -1,0 +1,53 @@
+"""Whether a contestant computes what the baseline computes: from the race itself, or from a calm run of both."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from pathlib import Path
+
+from flatout.measure import parity
+from flatout.tune.child_process import ChildProcess, Ended, Launch, Overdue
+from flatout.tune.race import Contestant, Race
+from flatout.tune.warden import Warden
+
+FILE = "numbers.npz"
+CALM_SECONDS = 90.0
+CALM_STEPS = 40
+
+
+def compare(race: Race, one: Contestant, warden: Warden, directory: Path) -> parity.Parity:
+    """What the race recorded decides where it can. Else both run once more, seeded alike and without dropout: a
+    compiler may draw other random numbers and still be right."""
+    baseline, twin = (_load(other.directories) for other in race.baselines)
+    trial = _load(one.directories)
+    if baseline is not None and trial is not None:
+        found = parity.compare(baseline, trial, twin)
+        if found.verdict in ("exact", "reassociated"):
+            return found
+    calm_base = _calm(race.baselines[0].launch, directory / "calm" / "baseline", warden)
+    calm_twin = _calm(race.baselines[0].launch, directory / "calm" / "twin", warden)
+    calm_trial = _calm(one.launch, directory / "calm" / one.directories[0].name, warden)
+    if calm_base is None or calm_trial is None:
+        return parity.Parity("unknown", None, "no numbers could be compared")
+    return parity.compare(calm_base, calm_trial, calm_twin)
+
+
+def _load(directories: list[Path]) -> parity.Numbers | None:
+    for directory in directories:
+        if (directory / FILE).exists():
+            return parity.Numbers.load(directory / FILE)
+    return None
+
+
+def _calm(launch: Launch, directory: Path, warden: Warden) -> parity.Numbers | None:
+    if not (directory / FILE).exists():
+        child = ChildProcess(replace(launch, calm=True), directory, warden)
+        try:
+            with contextlib.suppress(Ended, Overdue):
+                child.answer(CALM_SECONDS)
+                child.go(CALM_STEPS)
+                child.answer(CALM_SECONDS)
+        finally:
+            child.end()
+    return _load([directory])

@@ -1,0 +1,89 @@
+"""Which levers to try, in which order, and why the others are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from flatout.case import Case, Interval
+from flatout.causes.catalogue import catalogue as causes
+from flatout.levers.catalogue import Lever, catalogue, find
+from flatout.levers.injection import parse
+
+ALLOWED = ("exact", "reassociated", "precision")
+"""Equivalences that are tried unasked. What changes only the precision is tried, but never combined unasked."""
+BOUND_MATTERS = 1.03
+
+
+@dataclass(frozen=True)
+class Plan:
+    levers: tuple[str, ...]
+    """With their settings, those first from which diagnosis expects most."""
+    skipped: tuple[tuple[str, str], ...]
+    """(lever, why)."""
+
+
+def make(
+    case: Case,
+    named: Sequence[str] = (),
+    allow: Collection[str] = (),
+    without: Collection[str] = (),
+    bounds: dict[str, Interval] | None = None,
+) -> Plan:
+    """`named`: only these; `allow`: further equivalences (semantic); `bounds`: what the bounds have given."""
+    chosen: list[tuple[float, str]] = []
+    skipped: list[tuple[str, str]] = []
+    wanted = {parse(text)[0]: parse(text)[1] for text in named}
+    for lever in [find(name) for name in wanted] if named else list(catalogue().values()):
+        if lever.equivalence == "bound" or lever.name in without:
+            continue
+        why = _why_not(lever, case, bool(named), allow, bounds or {})
+        if why is not None:
+            skipped.append((lever.name, why))
+            continue
+        values = [wanted[lever.name]] if wanted.get(lever.name) else lever.values(case)
+        if not values:
+            skipped.append((lever.name, "no setting of it fits this program"))
+        for value in values:
+            chosen.append((expected(lever, case), f"{lever.name}={value}" if value else lever.name))
+    chosen.sort(key=lambda item: -item[0])
+    return Plan(tuple(text for _, text in chosen), tuple(skipped))
+
+
+def _why_not(lever: Lever, case: Case, asked: bool, allow: Collection[str], bounds: dict[str, Interval]) -> str | None:
+    if not asked and not lever.unasked and lever.equivalence not in allow:
+        return f"only when asked for: --lever {lever.name}"
+    if not asked and lever.equivalence not in (*ALLOWED, *allow):
+        return f"{lever.equivalence}: it changes the training itself; --allow {lever.equivalence} to try it"
+    bound = bounds.get("free-input")
+    if lever.side == "input" and bound is not None and bound.high < BOUND_MATTERS:
+        return f"even an input that costs nothing gives {bound.ratio:.2f} [{bound.low:.2f}, {bound.high:.2f}]"
+    return lever.skip(case)
+
+
+def expected(lever: Lever, case: Case) -> float:
+    """What diagnosis expects: the cost of the findings that this lever is known to cure."""
+    known = causes()
+    by_findings = [
+        finding.cost_share or 0.0
+        for finding in case.findings
+        if lever.name in (known[finding.cause].levers if finding.cause in known else ())
+        or any(fix.lever == lever.name for fix in finding.fixes)
+    ]
+    return max(by_findings, default=0.0)
+
+
+def combinations(winners: Sequence[str]) -> list[tuple[str, ...]]:
+    """The best alone, the two best together, and so on; levers that exclude each other never together."""
+    together: list[str] = []
+    found = []
+    for text in winners:
+        lever = find(parse(text)[0])
+        names = {parse(other)[0] for other in together}
+        if lever.name in names or names & set(lever.conflicts):
+            continue
+        if any(lever.name in find(name).conflicts for name in names):
+            continue
+        together.append(text)
+        found.append(tuple(together))
+    return found

@@ -1,0 +1,76 @@
+"""One observed run of the program before anything is tried: what its steps are, where their time goes, and why."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from flatout.case import Case, Program
+from flatout.observe.observer import PRIORITY
+from flatout.tune.child_process import Launch, prepared
+from flatout.tune.warden import Warden, kill_group
+
+LONGEST_SECONDS = 240.0
+
+
+def scout(
+    launch: Launch, directory: Path, warden: Warden, deadline: float, waiting: Callable[[float], None] = lambda _: None
+) -> Case:
+    """Runs until enough steps were seen. A program that ends by itself before has been seen whole."""
+    from flatout.causes.diagnose import diagnose
+    from flatout.environment import summary
+    from flatout.observe.reading import assemble
+
+    (directory / "tmp").mkdir(parents=True, exist_ok=True)
+    command, variables = prepared(launch, directory, {"scout": True})
+    began = time.monotonic()
+    started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
+    with open(directory / "output.txt", "wb") as output:
+        process = subprocess.Popen(
+            command,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    warden.watch(process.pid)
+    latest = min(deadline, began + LONGEST_SECONDS)
+    try:
+        while process.poll() is None and time.monotonic() < latest:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=0.5)
+            waiting(time.monotonic() - began)
+    finally:
+        kill_group(process.pid)
+        process.wait()
+        warden.forget(process.pid)
+    program = Program(
+        command=launch.command,
+        directory=str(Path.cwd()),
+        started=started,
+        seconds=round(time.monotonic() - began, 3),
+        exit_code=process.returncode if process.returncode >= 0 else None,
+    )
+    case = diagnose(assemble(directory, program, summary))
+    return replace(case, kind="tune")
+
+
+def ended_by_itself(directory: Path) -> bool:
+    """Whether the scouting run saw the program's own end, not ours."""
+    try:
+        return '"kind":"scouted"' not in (directory / "facts.jsonl").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return False
+
+
+def priority_of(case: Case) -> int:
+    """The least rank of what counts as a step in a trial of this program."""
+    stack = case.evidence_of("step-stack")
+    priority = PRIORITY.get(str(stack[0].value), 0) if stack else 0
+    return priority if priority >= PRIORITY["tape"] else min(priority, PRIORITY["model"])

@@ -1,0 +1,388 @@
+"""The story of `flatout tune`: scout, bounds, levers, combination, confirmation, patch.
+
+Every stage is a race against two baselines in the same rounds. What is claimed in the end was measured in fresh
+processes, after the levers had been chosen: choosing the best of many flatters it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from flatout import store
+from flatout.case import Case, Evidence, Interval, Note, Trial
+from flatout.levers.catalogue import catalogue, find
+from flatout.levers.injection import parse
+from flatout.measure import parity
+from flatout.observe import launcher
+from flatout.tune import numbers_of, plan
+from flatout.tune.child_process import Launch
+from flatout.tune.journal import Journal
+from flatout.tune.progress import Progress
+from flatout.tune.race import WORTH, Contestant, Race
+from flatout.tune.scout import priority_of, scout
+from flatout.tune.warden import Warden
+
+BOUNDS = ("free-input", "free-compute")
+BOUND_ROUNDS = 7
+AGAIN_FROM = 1.25
+"""A gain from which the changed program is looked at anew: other levers may pay now."""
+FEWEST_STEPS = 8
+STRENGTH = {"exact": 0, "reassociated": 1, "precision": 2, "semantic": 3}
+
+
+@dataclass(frozen=True)
+class Options:
+    module: bool = False
+    levers: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    budget: float = 240.0
+    resume: bool = False
+    patch: bool = True
+
+
+class Tuner:
+    def __init__(
+        self, program: str, arguments: Sequence[str], options: Options, directory: Path, progress: Progress
+    ) -> None:
+        self.options = options
+        self.directory = directory
+        self.progress = progress
+        self.journal = Journal(directory)
+        self.warden = Warden()
+        self.launch = Launch(
+            tuple(launcher.command_for(program, arguments, options.module)), module=program if options.module else None
+        )
+        self.began = time.monotonic()
+        self.deadline = self.began + options.budget
+        self.case: Case | None = None
+        self.trials: list[Trial] = list(self.journal.trials.values())
+        self.skipped: dict[str, str] = {}
+        self.races: list[Race] = []
+        self.notes: list[Note] = []
+
+    def run(self) -> Case:
+        """Whatever interrupts it, what is known by then becomes the case."""
+        try:
+            self._tune()
+        except KeyboardInterrupt:
+            self.notes.append(Note("warning", "Interrupted: what was known by then is told; --resume goes on."))
+        finally:
+            for race in self.races:
+                race.close()
+            self.warden.close()
+        return self._conclude()
+
+    def _tune(self) -> None:
+        if self.journal.scouted is None:
+            self.journal.begin(self.launch.command, os.getcwd())
+            self.progress.phase("watching the program as it is")
+            found = scout(self.launch, self.directory / "scout", self.warden, self.deadline, self.progress.waiting)
+            self.journal.keep_scouted(found)
+        self.case = self.journal.scouted
+        assert self.case is not None
+        if self.case.steps is None or self.case.steps.count < FEWEST_STEPS:
+            return
+        self.launch = replace(self.launch, priority=priority_of(self.case))
+        first = self._race(self.launch)
+        bounds = self._bounds(first)
+        winners = self._levers(first, self.case, (), bounds)
+        first.close()
+        winners += self._again(winners)
+        if winners:
+            self._combine(winners)
+
+    # ── the stages ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def _race(self, launch: Launch) -> Race:
+        assert self.case is not None
+        baselines = [Contestant(launch, "as it is"), Contestant(launch, "as it is, again")]
+        race = Race(
+            self.directory / f"race-{len(self.races) + 1}",
+            self.warden,
+            baselines,
+            deadline=self.deadline,
+            memory_limit=_memory_limit(self.case),
+            say=self.progress.say,
+            look=self.progress.look,
+        )
+        self.races.append(race)
+        self.progress.phase("starting two baselines")
+        race.start(baselines)
+        return race
+
+    def _bounds(self, race: Race) -> dict[str, Interval]:
+        """What a free input and a free computation would give: which side is worth curing at all."""
+        wanted = [name for name in BOUNDS if name in catalogue() and name not in self.options.without]
+        if self.options.levers:
+            return {}
+        contestants = [self._contestant((name,)) for name in wanted if not self.journal.known("bound", (name,))]
+        self.progress.phase("bounds: what would a free input give, and a free computation?")
+        race.start(contestants)
+        race.run(contestants, 1, BOUND_ROUNDS)
+        for one in contestants:
+            self._keep(race, one, "bound", 1)
+            one.over = one.over or "noise"
+        known = [self.journal.known("bound", (name,)) for name in wanted]
+        return {trial.levers[0]: trial.speedup for trial in known if trial is not None and trial.speedup is not None}
+
+    def _levers(self, race: Race, case: Case, base: tuple[str, ...], bounds: dict[str, Interval]) -> list[str]:
+        """One lever after the other on top of `base`; the winners, best first."""
+        tried = (
+            {parse(name)[0] for trial in self.trials for name in trial.levers if trial.stage != "bound"}
+            if base
+            else set()
+        )
+        planned = plan.make(
+            case, self.options.levers, self.options.allow, {*self.options.without, *tried, *map(_name, base)}, bounds
+        )
+        for name, why in planned.skipped:
+            self.skipped.setdefault(name, why)
+        open_ones = [text for text in planned.levers if not self.journal.known("single", (*base, text))]
+        if open_ones and not race.baselines[0].running:
+            return []
+        per_wave = _room(race, self.case)
+        for start in range(0, len(open_ones), per_wave):
+            wave = [self._contestant((*base, text)) for text in open_ones[start : start + per_wave]]
+            self.progress.phase(f"trying {', '.join(open_ones[start : start + per_wave])}")
+            if time.monotonic() > self.deadline:
+                break
+            race.start(wave)
+            race.run(wave, len(planned.levers))
+            for one in wave:
+                self._keep(race, one, "single", len(planned.levers), base)
+        won = [
+            trial
+            for text in planned.levers
+            if (trial := self.journal.known("single", (*base, text))) is not None and self._combinable(trial)
+        ]
+        won.sort(key=lambda trial: -_ratio(trial))
+        return [trial.levers[-1] for trial in won]
+
+    def _combinable(self, trial: Trial) -> bool:
+        """Other precision and other training are the user's to choose, not ours to slip in."""
+        asked = {_name(text) for text in self.options.levers}
+        name = _name(trial.levers[-1])
+        return trial.status == "won" and (
+            STRENGTH.get(trial.equivalence, 3) <= 1 or name in asked or trial.equivalence in self.options.allow
+        )
+
+    def _again(self, winners: list[str]) -> list[str]:
+        """Looks at the program with the winners in it: what costs most now, and do other levers pay?"""
+        together = plan.combinations(winners)
+        best = self.journal.known("single", (winners[0],)) if winners else None
+        gained = _ratio(best) if best is not None else 1.0
+        spent = (time.monotonic() - self.began) / self.options.budget
+        if not winners or self.options.levers or gained < AGAIN_FROM or spent > 0.55:
+            return []
+        base = together[-1]
+        self.progress.phase(f"watching the program again, with {' + '.join(base)}")
+        place = self.directory / "scout-again"
+        changed = scout(replace(self.launch, levers=base), place, self.warden, self.deadline, self.progress.waiting)
+        if changed.steps is None or changed.steps.count < FEWEST_STEPS:
+            return []
+        race = self._race(replace(self.launch, levers=base, priority=priority_of(changed)))
+        found = self._levers(race, changed, base, {})
+        race.close()
+        return found
+
+    def _combine(self, winners: list[str]) -> None:
+        """The winners together, confirmed in fresh processes; then the same as an edit of the source."""
+        together = plan.combinations(winners)[-4:]
+        self.progress.phase("confirming in fresh processes")
+        self.deadline = max(self.deadline, time.monotonic() + 60)  # a claim without its confirmation is no claim
+        race = self._race(self.launch)
+        contestants = [self._contestant(levers) for levers in together if not self._known_combination(levers)]
+        race.start(contestants)
+        race.run(contestants, len(contestants))
+        for one in contestants:
+            self._keep(race, one, "combination", len(contestants))
+        best = self.best()
+        if best is None or not self.options.patch:
+            return
+        self._try_patch(race, best)
+
+    def _try_patch(self, race: Race, best: Trial) -> None:
+        from flatout.errors import FlatoutError
+        from flatout.tune import patch
+
+        assert self.case is not None
+        try:
+            made = patch.make(self.case, best.levers)
+        except FlatoutError as error:
+            self.notes.append(Note("warning", f"No patch: {error}"))
+            return
+        if not made.files:
+            return
+        sources = tuple(patch.stage(made, self.directory / "patched").items())
+        one = Contestant(replace(self.launch, sources=sources, levers=tuple(made.not_edited)), "the patched program")
+        self.progress.phase("running the patched program")
+        race.start([one])
+        race.run([one], 1)
+        trial = self._keep(race, one, "patch", 1, levers=best.levers)
+        if trial.status == "won" and _holds(trial, best):
+            self.case = replace(self.case, patch=made.diff)
+            if made.not_edited:
+                text = f"{', '.join(made.not_edited)} cannot be written as an edit: `flatout run --with` injects it."
+                self.notes.append(Note("info", text))
+        else:
+            why = trial.note or "it did not show the same speedup with the same numbers"
+            self.notes.append(Note("warning", f"The patch is withheld: {why}."))
+
+    def _known_combination(self, levers: tuple[str, ...]) -> bool:
+        return self.journal.known("combination", levers) is not None
+
+    # ── trials ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _contestant(self, levers: tuple[str, ...]) -> Contestant:
+        return Contestant(replace(self.launch, levers=levers), " + ".join(levers))
+
+    def _keep(
+        self,
+        race: Race,
+        one: Contestant,
+        stage: str,
+        comparisons: int,
+        base: tuple[str, ...] = (),
+        levers: tuple[str, ...] | None = None,
+    ) -> Trial:
+        """A finished contestant becomes a Trial: measured, checked for equal numbers, written down."""
+        verdict = race.verdict(one, comparisons)
+        levers = one.launch.levers if levers is None else levers
+        worst = max(
+            (find(_name(text)).equivalence for text in levers), key=lambda e: STRENGTH.get(e, 3), default="exact"
+        )
+        step_ms = one.step_ms()
+        trial = Trial(
+            levers=levers,
+            status=one.over or "noise",  # type: ignore[arg-type]
+            speedup=verdict.speedup if verdict and known else None,
+            cpu=verdict.cpu if verdict and known else None,
+            rounds=verdict.rounds if verdict else 0,
+            equivalence=max(promises, key=lambda promise: STRENGTH.get(promise, 3), default="exact"),
+            step_ms=one.step_ms(),
+            stage=stage,
+            note="; ".join(filter(None, [one.note, few, *_notes(one)])),
+            memory_bytes=one.child.peak_bytes if one.child else 0,
+        )
+        if stage != "bound" and trial.status == "won":
+            self.progress.say(f"{one.title}: do the numbers agree?")
+            compared = numbers_of.compare(race, one, self.warden, self.directory)
+            trial = judge(trial, compared)
+        self.trials.append(trial)
+        self.journal.keep(trial)
+        self.progress.finished(trial)
+        return trial
+
+    def best(self) -> Trial | None:
+        """The combination to claim: the fastest; of those as fast within a few percent, the one with fewest levers."""
+        won = [
+            trial for trial in self.trials if trial.stage == "combination" and trial.status == "won" and trial.speedup
+        ]
+        if not won:
+            return None
+        fastest = max(trial.speedup.ratio for trial in won if trial.speedup)
+        close = [trial for trial in won if trial.speedup and trial.speedup.ratio >= 0.97 * fastest]
+        return min(close, key=lambda trial: len(trial.levers))
+
+    # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _conclude(self) -> Case:
+        case = self.case or Case(kind="tune")
+        best = self.best()
+        evidence = tuple(Evidence("lever-skipped", name, note=why) for name, why in sorted(self.skipped.items()))
+        case = replace(
+            case,
+            kind="tune",
+            trials=tuple(self.trials),
+            tuned=best.levers if best else (),
+            evidence=(*case.evidence, *evidence),
+            notes=(*case.notes, *self.notes),
+            logdir="scout/trace" if case.logdir else None,
+        )
+        return replace(case, verdict=verdict_of(case, best))
+
+
+def judge(trial: Trial, compared: parity.Parity) -> Trial:
+    """A win needs equal numbers, as equal as the levers promise."""
+    promised = STRENGTH.get(trial.equivalence, 3)
+    trial = replace(trial, parity=compared.verdict, note="; ".join(filter(None, [trial.note, compared.sentence])))
+    if compared.verdict == "failed" and promised < STRENGTH["semantic"]:
+        return replace(trial, status="failed")
+    if compared.verdict == "precision" and promised < STRENGTH["precision"]:
+        return replace(trial, status="failed")
+    if compared.verdict == "unknown" and promised < STRENGTH["semantic"]:
+        return replace(trial, status="noise")
+    return trial
+
+
+def verdict_of(case: Case, best: Trial | None) -> str:
+    if case.steps is None:
+        why = f" ({case.program.error})" if case.program.error else ""
+        return f"No step was seen{why}, so there is nothing to tune."
+    if case.steps.count < FEWEST_STEPS:
+        return f"Only {case.steps.count} steps were seen: too few to compare anything."
+    if best is not None and best.speedup is not None:
+        interval = f"[{best.speedup.low:.2f}, {best.speedup.high:.2f}]"
+        return (
+            f"{best.speedup.ratio:.2f} times as fast {interval} with {' + '.join(best.levers)}; numbers: {best.parity}."
+        )
+    tried = [trial for trial in case.trials if trial.stage == "single"]
+    precision = [trial for trial in tried if trial.status == "won"]
+    if precision:
+        texts = (f"{' + '.join(t.levers)} {t.speedup.ratio:.2f}×" for t in precision if t.speedup)
+        return f"Nothing worth changing at the same precision; at another one: {', '.join(texts)}."
+    if not tried:
+        return "Nothing was tried: no lever fits this program."
+    return f"Nothing worth changing: of {len(tried)} changes tried, none was faster beyond the noise."
+
+
+def _holds(trial: Trial, best: Trial) -> bool:
+    if trial.speedup is None or best.speedup is None:
+        return False
+    return trial.speedup.low > WORTH and trial.speedup.high >= 0.95 * best.speedup.ratio
+
+
+def _notes(one: Contestant) -> list[str]:
+    return [note for facts in one.report.values() for note in facts["notes"]][:4]
+
+
+def _ratio(trial: Trial) -> float:
+    return trial.speedup.ratio if trial.speedup is not None else 0.0
+
+
+def _hurts(trial: Trial) -> bool:
+    return trial.status in ("lost", "failed", "timeout")
+
+
+def _name(text: str) -> str:
+    return parse(text)[0]
+
+
+def _memory_limit(case: Case) -> int | None:
+    """A trial may take as much as the program itself and half of what is free."""
+    free, own = _free_bytes(), case.memory.process_peak_bytes if case.memory else 0
+    return max(own, 0) + free // 2 if free else None
+
+
+def _free_bytes() -> int:
+    try:
+        fields = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+        return int(fields["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        return 0
+
+
+def _room(race: Race, case: Case | None) -> int:
+    """How many trials can live side by side in what memory is free."""
+    child = race.baselines[0].child
+    each = max(child.resident_bytes() if child else 0, 1 << 29)
+    return max(1, min(12, int(0.6 * _free_bytes() / each))) if _free_bytes() else 4
+
+
+def new_directory(program: str) -> Path:
+    return store.new_directory(f"tune-{Path(program).stem or program}")
