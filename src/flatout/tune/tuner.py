@@ -253,10 +253,9 @@ class Tuner:
         """A finished contestant becomes a Trial: measured, checked for equal numbers, written down."""
         verdict = race.verdict(one, comparisons)
         levers = one.launch.levers if levers is None else levers
-        worst = max(
-            (find(_name(text)).equivalence for text in levers), key=lambda e: STRENGTH.get(e, 3), default="exact"
-        )
-        step_ms = one.step_ms()
+        promises = [str(find(_name(text)).equivalence) for text in levers]
+        known = verdict is not None and verdict.speedup.high != float("inf")
+        few = f"about {verdict.speedup.ratio:.2f}×, in too few rounds for an interval" if verdict and not known else ""
         trial = Trial(
             levers=levers,
             status=one.over or "noise",  # type: ignore[arg-type]
