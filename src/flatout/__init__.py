@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from flatout.case import Case
+    from flatout.observe.inside import Observation
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "load"]
+__all__ = ["Observer", "__version__", "load", "observe"]
 
 
 def load(path: str | os.PathLike[str] | None = None) -> Case:
@@ -17,3 +20,22 @@ def load(path: str | os.PathLike[str] | None = None) -> Case:
     from flatout import store
 
     return store.load(store.locate(None if path is None else os.fspath(path)))
+
+
+def observe(*, trace: bool = True, show: bool = True) -> AbstractContextManager[Observation]:
+    """Observe a block of this program, for those who cannot use the command line (a notebook).
+
+    with flatout.observe() as seen:
+        model.fit(dataset)
+    seen.case.findings
+    """
+    from flatout.observe import inside
+
+    return inside.observe(trace=trace, show=show)
+
+
+def Observer(*, trace: bool = True, show: bool = True) -> Any:  # noqa: N802  # it makes an instance of a Keras callback
+    """A Keras callback that observes a whole `fit`: `model.fit(…, callbacks=[flatout.Observer()])`."""
+    from flatout.observe import inside
+
+    return inside.callback(trace=trace, show=show)

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from flatout.case import SCHEMA, Case
@@ -112,3 +113,18 @@ def load(path: Path) -> Case:
         return Case.from_json(data)
     except (TypeError, KeyError, ValueError) as error:
         raise CaseUnreadable(f"{path} is damaged: {error}. Run the program again to make a new one.") from None
+
+
+def latest_tune(command: Sequence[str], home: Path | None = None) -> Case:
+    """The newest tune of a program, whatever arguments it was given, that has found something to inject."""
+    files = sorted(
+        ((home or Path.cwd() / HOME) / "cases").glob(f"tune-*/{FILE}"), key=lambda path: -path.stat().st_mtime
+    )
+    for path in files:
+        case = load(path)
+        if case.tuned and case.program.command[1:2] == tuple(command[1:2]):
+            return case
+    raise CaseNotFound(
+        f"No tune of {' '.join(command[1:2]) or 'this program'} in {home} has found levers to use. "
+        "Run `flatout tune PROGRAM` here first."
+    )

@@ -10,7 +10,7 @@ from flatout.errors import CaseNotFound
 
 
 def test_exported_members():
-    assert flatout.__all__ == ["__version__", "load"]
+    assert flatout.__all__ == ["Observer", "__version__", "load", "observe"]
     assert all(hasattr(flatout, name) for name in flatout.__all__)
 
 
@@ -20,7 +20,7 @@ def test_load_says_what_is_missing(tmp_path, monkeypatch):
         flatout.load()
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["explain"], ["env", "--quick"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["tune", "--help"], ["explain"], ["env", "--quick"]])
 def test_no_command_of_the_parent_imports_tensorflow(arguments, tmp_path):
     script = (
         "import sys\n"

@@ -30,6 +30,10 @@ def register(app: typer.Typer) -> None:
         nsys: Annotated[
             bool, typer.Option("--nsys", help="Run under Nsight Systems, with NVTX ranges for steps.")
         ] = False,
+        levers: Annotated[
+            str | None,
+            typer.Option("--with", metavar="LEVERS", help="Inject levers: xla,cache or @tuned (the last tune's)."),
+        ] = None,
         json: Annotated[
             str | None, typer.Option("--json", metavar="FILE", help="Write the case as JSON (- is stdout).")
         ] = None,
@@ -54,6 +58,7 @@ def register(app: typer.Typer) -> None:
                 window_steps=wanted,
                 flame=flame,
                 nsys=nsys,
+                levers=tuple(levers.split(",")) if levers else (),
                 json=json,
                 view=view,
                 quiet=quiet,

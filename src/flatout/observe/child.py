@@ -181,13 +181,13 @@ class _Finder(importlib.abc.MetaPathFinder):
                     "import",
                     package=fullname,
                     seconds=time.perf_counter() - began,
-                    version=_version_of(module),
+                    version=version_of(module),
                 )
 
         loader.exec_module = exec_module
 
 
-def _version_of(module: ModuleType) -> str | None:
+def version_of(module: ModuleType) -> str | None:
     return getattr(module, "__version__", None) or getattr(getattr(module, "version", None), "VERSION", None)
 
 

@@ -30,6 +30,14 @@ _KERAS = "Keras 3.0–3.15"
 _TF_KERAS = "tf_keras 2.16–2.21"
 _FUNCTION = "tensorflow.python.eager.polymorphic_function"
 
+DATASET_METHODS = (
+    "apply", "batch", "bucket_by_sequence_length", "cache", "concatenate", "enumerate", "filter", "flat_map",
+    "group_by_window", "ignore_errors", "interleave", "map", "padded_batch", "prefetch", "ragged_batch", "rebatch",
+    "repeat", "scan", "shard", "shuffle", "skip", "snapshot", "sparse_batch", "take", "take_while", "unbatch", "unique",
+    "window", "with_options",
+)  # fmt: skip
+"""Public methods that make a dataset of another one; levers remember their calls."""
+
 PRIVATE_NAMES: dict[str, PrivateName] = {
     # steps
     "fit-begin": PrivateName(
@@ -242,6 +250,26 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
         "TF1 pipelines",
         _TF,
     ),
+    # rewriting of input pipelines (levers)
+    **{
+        f"dataset-{method.replace('_', '-')}": PrivateName(
+            "tensorflow.python.data.ops.dataset_ops", f"DatasetV2.{method}", "levers of the input", _TF
+        )
+        for method in DATASET_METHODS
+    },
+    "dataset-loop": PrivateName(
+        "tensorflow.python.data.ops.dataset_autograph",
+        "_general_purpose_scan",
+        "levers of the input where a tf.function iterates it",
+        _TF,
+    ),
+    "dataset-function": PrivateName(
+        "tensorflow.python.data.ops.structured_function",
+        "StructuredFunctionWrapper.__init__",
+        "levers of the input",
+        _TF,
+    ),
+    "dataset-seed": PrivateName("tensorflow.python.data.util.random_seed", "get_seed", "levers of the input", _TF),
     # host and values
     "tensor-numpy": PrivateName("tensorflow.python.framework.ops", "_EagerTensorBase.numpy", "host-sync", _TF),
     "tensor-float": PrivateName("tensorflow.python.framework.ops", "_EagerTensorBase.__float__", "host-sync", _TF),
@@ -308,4 +336,23 @@ def patch(key: str, wrap: Callable[[Any], Any]) -> None:
             with contextlib.suppress(AttributeError, TypeError):
                 setattr(wrapper, copied, getattr(original, copied))
     wrapper.__wrapped__ = original
-    setattr(holder, attribute, wrapper)
+    replace(holder, attribute, wrapper)
+
+
+_replaced: list[tuple[Any, str, Any]] = []
+
+
+def replace(holder: Any, attribute: str, value: Any) -> None:
+    """Set an attribute so that `restore` can undo it. What a class merely inherits is taken off again, not set."""
+    _replaced.append((holder, attribute, vars(holder).get(attribute, _INHERITED)))
+    setattr(holder, attribute, value)
+
+
+def restore() -> None:
+    """Undo all replacements of this process, the last one first."""
+    while _replaced:
+        holder, attribute, before = _replaced.pop()
+        delattr(holder, attribute) if before is _INHERITED else setattr(holder, attribute, before)
+
+
+_INHERITED = object()

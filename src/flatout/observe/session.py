@@ -29,6 +29,7 @@ class Options:
     window_steps: int | None = None
     flame: bool = False
     nsys: bool = False
+    levers: tuple[str, ...] = ()
     json: str | None = None
     view: str = "overview"
     quiet: bool = False
@@ -37,6 +38,7 @@ class Options:
 def run(program: str, arguments: Sequence[str], options: Options) -> launcher.Ended:
     command = launcher.command_for(program, arguments, options.module)
     _refuse_early(options)
+    levers = _levers(options, command)
     directory, kept, trouble = _directory(program)
     if directory is None:
         sys.stderr.write(f"flatout: {trouble}\n")
@@ -49,6 +51,7 @@ def run(program: str, arguments: Sequence[str], options: Options) -> launcher.En
         "window_steps": options.window_steps,
         "module": program if options.module else None,
         "nvtx": options.nsys,
+        "levers": list(levers),
     }
     launched = command
     if options.nsys:
@@ -61,10 +64,12 @@ def run(program: str, arguments: Sequence[str], options: Options) -> launcher.En
         from flatout.observe import flame as flame_graph
 
         flame = flame_graph.prepare(directory)
-    _say(options, f"observing {shlex.join(command)}")
+    injected = f" with {', '.join(levers)} injected" if levers else ""
+    _say(options, f"observing {shlex.join(command)}{injected}")
     started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     working_directory = _here()
-    ended = launcher.run(launched, launcher.environment_for(settings), on_start=flame)
+    environment = {**launcher.environment_for(settings), **_variables(levers)}
+    ended = launcher.run(launched, environment, on_start=flame)
     told = Program(
         command=tuple(command),
         directory=working_directory,
@@ -106,6 +111,29 @@ def _refuse_early(options: Options) -> None:
         raise FlatoutError(f"--json {options.json}: there is no directory {Path(options.json).absolute().parent}.")
     if options.flame and options.nsys:
         raise FlatoutError("--flame and --nsys both sample the program. Give one of them at a time.")
+
+
+def _levers(options: Options, command: Sequence[str]) -> tuple[str, ...]:
+    """The levers to inject; `@tuned` stands for those that won the last tune of this program."""
+    if not options.levers:
+        return ()
+    from flatout.levers.catalogue import find
+    from flatout.levers.injection import parse
+
+    found: list[str] = []
+    for text in options.levers:
+        found += store.latest_tune(command).tuned if text == "@tuned" else (text,)
+    for text in found:
+        find(parse(text)[0])
+    return tuple(found)
+
+
+def _variables(levers: Sequence[str]) -> dict[str, str]:
+    if not levers:
+        return {}
+    from flatout.levers.catalogue import environment_of
+
+    return environment_of(levers)
 
 
 def conclude(directory: Path, program: Program, options: Options) -> Case:

@@ -132,14 +132,10 @@ class Tuner:
 
     def _levers(self, race: Race, case: Case, base: tuple[str, ...], bounds: dict[str, Interval]) -> list[str]:
         """One lever after the other on top of `base`; the winners, best first."""
-        tried = (
-            {parse(name)[0] for trial in self.trials for name in trial.levers if trial.stage != "bound"}
-            if base
-            else set()
-        )
-        planned = plan.make(
-            case, self.options.levers, self.options.allow, {*self.options.without, *tried, *map(_name, base)}, bounds
-        )
+        without = {*self.options.without, *map(_name, base)}
+        if base:  # what was slower before is not tried again
+            without |= {_name(trial.levers[0]) for trial in self.trials if trial.stage == "single" and _hurts(trial)}
+        planned = plan.make(case, self.options.levers, self.options.allow, without, bounds)
         for name, why in planned.skipped:
             self.skipped.setdefault(name, why)
         open_ones = [text for text in planned.levers if not self.journal.known("single", (*base, text))]
@@ -279,14 +275,10 @@ class Tuner:
 
     def best(self) -> Trial | None:
         """The combination to claim: the fastest; of those as fast within a few percent, the one with fewest levers."""
-        won = [
-            trial for trial in self.trials if trial.stage == "combination" and trial.status == "won" and trial.speedup
-        ]
-        if not won:
-            return None
-        fastest = max(trial.speedup.ratio for trial in won if trial.speedup)
-        close = [trial for trial in won if trial.speedup and trial.speedup.ratio >= 0.97 * fastest]
-        return min(close, key=lambda trial: len(trial.levers))
+        won = [trial for trial in self.trials if trial.stage == "combination" and trial.status == "won"]
+        fastest = max((_ratio(trial) for trial in won), default=0.0)
+        close = [trial for trial in won if _ratio(trial) >= 0.97 * fastest]
+        return min(close, key=lambda trial: len(trial.levers), default=None)
 
     # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────
 

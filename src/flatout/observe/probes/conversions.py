@@ -11,7 +11,7 @@ from typing import Any
 
 from flatout.observe import users_code
 from flatout.observe.observer import KERAS, TRACE, Observer
-from flatout.observe.private_names import patch, resolve
+from flatout.observe.private_names import patch, replace, resolve
 
 SMALLEST = 4096
 """Bytes below which a conversion is not worth a look."""
@@ -71,7 +71,7 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
             and getattr(other, "__name__", "").startswith("tensorflow.python.")
             and (other.__dict__.get(name) is wrapper.__wrapped__)
         ):
-            setattr(other, name, wrapper)
+            replace(other, name, wrapper)
 
 
 def _seen_before(value: Any, seen: dict[Any, Any]) -> bool:

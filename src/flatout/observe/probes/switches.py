@@ -9,6 +9,7 @@ from typing import Any
 
 from flatout.observe import users_code
 from flatout.observe.observer import Observer
+from flatout.observe.private_names import replace
 
 SWITCHES = (
     ("config", "run_functions_eagerly"),
@@ -45,7 +46,7 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
         if holder is None or not name or not hasattr(holder, name):
             continue
         with contextlib.suppress(Exception):
-            setattr(holder, name, _wrap(observer, f"tf.{path}.{name}", getattr(holder, name)))
+            replace(holder, name, _wrap(observer, f"tf.{path}.{name}", getattr(holder, name)))
 
 
 def on_keras(observer: Observer, module: ModuleType) -> None:
@@ -59,7 +60,7 @@ def on_keras(observer: Observer, module: ModuleType) -> None:
             if getattr(holder, "__name__", "").startswith("keras"):
                 for alias, value in list(vars(holder).items()):
                     if value is original:
-                        setattr(holder, alias, wrapper)
+                        replace(holder, alias, wrapper)
 
 
 def _wrap(observer: Observer, label: str, original: Any) -> Any:

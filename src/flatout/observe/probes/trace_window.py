@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from flatout.observe.observer import Observer
-from flatout.observe.private_names import Missing, resolve
+from flatout.observe.private_names import Missing, replace, resolve
 from flatout.observe.window import Window
 
 
@@ -25,7 +25,7 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
         observer.note("the program uses TensorFlow's profiler itself; flatout gave way and took no further trace")
         return session_class(*args, **kwargs)
 
-    setattr(holder, name, make_session_for_program)
+    replace(holder, name, make_session_for_program)
     window.make_session = session_class
     window.make_mark = mark
     try:
