@@ -1,0 +1,31 @@
+"""`prefetch`: `.prefetch(tf.data.AUTOTUNE)` behind the last stage."""
+
+from __future__ import annotations
+
+from flatout.case import Case
+from flatout.source.rewrite import names, stages
+from flatout.source.rewrite.document import read
+
+
+def edit(source: str, path: str, case: Case, value: str) -> str | None:
+    document = read(source)
+    if document is None:
+        return None
+    done = set()
+    for pipeline, own in stages.pipelines(case, path):
+        users = [stage for stage in pipeline.stages if stage.detail.get("by") != "keras"]
+        if not users or own[-1] is not users[-1]:
+            continue  # the pipeline goes on in another file
+        call = stages.call_of(document, pipeline, own[-1])
+        if call is None:
+            continue
+        last = stages.end_of(document, call)
+        row, found = [call], stages.following(document, call)
+        while found is not None:
+            row.append(found)
+            found = stages.following(document, found)
+        if any(stages.method(item) == "prefetch" for item in row) or document.span(last) in done:
+            continue
+        done.add(document.span(last))
+        stages.append(document, last, f".prefetch({names.autotune(document, last)})")
+    return document.result()

@@ -1,0 +1,37 @@
+"""`xla`: `jit_compile=True` for the `tf.function` of the step, or in `compile`."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from flatout.case import Case
+from flatout.source.rewrite import calls, functions, hints
+from flatout.source.rewrite.compiled import compile_calls
+from flatout.source.rewrite.document import Document, read
+
+
+def edit(source: str, path: str, case: Case, value: str) -> str | None:
+    document = read(source)
+    if document is None:
+        return None
+    own = hints.step_functions(case, path)
+    for function in own:
+        if function.where is not None and function.where.line:
+            give_option(document, function.where.line, function.name, "jit_compile", "True")
+    if not own and any(item.data.get("of") == "fit" for item in hints.steps(case)):
+        for call in compile_calls(document, path, case):
+            calls.set_argument(document, call, "jit_compile", "True")
+    return document.result()
+
+
+def give_option(document: Document, line: int, name: str, option: str, value: str) -> None:
+    """Give the `tf.function` of a definition one more option, be it a decorator or a call around it."""
+    definition = functions.definition(document, line)
+    decorator = functions.decorator(document, definition) if definition is not None else None
+    if decorator is None:
+        for call in functions.wrappings(document, name):
+            calls.set_argument(document, call, option, value)
+    elif isinstance(decorator.decorator, cst.Call):
+        calls.set_argument(document, decorator.decorator, option, value)
+    else:
+        document.insert(document.span(decorator.decorator)[1], f"({option}={value})")
