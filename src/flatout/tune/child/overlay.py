@@ -1,0 +1,229 @@
+"""The user's files as a trial sees them: what the trial writes lies above, the real files are never touched.
+
+The first write into a real directory gives it a copy under `<directory>/files`: a directory of links to the real
+entries. From then on everything under it is looked up there, by Python and by TensorFlow's C++ alike: one prefix
+instead of a merged view. A new file is a file there, a deleted one a missing link, a changed one a copy in place of its
+link. Real files that appear only later still shine through to Python, unless the trial had deleted them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+
+class Guard(threading.local):
+    """Set while the overlay itself works with files: its calls are not to be redirected."""
+
+    on = False
+
+
+class Overlay:
+    def __init__(self, directory: str, also: Sequence[str] = ()) -> None:
+        """`also` names more directories that are written directly."""
+        self.guard = Guard()
+        self.lock = threading.RLock()
+        self.directory = os.path.realpath(directory)
+        self.files = os.path.join(self.directory, "files")
+        self.roots: list[str] = []
+        """Topmost real directories, with a slash at the end, whose copy is looked up in their place."""
+        self.deleted: set[str] = set()
+        self.symlinks: set[str] = set()
+        """Links that the program itself made; all others in the copy stand for real entries."""
+        self.parents: dict[str, str] = {}
+        self.rules = _rules(self.directory, also)
+
+    @contextlib.contextmanager
+    def unguarded(self) -> Iterator[None]:
+        """Inside, calls reach the real files."""
+        before, self.guard.on = self.guard.on, True
+        try:
+            yield
+        finally:
+            self.guard.on = before
+
+    # paths
+
+    def locate(self, path: Any, follow: bool = True) -> str | None:
+        """The absolute path in the user's own world, free of links; None for what is no local path."""
+        text = path_text(path)
+        if text is None:
+            return None
+        if not text.startswith("/"):
+            text = os.path.join(os.getcwd(), text)
+        text = self.shown(text)
+        text = text.rstrip("/") or "/"
+        directory, name = os.path.split(text)
+        if name in ("", ".", ".."):
+            return os.path.realpath(text)
+        parent = self.parents.get(directory)
+        if parent is None:
+            if len(self.parents) > 10_000:
+                self.parents.clear()
+            parent = self.parents[directory] = os.path.realpath(directory)
+        found = os.path.join(parent, name)
+        return os.path.realpath(found) if follow and os.path.islink(found) else found
+
+    def direct(self, real: str) -> bool:
+        """Whether a trial writes there as it is; the longest rule decides."""
+        for prefix, decision in self.rules:
+            if real.startswith(prefix) or real == prefix[:-1]:
+                return decision
+        return False
+
+    def shown(self, path: str) -> str:
+        """The name by which the program knows a file of the copy."""
+        if path.startswith(self.files) and path[len(self.files) : len(self.files) + 1] in ("", "/"):
+            return path[len(self.files) :] or "/"
+        return path
+
+    def covered(self, real: str) -> bool:
+        return any(real.startswith(root) or real == root[:-1] for root in self.roots)
+
+    def links_out(self, target: str) -> bool:
+        """Whether an entry of the copy only stands for a real one."""
+        return os.path.islink(target) and target not in self.symlinks
+
+    # reading
+
+    def read(self, path: Any, follow: bool = True) -> Any:
+        """Where to read what the program calls `path`."""
+        if not self.roots:
+            return path
+        real = self.locate(path, follow)
+        if real is None or self.direct(real) or not self.covered(real):
+            return path
+        target = self.files + real
+        if os.path.lexists(target):
+            return _alike(path, real if self.links_out(target) and os.readlink(target) == real else target)
+        if not self.hidden(real) and os.path.lexists(real):
+            return _alike(path, real)
+        return _alike(path, target)
+
+    def hidden(self, real: str) -> bool:
+        """Whether the program has deleted it, or a directory above it."""
+        while self.deleted and real != "/":
+            if real in self.deleted:
+                return True
+            real = os.path.dirname(real)
+        return False
+
+    # writing
+
+    def write(self, path: Any, follow: bool = True, keep: bool = False, own: bool = False, tree: bool = False) -> Any:
+        """Where to write what the program calls `path`.
+
+        Its link to a real file is taken away, for a new file to stand there, or left with `keep`, for a call that fails
+        where something exists. With `own` the content is copied there first. With `tree` directories above it may be
+        missing.
+        """
+        real = self.locate(path, follow)
+        if real is None or self.direct(real):
+            return path
+        with self.lock:
+            parent = os.path.dirname(real)
+            while tree and parent != "/" and not os.path.isdir(self.read(parent)):
+                parent = os.path.dirname(parent)
+            self.enter(parent)
+            target = self.files + real
+            if target in self.symlinks and follow:
+                return self.write(os.path.join(parent, os.readlink(target)), follow, keep, own)
+            if own and not os.path.lexists(target) and not self.hidden(real) and os.path.lexists(real):
+                os.symlink(real, target)
+            if self.links_out(target):
+                if own:
+                    self.copy(target)
+                elif not keep and not os.path.isdir(target):
+                    os.unlink(target)
+            return _alike(path, target)
+
+    def enter(self, directory: str) -> None:
+        """Make the copy of a directory, so that something can be created or deleted in it."""
+        if not self.covered(directory):
+            if os.path.isdir(directory):
+                self.add_root(directory)
+            return
+        if f"{directory}/" not in self.roots:
+            self.enter(os.path.dirname(directory))
+        target = self.files + directory
+        if target in self.symlinks:
+            self.enter(self.shown(os.path.realpath(target)))
+        elif self.links_out(target):
+            self.copy(target)
+        elif not os.path.lexists(target) and not self.hidden(directory) and os.path.isdir(directory):
+            self.farm(directory, target)
+
+    def add_root(self, directory: str) -> None:
+        prefix = directory.rstrip("/") + "/"
+        self.farm(directory, self.files + directory)
+        for root in [root for root in self.roots if root.startswith(prefix)]:
+            between = os.path.dirname(root[:-1])
+            while between.startswith(prefix):
+                self.farm(between, self.files + between)
+                between = os.path.dirname(between)
+            self.roots.remove(root)
+        self.roots.append(prefix)
+
+    def farm(self, directory: str, target: str) -> None:
+        """A directory of links to the real entries, but for those that are there already."""
+        os.makedirs(target, exist_ok=True)
+        for name in os.listdir(directory):
+            entry = os.path.join(target, name)
+            if not os.path.lexists(entry) and os.path.join(directory, name) not in self.deleted:
+                os.symlink(os.path.join(directory, name), entry)
+
+    def copy(self, target: str) -> None:
+        """In place of its link, the thing itself."""
+        source = os.readlink(target)
+        os.unlink(target)
+        if os.path.isdir(source):
+            self.farm(source, target)
+        elif os.path.exists(source):
+            shutil.copy2(source, target)
+            os.chmod(target, os.stat(target).st_mode | stat.S_IRUSR | stat.S_IWUSR)
+
+    def delete(self, path: Any) -> tuple[str, str] | None:
+        """Ready an entry for its deletion: (where it lies in the copy, its real path); None where it lies elsewhere."""
+        target = self.write(path, follow=False, keep=True)
+        if target is path:
+            return None
+        target = os.fsdecode(target)
+        real = self.shown(target)
+        if not os.path.lexists(target) and not self.hidden(real) and os.path.lexists(real):
+            os.symlink(real, target)
+        return target, real
+
+
+def _alike(path: Any, found: str) -> Any:
+    """As text or as bytes, as the program asked: what a call returns may depend on it."""
+    return os.fsencode(found) if isinstance(path, bytes) else found
+
+
+def path_text(path: Any) -> str | None:
+    if isinstance(path, int) or path is None:
+        return None
+    try:
+        text = os.fsdecode(path)
+    except TypeError:
+        return None
+    if text.startswith("file://"):
+        return text[len("file://") :]
+    return None if not text or "://" in text or "\0" in text else text
+
+
+def _rules(directory: str, also: Sequence[str]) -> list[tuple[str, bool]]:
+    """(prefix, written directly?), the longest first. Where the program lies in a temporary directory, it is still
+    the user's."""
+    direct = [directory, *also, "/dev", "/proc", "/sys", "/run", os.path.expanduser("~/.nv")]
+    direct.append(os.environ.get("TMPDIR") or "/tmp")
+    programs = [os.path.dirname(os.path.abspath(word)) for word in sys.orig_argv[1:] if os.path.isfile(word)]
+    rules = {os.path.realpath(path): False for path in [os.getcwd(), *programs]}
+    rules.pop("/tmp", None)
+    rules.update((os.path.realpath(path), True) for path in direct)
+    return sorted(((path.rstrip("/") + "/", decision) for path, decision in rules.items()), key=lambda r: -len(r[0]))
