@@ -1,4 +1,4 @@
-"""Writes docs/causes/ from the catalogue. `--check` only says whether the files are up to date.
+"""Writes docs/causes/ and docs/levers/ from the catalogues. `--check` only says whether the files are up to date.
 
 The pages live beside the code that finds the causes, so that they are changed together; docs/ is a copy for
 readers of the web site.
@@ -12,9 +12,10 @@ from itertools import groupby
 from pathlib import Path
 
 from flatout.causes import Cause, catalogue
+from flatout.levers.catalogue import Lever
+from flatout.levers.catalogue import catalogue as lever_catalogue
 
-ROOT = Path(__file__).resolve().parent.parent
-CAUSES = ROOT / "docs" / "causes"
+DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 GROUPS = {
     "input": "The input pipeline",
@@ -27,8 +28,26 @@ GROUPS = {
 
 def pages() -> dict[str, str]:
     """File names and contents of all pages, the index among them."""
-    causes = list(catalogue().values())
-    return {"index.md": _index(causes)} | {f"{cause.name}.md": _page(cause) for cause in causes}
+    causes, levers = list(catalogue().values()), list(lever_catalogue().values())
+    found = {"causes/index.md": _index(causes), "levers/index.md": _lever_index(levers)}
+    found |= {f"causes/{cause.name}.md": _page(cause) for cause in causes}
+    return found | {f"levers/{lever.name}.md": _lever_page(lever) for lever in levers}
+
+
+def _lever_page(lever: Lever) -> str:
+    facts = f"Equivalence: {lever.equivalence} · Side: {lever.side}"
+    return f"# {lever.name}\n\n{lever.title}.\n\n{facts}\n\n{_spaced(lever.page)}\n"
+
+
+def _lever_index(levers: list[Lever]) -> str:
+    rows = "\n".join(
+        f"| [{lever.name}]({lever.name}.md) | {lever.title} | {lever.side} | {lever.equivalence} |" for lever in levers
+    )
+    return (
+        "# Levers\n\nChanges that `flatout tune` injects into an unmodified program, one at a time, and measures. "
+        "`flatout run --with NAME` runs a\nprogram for real with one; `flatout explain NAME` shows the same page.\n\n"
+        f"| lever | what it does | side | equivalence |\n|---|---|---|---|\n{rows}\n"
+    )
 
 
 def _page(cause: Cause) -> str:
@@ -65,16 +84,21 @@ def _index(causes: list[Cause]) -> str:
     return "\n".join(parts)
 
 
-def outdated(directory: Path = CAUSES) -> list[str]:
+def outdated(directory: Path = DOCS) -> list[str]:
     """Names of files that are missing, different, or of causes that are gone."""
     wanted = pages()
-    there = {path.name: path.read_text(encoding="utf-8") for path in directory.glob("*.md")}
+    there = {
+        str(path.relative_to(directory)): path.read_text(encoding="utf-8")
+        for room in ("causes", "levers")
+        for path in (directory / room).glob("*.md")
+    }
     return sorted(name for name in wanted.keys() | there.keys() if wanted.get(name) != there.get(name))
 
 
-def write(directory: Path = CAUSES) -> list[str]:
+def write(directory: Path = DOCS) -> list[str]:
     changed = outdated(directory)
-    directory.mkdir(parents=True, exist_ok=True)
+    for room in ("causes", "levers"):
+        (directory / room).mkdir(parents=True, exist_ok=True)
     wanted = pages()
     for name in changed:
         if name in wanted:
@@ -85,11 +109,11 @@ def write(directory: Path = CAUSES) -> list[str]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Write docs/causes/ from the catalogue.")
+    parser = argparse.ArgumentParser(description="Write docs/causes/ and docs/levers/ from the catalogues.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail where a page is out of date")
     if parser.parse_args().check:
         stale = outdated()
         if stale:
             sys.exit(f"Out of date: {', '.join(stale)}. Run `python scripts/generate_docs.py`.")
     else:
-        print(f"{len(write())} pages written, {len(pages())} in all, in docs/causes/")
+        print(f"{len(write())} pages written, {len(pages())} in all, in docs/")

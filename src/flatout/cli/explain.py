@@ -1,4 +1,4 @@
-"""`flatout explain`: the page of one cause of slowness, or the list of all."""
+"""`flatout explain`: the page of one cause of slowness or of one lever, or the list of all causes."""
 
 from __future__ import annotations
 
@@ -13,18 +13,22 @@ if TYPE_CHECKING:
 def register(app: typer.Typer) -> None:
     @app.command("explain")
     def _command(
-        cause: str = typer.Argument(None, help="The name of a cause, as in `input-bound`; all if left out."),
+        cause: str = typer.Argument(None, help="A cause (`input-bound`) or a lever (`cache`); all causes if left out."),
         json: str = typer.Option(None, "--json", metavar="FILE", help="Write it as JSON (- is stdout)."),
         width: int = typer.Option(None, "--width", min=20, help="Columns; those of the terminal if left out."),
     ) -> None:
-        """Explain a cause: what it is, what it costs, how it looks, how it is cured."""
+        """Explain a cause or a lever: what it is, what it costs or changes, how it looks, when it pays."""
         explain(cause, json, width)
 
 
 def explain(name: str | None, json: str | None, width: int | None) -> None:
     from flatout.causes import catalogue, find
+    from flatout.levers.catalogue import catalogue as levers
 
-    causes = list(catalogue().values()) if name is None else [find(name)]
+    if name is None:
+        causes = list(catalogue().values())
+    else:
+        causes = [_page_of_lever(name) if name in levers() else find(name)]
     if json is not None:
         _write_json(causes, name is None, json)
         if json == "-":
@@ -32,6 +36,15 @@ def explain(name: str | None, json: str | None, width: int | None) -> None:
     from flatout.report.terminal import pages
 
     typer.echo(pages.index(causes, width) if name is None else pages.page(causes[0], width), nl=False)
+
+
+def _page_of_lever(name: str) -> Cause:
+    """Levers and causes share the form of their pages; no name is both."""
+    from flatout.causes import Cause
+    from flatout.levers.catalogue import find
+
+    lever = find(name)
+    return Cause(lever.name, f"lever, {lever.equivalence}", lever.title, lever.page, (), None)
 
 
 def _write_json(causes: list[Cause], whole: bool, destination: str) -> None:

@@ -38,8 +38,9 @@ def page(cause: Cause, width: int | None = None, color: bool | None = None, unic
     for block in _blocks(cause.page):
         _write(block, sheet)
     sheet.gap()
-    levers = ", ".join(cause.levers) or "none: the cure is an edit of the source or of the installation"
-    sheet.labelled("levers", levers, indent=0, room=8)
+    if not cause.group.startswith("lever"):
+        levers = ", ".join(cause.levers) or "none: the cure is an edit of the source or of the installation"
+        sheet.labelled("levers", levers, indent=0, room=8)
     return output.text(sheet)
 
 

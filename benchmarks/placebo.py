@@ -1,0 +1,55 @@
+"""Forty races of a program against itself: how often is nothing called a win or a loss?
+
+The lever `placebo` changes nothing. Each comparison is decided as `flatout tune` decides one, without the confirmation
+in fresh processes that a win needs on top. Bar: at most 5 % called a win or a loss.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from flatout.tune.child_process import Launch
+from flatout.tune.race import Contestant, Race
+from flatout.tune.warden import Warden
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAMS = ("good/keras_conv_cached.py", "good/custom_loop_traced.py", "slow/eager_step.py", "slow/tiny_fit.py")
+EACH = int(os.environ.get("EACH", "10"))
+
+
+def main() -> None:
+    print(f"{'program':28s} {'step ms':>8s}  won  lost  undecided   ratios")
+    called = compared = 0
+    for name in sys.argv[1:] or PROGRAMS:
+        with tempfile.TemporaryDirectory() as directory:
+            step, outcomes, ratios = race(ROOT / "tests" / "programs" / name, Path(directory))
+        won, lost = outcomes.count("won"), outcomes.count("lost")
+        called, compared = called + won + lost, compared + len(outcomes)
+        rest = len(outcomes) - won - lost
+        print(f"{name:28s} {step:8.2f}  {won:3d}  {lost:4d}  {rest:9d}   {' '.join(f'{r:.3f}' for r in ratios)}")
+    print(f"{called} of {compared} called a win or a loss ({called / max(compared, 1):.1%}; bar 5 %)")
+
+
+def race(program: Path, directory: Path) -> tuple[float, list[str], list[float]]:
+    warden = Warden()
+    launch = Launch((sys.executable, str(program)))
+    baselines = [Contestant(launch, "baseline"), Contestant(launch, "baseline again")]
+    others = [Contestant(Launch(launch.command, ("placebo",)), f"placebo {number}") for number in range(EACH)]
+    running = Race(directory, warden, baselines, deadline=time.monotonic() + 600)
+    try:
+        running.start([*baselines, *others])
+        running.run(others, len(others))
+        verdicts = [running.verdict(one, len(others)) for one in others]
+        step = baselines[0].step_ms() or 0.0
+    finally:
+        running.close()
+        warden.close()
+    return step, [one.over for one in others], [v.speedup.ratio for v in verdicts if v is not None]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""What `flatout tune` finds by itself beside what an expert's rewrite gives: both against the slow program, interleaved.
+
+    scripts/bench tune                       all pairs of tests/programs
+    python benchmarks/tune.py tiny_fit …     some of them
+
+Each slow program is tuned with the default levers. Then the slow program (twice), the same with the levers that won,
+and the expert's rewrite live side by side and run in shuffled rounds; the last column is flatout's speedup over the
+expert's. Bar: at least 0.9 wherever a lever or an edit can express the cure.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from flatout.tune.child_process import Launch
+from flatout.tune.race import Contestant, Race
+from flatout.tune.warden import Warden
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "programs"))
+import manifest  # noqa: E402
+
+ROUNDS = int(os.environ.get("ROUNDS", "12"))
+
+
+def main() -> None:
+    print(f"{'program':26s} {'tuning':>7s}  {'flatout':24s} {'expert':24s} {'ratio':>6s}  levers")
+    for slow, expert in manifest.pairs():
+        if sys.argv[1:] and slow.name not in sys.argv[1:]:
+            continue
+        with tempfile.TemporaryDirectory() as directory:
+            print(row(slow.name, slow.path, expert.path, Path(directory)), flush=True)
+
+
+def row(name: str, slow: Path, expert: Path, directory: Path) -> str:
+    began = time.monotonic()
+    levers, verdict = tuned(slow, directory)
+    seconds = time.monotonic() - began
+    found = compare(slow, expert, levers, directory)
+    theirs = found.get("expert")
+    ours = found.get("flatout") if levers else None
+    ratio = (ours[0] if ours else 1.0) / theirs[0] if theirs else float("nan")
+    return (
+        f"{name:26s} {seconds:6.0f}s  {told(ours):24s} {told(theirs):24s} {ratio:6.2f}  "
+        f"{' + '.join(levers) or verdict}"
+    )
+
+
+def tuned(program: Path, directory: Path) -> tuple[tuple[str, ...], str]:
+    target = directory / "case.json"
+    command = [sys.executable, "-m", "flatout", "tune", "-q", "--json", str(target), str(program)]
+    subprocess.run(command, cwd=directory, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}, capture_output=True)
+    if not target.exists():
+        return (), "no case"
+    case = json.loads(target.read_text())
+    return tuple(case["tuned"]), case["verdict"]
+
+
+def compare(
+    slow: Path, expert: Path, levers: tuple[str, ...], directory: Path
+) -> dict[str, tuple[float, float, float]]:
+    warden = Warden()
+    launch = Launch((sys.executable, str(slow)))
+    baselines = [Contestant(launch, "slow"), Contestant(launch, "slow again")]
+    contestants = [Contestant(Launch((sys.executable, str(expert))), "expert")]
+    if levers:
+        contestants.append(Contestant(Launch((sys.executable, str(slow)), levers), "flatout"))
+    race = Race(directory / "compared", warden, baselines, deadline=time.monotonic() + 300)
+    try:
+        race.start([*baselines, *contestants])
+        race.run(contestants, len(contestants), ROUNDS)
+        verdicts = {one.title: race.verdict(one, len(contestants)) for one in contestants}
+    finally:
+        race.close()
+        warden.close()
+    return {title: (v.speedup.ratio, v.speedup.low, v.speedup.high) for title, v in verdicts.items() if v is not None}
+
+
+def told(found: tuple[float, float, float] | None) -> str:
+    return f"{found[0]:.2f} [{found[1]:.2f}, {found[2]:.2f}]" if found else "–"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""Which levers are tried, and how winners are put together."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from flatout.case import Case, Distribution, Evidence, Finding, Interval, Steps, Trial
+from flatout.errors import UnknownLever
+from flatout.measure.parity import Parity
+from flatout.tune import journal, plan
+from flatout.tune.tuner import judge, verdict_of
+
+
+def case(*findings: Finding) -> Case:
+    steps = Steps(100, "batches of Keras fit", Distribution(10.0, 9.0, 11.0, 10.0))
+    return Case(
+        "tune", steps=steps, findings=findings, evidence=(Evidence("step-stack", "fit", data={"stack": []}),)
+    )
+
+
+def test_what_diagnosis_expects_most_from_comes_first():
+    made = plan.make(
+        case(
+            Finding("run-eagerly", "…", cost_ms=6, cost_share=0.6),
+            Finding("input-bound", "…", cost_ms=2, cost_share=0.2),
+        )
+    )
+    names = [text.partition("=")[0] for text in made.levers]
+    assert names[0] == "no-run-eagerly"
+
+
+def test_semantic_levers_are_left_out_unless_allowed():
+    skipped = dict(plan.make(case()).skipped)
+    assert "placebo" in skipped
+    assert "asked" in skipped["placebo"] or "semantic" in skipped["batch-size"]
+    assert plan.make(case(), named=["placebo"]).levers == ("placebo",)
+
+
+def test_the_input_is_left_alone_where_a_free_one_gives_nothing():
+    made = plan.make(case(), bounds={"free-input": Interval(1.0, 0.98, 1.01)})
+    assert not any(text.startswith(("cache", "prefetch", "vectorize-map")) for text in made.levers)
+    assert "1.00 [0.98, 1.01]" in dict(made.skipped)["cache"]
+
+
+def test_a_name_that_does_not_exist_is_refused():
+    with pytest.raises(UnknownLever, match="steps-per-execution"):
+        plan.make(case(), named=["steps-per-exec"])
+
+
+def test_winners_are_combined_one_after_the_other():
+    assert plan.combinations(["xla", "cache"]) == [("xla",), ("xla", "cache")]
+    assert plan.combinations(["steps-per-execution=8", "steps-per-execution=32"]) == [("steps-per-execution=8",)]
+
+
+def trial(status: str = "won", equivalence: str = "exact", **more: object) -> Trial:
+    return Trial(("xla",), status, Interval(2.0, 1.9, 2.1), equivalence=equivalence, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("promised", "found", "status"),
+    [
+        ("exact", "exact", "won"),
+        ("exact", "reassociated", "won"),
+        ("reassociated", "precision", "failed"),
+        ("reassociated", "failed", "failed"),
+        ("precision", "precision", "won"),
+        ("precision", "failed", "failed"),
+        ("exact", "unknown", "noise"),
+        ("semantic", "failed", "won"),
+    ],
+)
+def test_no_win_without_the_numbers_that_were_promised(promised, found, status):
+    assert judge(trial(equivalence=promised), Parity(found, 0.1, "compared")).status == status
+
+
+def test_the_verdict_claims_only_the_confirmation():
+    best = trial(stage="combination", parity="exact")
+    assert "2.00 times as fast [1.90, 2.10]" in verdict_of(case(), best)
+    assert "Nothing worth changing" in verdict_of(Case("tune", steps=case().steps, trials=(trial("noise"),)), None)
+    assert "No step" in verdict_of(Case("tune"), None)
+
+
+def test_a_journal_is_read_back_though_its_last_line_is_cut(tmp_path: Path):
+    first = journal.Journal(tmp_path)
+    first.begin(["python", "train.py"], str(tmp_path))
+    first.keep(trial())
+    with open(tmp_path / journal.FILE, "a") as stream:
+        stream.write(json.dumps({"trial": {}})[:-4])
+    again = journal.Journal(tmp_path)
+    assert again.known("single", ("xla",)) == trial()
+    assert again.known("combination", ("xla",)) is None

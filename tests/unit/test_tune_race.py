@@ -1,0 +1,161 @@
+"""Races between real processes that hold real gates; the programs only sleep, so no TensorFlow is needed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from flatout.tune.child_process import Launch
+from flatout.tune.race import Block, Contestant, Race
+from flatout.tune.warden import Warden
+
+PROGRAM = """
+import sys, time
+pause, steps, how = float(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+observer = next(finder.observer for finder in sys.meta_path if hasattr(finder, "observer"))
+stream = observer.stream("fit", "steps", "sleeps")
+for step in range(steps):
+    began = time.perf_counter()
+    time.sleep(pause)
+    if how == "raises" and step == 12:
+        raise ValueError("no luck")
+    if how == "hangs" and step == 12:
+        time.sleep(1000)
+    if how == "grows" and step == 12:
+        hoard = [b"x" * 1000] * 30_000_000
+        time.sleep(2)
+    observer.tick(stream, began, time.perf_counter())
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "sleeps.py"
+    path.write_text(PROGRAM)
+    return path
+
+
+@pytest.fixture
+def warden():
+    made = Warden()
+    yield made
+    made.close()
+
+
+def contestant(program: Path, pause: float, steps: int = 100_000, how: str = "well", title: str = "one") -> Contestant:
+    return Contestant(Launch((sys.executable, str(program), str(pause), str(steps), how)), title)
+
+
+def race_of(tmp_path: Path, warden: Warden, program: Path, pause: float = 0.004, steps: int = 100_000) -> Race:
+    baselines = [contestant(program, pause, steps, title="a"), contestant(program, pause, steps, title="b")]
+    race = Race(tmp_path / "race", warden, baselines, deadline=time.monotonic() + 60)
+    race.start(baselines)
+    return race
+
+
+def test_a_faster_program_wins_and_an_equal_one_does_not(tmp_path, warden, program):
+    race = race_of(tmp_path, warden, program)
+    fast, equal, slow = (contestant(program, pause) for pause in (0.002, 0.004, 0.008))
+    race.start([fast, equal, slow])
+    race.run([fast, equal, slow], 3, rounds=12)
+    assert fast.over == "won"
+    assert equal.over in ("noise", "lost")  # never a win; the sleeps themselves are not more exact than that
+    assert slow.over == "lost"
+    verdict = race.verdict(fast, 3)
+    assert verdict is not None
+    assert verdict.speedup.low <= verdict.speedup.ratio <= verdict.speedup.high
+    race.close()
+
+
+def test_a_program_that_ends_is_started_again(tmp_path, warden, program):
+    race = race_of(tmp_path, warden, program, steps=300)
+    short = contestant(program, 0.002, steps=300)
+    race.start([short])
+    race.run([short], 1, rounds=9)
+    assert short.starts > 1
+    assert sum(block is not None for block in short.blocks) >= 7
+    race.close()
+
+
+@pytest.mark.parametrize(
+    ("how", "over", "word"), [("raises", "failed", "ValueError: no luck"), ("hangs", "timeout", "no answer")]
+)
+def test_a_trial_that_misbehaves_is_one_row(how, over, word, tmp_path, warden, program, monkeypatch):
+    race = race_of(tmp_path, warden, program)
+    race.start_seconds = 4.0
+    bad, good = contestant(program, 0.05, how=how), contestant(program, 0.002)
+    race.start([bad, good])
+    assert bad.over == over
+    assert word in bad.note
+    race.run([good], 1, rounds=8)
+    assert good.over == "won"
+    race.close()
+
+
+def test_a_trial_that_eats_memory_is_stopped(tmp_path, warden, program):
+    race = race_of(tmp_path, warden, program)
+    race.memory_limit = 200 * 2**20
+    hungry = contestant(program, 0.05, how="grows")
+    race.start([hungry])
+    assert hungry.over == "timeout"
+    assert "memory" in hungry.note
+    race.close()
+
+
+def test_nothing_outlives_a_killed_coordinator(tmp_path, program):
+    """kill -9 of the coordinator: its trials, held at their gates or running, are gone a moment later."""
+    script = textwrap.dedent(f"""
+        import sys, time
+        from pathlib import Path
+        sys.path.insert(0, {str(Path(__file__).parent)!r})
+        from test_tune_race import contestant, race_of
+        from flatout.tune.warden import Warden
+        race = race_of(Path({str(tmp_path)!r}), Warden(), Path({str(program)!r}))
+        print(*(one.child.group for one in race.baselines), flush=True)
+        race.baselines[0].child.go(1000000)
+        time.sleep(100)
+    """)
+    coordinator = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert coordinator.stdout is not None
+    groups = [int(word) for word in coordinator.stdout.readline().split()]
+    assert len(groups) == 2
+    coordinator.send_signal(signal.SIGKILL)
+    coordinator.wait()
+    deadline = time.monotonic() + 10
+    while any(map(alive, groups)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(alive, groups))
+
+
+def alive(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_steps_that_live_on_full_buffers_are_dropped():
+    one = Contestant(Launch(()), "buffered")
+    one.blocks = [Block([0.001] * 4 + [0.010] * 12, 16, 0.1) for _ in range(5)]
+    assert one.dropped() == 4
+    assert one.step_times() == pytest.approx([0.010] * 5)
+
+
+def test_the_first_step_after_a_pause_is_always_dropped():
+    one = Contestant(Launch(()), "steady")
+    one.blocks = [Block([0.010] * 8, 8, 0.1) for _ in range(5)]
+    assert one.dropped() == 1
+
+
+def test_several_steps_in_a_call_count_as_several():
+    one = Contestant(Launch(()), "sixteen at once")
+    one.blocks = [Block([0.5, 0.16, 0.16], 48, 0.1)]
+    assert one.step_times() == pytest.approx([0.010])
