@@ -29,6 +29,7 @@ _TF = "TensorFlow 2.16–2.21"
 _KERAS = "Keras 3.0–3.15"
 _TF_KERAS = "tf_keras 2.16–2.21"
 _FUNCTION = "tensorflow.python.eager.polymorphic_function"
+_SHIELD = "keeping a trial off the user's files"
 
 DATASET_METHODS = (
     "apply", "batch", "bucket_by_sequence_length", "cache", "concatenate", "enumerate", "filter", "flat_map",
@@ -306,6 +307,108 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
     ),
     "trace-scope": PrivateName(
         "tensorflow.python.profiler.trace", "Trace.__init__", "the trace, as cheap as it could be", _TF
+    ),
+    # the shield of trials: TensorFlow's ways to files
+    **{
+        f"file-{name}": PrivateName("tensorflow.python.lib.io._pywrap_file_io", name, _SHIELD, _TF)
+        for name in (
+            "FileExists IsDirectory Stat ReadFileToString GetChildren BufferedInputStream CreateDir "
+            "RecursivelyCreateDir WriteStringToFile WritableFile DeleteFile DeleteRecursively RenameFile CopyFile "
+            "GetMatchingFiles"
+        ).split()
+    },
+    **{
+        f"op-{name}": PrivateName(f"tensorflow.python.ops.gen_{module}_ops", name, _SHIELD, _TF)
+        for module, names in {
+            "io": "read_file restore restore_slice restore_v2 write_file save save_slices save_v2 "
+            "merge_v2_checkpoints matching_files",
+            "dataset": "tf_record_dataset tf_record_dataset_v2 text_line_dataset fixed_length_record_dataset "
+            "fixed_length_record_dataset_v2 cache_dataset cache_dataset_v2",
+            "experimental_dataset": "csv_dataset csv_dataset_v2 lmdb_dataset load_dataset matching_files_dataset "
+            "save_dataset save_dataset_v2 snapshot_dataset snapshot_dataset_v2 dataset_to_tf_record",
+            "lookup": "initialize_table_from_text_file initialize_table_from_text_file_v2",
+            "summary": "create_summary_file_writer",
+        }.items()
+        for name in names.split()
+    },
+    "records-write": PrivateName("tensorflow.python.lib.io.tf_record", "TFRecordWriter.__init__", _SHIELD, _TF),
+    "records-iterate": PrivateName("tensorflow.python.lib.io._pywrap_record_io", "RecordIterator", _SHIELD, _TF),
+    "records-random": PrivateName("tensorflow.python.lib.io._pywrap_record_io", "RandomRecordReader", _SHIELD, _TF),
+    "checkpoint-reader": PrivateName(
+        "tensorflow.python.training.py_checkpoint_reader", "NewCheckpointReader", _SHIELD, _TF
+    ),
+    "checkpoint-save": PrivateName(
+        "tensorflow.python.checkpoint.functional_saver", "MultiDeviceSaver.save", _SHIELD, _TF
+    ),
+    "saver-v1-save": PrivateName("tensorflow.python.training.saver", "Saver.save", _SHIELD, _TF),
+    "saver-v1-restore": PrivateName("tensorflow.python.training.saver", "Saver.restore", _SHIELD, _TF),
+    "events-writer": PrivateName("tensorflow.python.client._pywrap_events_writer", "EventsWriter", _SHIELD, _TF),
+    "profiler-start": PrivateName("tensorflow.python.profiler.profiler_v2", "start", _SHIELD, _TF),
+    **{
+        f"fingerprint-{key}": PrivateName(
+            "tensorflow.python.saved_model.pywrap_saved_model.fingerprinting", name, _SHIELD, _TF
+        )
+        for key, name in (
+            ("create", "CreateFingerprintDef"),
+            ("read", "ReadSavedModelFingerprint"),
+            ("of-model", "SingleprintFromSM"),
+            ("of-print", "SingleprintFromFP"),
+        )
+    },
+    # the numbers of trials
+    "variable-init": PrivateName(
+        "tensorflow.python.ops.resource_variable_ops", "BaseResourceVariable.__init__", "equal weights", _TF
+    ),
+    "random-state": PrivateName(
+        "tensorflow.python.ops.stateful_random_ops", "non_deterministic_ints", "equal random numbers", _TF
+    ),
+    "dropout": PrivateName("tensorflow.python.ops.nn_ops", "_dropout", "equal numbers of a program with dropout", _TF),
+    **{
+        f"{prefix}{name}": PrivateName(
+            f"{package}.src.layers.regularization.{name.replace('-', '_')}",
+            f"{title}.call",
+            f"equal numbers of a program with {title}",
+            known,
+            package,
+        )
+        for package, prefix, known in (("keras", "", _KERAS), ("tf_keras", "legacy-", _TF_KERAS))
+        for name, title in (
+            ("gaussian-noise", "GaussianNoise"),
+            ("gaussian-dropout", "GaussianDropout"),
+            ("alpha-dropout", "AlphaDropout"),
+        )
+    },
+    # levers of the host, of computing and of the runtime
+    "loss-call": PrivateName("keras.src.losses.loss", "Loss.__call__", "function", _KERAS, "keras"),
+    "run-eagerly-of-model": PrivateName(
+        "keras.src.trainers.trainer", "Trainer.run_eagerly", "no-run-eagerly", _KERAS, "keras"
+    ),
+    "legacy-run-eagerly-of-model": PrivateName(
+        "tf_keras.src.engine.training", "Model.run_eagerly", "no-run-eagerly", _TF_KERAS, "tf_keras"
+    ),
+    "layer-init": PrivateName("keras.src.layers.layer", "Layer.__init__", "bf16, float32", _KERAS, "keras"),
+    "legacy-layer-init": PrivateName(
+        "tf_keras.src.engine.base_layer", "Layer.__init__", "bf16, float32", _TF_KERAS, "tf_keras"
+    ),
+    "clear-session": PrivateName("keras.src.backend.common.global_state", "clear_session", "bf16", _KERAS, "keras"),
+    "legacy-clear-session": PrivateName("tf_keras.src.backend", "clear_session", "bf16", _TF_KERAS, "tf_keras"),
+    "floatx": PrivateName("keras.src.backend.config", "set_floatx", "float32", _KERAS, "keras"),
+    "legacy-floatx": PrivateName("tf_keras.src.backend_config", "set_floatx", "float32", _TF_KERAS, "tf_keras"),
+    "dtype-policy": PrivateName(
+        "keras.src.dtype_policies.dtype_policy", "set_dtype_policy", "float32", _KERAS, "keras"
+    ),
+    "legacy-dtype-policy": PrivateName(
+        "tf_keras.src.mixed_precision.policy", "set_global_policy", "float32", _TF_KERAS, "tf_keras"
+    ),
+    "train-function": PrivateName(
+        "keras.src.backend.tensorflow.trainer",
+        "TensorFlowTrainer.make_train_function",
+        "free-compute",
+        _KERAS,
+        "keras",
+    ),
+    "legacy-train-function": PrivateName(
+        "tf_keras.src.engine.training", "Model.make_train_function", "free-compute", _TF_KERAS, "tf_keras"
     ),
 }
 

@@ -12,20 +12,8 @@ from typing import Any
 from flatout.observe import users_code
 from flatout.observe.observer import Observer
 from flatout.observe.private_names import patch
+from flatout.pipeline import stages
 
-RANDOM = (
-    "Random",
-    "Multinomial",
-    "Truncated",
-    "Shuffle",
-    "ParameterizedTruncated",
-    "StatefulUniform",
-    "StatefulRandom",
-)
-PYTHON = ("PyFunc", "EagerPyFunc", "PyFuncStateless")
-TABLE = ("LookupTable", "HashTable")
-VARIABLE = ("ReadVariableOp", "VarHandleOp", "AssignVariableOp", "AssignAddVariableOp", "VariableV2")
-OUTPUT = ("PrintV2", "Print")
 MOST_PIPELINES = 40
 
 
@@ -60,7 +48,8 @@ class Pipelines:
                         frame.f_code.co_name,
                     )
                     caller = sys._getframe(1).f_globals.get("__name__", "")
-                    dataset._flatout_by = "keras" if _made_by_keras() else caller.partition(".")[0]
+                    dataset._flatout_maker = stages.maker()
+                    dataset._flatout_by = "keras" if dataset._flatout_maker else caller.partition(".")[0]
 
         return __init__
 
@@ -69,7 +58,7 @@ class Pipelines:
             began = perf_counter()
             result = original(iterator, dataset)
             with contextlib.suppress(Exception):
-                number = self.describe(dataset)
+                number = self.describe(iterator._dataset)  # as levers have left it
                 row = self.iterators[number]
                 row[0] += 1
                 row[1] += perf_counter() - began
@@ -89,7 +78,7 @@ class Pipelines:
         return consume
 
     def describe(self, dataset: Any) -> int:
-        chain = list(_chain(dataset))
+        chain = list(stages.chain(dataset))
         key = tuple((type(stage).__name__, getattr(stage, "_flatout_where", None)) for stage, _ in chain)
         number = self.numbers.get(key)
         if number is None:
@@ -97,9 +86,9 @@ class Pipelines:
                 return len(self.numbers) - 1
             number = self.numbers[key] = len(self.numbers)
             self.iterators[number] = [0, 0.0]
-            stages = [_stage(stage, depth) for stage, depth in reversed(chain)]
+            rows = [_stage(stage, depth) for stage, depth in reversed(chain)]
             self.observer.recorder.fact(
-                "pipeline", number=number, stages=stages, options=_options(dataset), where=users_code.here(2)
+                "pipeline", number=number, stages=rows, options=_options(dataset), where=users_code.here(2)
             )
         return number
 
@@ -139,52 +128,21 @@ class Pipelines:
             self.observer.recorder.fact("pipeline-model", number=number, output=model.output, nodes=nodes)
 
 
-def _made_by_keras() -> bool:
-    """Whether Keras stands between the user's line and this stage (a dataset made from arrays)."""
-    frame: Any = sys._getframe(2)
-    depth = 0
-    while frame is not None and depth < 40:
-        if users_code.is_users(frame.f_code):
-            return False
-        name = frame.f_globals.get("__name__", "")
-        if name.startswith(("keras.", "tf_keras.")):
-            return True
-        frame = frame.f_back
-        depth += 1
-    return False
-
-
-def _chain(dataset: Any, depth: int = 0) -> Any:
-    """The stages from the last to the first; where a stage has several inputs, each branch follows."""
-    steps = 0
-    while dataset is not None and steps < 60:
-        if type(dataset).__name__ == "DatasetV1Adapter":
-            dataset = dataset._dataset  # what TF1 programs hold is a shell around the stage itself
-            continue
-        yield dataset, depth
-        inputs = dataset._inputs()
-        for other in inputs[1:]:
-            yield from _chain(other, depth + 1)
-        dataset = inputs[0] if inputs else None
-        steps += 1
-
-
 def _stage(dataset: Any, depth: int) -> dict[str, Any]:
-    name = type(dataset).__name__.strip("_")
     row: dict[str, Any] = {
-        "name": name.removesuffix("Dataset").removesuffix("DatasetV2").removesuffix("DatasetV1"),
+        "name": stages.kind(dataset),
         "where": getattr(dataset, "_flatout_where", None),
         "by": getattr(dataset, "_flatout_by", ""),
         "depth": depth,
     }
     for attribute, label in _ATTRIBUTES.items():
         if hasattr(dataset, attribute):
-            value = _constant(getattr(dataset, attribute))
+            value = stages.constant(getattr(dataset, attribute))
             if value is not None:
                 row[label] = value
     with contextlib.suppress(Exception):
         row["spec"] = str(dataset.element_spec)[:400]
-        row["element_bytes"] = _element_bytes(dataset.element_spec)
+        row["element_bytes"] = stages.element_bytes(dataset.element_spec)
     with contextlib.suppress(Exception):
         row["cardinality"] = int(dataset.cardinality())
     function = getattr(dataset, "_map_func", None) or getattr(dataset, "_predicate", None)
@@ -219,27 +177,6 @@ _ATTRIBUTES = {
 }
 
 
-def _constant(value: Any) -> Any:
-    if isinstance(value, (int, float, str, bool)):
-        return value
-    with contextlib.suppress(Exception):
-        value = value.numpy()
-        return value.decode() if isinstance(value, bytes) else value.item()
-    return None
-
-
-def _element_bytes(spec: Any) -> int | None:
-    import tensorflow as tf
-
-    total = 0
-    for leaf in tf.nest.flatten(spec):
-        count = getattr(getattr(leaf, "shape", None), "num_elements", lambda: None)()
-        if count is None or leaf.dtype.size is None:
-            return None
-        total += int(count) * int(leaf.dtype.size)
-    return total
-
-
 def _function(wrapper: Any) -> dict[str, Any]:
     """The user's function of a stage: name, place, and what in it keeps state."""
     python = getattr(wrapper, "_func", None)
@@ -248,37 +185,10 @@ def _function(wrapper: Any) -> dict[str, Any]:
     if code is not None:
         row["function"] = code.co_name
         row["function_where"] = [users_code.absolute(code.co_filename), code.co_firstlineno, code.co_name]
-    definition = wrapper.function.graph.as_graph_def()
-    counts: dict[str, int] = {}
-    nodes = list(definition.node)
-    for inner in definition.library.function:
-        nodes.extend(inner.node_def)
-    for node in nodes:
-        counts[node.op] = counts.get(node.op, 0) + 1
+    counts = stages.ops_of(wrapper)
     row["ops"] = dict(sorted(counts.items(), key=lambda item: -item[1])[:60])
-    row["stateful"] = _state(counts)
-    if row["stateful"] is None:
-        captured = [str(t.dtype.name) for t in getattr(wrapper.function, "captured_inputs", ())]
-        if "resource" in captured:
-            row["stateful"] = "resource"
+    row["stateful"] = stages.state_of(wrapper, counts)
     return row
-
-
-def _state(counts: dict[str, int]) -> str | None:
-    def any_of(marks: tuple[str, ...]) -> bool:
-        return any(op.startswith(marks) and not op.startswith("Stateless") for op in counts)
-
-    if any_of(PYTHON):
-        return "python"
-    if any_of(RANDOM):
-        return "random"
-    if any_of(TABLE):
-        return "lookup table"
-    if any_of(VARIABLE):
-        return "variable"
-    if any_of(OUTPUT):
-        return "print"
-    return None
 
 
 def _options(dataset: Any) -> dict[str, Any]:

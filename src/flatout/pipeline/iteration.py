@@ -1,0 +1,119 @@
+"""Hands a rewritten dataset to the program where it starts to iterate the one that it wrote.
+
+The program keeps its own object, with its own length and options; only the iterator is made from another one. That is
+done once for each dataset, so that a cache outlives the epoch. Iterators made in Python (which Keras uses, too), loops
+over a dataset inside a tf.function, and `reduce` are covered; graphs of TensorFlow 1 and datasets that a strategy
+distributes are left as they are.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from flatout.levers.injection import Injection
+from flatout.observe.observer import CALL, TRACE
+from flatout.observe.private_names import patch
+from flatout.pipeline import recipes, stages
+
+ORDER = ("autotune", "parallel-map", "vectorize-map", "cache", "threadpool", "prefetch", "free-input")
+"""Levers that are combined rewrite one after the other; each sees what the one before has made."""
+
+
+@dataclass
+class Iterated:
+    """A dataset that the program iterates."""
+
+    dataset: Any
+    """As it is to be iterated."""
+    opened: int = 0
+    """How many iterators were made from it."""
+
+
+Rewrite = Callable[[Any, Iterated], tuple[Any, str] | None]
+"""Given a dataset: the one to iterate in its place, and what was changed in words; None to leave it."""
+
+
+@dataclass
+class _Rewriters:
+    known: list[tuple[Injection, Rewrite]] = field(default_factory=list)
+    busy: threading.local = field(default_factory=threading.local)
+
+
+_rewriters = _Rewriters()
+
+
+def rewrite_with(injection: Injection, rewrite: Rewrite) -> None:
+    """From now on, every dataset that the program iterates goes through `rewrite` first."""
+    recipes.install()
+    _install()
+    _rewriters.known.append((injection, rewrite))
+    _rewriters.known.sort(key=lambda item: ORDER.index(item[0].lever))
+
+
+@functools.cache
+def _install() -> None:
+    def create(original: Any) -> Any:
+        def _create_iterator(iterator: Any, dataset: Any) -> Any:
+            return original(iterator, rewritten(dataset))
+
+        return _create_iterator
+
+    def consume(original: Any) -> Any:
+        def consumer(dataset: Any, *args: Any, **kwargs: Any) -> Any:
+            return original(rewritten(dataset), *args, **kwargs)
+
+        return consumer
+
+    patch("iterator-make", create)
+    patch("dataset-loop", consume)
+    patch("dataset-reduce", consume)
+
+
+def rewritten(dataset: Any) -> Any:
+    """The dataset to iterate; the one that was given where there is nothing to change, or anything goes wrong."""
+    if getattr(_rewriters.busy, "on", False) or not hasattr(dataset, "_variant_tensor"):
+        return dataset
+    given = stages.plain(dataset)
+    if not hasattr(given._variant_tensor, "_numpy"):
+        return dataset  # made inside a graph
+    iterated = getattr(given, "_flatout_iterated", None)
+    if iterated is None:
+        iterated = given._flatout_iterated = Iterated(given)
+        thread = _rewriters.known[0][0].observer.thread
+        probes, thread.busy = thread.busy, thread.busy | TRACE | CALL  # no wait, no call and no step of the program
+        _rewriters.busy.on = True
+        try:
+            _rewrite(iterated)
+        finally:
+            _rewriters.busy.on = False
+            thread.busy = probes
+    iterated.opened += 1
+    return dataset if iterated.dataset is given else iterated.dataset
+
+
+def _rewrite(iterated: Iterated) -> None:
+    import tensorflow as tf
+
+    with tf.init_scope(), recipes.without_draws():
+        for injection, rewrite in _rewriters.known:
+            before = iterated.dataset
+            try:
+                found = rewrite(before, iterated)
+                if found is None:
+                    continue
+                after, what = found
+                if after.element_spec != before.element_spec:
+                    injection.note(f"left alone: {what} would have given elements of another shape or type")
+                    continue
+            except recipes.Opaque as opaque:
+                injection.note(f"left alone: {opaque}")
+                continue
+            except Exception as error:  # a pipeline that cannot be rewritten is iterated as it is
+                injection.note(f"left alone: {type(error).__name__}: {str(error)[:200]}")
+                continue
+            iterated.dataset = after
+            injection.changed(what)
