@@ -342,11 +342,12 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
     ),
     "saver-v1-save": PrivateName("tensorflow.python.training.saver", "Saver.save", _SHIELD, _TF),
     "saver-v1-restore": PrivateName("tensorflow.python.training.saver", "Saver.restore", _SHIELD, _TF),
+    "saved-model-save": PrivateName("tensorflow.python.saved_model.pywrap_saved_model", "Save", _SHIELD, _TF),
     "events-writer": PrivateName("tensorflow.python.client._pywrap_events_writer", "EventsWriter", _SHIELD, _TF),
     "profiler-start": PrivateName("tensorflow.python.profiler.profiler_v2", "start", _SHIELD, _TF),
     **{
         f"fingerprint-{key}": PrivateName(
-            "tensorflow.python.saved_model.pywrap_saved_model.fingerprinting", name, _SHIELD, _TF
+            "tensorflow.python.saved_model.pywrap_saved_model", f"fingerprinting.{name}", _SHIELD, _TF
         )
         for key, name in (
             ("create", "CreateFingerprintDef"),

@@ -1,0 +1,39 @@
+"""Changes the arguments of a Keras method on its way in: `compile`, `fit`, `predict`."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from flatout.observe import users_code
+from flatout.observe.private_names import patch
+
+Arguments = dict[str, Any]
+
+
+def change_arguments(key: str, change: Callable[[Any, Arguments], None]) -> None:
+    """Let `change(model, arguments)` edit what the program gives; arguments it left out are missing there."""
+
+    def wrap(original: Any) -> Any:
+        signature = inspect.signature(original)
+
+        @functools.wraps(original)
+        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+            try:
+                bound = signature.bind(self, *args, **kwargs)
+            except TypeError:
+                return original(self, *args, **kwargs)  # the program's own error
+            change(self, bound.arguments)
+            return original(*bound.args, **bound.kwargs)
+
+        return method
+
+    patch(key, wrap)
+
+
+def place() -> str:
+    """` (file:line)` of the user's code that led here, or nothing."""
+    found = users_code.here(2)
+    return f" ({found[0]}:{found[1]})" if found is not None else ""

@@ -1,0 +1,117 @@
+"""What a function does besides computing, read from its source: things that would happen once only when it is traced.
+
+Tracing runs the Python of a function once and replays what it told TensorFlow to do. A print, a list that grows, an
+attribute that is set, a random number of NumPy then happen at the first call alone. A function with any of them is
+left as it is.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from flatout.source import places
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef
+
+_PRINTS = {"print", "input", "open", "display"}
+_GROWS = {
+    *("append", "extend", "insert", "appendleft", "pop", "popleft", "remove", "discard", "setdefault", "update"),
+    *("write", "writelines", "writerow", "set_description", "set_postfix", "set_postfix_str", "put", "put_nowait"),
+    *("info", "debug", "warning", "error", "critical"),
+}
+_OUTSIDE = {"logging", "random", "time", "datetime", "wandb", "mlflow", "os", "sys", "csv", "json", "pickle", "tqdm"}
+
+
+def definition_at(file: str, line: int) -> Definition | None:
+    """The function whose `def`, or whose first decorator, stands on this line."""
+    module = places.tree(file)
+    for node in ast.walk(module) if module is not None else ():
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and line in (node.lineno, first_line(node)):
+            return node
+    return None
+
+
+def first_line(node: Definition) -> int:
+    """As `co_firstlineno` counts: decorators included."""
+    return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+
+
+def reason_against(file: str, line: int) -> str | None:
+    """Why the function on this line must not be traced, in words; None where nothing speaks against it."""
+    node = definition_at(file, line)
+    if node is None:
+        return "its source cannot be read"
+    return next(_effects(node, _imported(file)), None)
+
+
+def _effects(function: Definition, modules: dict[str, str]) -> Iterator[str]:
+    if isinstance(function, ast.AsyncFunctionDef):
+        yield "it is asynchronous"
+    own = _made_here(function)
+    for node in (inner for statement in function.body for inner in ast.walk(statement)):
+        line = getattr(node, "lineno", function.lineno)
+        if isinstance(node, (ast.Global, ast.Nonlocal)):
+            yield f"line {line} sets {', '.join(node.names)} outside of it"
+        elif isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await)):
+            yield "it is a generator or waits"
+        elif isinstance(node, ast.Try) and node.handlers:
+            yield f"line {line} catches exceptions, which a graph does not raise there"
+        elif isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, (ast.Store, ast.Del)):
+            if _root(node) not in own:
+                yield f"line {line} sets {ast.unparse(node)}"
+        elif isinstance(node, ast.Call):
+            told = _call(node, own, modules)
+            if told:
+                yield f"line {line} {told}"
+
+
+def _call(node: ast.Call, own: set[str], modules: dict[str, str]) -> str:
+    called = node.func
+    if isinstance(called, ast.Name):
+        if called.id in _PRINTS:
+            return f"calls {called.id}"
+        came_from = modules.get(called.id, "")
+        return f"calls {came_from}" if came_from.split(".")[0] in _OUTSIDE else ""
+    if not isinstance(called, ast.Attribute):
+        return ""
+    root = _root(called)
+    text = ast.unparse(called)
+    if root in modules:
+        full = modules[root] + text[len(root) :]
+        outside = full.split(".")[0] in _OUTSIDE or full.startswith("numpy.random")
+        return f"calls {text}" if outside else ""
+    return f"calls {text}" if called.attr in _GROWS and root not in own else ""
+
+
+def _root(node: ast.expr) -> str:
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _made_here(function: Definition) -> set[str]:
+    """Names bound inside the function to something new: a list that is filled here is no side effect."""
+    fresh = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.Call)
+    found: set[str] = set()
+    for node in ast.walk(function):
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(node.value, fresh):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found.update(target.id for target in targets if isinstance(target, ast.Name))
+    return found
+
+
+def _imported(file: str) -> dict[str, str]:
+    """Names that stand for a module or come out of one, with their full name."""
+    found = {}
+    module = places.tree(file)
+    for node in ast.walk(module) if module is not None else ():
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                found[alias.asname or alias.name.split(".")[0]] = (
+                    alias.name if alias.asname else alias.name.split(".")[0]
+                )
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                found[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    return found
