@@ -1,4 +1,4 @@
-"""The shield without TensorFlow: a program in a child writes, changes, moves and deletes; its directory stays as it was."""
+"""The shield without TensorFlow: a child writes, changes, moves and deletes; the user's directory stays as it was."""
 
 from __future__ import annotations
 

@@ -311,11 +311,23 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
     # the shield of trials: TensorFlow's ways to files
     **{
         f"file-{name}": PrivateName("tensorflow.python.lib.io._pywrap_file_io", name, _SHIELD, _TF)
-        for name in (
-            "FileExists IsDirectory Stat ReadFileToString GetChildren BufferedInputStream CreateDir "
-            "RecursivelyCreateDir WriteStringToFile WritableFile DeleteFile DeleteRecursively RenameFile CopyFile "
-            "GetMatchingFiles"
-        ).split()
+        for name in [
+            "FileExists",
+            "IsDirectory",
+            "Stat",
+            "ReadFileToString",
+            "GetChildren",
+            "BufferedInputStream",
+            "CreateDir",
+            "RecursivelyCreateDir",
+            "WriteStringToFile",
+            "WritableFile",
+            "DeleteFile",
+            "DeleteRecursively",
+            "RenameFile",
+            "CopyFile",
+            "GetMatchingFiles",
+        ]
     },
     **{
         f"op-{name}": PrivateName(f"tensorflow.python.ops.gen_{module}_ops", name, _SHIELD, _TF)

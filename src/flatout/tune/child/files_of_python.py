@@ -78,27 +78,25 @@ def replace_everywhere(wrappers: dict[Any, Any]) -> None:
     of pathlib and glob do so in some versions of Python, and those of tempfile keep them as defaults of arguments."""
     for able in (os.supports_dir_fd, os.supports_fd, os.supports_follow_symlinks, os.supports_effective_ids):
         able.update([wrapper for original, wrapper in wrappers.items() if original in able])
+    by_identity = {id(original): wrapper for original, wrapper in wrappers.items()}
     for name, module in list(sys.modules.items()):
         if name in _KEPT_PLAIN or not isinstance(module, ModuleType):
             continue
-        _replace(module, wrappers)
+        _replace(module, by_identity)
         if name.partition(".")[0] in ("pathlib", "glob", "tempfile"):
             for value in list(vars(module).values()):
                 if isinstance(value, type):
-                    _replace(value, wrappers)
+                    _replace(value, by_identity)
 
 
-def _replace(holder: Any, wrappers: dict[Any, Any]) -> None:
+def _replace(holder: Any, wrappers: dict[int, Any]) -> None:
     for attribute, value in list(vars(holder).items()):
         found = value.__func__ if isinstance(value, staticmethod) else value
         if not callable(found):
             continue
         if isinstance(holder, type) and getattr(found, "__defaults__", None):
-            found.__defaults__ = tuple(wrappers.get(one, one) if callable(one) else one for one in found.__defaults__)
-        try:
-            wrapper = wrappers.get(found)
-        except TypeError:  # not hashable
-            continue
+            found.__defaults__ = tuple(wrappers.get(id(one), one) for one in found.__defaults__)
+        wrapper = wrappers.get(id(found))
         if wrapper is not None:
             with contextlib.suppress(AttributeError, TypeError):
                 setattr(holder, attribute, staticmethod(wrapper) if isinstance(holder, type) else wrapper)
@@ -215,7 +213,8 @@ def _moving(overlay: Overlay) -> dict[Any, Any]:
     @functools.wraps(plain_symlink)
     def symlink(src: Any, dst: Any, target_is_directory: bool = False, *, dir_fd: int | None = None) -> None:
         if overlay.guard.on:
-            return plain_symlink(src, dst, target_is_directory, dir_fd=dir_fd)
+            plain_symlink(src, dst, target_is_directory, dir_fd=dir_fd)
+            return
         with overlay.unguarded():
             dst = _beside(overlay, dst, {"dir_fd": dir_fd}, "dir_fd")
             target = overlay.write(dst, follow=False, keep=True)
@@ -226,7 +225,8 @@ def _moving(overlay: Overlay) -> dict[Any, Any]:
     @functools.wraps(plain_link)
     def link(src: Any, dst: Any, **keywords: Any) -> None:
         if overlay.guard.on:
-            return plain_link(src, dst, **keywords)
+            plain_link(src, dst, **keywords)
+            return
         with overlay.unguarded():
             src = _beside(overlay, src, keywords, "src_dir_fd")
             dst = _beside(overlay, dst, keywords, "dst_dir_fd")

@@ -63,7 +63,7 @@ def _lead_h5py(overlay: Overlay, module: ModuleType) -> None:
     module.File.__init__ = __init__
 
 
-def _lead_sqlite(overlay: Overlay, module: ModuleType) -> None:
+def _lead_sqlite(overlay: Overlay, module: Any) -> None:
     original = module.connect
 
     @functools.wraps(original)
