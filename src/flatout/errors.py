@@ -9,6 +9,7 @@
     ├── UnknownCause         `explain` of a name that the catalogue lacks
     ├── UnknownLever         a lever that does not exist
     ├── UnknownView          `show --view` of a name that does not exist
+    ├── PatchFailed          a source change that cannot be made or applied
     └── ToolMissing          an optional tool (py-spy, nsys, TensorFlow) is not installed
 
 Every message says what happened, what was expected and what to do about it. The command line prints the
@@ -53,6 +54,10 @@ class UnknownLever(FlatoutError):
 
 
 class UnknownView(FlatoutError):
+    pass
+
+
+class PatchFailed(FlatoutError):
     pass
 
 

@@ -22,23 +22,24 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     document = read(source) if "ptions" in source else None
     if document is None:
         return None
-    removed: list[cst.Assign] = []
-    for assign in document.all(cst.Assign):
-        target = assign.targets[0].target
-        if (
-            len(assign.targets) == 1
-            and isinstance(target, cst.Attribute)
-            and document.text(target).endswith(_SWITCHES)
-            and calls.literal(assign.value) == "False"
-        ):
-            statements.delete(document, assign)
-            removed.append(assign)
-    _without_empty_options(document, removed)
+    removed = [assign for assign in document.all(cst.Assign) if _switches_off(document, assign)]
+    statements.delete(document, *removed, *_empty_options(document, removed))
     return document.result()
 
 
-def _without_empty_options(document: Document, removed: list[cst.Assign]) -> None:
+def _switches_off(document: Document, assign: cst.Assign) -> bool:
+    target = assign.targets[0].target
+    return (
+        len(assign.targets) == 1
+        and isinstance(target, cst.Attribute)
+        and document.text(target).endswith(_SWITCHES)
+        and calls.literal(assign.value) == "False"
+    )
+
+
+def _empty_options(document: Document, removed: list[cst.Assign]) -> list[cst.BaseSmallStatement]:
     """`options = tf.data.Options()` and `.with_options(options)`, where nothing else is set on them."""
+    gone: list[cst.BaseSmallStatement] = []
     for assign in removed:
         root = _root(assign)
         if not isinstance(root, cst.Name):
@@ -49,17 +50,14 @@ def _without_empty_options(document: Document, removed: list[cst.Assign]) -> Non
             for node in document.all(cst.Name)
             if node.value == root.value and document.nearest(node, *FUNCTIONS) is scope
         ]
-        made = [use for use in uses if _makes_options(document, use)]
-        handed = [use for use in uses if _hands_over(document, use) is not None]
+        made = [use for use in uses if _makes_options(document, use) is not None]
+        handed = [call for use in uses if (call := _hands_over(document, use)) is not None]
         ours = [use for use in uses if any(use is _root(item) for item in removed)]
-        if len(made) != 1 or not handed or len(made) + len(handed) + len(ours) != len(uses):
-            continue
-        if ours[0] is not root:
-            continue  # done with the first of several
-        target = document.parent(made[0])
-        statements.delete(document, document.parent(target))  # type: ignore[arg-type]
-        for use in handed:
-            _drop_call(document, _hands_over(document, use))
+        if len(made) != 1 or not handed or len(made) + len(handed) + len(ours) != len(uses) or ours[0] is not root:
+            continue  # something else is done with them, or this was seen with the first of several lines
+        gone += [item for use in made if (item := _makes_options(document, use)) is not None]
+        gone += [item for call in handed if (item := _drop_call(document, call)) is not None]
+    return gone
 
 
 def _root(assign: cst.Assign) -> cst.CSTNode:
@@ -70,16 +68,18 @@ def _root(assign: cst.Assign) -> cst.CSTNode:
     return root
 
 
-def _makes_options(document: Document, use: cst.Name) -> bool:
+def _makes_options(document: Document, use: cst.Name) -> cst.Assign | None:
     target = document.parent(use)
     assign = document.parent(target) if isinstance(target, cst.AssignTarget) else None
-    return (
+    if (
         isinstance(assign, cst.Assign)
         and len(assign.targets) == 1
         and isinstance(assign.value, cst.Call)
         and document.dotted(assign.value.func) == "tensorflow.data.Options"
         and not assign.value.args
-    )
+    ):
+        return assign
+    return None
 
 
 def _hands_over(document: Document, use: cst.Name) -> cst.Call | None:
@@ -90,20 +90,20 @@ def _hands_over(document: Document, use: cst.Name) -> cst.Call | None:
     return None
 
 
-def _drop_call(document: Document, call: cst.Call | None) -> None:
-    """`dataset.with_options(options)` → `dataset`; `dataset = dataset.with_options(options)` → nothing."""
-    if call is None or not isinstance(call.func, cst.Attribute):
-        return
+def _drop_call(document: Document, call: cst.Call) -> cst.Assign | None:
+    """`dataset.with_options(options)` → `dataset`; `dataset = dataset.with_options(options)` is to go as a whole."""
     assign = document.parent(call)
-    if isinstance(assign, cst.Assign) and len(assign.targets) == 1:
-        target = document.parent(assign)
-        if target is not None and document.text(assign.targets[0].target) == document.text(call.func.value):
-            statements.delete(document, assign)
-            return
-    start = stages.dot_of(document, call)
-    if document.begins_its_line(start):
-        start = document.line_start(start) - len(document.newline)
-        end = document.span(call)[1]
-        document.replace(start, document.line_end(end) if document.source[end : end + 1] != ")" else end, "")
-        return
-    document.replace(start, document.span(call)[1], "")
+    if (
+        isinstance(assign, cst.Assign)
+        and len(assign.targets) == 1
+        and isinstance(call.func, cst.Attribute)
+        and document.text(assign.targets[0].target) == document.text(call.func.value)
+    ):
+        return assign
+    start, end = stages.dot_of(document, call), document.span(call)[1]
+    rest = document.source[end : document.line_end(end)].strip()
+    if document.begins_its_line(start) and (not rest or rest.startswith("#")):
+        document.replace(document.line_start(start), document.next_line(end), "")
+    else:
+        document.replace(start, end, "")
+    return None

@@ -6,7 +6,7 @@ import libcst as cst
 
 from flatout.case import Case
 from flatout.source.rewrite import calls, statements
-from flatout.source.rewrite.document import read
+from flatout.source.rewrite.document import Document, read
 
 _SWITCHES = (
     "keras.backend.set_floatx",
@@ -21,12 +21,13 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     document = read(source) if "float64" in source else None
     if document is None:
         return None
-    for statement in document.all(cst.Expr):
-        call = statement.value
-        if (
-            isinstance(call, cst.Call)
-            and document.dotted(call.func) in _SWITCHES
-            and [calls.literal(arg.value) for arg in call.args] == ["'float64'"]
-        ):
-            statements.delete(document, statement)
+    statements.delete(document, *(item for item in document.all(cst.Expr) if _switches(document, item.value)))
     return document.result()
+
+
+def _switches(document: Document, call: cst.BaseExpression) -> bool:
+    return (
+        isinstance(call, cst.Call)
+        and document.dotted(call.func) in _SWITCHES
+        and [calls.literal(arg.value) for arg in call.args] == ["'float64'"]
+    )

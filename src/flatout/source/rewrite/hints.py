@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterator
 
@@ -9,7 +10,12 @@ from flatout.case import Case, Evidence, Function, Where
 
 
 def same_file(path: str, other: str | None) -> bool:
-    return other is not None and os.path.realpath(path) == os.path.realpath(other)
+    return other is not None and (path == other or _real(path) == _real(other))
+
+
+@functools.lru_cache(maxsize=4096)
+def _real(path: str) -> str:
+    return os.path.realpath(path)
 
 
 def lines(case: Case, path: str, *causes: str) -> list[int]:

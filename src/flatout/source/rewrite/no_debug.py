@@ -6,7 +6,7 @@ import libcst as cst
 
 from flatout.case import Case
 from flatout.source.rewrite import calls, statements
-from flatout.source.rewrite.document import read
+from flatout.source.rewrite.document import Document, read
 
 _SWITCHES = {
     "tensorflow.config.run_functions_eagerly": True,
@@ -23,13 +23,12 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     document = read(source)
     if document is None:
         return None
-    for statement in document.all(cst.Expr):
-        call = statement.value
-        if not isinstance(call, cst.Call):
-            continue
-        by_argument = _SWITCHES.get(document.dotted(call.func))
-        if by_argument is None:
-            continue
-        if not by_argument or [calls.literal(arg.value) for arg in call.args] == ["True"]:
-            statements.delete(document, statement)
+    statements.delete(document, *(item for item in document.all(cst.Expr) if _switches(document, item.value)))
     return document.result()
+
+
+def _switches(document: Document, call: cst.BaseExpression) -> bool:
+    by_argument = _SWITCHES.get(document.dotted(call.func)) if isinstance(call, cst.Call) else None
+    if by_argument is None or not isinstance(call, cst.Call):
+        return False
+    return not by_argument or [calls.literal(arg.value) for arg in call.args] == ["True"]

@@ -135,7 +135,10 @@ def _definition_out_of_loop(document: Document, node: cst.FunctionDef) -> bool:
         return False  # a text over several lines would change with its indentation
     below = document.span(target)[0]
     moved = textwrap.indent(textwrap.dedent(text), document.indentation(below))
-    document.insert(document.line_start(below), moved + document.newline)
+    document.insert(document.line_start(below), document.newline + moved + document.newline)
+    above = document.source[:start].rstrip()
+    if above.endswith(":"):
+        start = document.next_line(len(above))  # blank lines that stood above the definition
     while end < len(document.source) and not document.source[end : document.next_line(end)].strip():
         end = document.next_line(end)
     document.replace(start, end, "")

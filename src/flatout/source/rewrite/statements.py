@@ -47,11 +47,15 @@ def after(document: Document, statement: cst.CSTNode, *lines: str) -> None:
 
 
 def before(document: Document, statement: cst.CSTNode, *lines: str) -> None:
-    """New lines above a statement and its decorators, below comments."""
+    """New lines above a statement, its decorators and the comments that belong to it."""
     start = _start(document, statement)
     indentation = document.indentation(start)
     text = "".join(f"{indentation}{line}{document.newline}" if line else document.newline for line in lines)
-    document.insert(document.line_start(start), text)
+    here = above = document.line_start(start)
+    while above > 0 and document.source[document.line_start(above - 1) : above].startswith(f"{indentation}#"):
+        above = document.line_start(above - 1)
+    # The first lines of a file say more than what the next statement does: interpreter, encoding, licence.
+    document.insert(above if above > 0 else here, text)
 
 
 def _start(document: Document, statement: cst.CSTNode) -> int:
@@ -59,24 +63,55 @@ def _start(document: Document, statement: cst.CSTNode) -> int:
     return document.span(decorators[0] if decorators else statement)[0]
 
 
-def delete(document: Document, small: cst.BaseSmallStatement) -> None:
-    """Take a statement out with its comment. A block needs one: the last is replaced by `pass`."""
-    line = document.parent(small)
-    if not isinstance(line, (cst.SimpleStatementLine, cst.SimpleStatementSuite)):
-        return
+def delete(document: Document, *smalls: cst.BaseSmallStatement) -> None:
+    """Take statements out with their comments. A block needs one: where all go, `pass` stays."""
+    whole: list[cst.SimpleStatementLine] = []
+    for small in smalls:
+        line = document.parent(small)
+        if isinstance(line, cst.SimpleStatementSuite) and len(line.body) == 1:
+            document.replace(document.span(small)[0], document.line_end(document.span(small)[1]), "pass")
+        elif isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1:
+            whole.append(line)
+        elif isinstance(line, (cst.SimpleStatementLine, cst.SimpleStatementSuite)):
+            _delete_part(document, line, small)
+    for run in _runs(document, sorted(whole, key=document.line)):
+        _delete_run(document, run)
+
+
+def _delete_part(
+    document: Document, line: cst.SimpleStatementLine | cst.SimpleStatementSuite, small: cst.BaseSmallStatement
+) -> None:
+    """One of `a; b`."""
+    place = list(line.body).index(small)
     start, end = document.span(small)
-    if len(line.body) > 1:
-        place = list(line.body).index(small)
-        if place + 1 < len(line.body):
-            document.replace(start, document.span(line.body[place + 1])[0], "")
+    if place + 1 < len(line.body):
+        document.replace(start, document.span(line.body[place + 1])[0], "")
+    else:
+        document.replace(document.span(line.body[place - 1])[1], end, "")
+
+
+def _runs(document: Document, lines: list[cst.SimpleStatementLine]) -> list[list[cst.SimpleStatementLine]]:
+    """Statements that follow each other directly go together, so that blank lines around them are seen once."""
+    runs: list[list[cst.SimpleStatementLine]] = []
+    for line in lines:
+        before = runs[-1][-1] if runs else None
+        if before is not None and following(document, before) is line and not _between(document, before, line):
+            runs[-1].append(line)
         else:
-            document.replace(document.span(line.body[place - 1])[1], end, "")
-        return
-    block = document.parent(line)
-    alone = isinstance(line, cst.SimpleStatementSuite) or (
-        isinstance(block, cst.IndentedBlock) and len(block.body) == 1
-    )
-    if alone:
+            runs.append([line])
+    return runs
+
+
+def _between(document: Document, first: cst.CSTNode, second: cst.CSTNode) -> bool:
+    """Whether a comment of its own stands between two statements."""
+    gap = document.source[document.next_line(document.span(first)[1]) : document.line_start(document.span(second)[0])]
+    return bool(gap.strip())
+
+
+def _delete_run(document: Document, run: list[cst.SimpleStatementLine]) -> None:
+    block = document.parent(run[0])
+    start, end = document.span(run[0])[0], document.span(run[-1])[1]
+    if isinstance(block, cst.IndentedBlock) and len(block.body) == len(run):
         document.replace(start, document.line_end(end), "pass")
         return
     _delete_lines(document, document.line_start(start), document.next_line(end), isinstance(block, cst.Module))

@@ -1,0 +1,100 @@
+"""Edits of the user's source. Each pair `x.in.py`, `x.out.py` below tests/fixtures/edits is a test; without an
+`x.out.py` the edit must leave the text alone. `x.json` says what the observed run found, with a piece of the line's
+text in place of its number."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flatout.case import Case, Evidence, Finding, Function, Pipeline, Program, Retrace, Stage, Steps, Where
+from flatout.case import Distribution as Times
+
+FIXTURES = Path(__file__).parent.parent / "fixtures" / "edits"
+PAIRS = sorted(FIXTURES.glob("*/*.in.py"))
+
+
+def case_from(hints: dict[str, Any], text: str, path: str) -> Case:
+    rows = text.splitlines()
+
+    def line(piece: str) -> int:
+        return next(number for number, row in enumerate(rows, 1) if piece in row)
+
+    def where(piece: str) -> Where:
+        return Where(path, line(piece), code=rows[line(piece) - 1].strip())
+
+    step = hints.get("step")
+    stack = {"stack": [[path, line(step["at"]), "<module>", 1]], **step} if step else {}
+    return Case(
+        kind="run",
+        program=Program(("python", hints.get("program", path)), str(Path(path).parent)),
+        steps=Steps(10, "", Times(1, 1, 1), where=where(step["at"])) if step else None,
+        evidence=(Evidence("step-stack", step["of"], where=where(step["at"]), data=stack),) if step else (),
+        findings=tuple(Finding(cause, "", where(piece)) for cause, piece in hints.get("findings", [])),
+        functions=tuple(
+            Function(
+                item["name"],
+                where(item["at"]),
+                9,
+                1.0,
+                why=tuple(Retrace(name, a, b, 8, where(at)) for name, a, b, at in item.get("why", [])),
+            )
+            for item in hints.get("functions", [])
+        ),
+        pipelines=(
+            Pipeline(
+                "pipeline",
+                None,
+                tuple(
+                    Stage(op, op, where(piece), *extra[:1], stateful=(extra[1:] or [None])[0])
+                    for op, piece, *extra in hints["stages"]
+                ),
+            ),
+        )
+        if "stages" in hints
+        else (),
+    )
+
+
+def value_from(hints: dict[str, Any], text: str, path: str) -> str:
+    value = str(hints.get("value", ""))
+    if value.startswith("at:"):
+        piece = value.removeprefix("at:")
+        return f"{path}:{next(number for number, row in enumerate(text.splitlines(), 1) if piece in row)}"
+    return value
+
+
+@pytest.mark.parametrize("given", PAIRS, ids=lambda path: f"{path.parent.name}/{path.name.removesuffix('.in.py')}")
+def test_edit(given: Path) -> None:
+    name = given.name.removesuffix(".in.py")
+    wanted, described = given.with_name(f"{name}.out.py"), given.with_name(f"{name}.json")
+    hints = json.loads(described.read_text()) if described.exists() else {}
+    text, path = given.read_text(), str(given)
+    edit = importlib.import_module(f"flatout.source.rewrite.{given.parent.name.replace('-', '_')}").edit
+    case, value = case_from(hints, text, path), value_from(hints, text, path)
+    new = edit(text, path, case, value)
+    if not wanted.exists():
+        assert new is None
+        return
+    assert new == wanted.read_text()
+    ast.parse(new)
+    from flatout.source.rewrite.moved import Moved, follow
+
+    moved = follow(case, path, Moved(text, new))
+    again = edit(new, path, moved, value_from(hints, text, path) if "at:" not in str(hints.get("value")) else value)
+    assert again is None, "an edit of its own result changes nothing"
+
+
+def test_every_edit_has_a_pair_that_changes_and_one_that_does_not() -> None:
+    package = Path(importlib.import_module("flatout.source.rewrite").__file__ or "").parent
+    edits = {file.stem.replace("_", "-") for file in package.glob("*.py") if "\ndef edit(" in file.read_text()}
+    for name in sorted(edits):
+        pairs = list((FIXTURES / name).glob("*.in.py"))
+        changing = [pair for pair in pairs if pair.with_name(pair.name.replace(".in.py", ".out.py")).exists()]
+        assert changing, f"tests/fixtures/edits/{name}/ lacks an x.in.py with its x.out.py"
+        assert len(changing) < len(pairs), f"tests/fixtures/edits/{name}/ lacks an x.in.py that is to be left alone"

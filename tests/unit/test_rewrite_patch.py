@@ -1,0 +1,221 @@
+"""The patch: made from a case, a diff that tools apply, files changed safely."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flatout.case import Case, Distribution, Evidence, Finding, Pipeline, Program, Stage, Steps, Where
+from flatout.errors import PatchFailed, UnknownLever
+from flatout.source import places
+from flatout.tune import patch as patches
+
+PROGRAM = """\
+import tensorflow as tf
+from parts import build
+
+tf.debugging.enable_check_numerics()
+
+data = tf.data.Dataset.from_tensor_slices(paths)
+data = data.map(read)  # café
+data = data.batch(8)
+
+
+def step(x):
+    return x
+
+
+model = build()
+model.fit(data)
+"""
+PARTS = "import keras\n\n\ndef build():\n    model = keras.Model()\n    model.compile('adam')\n    return model\n"
+
+
+def place(path: Path, piece: str) -> Where:
+    rows = path.read_bytes().split(b"\n")
+    found = places.where(str(path), next(number for number, row in enumerate(rows, 1) if piece.encode() in row))
+    assert found is not None
+    return found
+
+
+def case_of(path: Path) -> Case:
+    where = place(path, "model.fit")
+    return Case(
+        kind="run",
+        program=Program(("python", path.name), str(path.parent)),
+        steps=Steps(9, "", Distribution(1, 1, 1), where=where),
+        evidence=(
+            Evidence("step-stack", "fit", where=where, data={"of": "fit", "stack": [[str(path), where.line, "", 1]]}),
+        ),
+        findings=(Finding("uncached-prefix", "", place(path, ".map(read)")),),
+        pipelines=(
+            Pipeline(
+                "pipeline",
+                None,
+                tuple(
+                    Stage(op, op, place(path, piece), name)
+                    for op, piece, name in (
+                        ("TensorSlice", "from_tensor_slices", None),
+                        ("Map", ".map(read)", "read"),
+                        ("Batch", ".batch(8)", None),
+                    )
+                ),
+            ),
+        ),
+    )
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    folder = tmp_path / "my project"
+    folder.mkdir()
+    (folder / "parts.py").write_text(PARTS)
+    path = folder / "train.py"
+    path.write_text(PROGRAM)
+    return path
+
+
+def levers_for(path: Path) -> list[str]:
+    definition = place(path, "def step").line
+    return [f"function={path}:{definition}", "prefetch", "steps-per-execution=8", "cache", "no-debug", "memory-growth"]
+
+
+def test_levers_in_one_file_find_their_places_after_each_other(program: Path) -> None:
+    made = patches.make(case_of(program), levers_for(program)[:-1])
+    assert made.files[str(program)] == PROGRAM.replace("tf.debugging.enable_check_numerics()\n\n", "").replace(
+        "data = data.batch(8)\n", "data = data.cache()\ndata = data.batch(8)\n"
+    ).replace("data = data.batch(8)\n", "data = data.batch(8)\ndata = data.prefetch(tf.data.AUTOTUNE)\n").replace(
+        "def step", "@tf.function\ndef step"
+    )
+    assert made.files[str(program.parent / "parts.py")] == PARTS.replace("'adam'", "'adam', steps_per_execution=8")
+    assert made.unwritten == ()
+
+
+def test_a_lever_without_an_edit_is_told(program: Path) -> None:
+    made = patches.make(case_of(program), ["float32", "cache"])
+    assert made.unwritten == ("float32",)
+    assert made.written == ("cache",)
+    with pytest.raises(UnknownLever):
+        patches.make(case_of(program), ["warp-drive"])
+
+
+TOOLS: dict[str, list[str]] = {"git": ["git", "apply"], "patch": ["patch", "-p1", "-s", "--binary"]}
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda text: text.encode(), id="plain"),
+        pytest.param(lambda text: text.rstrip("\n").encode(), id="no newline at the end"),
+        pytest.param(lambda text: text.replace("\n", "\r\n").encode(), id="CRLF"),
+        pytest.param(lambda text: b"\xef\xbb\xbf" + text.encode(), id="byte order mark"),
+        pytest.param(lambda text: ("# -*- coding: latin-1 -*-\n# caf\xe9\n" + text).encode("latin-1"), id="latin-1"),
+        pytest.param(lambda text: text.replace("    ", "\t").encode(), id="tabs"),
+        pytest.param(lambda text: text.replace("\n\n\n", "\n\x0c\n\n").encode(), id="form feed"),
+    ],
+)
+def test_the_diff_applies(program: Path, tool: str, change: Any) -> None:
+    if shutil.which(tool) is None:
+        pytest.skip(f"{tool} is not installed")
+    before = change(PROGRAM)
+    program.write_bytes(before)
+    case = case_of(program)
+    made = patches.make(case, levers_for(program)[:-1])
+    assert made.directory == str(program.parent)
+    from flatout.source.rewrite.unified import to_bytes
+
+    subprocess.run(TOOLS[tool], cwd=made.directory, input=to_bytes(made.diff), check=True)
+    after = program.read_bytes()
+    assert after == made.changes[0].after
+    assert b".cache()" in after
+    # Outside of the change every byte is as it was.
+    old, new = before.split(b"\n"), after.split(b"\n")
+    ending = b"\r" if b"\r\n" in before else b""
+    added = [b"data = data.cache()", b"data = data.prefetch(tf.data.AUTOTUNE)", b"@tf.function"]
+    kept = [row for row in new if row.rstrip(b"\r") not in added]
+    gone = old.index(b"tf.debugging.enable_check_numerics()" + ending)
+    assert kept == old[:gone] + old[gone + 2 :]
+    assert all(row + ending in new for row in added)
+
+
+def test_apply_keeps_mode_and_old_text_and_is_done_once(program: Path) -> None:
+    program.chmod(0o751)
+    backup = program.with_name("train.py.orig")
+    backup.write_text("older\n")
+    made = patches.make(case_of(program), ["cache"])
+    assert patches.apply(made) == (str(program),)
+    assert program.stat().st_mode & 0o777 == 0o751
+    assert "cache()" in program.read_text()
+    assert backup.read_text() == "older\n"
+    assert program.with_name("train.py.orig.1").read_text() == PROGRAM
+    listing = sorted(os.listdir(program.parent))
+    assert patches.apply(made) == ()
+    assert sorted(os.listdir(program.parent)) == listing
+
+
+def test_a_link_stays_a_link(program: Path, tmp_path: Path) -> None:
+    real = tmp_path / "real.py"
+    program.rename(real)
+    program.symlink_to(real)
+    patches.apply(patches.make(case_of(program), ["cache"]))
+    assert program.is_symlink()
+    assert "cache()" in real.read_text()
+
+
+def test_a_file_that_changed_is_not_touched(program: Path) -> None:
+    case = case_of(program)
+    made = patches.make(case, levers_for(program)[:-1])
+    parts = program.parent / "parts.py"
+    parts.write_text(PARTS + "\n")
+    with pytest.raises(PatchFailed, match=r"parts\.py has changed"):
+        patches.apply(made)
+    assert program.read_text() == PROGRAM, "all files or none"
+    program.write_text("\n" + PROGRAM)
+    with pytest.raises(PatchFailed, match="has changed since the program was observed"):
+        patches.make(case, ["cache"])
+
+
+def test_what_would_not_parse_is_not_written(program: Path) -> None:
+    broken = patches.Patch((patches.Change(str(program), PROGRAM.encode(), b"def :\n"),), str(program.parent))
+    with pytest.raises(PatchFailed, match="valid Python"):
+        patches.apply(broken)
+    assert program.read_text() == PROGRAM
+
+
+def test_a_failure_half_way_leaves_all_as_it_was(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = patches.make(case_of(program), levers_for(program)[:-1])
+    replace, calls = os.replace, []
+
+    def fail_at_the_second(source: str, target: str) -> None:
+        calls.append(target)
+        if len(calls) == 2:
+            raise OSError(28, "No space left on device", target)
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", fail_at_the_second)
+    with pytest.raises(PatchFailed, match="No space left"):
+        patches.apply(made)
+    assert program.read_text() == PROGRAM
+    assert (program.parent / "parts.py").read_text() == PARTS
+    assert not [name for name in os.listdir(program.parent) if name.startswith(".")]
+
+
+def test_files_of_libraries_are_left_alone(program: Path) -> None:
+    library = program.parent / "site-packages" / "parts.py"
+    library.parent.mkdir()
+    (program.parent / "parts.py").rename(library)
+    case = case_of(program)
+    where = place(library, "compile")
+    from dataclasses import replace
+
+    made = patches.make(replace(case, findings=(Finding("run-eagerly", "", where),)), ["steps-per-execution=8"])
+    assert made.changes == ()
+    forged = patches.Patch((patches.Change(str(library), PARTS.encode(), b""),), str(program.parent))
+    with pytest.raises(PatchFailed, match="library"):
+        patches.check(forged)
