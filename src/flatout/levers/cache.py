@@ -60,14 +60,16 @@ def on_tensorflow(injection: Injection, module: ModuleType) -> None:
         if stage is None:
             injection.note(f"nothing to cache: {reason}")
             return None
-        limit = max(caching.memory_limit() - promised[0], 0)
-        size = caching.known_bytes(stage)
-        if size is not None and size > limit:
-            injection.note(f"{stages.place(stage)}: {_mib(size)} to keep, {_mib(limit)} to keep them in")
-            return None
-        cached = caching.Cached(stage, limit)
+        cached = getattr(stage, "_flatout_cached", None)  # a program may build on one stage anew in each epoch
+        if cached is None:
+            limit = max(caching.memory_limit() - promised[0], 0)
+            size = caching.known_bytes(stage)
+            if size is not None and size > limit:
+                injection.note(f"{stages.place(stage)}: {_mib(size)} to keep, {_mib(limit)} to keep them in")
+                return None
+            promised[0] += size or 0
+            cached = stage._flatout_cached = caching.Cached(stage, limit)
         result = recipes.rebuild(dataset, recipes.exchange(stage, recipes.stands_for(cached.dataset, stage)))
-        promised[0] += size or 0
         injection.ready.append(lambda: _full(injection, cached, iterated))
         if any("python" in stages.states(before) for before, _ in stages.chain(stage)):
             injection.note("Python code stands before the cache: it is taken to give the same elements in each epoch")
@@ -84,7 +86,7 @@ def _full(injection: Injection, cached: Any, iterated: Any) -> bool:
     if iterated.opened >= NEVER_COMPLETE:
         injection.note("the program never reads its data to the end, so the cache does not get full")
         return True
-    return False
+    return not iterated.alive  # the program only had a look at it: nobody fills this cache
 
 
 def _mib(size: int) -> str:

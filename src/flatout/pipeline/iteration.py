@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,7 +31,13 @@ class Iterated:
     dataset: Any
     """As it is to be iterated."""
     opened: int = 0
-    """How many iterators were made from it."""
+    """How often the program has begun to iterate it."""
+    iterators: list[weakref.ref[Any]] = field(default_factory=list)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the program still holds an iterator of it."""
+        return any(reference() is not None for reference in self.iterators)
 
 
 Rewrite = Callable[[Any, Iterated], tuple[Any, str] | None]
@@ -58,7 +65,7 @@ def rewrite_with(injection: Injection, rewrite: Rewrite) -> None:
 def _install() -> None:
     def create(original: Any) -> Any:
         def _create_iterator(iterator: Any, dataset: Any) -> Any:
-            return original(iterator, rewritten(dataset))
+            return original(iterator, rewritten(dataset, iterator))
 
         return _create_iterator
 
@@ -73,7 +80,7 @@ def _install() -> None:
     patch("dataset-reduce", consume)
 
 
-def rewritten(dataset: Any) -> Any:
+def rewritten(dataset: Any, iterator: Any = None) -> Any:
     """The dataset to iterate; the one that was given where there is nothing to change, or anything goes wrong."""
     if getattr(_rewriters.busy, "on", False) or not hasattr(dataset, "_variant_tensor"):
         return dataset
@@ -92,6 +99,8 @@ def rewritten(dataset: Any) -> Any:
             _rewriters.busy.on = False
             thread.busy = probes
     iterated.opened += 1
+    if iterator is not None:
+        iterated.iterators = [*iterated.iterators[-8:], weakref.ref(iterator)]
     return dataset if iterated.dataset is given else iterated.dataset
 
 
