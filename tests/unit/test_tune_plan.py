@@ -17,7 +17,10 @@ from flatout.tune.tuner import judge, verdict_of
 def case(*findings: Finding) -> Case:
     steps = Steps(100, "batches of Keras fit", Distribution(10.0, 9.0, 11.0, 10.0))
     return Case(
-        "tune", steps=steps, findings=findings, evidence=(Evidence("step-stack", "fit", data={"stack": []}),)
+        "tune",
+        steps=steps,
+        findings=findings,
+        evidence=(Evidence("step-stack", "fit", data={"stack": [], "run_eagerly": True}),),
     )
 
 

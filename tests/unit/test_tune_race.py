@@ -20,15 +20,17 @@ PROGRAM = """
 import sys, time
 pause, steps, how = float(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 observer = next(finder.observer for finder in sys.meta_path if hasattr(finder, "observer"))
-stream = observer.stream("fit", "steps", "sleeps")
+def probe():
+    return observer.stream("fit", "steps", "sleeps")
+stream = probe()
 for step in range(steps):
     began = time.perf_counter()
     time.sleep(pause)
-    if how == "raises" and step == 12:
+    if how == "raises" and step == 3:
         raise ValueError("no luck")
-    if how == "hangs" and step == 12:
+    if how == "hangs" and step == 3:
         time.sleep(1000)
-    if how == "grows" and step == 12:
+    if how == "grows" and step == 3:
         hoard = [b"x" * 1000] * 30_000_000
         time.sleep(2)
     observer.tick(stream, began, time.perf_counter())

@@ -27,6 +27,8 @@ WORTH = 1.02
 BLOCK_SECONDS = 0.4
 LONGEST_BLOCK_SECONDS = 3.0
 MOST_STARTS = 6
+BLOCKS_OF_A_PROGRAM = 8
+"""A program that ends soon is cut into at least so many blocks: starting it anew costs more than all of them."""
 MOST_ROUNDS = 24
 START_SECONDS = 90.0
 UNSETTLED = 0.25
@@ -58,6 +60,8 @@ class Contestant:
     """One for each round; None where it did not take part."""
     starts: int = 0
     steps: int = 2
+    done: int = 0
+    """Steps made since it was last started."""
     over: str = ""
     """Why it takes no further part: won, lost, noise, failed, timeout."""
     note: str = ""
@@ -120,6 +124,8 @@ class Race:
         self.random = random.Random(0)
         self.round = 0
         self.start_seconds = START_SECONDS
+        self.steps_of_program: int | None = None
+        """How many steps the program makes before it ends; None where it goes on longer than anyone has looked."""
         self._numbers = itertools.count(1)
 
     # ── starting ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -157,7 +163,7 @@ class Race:
         except Overdue as overdue:
             self._drop(one, "timeout", f"{overdue}, starting up")
             return
-        one.report = said["levers"]
+        one.report, one.done = said["levers"], int(said["steps"])
         idle = [name for name, facts in one.report.items() if not facts["changes"]]
         if one.launch.levers and len(idle) == len(one.report):
             self._drop(one, "noise", f"{', '.join(idle)} found nothing to change in this program")
@@ -209,6 +215,8 @@ class Race:
                 steps = max(steps, 2 * one.steps)  # the block is over before its pace is steady
         if slowest:
             steps = min(steps, max(3, math.floor(LONGEST_BLOCK_SECONDS / slowest)))
+        if self.steps_of_program:
+            steps = min(steps, max(3, self.steps_of_program // BLOCKS_OF_A_PROGRAM))
         for one in (*baseline, *contestants):
             one.steps = steps
 
@@ -241,12 +249,15 @@ class Race:
                 if not one.child.ended_well:
                     self._drop(one, "failed", str(ended))
                     return None
+                most = one.done + one.steps
+                self.steps_of_program = min(self.steps_of_program or most, most)
                 self._end(one)  # it has run to its end: start it again
                 continue
             except Overdue as overdue:
                 self._drop(one, "timeout", f"{overdue} for {one.steps} steps")
                 return None
             one.report = said["levers"]
+            one.done += int(said["steps"])
             one.child.let_settle()
             return Block(said["times"], max(int(said["steps"]), 1), float(said["cpu"]))
         return None

@@ -23,7 +23,7 @@ from flatout.tune.child_process import Launch
 from flatout.tune.journal import Journal
 from flatout.tune.progress import Progress
 from flatout.tune.race import WORTH, Contestant, Race
-from flatout.tune.scout import priority_of, scout
+from flatout.tune.scout import ended_by_itself, priority_of, scout
 from flatout.tune.warden import Warden
 
 BOUNDS = ("free-input", "free-compute")
@@ -110,6 +110,8 @@ class Tuner:
             say=self.progress.say,
             look=self.progress.look,
         )
+        if self.case.steps is not None and ended_by_itself(self.directory / "scout"):
+            race.steps_of_program = self.case.steps.count
         self.races.append(race)
         self.progress.phase("starting two baselines")
         race.start(baselines)
