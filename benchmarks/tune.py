@@ -10,7 +10,6 @@ expert's. Bar: at least 0.9 wherever a lever or an edit can express the cure.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -18,7 +17,10 @@ import tempfile
 import time
 from pathlib import Path
 
+import flatout
+from flatout.case import Case
 from flatout.tune.child_process import Launch
+from flatout.tune.lineup import with_levers
 from flatout.tune.race import Contestant, Race
 from flatout.tune.warden import Warden
 
@@ -40,42 +42,39 @@ def main() -> None:
 
 def row(name: str, slow: Path, expert: Path, directory: Path) -> str:
     began = time.monotonic()
-    levers, verdict = tuned(slow, directory)
+    case = tuned(slow, directory)
+    levers = case.tuned
     seconds = time.monotonic() - began
-    found = compare(slow, expert, levers, directory)
+    found = compare(slow, expert, case, directory)
     theirs = found.get("expert")
     ours = found.get("flatout") if levers else None
     ratio = (ours[0] if ours else 1.0) / theirs[0] if theirs else float("nan")
     return (
         f"{name:26s} {seconds:6.0f}s  {told(ours):24s} {told(theirs):24s} {ratio:6.2f}  "
-        f"{' + '.join(levers) or verdict}"
+        f"{' + '.join(levers) or case.verdict}"
     )
 
 
-def tuned(program: Path, directory: Path) -> tuple[tuple[str, ...], str]:
+def tuned(program: Path, directory: Path) -> Case:
     target = directory / "case.json"
     command = [sys.executable, "-m", "flatout", "tune", "-q", "--json", str(target), str(program)]
-    subprocess.run(command, cwd=directory, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}, capture_output=True)
-    if not target.exists():
-        return (), "no case"
-    case = json.loads(target.read_text())
-    return tuple(case["tuned"]), case["verdict"]
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True)
+    return flatout.load(target) if target.exists() else Case("tune", verdict=done.stderr[-300:])
 
 
-def compare(
-    slow: Path, expert: Path, levers: tuple[str, ...], directory: Path
-) -> dict[str, tuple[float, float, float]]:
+def compare(slow: Path, expert: Path, case: Case, directory: Path) -> dict[str, tuple[float, float, float]]:
     warden = Warden()
     launch = Launch((sys.executable, str(slow)))
     baselines = [Contestant(launch, "slow"), Contestant(launch, "slow again")]
-    contestants = [Contestant(Launch((sys.executable, str(expert))), "expert")]
-    if levers:
-        contestants.append(Contestant(Launch((sys.executable, str(slow)), levers), "flatout"))
+    contestants = {"expert": Contestant(Launch((sys.executable, str(expert))), "expert")}
+    if case.tuned:
+        contestants["flatout"] = with_levers(launch, case, case.tuned, directory / "edited")
     race = Race(directory / "compared", warden, baselines, deadline=time.monotonic() + 300)
     try:
-        race.start([*baselines, *contestants])
-        race.run(contestants, len(contestants), ROUNDS)
-        verdicts = {one.title: race.verdict(one, len(contestants)) for one in contestants}
+        race.start([*baselines, *contestants.values()])
+        race.run(list(contestants.values()), len(contestants), ROUNDS)
+        verdicts = {title: race.verdict(one, len(contestants)) for title, one in contestants.items()}
     finally:
         race.close()
         warden.close()

@@ -16,5 +16,6 @@ A lever's docstring is its page. A probe only observes; a lever only changes. Th
     edit(source, path, case, value)
                                  the same change as an edit of one source file: its new text, or None
 
-`skip`, `values` and `edit` run in flatout's own process and never import TensorFlow.
+A lever with nothing but an `edit` is tried by running the edited source. `skip`, `values` and `edit` run in flatout's
+own process and never import TensorFlow.
 """

@@ -42,6 +42,12 @@ class Lever:
         ask = getattr(self.module, "environment", None)
         return dict(ask(value)) if ask is not None else {}
 
+    @property
+    def is_an_edit(self) -> bool:
+        """Whether it cannot be injected: its trial runs the edited source."""
+        hooks = ("on_tensorflow", "on_keras", "on_tf_keras", "environment")
+        return not any(hasattr(self.module, name) for name in hooks)
+
     def edit(self, source: str, path: str, case: Case, value: str) -> str | None:
         make = getattr(self.module, "edit", None)
         return make(source, path, case, value) if make is not None else None

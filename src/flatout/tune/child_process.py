@@ -173,7 +173,6 @@ def prepared(launch: Launch, directory: Path, role: dict[str, Any]) -> tuple[Seq
         "module": launch.module,
         "levers": list(launch.levers),
         "trial": {"seed": launch.seed, "calm": launch.calm, **role},
-        "sources": dict(launch.sources),
     }
     if role.get("scout"):
         settings.update(trace=True, sample=True)
@@ -183,7 +182,7 @@ def prepared(launch: Launch, directory: Path, role: dict[str, Any]) -> tuple[Seq
     variables["TMPDIR"] = str(directory / "tmp")
     command: Sequence[str] = launch.command
     if launch.sources:
-        from flatout.tune import patch
+        from flatout.tune import patched_run
 
-        command = patch.command(launch.command, dict(launch.sources))
+        command = patched_run.command(launch.command, dict(launch.sources))
     return command, variables

@@ -55,6 +55,8 @@ class Block:
 class Contestant:
     launch: Launch
     title: str
+    levers: tuple[str, ...] = ()
+    """Those it stands for; some may be in its sources, not in its launch."""
     child: ChildProcess | None = None
     blocks: list[Block | None] = field(default_factory=list)
     """One for each round; None where it did not take part."""

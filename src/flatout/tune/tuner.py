@@ -14,6 +14,7 @@ from pathlib import Path
 
 from flatout import store
 from flatout.case import Case, Evidence, Interval, Note, Trial
+from flatout.errors import FlatoutError
 from flatout.levers.catalogue import catalogue, find
 from flatout.levers.injection import parse
 from flatout.measure import parity
@@ -21,6 +22,7 @@ from flatout.observe import launcher
 from flatout.tune import numbers_of, plan
 from flatout.tune.child_process import Launch
 from flatout.tune.journal import Journal
+from flatout.tune.lineup import with_levers
 from flatout.tune.progress import Progress
 from flatout.tune.race import WORTH, Contestant, Race
 from flatout.tune.scout import ended_by_itself, priority_of, scout
@@ -152,7 +154,7 @@ class Tuner:
             race.start(wave)
             race.run(wave, len(planned.levers))
             for one in wave:
-                self._keep(race, one, "single", len(planned.levers), base)
+                self._keep(race, one, "single", len(planned.levers))
         won = [
             trial
             for text in planned.levers
@@ -205,8 +207,7 @@ class Tuner:
         self._try_patch(race, best)
 
     def _try_patch(self, race: Race, best: Trial) -> None:
-        from flatout.errors import FlatoutError
-        from flatout.tune import patch
+        from flatout.tune import patch, patched_run
 
         assert self.case is not None
         try:
@@ -214,18 +215,22 @@ class Tuner:
         except FlatoutError as error:
             self.notes.append(Note("warning", f"No patch: {error}"))
             return
-        if not made.files:
+        if not made.changes:
             return
-        sources = tuple(patch.stage(made, self.directory / "patched").items())
-        one = Contestant(replace(self.launch, sources=sources, levers=tuple(made.not_edited)), "the patched program")
+        sources = patched_run.lay_out(made, self.directory / "patched")
+        if patched_run.command(self.launch.command, sources) == list(self.launch.command):
+            self.notes.append(Note("info", "No patch: the edited source of a command like this cannot be tried."))
+            return
+        launch = replace(self.launch, sources=tuple(sources.items()), levers=made.unwritten)
+        one = Contestant(launch, "the patched program", best.levers)
         self.progress.phase("running the patched program")
         race.start([one])
         race.run([one], 1)
-        trial = self._keep(race, one, "patch", 1, levers=best.levers)
+        trial = self._keep(race, one, "patch", 1)
         if trial.status == "won" and _holds(trial, best):
             self.case = replace(self.case, patch=made.diff)
-            if made.not_edited:
-                text = f"{', '.join(made.not_edited)} cannot be written as an edit: `flatout run --with` injects it."
+            if made.unwritten:
+                text = f"{', '.join(made.unwritten)} cannot be written as an edit: `flatout run --with` injects it."
                 self.notes.append(Note("info", text))
         else:
             why = trial.note or "it did not show the same speedup with the same numbers"
@@ -237,7 +242,8 @@ class Tuner:
     # ── trials ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _contestant(self, levers: tuple[str, ...]) -> Contestant:
-        return Contestant(replace(self.launch, levers=levers), " + ".join(levers))
+        assert self.case is not None
+        return with_levers(self.launch, self.case, levers, self.directory / "edited")
 
     def _keep(
         self,
@@ -245,17 +251,14 @@ class Tuner:
         one: Contestant,
         stage: str,
         comparisons: int,
-        base: tuple[str, ...] = (),
-        levers: tuple[str, ...] | None = None,
     ) -> Trial:
         """A finished contestant becomes a Trial: measured, checked for equal numbers, written down."""
         verdict = race.verdict(one, comparisons)
-        levers = one.launch.levers if levers is None else levers
-        promises = [str(find(_name(text)).equivalence) for text in levers]
+        promises = [str(find(_name(text)).equivalence) for text in one.levers]
         known = verdict is not None and verdict.speedup.high != float("inf")
         few = f"about {verdict.speedup.ratio:.2f}×, in too few rounds for an interval" if verdict and not known else ""
         trial = Trial(
-            levers=levers,
+            levers=one.levers,
             status=one.over or "noise",  # type: ignore[arg-type]
             speedup=verdict.speedup if verdict and known else None,
             cpu=verdict.cpu if verdict and known else None,

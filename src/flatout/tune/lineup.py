@@ -1,0 +1,34 @@
+"""The program with levers, ready to race: injected where that can be, written into a copy of its source where not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from flatout.case import Case
+from flatout.errors import FlatoutError
+from flatout.levers.catalogue import find
+from flatout.levers.injection import parse
+from flatout.tune import patch, patched_run
+from flatout.tune.child_process import Launch
+from flatout.tune.race import Contestant
+
+
+def with_levers(launch: Launch, case: Case, levers: tuple[str, ...], directory: Path) -> Contestant:
+    """`directory`: where edited sources may be put."""
+    edits = [text for text in levers if find(parse(text)[0]).is_an_edit]
+    injected = tuple(text for text in levers if text not in edits)
+    one = Contestant(replace(launch, levers=injected), " + ".join(levers), levers)
+    if not edits:
+        return one
+    try:
+        made = patch.make(case, edits)
+    except FlatoutError as error:
+        one.over, one.note = "failed", str(error)
+        return one
+    sources = patched_run.lay_out(made, directory / "-".join(edits))
+    if made.unwritten or patched_run.command(launch.command, sources) == list(launch.command):
+        one.over, one.note = "noise", "the source could not be edited so"
+        return one
+    one.launch = replace(one.launch, sources=tuple(sources.items()))
+    return one
