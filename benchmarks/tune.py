@@ -1,4 +1,4 @@
-"""What `flatout tune` finds by itself beside what an expert's rewrite gives: both against the slow program, interleaved.
+"""What `flatout tune` finds by itself beside what an expert's rewrite gives: both against the slow program, in turns.
 
     scripts/bench tune                       all pairs of tests/programs
     python benchmarks/tune.py tiny_fit …     some of them

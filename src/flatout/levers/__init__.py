@@ -18,4 +18,10 @@ A lever's docstring is its page. A probe only observes; a lever only changes. Th
 
 A lever with nothing but an `edit` is tried by running the edited source. `skip`, `values` and `edit` run in flatout's
 own process and never import TensorFlow.
+
+The variable FLATOUT_LEVERS names further directories with lever files: a project's own.
 """
+
+import os
+
+__path__.extend(filter(None, os.environ.get("FLATOUT_LEVERS", "").split(os.pathsep)))

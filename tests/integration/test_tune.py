@@ -1,0 +1,144 @@
+"""`flatout tune` end to end on small real programs: what wins, what is caught, what is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from observed import environment
+
+pytestmark = pytest.mark.slow
+
+EAGER = """
+import numpy as np
+import tensorflow as tf
+
+tf.keras.utils.set_random_seed(1)
+layers = [tf.keras.layers.Dense(24, activation="relu") for _ in range(6)]
+model = tf.keras.Sequential([tf.keras.Input((16,)), *layers, tf.keras.layers.Dropout(0.1), tf.keras.layers.Dense(4)])
+optimizer = tf.keras.optimizers.Adam(0.01)
+rng = np.random.default_rng(1)
+x, y = rng.standard_normal((8, 16)).astype("float32"), rng.integers(0, 4, 8)
+
+
+def train_step(features, labels):
+    # one step, by hand
+    with tf.GradientTape() as tape:
+        logits = model(features, training=True)
+        loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+    return loss
+
+
+for step in range(100_000):
+    loss = train_step(x, y)
+    if step % 100 == 0:
+        with open("losses.txt", "a") as log:
+            log.write(f"{float(loss)}\\n")
+"""
+
+LAZY = '''
+"""Makes every second update of the weights disappear: fast, and wrong.
+
+## What it does
+Harm, for a test.
+"""
+
+EQUIVALENCE = "exact"
+SIDE = "compute"
+
+
+def on_keras(injection, module):
+    from flatout.observe.private_names import patch
+
+    count = [0]
+
+    def wrap(original):
+        def apply(self, grads, trainable_variables=None):
+            injection.changed()
+            count[0] += 1
+            if count[0] > 3 and count[0] % 2:
+                self._iterations.assign_add(1)
+                return
+            return original(self, grads, trainable_variables)
+
+        return apply
+
+    patch("apply", wrap)
+'''
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory) -> tuple[Path, dict[str, Any], str]:
+    """One tune serves all tests here: an eager program, its right cure, and a wrong one."""
+    place = tmp_path_factory.mktemp("tuned")
+    (place / "train.py").write_text(EAGER)
+    (place / "levers").mkdir()
+    (place / "levers" / "lazy_updates.py").write_text(LAZY)
+    words = ["--lever", "function", "--lever", "lazy-updates", "--budget", "3m", "--json", "case.json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "flatout", "tune", *words, "--patch", "cure.diff", "train.py"],
+        cwd=place,
+        env=environment(FLATOUT_LEVERS=str(place / "levers")),
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return place, json.loads((place / "case.json").read_text()), done.stderr
+
+
+def trials(case: dict[str, Any], stage: str, lever: str) -> list[dict[str, Any]]:
+    return [t for t in case["trials"] if t["stage"] == stage and any(name.startswith(lever) for name in t["levers"])]
+
+
+def test_the_right_cure_wins_and_is_confirmed(tuned):
+    _, case, told = tuned
+    assert any(name.startswith("function") for name in case["tuned"]), told
+    confirmed = trials(case, "combination", "function")
+    assert confirmed[0]["status"] == "won"
+    assert confirmed[0]["speedup"]["low"] > 1.02
+    assert confirmed[0]["parity"] in ("exact", "reassociated")
+    assert "times as fast" in case["verdict"]
+
+
+def test_a_wrong_lever_is_caught_though_it_is_fast(tuned):
+    _, case, _ = tuned
+    (lazy,) = trials(case, "single", "lazy-updates")
+    assert lazy["status"] != "won"
+    assert not any("lazy" in name for name in case["tuned"])
+
+
+def test_no_trial_writes_the_programs_files(tuned):
+    place, _, _ = tuned
+    assert not (place / "losses.txt").exists()
+    assert (place / "train.py").read_text() == EAGER
+    assert {path.name for path in place.iterdir()} == {".flatout", "levers", "train.py", "case.json", "cure.diff"}
+
+
+def test_the_patch_applies_and_keeps_the_rest(tuned, tmp_path):
+    place, case, _ = tuned
+    copy = tmp_path / "train.py"
+    copy.write_text(EAGER)
+    assert (place / "cure.diff").read_text() == case["patch"]
+    subprocess.run(["patch", "-p1", "-i", str(place / "cure.diff")], cwd=tmp_path, check=True, capture_output=True)
+    patched = copy.read_text()
+    assert "@tf.function" in patched
+    assert "# one step, by hand" in patched
+    assert [t["status"] for t in trials(case, "patch", "function")] == ["won"]
+
+
+def test_nothing_is_left_running(tuned):
+    place, _, _ = tuned
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                assert os.readlink(entry / "cwd") != str(place), (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
