@@ -127,7 +127,7 @@ def test_the_patch_applies_and_keeps_the_rest(tuned, tmp_path):
     copy = tmp_path / "train.py"
     copy.write_text(EAGER)
     assert (place / "cure.diff").read_text() == case["patch"]
-    subprocess.run(["patch", "-p1", "-i", str(place / "cure.diff")], cwd=tmp_path, check=True, capture_output=True)
+    subprocess.run(["git", "apply", str(place / "cure.diff")], cwd=tmp_path, check=True, capture_output=True)
     patched = copy.read_text()
     assert "@tf.function" in patched
     assert "# one step, by hand" in patched
