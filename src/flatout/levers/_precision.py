@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -63,6 +64,7 @@ def _tell(injection: Injection, key: str, policy: str) -> None:
             if getattr(getattr(self, "dtype_policy", None), "name", "") == policy:
                 injection.changed(f"layers compute in {policy}")
 
+        __init__.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]  # Keras asks for it
         return __init__
 
     patch(key, wrap)

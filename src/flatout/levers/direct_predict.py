@@ -81,6 +81,8 @@ def _direct(model: Any, x: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
         return False
     if not getattr(model, "built", False) or getattr(model, "run_eagerly", False):
         return False
+    if int(getattr(model, "_steps_per_execution", None) or 1) > 1:
+        return False  # tf_keras would look for as many batches
     from flatout.levers._trampoline import is_array
 
     leaves = x if isinstance(x, (list, tuple)) else list(x.values()) if isinstance(x, dict) else [x]

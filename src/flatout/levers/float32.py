@@ -20,6 +20,7 @@ keras.backend.set_floatx("float32")        # or leave the line out
 
 from __future__ import annotations
 
+import inspect
 from types import ModuleType
 from typing import Any
 
@@ -59,6 +60,7 @@ def _install(injection: Injection, package: str, switch_key: str, layer_key: str
                 injection.changed(f"float32 instead of float64{place()}")
             original(self, *args, **kwargs)
 
+        __init__.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]  # Keras asks for it
         return __init__
 
     patch(layer_key, wrap)

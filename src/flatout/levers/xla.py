@@ -64,10 +64,12 @@ def values(case: Case) -> Sequence[str]:
 
 def on_keras(injection: Injection, module: ModuleType) -> None:
     _compile(injection, "compile")
+    _refused(injection, "make-train-function")
 
 
 def on_tf_keras(injection: Injection, module: ModuleType) -> None:
     _compile(injection, "legacy-compile")
+    _refused(injection, "legacy-make-train-function")
 
 
 def _compile(injection: Injection, key: str) -> None:
@@ -75,9 +77,63 @@ def _compile(injection: Injection, key: str) -> None:
         if arguments.get("run_eagerly") or arguments.get("jit_compile", "auto") not in ("auto", None):
             return
         arguments["jit_compile"] = True
-        injection.changed(f"compiled with jit_compile=True{place()}")
+        model.__dict__["_flatout_jit"] = place()
 
     change_arguments(key, in_compile)
+
+
+def _refused(injection: Injection, key: str) -> None:
+    """A model whose step XLA cannot compile is trained as before, from the batch after the one that told so."""
+    refusals = _refusals()
+
+    def wrap(original: Any) -> Any:
+        def make_train_function(self: Any, force: bool = False) -> Any:
+            before = self.train_function
+            result = original(self, force)
+            real = self.train_function
+            where = self.__dict__.get("_flatout_jit")
+            if real is before or where is None or not self.jit_compile:
+                return result
+            done = False
+
+            def train_function(iterator: Any) -> Any:
+                nonlocal done, real
+                if done:
+                    return real(iterator)
+                done = True
+                try:
+                    logs = real(iterator)
+                except refusals as error:
+                    text = " ".join(str(error).split())[:200]
+                    injection.note(f"XLA does not compile the step, and the first batch is lost: {text}")
+                    self.jit_compile = False
+                    original(self, True)
+                    real = self.train_function
+                    return real(iterator)
+                injection.changed(f"compiled with jit_compile=True{where}")
+                return logs
+
+            self.train_function = train_function
+            return result if result is None else train_function
+
+        return make_train_function
+
+    patch(key, wrap)
+
+
+def _refusals() -> Any:
+    """What XLA refuses, it refuses before anything has run."""
+    import tensorflow as tf
+
+    errors = tf.errors
+    return (
+        errors.InvalidArgumentError,
+        errors.UnimplementedError,
+        errors.InternalError,
+        errors.NotFoundError,
+        ValueError,
+        TypeError,
+    )
 
 
 def on_tensorflow(injection: Injection, module: ModuleType) -> None:
@@ -85,15 +141,7 @@ def on_tensorflow(injection: Injection, module: ModuleType) -> None:
 
     eager = context.executing_eagerly
     observer = injection.observer
-    # What XLA refuses, it refuses before anything has run.
-    refusals: Any = (
-        module.errors.InvalidArgumentError,
-        module.errors.UnimplementedError,
-        module.errors.InternalError,
-        module.errors.NotFoundError,
-        ValueError,
-        TypeError,
-    )
+    refusals = _refusals()
 
     def wrap_call(original: Any) -> Any:
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:

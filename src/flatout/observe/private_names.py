@@ -413,15 +413,15 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
     "legacy-dtype-policy": PrivateName(
         "tf_keras.src.mixed_precision.policy", "set_global_policy", "float32", _TF_KERAS, "tf_keras"
     ),
-    "train-function": PrivateName(
+    "make-train-function": PrivateName(
         "keras.src.backend.tensorflow.trainer",
         "TensorFlowTrainer.make_train_function",
-        "free-compute",
+        "free-compute, xla",
         _KERAS,
         "keras",
     ),
-    "legacy-train-function": PrivateName(
-        "tf_keras.src.engine.training", "Model.make_train_function", "free-compute", _TF_KERAS, "tf_keras"
+    "legacy-make-train-function": PrivateName(
+        "tf_keras.src.engine.training", "Model.make_train_function", "free-compute, xla", _TF_KERAS, "tf_keras"
     ),
 }
 
