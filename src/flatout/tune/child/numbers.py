@@ -62,10 +62,15 @@ _seen: _Seen | None = None
 _thread = _Thread()
 
 
-def on_tensorflow(observer: Observer, module: ModuleType) -> None:
+def begin(directory: str) -> None:
+    """From now on, what is computed is kept for the file in this directory."""
     global _seen, wanted
-    _seen = _Seen(observer.recorder.directory)
+    _seen = _Seen(directory)
     wanted = True
+
+
+def on_tensorflow(observer: Observer, module: ModuleType) -> None:
+    begin(observer.recorder.directory)
     for key, wrap in (
         ("variable-init", _wrap_variable),
         ("function-call", _wrap_function(observer)),

@@ -15,7 +15,7 @@ from collections import Counter
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from flatout.observe.private_names import patch
+from flatout.observe.private_names import Missing, patch
 from flatout.tune.child.imports import after_import
 
 if TYPE_CHECKING:
@@ -54,7 +54,18 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
 
         return non_deterministic_ints
 
-    patch("random-state", wrap)
+    def wrap_graph(original: Any) -> Any:
+        def __init__(self: Any, *args: Any, **keywords: Any) -> None:
+            original(self, *args, **keywords)
+            self.seed = _seed  # a graph of TF1 has a seed of its own; one of a tf.function sets it anew
+
+        return __init__
+
+    for key, change in (("random-state", wrap), ("graph-seed", wrap_graph)):
+        try:
+            patch(key, change)
+        except Missing as missing:
+            observer.note(f"two runs may differ: {missing}")
 
 
 def _seed_numpy(module: Any) -> None:

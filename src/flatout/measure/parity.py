@@ -1,0 +1,280 @@
+"""Whether a changed program still computes the same: its weights, losses and outputs against those of the unchanged.
+
+Weights are compared by how far they are apart against how far the baseline itself has moved: against their size, a
+small learning rate would hide every error. Some variables move by rounding alone (a bias before a batch
+normalisation has no gradient, and Adam makes a full step of what is left of it), so the deviation of the weights is the
+one that nine tenths of the elements stay below. Losses and outputs are compared by their size. Two right programs drift
+apart step by step, so what is allowed grows with the steps; a wrong one is apart as soon as its fault comes into play.
+
+Measured on a perceptron, a convolutional net with batch normalisation and a small transformer, Adam and SGD with
+momentum, batch 32, without dropout, after 1 to 64 steps; largest deviation of the weights / of the losses:
+
+    tf.function, several steps a call          0 to 6e-3        / 2e-7
+    XLA                                        5e-7 to 3e-2     / 2e-6
+    samples of each batch in another order     1e-6 to 0.1      / 8e-4
+    mixed bfloat16                             0.09 to 0.6      / 3e-3, once 6e-2
+    no regulariser of 1e-4                     0.05 to 0.2      / 1e-3 to 3e-2
+    one sample of each batch dropped           0.2 to 0.9       / 3e-3 to 0.2
+    one sample dropped once, at step 21        0.02 to 0.1      / 2e-3 to 3e-2
+    one update skipped                         0.3              / 0.2 to 0.6
+    half the batch                             1 to 2           / 0.03 to 1
+    learning rate doubled                      1 to 2           / 0.07 to 1
+    loss doubled (Adam hides it)               0.05 to 2        / 1
+    the same batch every time                  1 to 5           / 0.2 to 1
+
+The large values of the right changes come late (an order of samples: 1e-5 after 2 steps, 4e-3 after 16, 0.1 after 64),
+those of the wrong ones at once: a missing regulariser changes the first loss by 1e-3 at least.
+Rounding and faults are decades apart. Another precision and a small fault are not: where a change promises the same
+precision, all that is more than rounding has failed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+EXACT, REASSOCIATED, PRECISION, FAILED, UNKNOWN = "exact", "reassociated", "precision", "failed", "unknown"
+
+
+@dataclass(frozen=True)
+class Weights:
+    """One variable after some steps."""
+
+    name: str
+    """Its type and shape."""
+    checksum: int
+    sample: Array
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What one run has computed in its first steps, as the child wrote it down."""
+
+    weights: dict[int, dict[int, Weights]] = field(default_factory=dict)
+    """By number of steps, then by order of creation."""
+    series: dict[str, dict[int, list[float]]] = field(default_factory=dict)
+    """Scalars by what they are, then by step."""
+    outputs: dict[str, Array] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Numbers:
+        with np.load(path, allow_pickle=False) as file:
+            index = json.loads(str(file["index"]))
+            weights = {
+                int(count): {
+                    int(number): Weights(name, checksum, file[key]) for number, (name, checksum, key) in found.items()
+                }
+                for count, found in index["weights"].items()
+            }
+            series: dict[str, dict[int, list[float]]] = {}
+            for name, place in index["series"].items():
+                for step, value in file[f"series/{place}"].reshape(-1, 2):
+                    series.setdefault(name, {}).setdefault(int(step), []).append(float(value))
+            outputs = {name: file[f"outputs/{place}"] for name, place in index["outputs"].items()}
+        return cls(weights, series, outputs)
+
+
+@dataclass(frozen=True)
+class Parity:
+    verdict: str
+    """exact, reassociated, precision, failed or unknown."""
+    deviation: float | None
+    """The largest one, of weights, losses or outputs, whichever came nearest to its limit."""
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Up to where a deviation is rounding, and up to where another precision explains it, after one step; what they
+    grow with the steps, as a power."""
+
+    rounding: float
+    rounding_growth: float
+    precision: float
+    precision_growth: float
+
+    def after(self, steps: int) -> tuple[float, float]:
+        precision = self.precision * steps**self.precision_growth
+        return min(self.rounding * steps**self.rounding_growth, precision / 4), precision
+
+
+LIMITS = {
+    "weights": Limits(5e-3, 1.0, 0.75, 0.0),
+    "losses": Limits(5e-5, 1.0, 5e-3, 0.75),
+    "outputs": Limits(1e-4, 0.0, 2e-2, 0.0),
+}
+WIDER = 3.0
+"""Times the difference of two baselines that a trial may differ from one of them."""
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """How far apart one thing is after some steps."""
+
+    kind: str
+    what: str
+    steps: int
+    value: float
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        return self.kind, self.what, self.steps
+
+
+def compare(baseline: Numbers, trial: Numbers, twin: Numbers | None = None, promise: str = PRECISION) -> Parity:
+    """`twin` is a second run of the baseline: what differs between those two says nothing about the trial. `promise` is
+    the equivalence that the change claims; where that is exact or reassociated, more than rounding has failed."""
+    found = list(deviations(baseline, trial))
+    if not found:
+        return Parity(UNKNOWN, None, "no number was seen in both")
+    noise = {one.key: one.value for one in deviations(baseline, twin)} if twin is not None else {}
+    decided = [one for one in found if noise.get(one.key, 0.0) * WIDER <= LIMITS[one.kind].after(one.steps)[1]]
+    chance = max((value for value in noise.values() if value), default=0.0)
+    if not decided:
+        return Parity(UNKNOWN, None, f"two runs of the unchanged program differ by {chance:.1g} themselves")
+    ranked = sorted(decided, key=lambda one: _severity(one, noise))
+    worst = ranked[-1]
+    verdict = _verdict(worst, noise)
+    if verdict == PRECISION and promise in (EXACT, REASSOCIATED):
+        verdict = FAILED
+    sentence = _sentence(ranked, verdict, noise)
+    if chance:
+        sentence += f"; the program is not deterministic: two runs of it differ by {chance:.1g}"
+    return Parity(verdict, worst.value, sentence)
+
+
+def _allowed(one: Deviation, noise: dict[tuple[str, str, int], float]) -> tuple[float, float]:
+    rounding, precision = LIMITS[one.kind].after(one.steps)
+    chance = WIDER * noise.get(one.key, 0.0)
+    return max(rounding, chance), max(precision, chance)
+
+
+def _verdict(one: Deviation, noise: dict[tuple[str, str, int], float]) -> str:
+    rounding, precision = _allowed(one, noise)
+    if one.value == 0.0:
+        return EXACT
+    return REASSOCIATED if one.value <= rounding else PRECISION if one.value <= precision else FAILED
+
+
+def _severity(one: Deviation, noise: dict[tuple[str, str, int], float]) -> tuple[int, float]:
+    order = (EXACT, REASSOCIATED, PRECISION, FAILED)
+    return order.index(_verdict(one, noise)), one.value / _allowed(one, noise)[0]
+
+
+def _sentence(ranked: list[Deviation], verdict: str, noise: dict[tuple[str, str, int], float]) -> str:
+    parts = []
+    for kind in ("weights", "losses", "outputs"):
+        mine = [one for one in ranked if one.kind == kind]
+        if not mine:
+            continue
+        worst = mine[-1]
+        apart = verdict == FAILED and (worst is ranked[-1] or _verdict(worst, noise) == FAILED)
+        if kind == "weights":
+            last = max(one.steps for one in mine)
+            if worst.value == 0.0:
+                parts.append(f"weights after {_steps(last)} are the same")
+            else:
+                verb = "differ by" if apart else "agree to"
+                parts.append(f"weights after {_steps(worst.steps)} {verb} {worst.value:.1g} of their movement")
+        else:
+            count = len(mine)
+            noun = {"losses": "loss" if count == 1 else "losses", "outputs": "output" if count == 1 else "outputs"}[
+                kind
+            ]
+            how = "are the same" if worst.value == 0.0 else f"{'differ by' if apart else 'agree to'} {worst.value:.1g}"
+            at = f" at step {worst.steps}" if apart and kind == "losses" else ""
+            parts.append(f"{count} {noun} {how}{at}")
+    return "; ".join(parts)
+
+
+def _steps(count: int) -> str:
+    return "1 step" if count == 1 else f"{count} steps"
+
+
+def deviations(baseline: Numbers, trial: Numbers) -> Iterator[Deviation]:
+    """What both have seen at the same number of steps."""
+    trains = False
+    for steps in sorted(set(baseline.weights) & set(trial.weights)):
+        value = _of_weights(baseline, trial, steps)
+        if value is not None:
+            trains = True
+            yield Deviation("weights", "weights", steps, value)
+    for name in sorted(set(baseline.series) & set(trial.series)):
+        mine, other = baseline.series[name], trial.series[name]
+        scale = float(
+            np.median([abs(value) for values in mine.values() for value in values if math.isfinite(value)] or [0])
+        )
+        for steps in sorted(set(mine) & set(other)):
+            value = max(_relative(a, b, scale) for a, b in zip(mine[steps], other[steps], strict=False))
+            yield Deviation("losses", name, steps, value)
+    if trains:
+        return  # what a model under training puts out follows from its weights
+    for name in sorted(set(baseline.outputs) & set(trial.outputs)):
+        length = min(len(baseline.outputs[name]), len(trial.outputs[name]))
+        if length:
+            ours, theirs = baseline.outputs[name][:length], trial.outputs[name][:length]
+            yield Deviation("outputs", name, 1, _ratio(_distance(ours, theirs), _size(ours)))
+
+
+def _of_weights(baseline: Numbers, trial: Numbers, steps: int) -> float | None:
+    """The deviation that nine tenths of the elements stay below; None where nothing has moved in either."""
+    others = sorted(count for count in baseline.weights if count != steps)
+    if not others:
+        return None
+    before = baseline.weights[others[0]]
+    ours, theirs = baseline.weights[steps], trial.weights[steps]
+    rows: list[tuple[float, int]] = []
+    for number in sorted(set(ours) & set(theirs) & set(before)):
+        one, other, start = ours[number], theirs[number], before[number]
+        if not one.sample.shape == other.sample.shape == start.sample.shape:
+            continue
+        moved = _distance(one.sample, start.sample)
+        apart = (
+            0.0 if one.checksum == other.checksum and one.name == other.name else _distance(one.sample, other.sample)
+        )
+        if moved or apart:
+            rows.append((_ratio(apart, moved), one.sample.size))
+    if not rows:
+        return None
+    rows.sort()
+    total = sum(size for _, size in rows)
+    below = 0
+    for value, size in rows:
+        below += size
+        if below >= 0.9 * total:
+            # A rest that differs is never called exact.
+            return value or min(rows[-1][0], np.finfo(np.float32).tiny.item())
+    return rows[-1][0]
+
+
+def _distance(one: Array, other: Array) -> float:
+    """Root of the squares; what is not a number in both is no difference."""
+    with np.errstate(all="ignore"):
+        difference = one.astype(np.float64) - other.astype(np.float64)
+        same = (one == other) | (np.isnan(one) & np.isnan(other))
+        value = float(np.linalg.norm(np.where(same, 0.0, difference)))
+    return math.inf if math.isnan(value) else value
+
+
+def _size(array: Array) -> float:
+    finite = array[np.isfinite(array)].astype(np.float64)
+    return float(np.linalg.norm(finite))
+
+
+def _ratio(apart: float, size: float) -> float:
+    return 0.0 if apart == 0.0 else apart / size if size else math.inf
+
+
+def _relative(one: float, other: float, scale: float) -> float:
+    if one == other or (math.isnan(one) and math.isnan(other)):
+        return 0.0
+    apart = abs(one - other)
+    return math.inf if math.isnan(apart) or math.isinf(apart) else _ratio(apart, max(abs(one), scale))

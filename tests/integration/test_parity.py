@@ -1,0 +1,183 @@
+"""What programs compute, written down in children: runs alike are exact, right changes pass, wrong ones fail.
+
+Three processes run the same small programs, none of which seeds anything: twice as they are, and once with a right and
+a wrong change to each.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from observed import environment
+
+from flatout.measure.parity import Numbers, compare
+
+START = """
+import os, sys
+from flatout.observe import child, observer, recorder
+from flatout.tune.child import numbers, seeds
+
+OUT = sys.argv[1]
+watch = observer.Observer(recorder.Recorder(OUT), {"directory": OUT, "trace": False, "sample": False})
+watch.companions += [seeds, numbers]
+seeds.install(0)
+sys.meta_path.insert(0, child._Finder(watch))
+best, steps = 0, 0
+
+def at_step(stream, end, n):
+    global best, steps
+    if stream.priority < best: return
+    if stream.priority > best: best, steps = stream.priority, 0
+    steps += n
+    if numbers.wanted: numbers.tick(steps)
+
+watch.at_step = at_step
+"""
+
+PROGRAMS = """
+import random
+import numpy as np, tensorflow as tf, keras, tf_keras
+v1 = tf.compat.v1
+
+def net(layers, regularizer=None):
+    return [layers.Dense(32, "relu", kernel_regularizer=regularizer), layers.Dropout(0.2), layers.Dense(3)]
+
+def points(count=640):
+    rng = np.random.default_rng()
+    x = rng.normal(size=(count, 8)).astype("float32")
+    return x, (x.sum(1) > 0).astype("int32") + (x[:, 0] > 1)
+
+def fresh(change): fit(change)
+
+def fit(change):
+    x, y = points()
+    model = keras.Sequential([keras.layers.Input((8,)), *net(keras.layers)])
+    rate = 2e-3 if change == "wrong" else 1e-3
+    model.compile(keras.optimizers.Adam(rate), keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+                  steps_per_execution=4 if change == "right" else 1)
+    model.fit(x, y, batch_size=32, epochs=1, verbose=0)
+
+def loop(change, function=None, drop=0, same=False, returns=True):
+    x, y = points()
+    model = keras.Sequential([keras.layers.Input((8,)), keras.layers.Dense(32, "relu"), keras.layers.Dense(3)])
+    optimizer = keras.optimizers.SGD(0.1, momentum=0.9)
+    optimizer.build(model.trainable_variables)
+    measure = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+    def train(a, b):
+        with tf.GradientTape() as tape:
+            loss = measure(b, model(a, training=True))
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+        return loss if returns else None
+
+    if function is not None: train = tf.function(train, **function)
+    dataset = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(640).batch(32)
+    for a, b in dataset.take(1).repeat(20) if same else dataset:
+        train(a[drop:], b[drop:])
+
+def eager(change): loop(change, function={} if change == "right" else None, same=change == "wrong")
+def traced(change): loop(change, function={"jit_compile": change == "right"}, drop=1 if change == "wrong" else 0)
+def hidden(change): loop(change, function={}, drop=2 if change == "wrong" else 0, returns=False)
+
+def predict(change):
+    x, _ = points()
+    model = keras.Sequential([keras.layers.Input((8,)), *net(keras.layers)])
+    if change == "wrong": model.layers[0].kernel.assign(model.layers[0].kernel * 1.1)
+    model.predict(x, batch_size=64 if change == "right" else 32, verbose=0)
+
+def call(change):
+    x, _ = points()
+    model = keras.Sequential([keras.layers.Input((8,)), *net(keras.layers)])
+    for start in range(0, 640, 32): model(x[start : start + 32] * (1.1 if change == "wrong" else 1))
+
+def legacy(change):
+    x, y = points()
+    regularizer = None if change == "wrong" else tf_keras.regularizers.L2(1e-2)
+    model = tf_keras.Sequential([tf_keras.layers.Input((8,)), *net(tf_keras.layers, regularizer)])
+    model.compile(tf_keras.optimizers.Adam(1e-3), tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    model.fit(x, y, batch_size=32, epochs=1, verbose=0)
+
+def session(change, fetch=True):
+    x, y = points()
+    with tf.Graph().as_default(), v1.Session() as sess:
+        a, b = v1.placeholder(tf.float32, (None, 8)), v1.placeholder(tf.int32, (None,))
+        w = v1.get_variable("w", (8, 3), use_resource=True)
+        loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=b, logits=a @ w))
+        loss = loss * (2 if change == "wrong" else 1)
+        step = v1.train.AdamOptimizer(1e-2).minimize(loss)
+        sess.run(v1.global_variables_initializer())
+        for start in range(0, 640, 32):
+            feed = {a: x[start : start + 32], b: y[start : start + 32]}
+            sess.run([step, loss] if fetch else step, feed)
+
+def blind_session(change): session("", fetch=False) if change != "wrong" else wrong_blind_session()
+def wrong_blind_session():
+    real, v1.train.AdamOptimizer = v1.train.AdamOptimizer, lambda rate: v1.train.GradientDescentOptimizer(rate)
+    try: session("", fetch=False)
+    finally: v1.train.AdamOptimizer = real
+
+for name in sys.argv[3].split(","):
+    for change in sys.argv[2].split(","):
+        if name != "fresh":  # that one starts from what `seeds` has set
+            random.seed(0); np.random.seed(0); tf.random.set_seed(0); seeds._asked.clear()
+            keras.utils.clear_session()
+        best = steps = watch._best = 0
+        os.makedirs(f"{OUT}/{name}-{change}")
+        numbers.begin(f"{OUT}/{name}-{change}")
+        globals()[name](change)
+        numbers.write()
+"""
+
+NAMES = ("fit", "eager", "traced", "hidden", "predict", "call", "legacy", "session", "blind_session")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("runs")
+    program = home / "programs.py"
+    program.write_text(textwrap.dedent(START) + PROGRAMS)
+    for run, changes in {"one": "plain", "two": "plain", "changed": "right,wrong"}.items():
+        names = ("fresh", *NAMES) if changes == "plain" else NAMES
+        (home / run).mkdir()
+        done = subprocess.run(
+            [sys.executable, str(program), str(home / run), changes, ",".join(names)],
+            cwd=home,
+            env=environment(PYTHONHASHSEED="0"),
+            capture_output=True,
+            text=True,
+            timeout=400,
+        )
+        assert done.returncode == 0, done.stderr[-4000:]
+    return home
+
+
+def numbers(runs: Path, run: str, name: str) -> Numbers:
+    return Numbers.load(runs / run / name / "numbers.npz")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["fresh", *NAMES])
+def test_two_runs_of_an_unseeded_program_are_exact(runs: Path, name: str) -> None:
+    found = compare(numbers(runs, "one", f"{name}-plain"), numbers(runs, "two", f"{name}-plain"))
+    assert found.verdict == "exact", found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_a_right_change_passes(runs: Path, name: str) -> None:
+    one, two = numbers(runs, "one", f"{name}-plain"), numbers(runs, "two", f"{name}-plain")
+    found = compare(one, numbers(runs, "changed", f"{name}-right"), two)
+    assert found.verdict in ("exact", "reassociated"), found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_a_wrong_change_fails(runs: Path, name: str) -> None:
+    one, two = numbers(runs, "one", f"{name}-plain"), numbers(runs, "two", f"{name}-plain")
+    found = compare(one, numbers(runs, "changed", f"{name}-wrong"), two, promise="reassociated")
+    assert found.verdict == "failed", found
