@@ -88,10 +88,9 @@ def levers_for(path: Path) -> list[str]:
 def test_levers_in_one_file_find_their_places_after_each_other(program: Path) -> None:
     made = patches.make(case_of(program), levers_for(program)[:-1])
     assert made.files[str(program)] == PROGRAM.replace("tf.debugging.enable_check_numerics()\n\n", "").replace(
-        "data = data.batch(8)\n", "data = data.cache()\ndata = data.batch(8)\n"
-    ).replace("data = data.batch(8)\n", "data = data.batch(8)\ndata = data.prefetch(tf.data.AUTOTUNE)\n").replace(
-        "def step", "@tf.function\ndef step"
-    )
+        "data = data.batch(8)\n",
+        "data = data.batch(8)\ndata = data.cache()\ndata = data.prefetch(tf.data.AUTOTUNE)\n",
+    ).replace("def step", "@tf.function\ndef step")
     assert made.files[str(program.parent / "parts.py")] == PARTS.replace("'adam'", "'adam', steps_per_execution=8")
     assert made.unwritten == ()
 

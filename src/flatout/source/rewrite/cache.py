@@ -5,46 +5,38 @@ from __future__ import annotations
 import libcst as cst
 
 from flatout.case import Case, Pipeline, Stage
-from flatout.source.rewrite import hints, stages
+from flatout.source.rewrite import stages
 from flatout.source.rewrite.document import Document, read
-
-_CAUSES = ("uncached-prefix", "python-in-pipeline", "many-small-files")
-_NEVER_CACHED = ("Shuffle", "ShuffleAndRepeat", "Repeat", "Prefetch")
 
 
 def edit(source: str, path: str, case: Case, value: str) -> str | None:
     document = read(source)
-    call = _place(document, path, case) if document is not None else None
-    if document is None or call is None or _cached(document, call):
+    if document is None:
         return None
-    stages.append(document, call, ".cache()")
+    done = set()
+    for pipeline, own in stages.pipelines(case, path):
+        steady = _steady(pipeline)
+        if not steady or steady[-1] not in own or not any(_works(stage) for stage in steady):
+            continue
+        call = stages.call_of(document, pipeline, steady[-1])
+        if call is None or document.span(call) in done or _cached(document, call):
+            continue
+        done.add(document.span(call))
+        stages.append(document, call, ".cache()")
     return document.result()
 
 
-def _place(document: Document, path: str, case: Case) -> cst.Call | None:
-    """Behind the stage that a finding names, else behind the last that gives the same elements in every epoch."""
-    steady = [
-        (pipeline, stage)
-        for pipeline, own in stages.pipelines(case, path)
-        for stage in _steady(pipeline)
-        if stage in own
-    ]
-    named = hints.lines(case, path, *_CAUSES)
-    at = [pair for pair in steady if pair[1].where is not None and pair[1].where.line in named]
-    if not named and any(_works(stage) for _, stage in steady):
-        at = [pair for pair in steady if pair[0] is steady[0][0]]
-    return stages.call_of(document, *at[-1]) if at else None
-
-
 def _steady(pipeline: Pipeline) -> list[Stage]:
-    """The stages before the first that shuffles, repeats, draws at random or is cached already."""
+    """The stages that give the same elements in every epoch: those before a shuffle, a repeat or anything random."""
     kept: list[Stage] = []
     for stage in pipeline.stages:
         if stage.op == "Cache":
             return []
-        if stage.op in _NEVER_CACHED or stage.stateful == "random":
+        if stage.op in ("Shuffle", "ShuffleAndRepeat", "Repeat") or stage.stateful in ("random", "variable"):
             break
         kept.append(stage)
+    while kept and kept[-1].op == "Prefetch":
+        kept.pop()  # what runs ahead belongs behind the cache
     return kept
 
 

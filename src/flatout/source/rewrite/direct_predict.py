@@ -27,10 +27,13 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
 
 
 def _rewrite(document: Document, call: cst.Call) -> None:
-    """Only where `predict` is given nothing but the batch, its size and how much to print."""
+    """Only where `predict` is given nothing but the batch and its size, and is told to print nothing."""
     named = {arg.keyword.value for arg in call.args if arg.keyword is not None}
     plain = [arg for arg in call.args if arg.keyword is None]
     if not named <= _DROPPED | {"x"} or len(plain) > 3 or any(arg.star for arg in call.args) or not call.args:
+        return
+    verbose = calls.keyword(call, "verbose") or (plain[2] if len(plain) == 3 else None)
+    if verbose is None or calls.literal(verbose.value) not in ("0", "False"):
         return
     kept = [*plain[:1], *filter(None, [calls.keyword(call, "x")])]
     if len(kept) != 1 or not isinstance(call.func, cst.Attribute):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import bisect
+import functools
 import re
-from collections.abc import Iterator
-from typing import TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
 
 import libcst as cst
 from libcst.metadata import (
+    CodeRange,
     MetadataWrapper,
     ParentNodeProvider,
     PositionProvider,
@@ -45,16 +47,26 @@ def common(dotted: str) -> str:
     return dotted
 
 
+@functools.lru_cache(maxsize=16)
+def _analyse(
+    source: str,
+) -> tuple[cst.Module, Mapping[cst.CSTNode, CodeRange], Mapping[cst.CSTNode, cst.CSTNode], Mapping[cst.CSTNode, Any]]:
+    """Kept, for many edits look at the same text."""
+    wrapper = MetadataWrapper(cst.parse_module(source), unsafe_skip_copy=True)
+    return (
+        wrapper.module,
+        wrapper.resolve(PositionProvider),
+        wrapper.resolve(ParentNodeProvider),
+        wrapper.resolve(QualifiedNameProvider),
+    )
+
+
 class Document:
     def __init__(self, source: str) -> None:
         self.source = source
-        wrapper = MetadataWrapper(cst.parse_module(source), unsafe_skip_copy=True)
-        self.tree = wrapper.module
+        self.tree, self._positions, self._parents, self._meanings = _analyse(source)
         self.newline = self.tree.default_newline
         self.indent = self.tree.default_indent
-        self._positions = wrapper.resolve(PositionProvider)
-        self._parents = wrapper.resolve(ParentNodeProvider)
-        self._meanings = wrapper.resolve(QualifiedNameProvider)
         self._starts = [0, *(match.end() for match in _NEWLINE.finditer(source))]
         self._changes: list[tuple[int, int, str]] = []
 

@@ -1,4 +1,4 @@
-"""`float32`: without the line that makes Keras compute in double precision."""
+"""`float32`: without the lines that make Keras compute in double precision."""
 
 from __future__ import annotations
 
@@ -22,6 +22,12 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     if document is None:
         return None
     statements.delete(document, *(item for item in document.all(cst.Expr) if _switches(document, item.value)))
+    for call in document.all(cst.Call):
+        given = calls.keyword(call, "dtype")
+        if given is None or not document.dotted(call.func).startswith("keras.layers."):
+            continue
+        if calls.literal(given.value) == "'float64'":
+            document.replace(*document.span(given.value), document.text(given.value).replace("float64", "float32"))
     return document.result()
 
 

@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-import itertools
-
 import libcst as cst
 
-from flatout.case import Case
+from flatout.case import Case, Stage
 from flatout.source.rewrite import hints, names, stages
 from flatout.source.rewrite.document import Document, read
 
 
 def edit(source: str, path: str, case: Case, value: str) -> str | None:
-    """`value`: `direct` where the function takes a batch as it is, `vectorized` where it needs `tf.vectorized_map`."""
+    """`value`: `vectorized` where the function needs `tf.vectorized_map`; else it takes a batch as it is."""
     document = read(source)
     if document is None:
         return None
     for call in _maps(document, path, case):
-        batch = stages.following(document, call)
-        if batch is None or stages.method(batch) != "batch" or not call.args or call.args[0].keyword is not None:
-            continue
-        _swap(document, call, batch, vectorized=value == "vectorized")
-        break
+        row = [call]
+        while (found := stages.following(document, row[-1])) is not None and stages.method(row[-1]) == "map":
+            row.append(found)
+        if len(row) > 1 and stages.method(row[-1]) == "batch" and all(_plain(item) for item in row[:-1]):
+            _batch_first(document, row, vectorized=value == "vectorized")
+            break
     return document.result()
 
 
+def _plain(call: cst.Call) -> bool:
+    return bool(call.args) and call.args[0].keyword is None and not call.args[0].star
+
+
 def _maps(document: Document, path: str, case: Case) -> list[cst.Call]:
-    """Maps right before a batch: the one that a finding names, else those of the pipelines."""
+    """The map that a finding names, else the first of the stateless maps right before a batch."""
     named = [
         call for line in hints.lines(case, path, "late-batch") for call in stages.at_line(document, line, ("map",))
     ]
@@ -34,32 +37,38 @@ def _maps(document: Document, path: str, case: Case) -> list[cst.Call]:
         return named
     found = []
     for pipeline, own in stages.pipelines(case, path):
-        for stage, after in itertools.pairwise(own):
-            if stage.op in ("Map", "ParallelMap") and after.op in ("Batch", "ParallelBatch"):
-                found.append(stages.call_of(document, pipeline, stage))
+        run: list[Stage] = []
+        for stage in own:
+            if stage.op in ("Batch", "ParallelBatch") and run:
+                found.append(stages.call_of(document, pipeline, run[0]))
+            run = [*run, stage] if stage.op in ("Map", "ParallelMap") and stage.stateful is None else []
     return [call for call in found if call is not None]
 
 
-def _swap(document: Document, call: cst.Call, batch: cst.Call, vectorized: bool) -> None:
-    """Exchange the text from the method's name to the closing parenthesis, with the comments beside them."""
-    first, second = _step(document, call), _step(document, batch)
-    comments = [_comment(document, step) for step in (first, second)]
+def _batch_first(document: Document, row: list[cst.Call], vectorized: bool) -> None:
+    """Move the text of the batch, from its name to its closing parenthesis, before that of the maps.
+
+    Comments go along where each stage has a line of its own.
+    """
+    spans = [_step(document, call) for call in row]
+    comments = [_comment(document, span) for span in spans]
     if None not in comments:
-        first, second = (
-            (step[0], step[1] + len(text or "")) for step, text in zip((first, second), comments, strict=True)
-        )
+        spans = [(span[0], span[1] + len(text or "")) for span, text in zip(spans, comments, strict=True)]
+    texts = [document.source[slice(*span)] for span in spans]
     if vectorized:
-        function = call.args[0].value
-        start, end = document.span(function)
-        whole = document.source[start:end]
-        name = whole if isinstance(function, (cst.Name, cst.Attribute)) else f"({whole})"
-        mapped = names.spell(document, "tensorflow.vectorized_map", call)
-        wrapped = f"lambda *rows: {mapped}(lambda row: {name}(*row), rows)"
-        mapping = document.source[first[0] : start] + wrapped + document.source[end : first[1]]
-    else:
-        mapping = document.source[first[0] : first[1]]
-    document.replace(*first, document.source[slice(*second)])
-    document.replace(*second, mapping)
+        texts[:-1] = [_vectorized(document, *pair) for pair in zip(row[:-1], spans[:-1], strict=True)]
+    for span, text in zip(spans, [texts[-1], *texts[:-1]], strict=True):
+        document.replace(*span, text)
+
+
+def _vectorized(document: Document, call: cst.Call, span: tuple[int, int]) -> str:
+    function = call.args[0].value
+    start, end = document.span(function)
+    whole = document.source[start:end]
+    name = whole if isinstance(function, (cst.Name, cst.Attribute)) else f"({whole})"
+    mapped = names.spell(document, "tensorflow.vectorized_map", call)
+    wrapped = f"lambda *rows: {mapped}(lambda row: {name}(*row), rows)"
+    return document.source[span[0] : start] + wrapped + document.source[end : span[1]]
 
 
 def _comment(document: Document, step: tuple[int, int]) -> str | None:
