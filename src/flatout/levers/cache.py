@@ -29,9 +29,10 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from flatout.case import Case
+from flatout.case import Case, Pipeline
 from flatout.levers import _input
 from flatout.levers.injection import Injection
+from flatout.pipeline import caching
 
 EQUIVALENCE = "exact"
 SIDE = "input"
@@ -41,15 +42,23 @@ NEVER_COMPLETE = 5
 
 
 def skip(case: Case) -> str | None:
-    rarely = all(int(pipeline.options.get("iterators") or 0) <= 1 for pipeline in case.pipelines)
-    repeats = any(stage.name == "Repeat" for pipeline in case.pipelines for stage in pipeline.stages)
-    if case.pipelines and rarely and not repeats:
-        return "each pipeline is read only once"
+    if case.pipelines and not any(_costs_the_same_again(pipeline) for pipeline in case.pipelines):
+        return "nothing that costs time stands before the first shuffle, repeat or random map"
     return _input.no_wait(case)
 
 
+def _costs_the_same_again(pipeline: Pipeline) -> bool:
+    """Whether there is work before the elements, or their order, begin to differ from one epoch to the next."""
+    costs = False
+    for stage in pipeline.stages:
+        if stage.name in ("Shuffle", "Repeat") or stage.stateful not in (None, *caching.HARMLESS):
+            break
+        costs = stage.name != "Cache" and (costs or stage.name not in caching.FREE)
+    return costs and not all(stage.detail.get("by") == "keras" for stage in pipeline.stages)
+
+
 def on_tensorflow(injection: Injection, module: ModuleType) -> None:
-    from flatout.pipeline import caching, iteration, recipes, stages
+    from flatout.pipeline import iteration, recipes, stages
 
     promised = [0]
 

@@ -59,7 +59,8 @@ def on_tensorflow(injection: Injection, module: ModuleType) -> None:
         state = f" ({kept[0]})" if kept else ""
         places.append(f"{stages.place(stage)}{state}")
         before = recipes.upstream(stage)[0]
-        return recipes.replay(stage, {id(before): recipes.rebuild(before, parallel)}, num_parallel_calls=calls)
+        inputs = {id(before): recipes.rebuild(before, parallel)}
+        return recipes.replay(stage, inputs, {"num_parallel_calls": calls})
 
     places: list[str] = []
 

@@ -64,7 +64,7 @@ def on_tensorflow(injection: Injection, module: ModuleType) -> None:
             buffer = stages.setting(last, "_buffer_size")
             if buffer is None or buffer > SMALL or buffer == automatic or recipes.recipe_of(last) is None:
                 return None
-            tuned = recipes.replay(last, buffer_size=automatic)
+            tuned = recipes.replay(last, {}, {"buffer_size": automatic})
             what = f"the prefetch of {buffer} at {stages.place(last)} made tunable"
             return recipes.rebuild(dataset, recipes.exchange(last, tuned)), what
         injects = not any(value_of(dataset.options(), switch) is False for switch in FORBID)

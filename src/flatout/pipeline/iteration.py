@@ -85,8 +85,8 @@ def rewritten(dataset: Any, iterator: Any = None) -> Any:
     if getattr(_rewriters.busy, "on", False) or not hasattr(dataset, "_variant_tensor"):
         return dataset
     given = stages.plain(dataset)
-    if not hasattr(given._variant_tensor, "_numpy"):
-        return dataset  # made inside a graph
+    if not hasattr(given._variant_tensor, "_numpy") or _of_a_strategy(given):
+        return dataset
     iterated = getattr(given, "_flatout_iterated", None)
     if iterated is None:
         iterated = given._flatout_iterated = Iterated(given)
@@ -102,6 +102,11 @@ def rewritten(dataset: Any, iterator: Any = None) -> Any:
     if iterator is not None:
         iterated.iterators = [*iterated.iterators[-8:], weakref.ref(iterator)]
     return dataset if iterated.dataset is given else iterated.dataset
+
+
+def _of_a_strategy(dataset: Any) -> bool:
+    """What a strategy makes for each of its devices is not the program's pipeline."""
+    return any("PerDevice" in stages.kind(stage) for stage, _ in stages.chain(dataset))
 
 
 def _rewrite(iterated: Iterated) -> None:
@@ -124,5 +129,5 @@ def _rewrite(iterated: Iterated) -> None:
             except Exception as error:  # a pipeline that cannot be rewritten is iterated as it is
                 injection.note(f"left alone: {type(error).__name__}: {str(error)[:200]}")
                 continue
-            iterated.dataset = after
+            iterated.dataset = recipes.stands_for(after, before)
             injection.changed(what)

@@ -106,22 +106,32 @@ def exchange(before: Any, after: Any) -> Change:
     return lambda stage: after if stage is before else None
 
 
-def replay(stage: Any, inputs: Mapping[int, Any] | None = None, **changed: Any) -> Any:
-    """Make a stage again, on other inputs (by the id of those it had) and with some arguments changed."""
+def replay(stage: Any, inputs: Mapping[int, Any], arguments: Mapping[str, Any] | None = None) -> Any:
+    """Make a stage again on other inputs, given by the id of those it had, and with some arguments changed.
+
+    Pipelines that share a stage share what it becomes, too: a shuffle goes on where another pipeline has left it.
+    """
+    made: dict[Any, Any] = stage.__dict__.setdefault("_flatout_replayed", {})
+    key = (*((before, id(after)) for before, after in inputs.items()), *(arguments or {}).items())
+    if key not in made:
+        made[key] = replay_once(stage, inputs, arguments)
+    return made[key]
+
+
+def replay_once(stage: Any, inputs: Mapping[int, Any], arguments: Mapping[str, Any] | None = None) -> Any:
+    """As `replay`, for nobody else to share."""
 
     def swap(value: Any) -> Any:
-        return (inputs or {}).get(id(stages.plain(value)), value)
+        return inputs.get(id(stages.plain(value)), value)
 
     recipe = recipe_of(stage)
     with _replaying(stage):
-        if recipe is not None:
-            arguments = {**recipe.arguments, **changed} if changed else None
-            if arguments is None:
-                kwargs = {name: swap(value) for name, value in recipe.kwargs.items()}
-                result = _method(recipe.method)(swap(recipe.source), *map(swap, recipe.args), **kwargs)
-            else:
-                kwargs = {name: swap(value) for name, value in arguments.items()}
-                result = _method(recipe.method)(swap(recipe.source), **kwargs)
+        if recipe is not None and arguments:
+            named = {name: swap(value) for name, value in {**recipe.arguments, **arguments}.items()}
+            result = _method(recipe.method)(swap(recipe.source), **named)
+        elif recipe is not None:
+            named = {name: swap(value) for name, value in recipe.kwargs.items()}
+            result = _method(recipe.method)(swap(recipe.source), *map(swap, recipe.args), **named)
         elif stages.kind(stage) == "Zip":
             result = _zipped(stage, swap)
         else:

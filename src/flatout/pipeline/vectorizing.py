@@ -55,6 +55,19 @@ def late_batches(dataset: Any) -> list[LateBatch]:
 
 def vectorized(late: LateBatch) -> tuple[Any, bool]:
     """The dataset that takes the place of the batch, and whether it agrees to the bit. Raises `Unlike`."""
+    known = getattr(late.batch, "_flatout_vectorized", None)
+    if known is None:  # several pipelines may have the stage in common
+        try:
+            known = _compared(late)
+        except Unlike as unlike:
+            known = unlike
+        late.batch._flatout_vectorized = known
+    if isinstance(known, Unlike):
+        raise known
+    return known[0], known[1]
+
+
+def _compared(late: LateBatch) -> tuple[Any, bool]:
     held = _first_batches(late)
     failures = []
     for whole in (_as_it_stands, _vectorized):
@@ -63,8 +76,9 @@ def vectorized(late: LateBatch) -> tuple[Any, bool]:
             agreed = [_agree(late, functions, rows) for batch in held for rows in (batch, _changed(batch))]
             return _rebuilt(late, late.source, functions), all(agreed)
         except Exception as error:
-            first = str(error).strip().partition("\n")[0]
-            failures.append(f"{type(error).__name__}: {first[:120]}")
+            lines = str(error).split("\n\n") if "in user code" in str(error) else str(error).splitlines()
+            said = next((line.strip() for line in reversed(lines) if line.strip()), "").partition("\n")[0]
+            failures.append(said[:150] or type(error).__name__)
     raise Unlike("; ".join(dict.fromkeys(failures)))
 
 
@@ -136,7 +150,7 @@ def _agree(late: LateBatch, functions: list[Callable[..., Any]], batch: Any) -> 
 
     rows = tf.data.Dataset.from_tensor_slices(batch)
     for stage in late.maps:
-        rows = recipes.replay(stage, {id(recipes.upstream(stage)[0]): rows})
+        rows = recipes.replay_once(stage, {id(recipes.upstream(stage)[0]): rows})
     size = int(tf.shape(tf.nest.flatten(batch)[0])[0])
     one_by_one = next(iter(rows.batch(size)))
     whole = tf.data.Dataset.from_tensors(batch)
