@@ -185,14 +185,22 @@ def _sentence(ranked: list[Deviation], verdict: str, noise: dict[tuple[str, str,
                 verb = "differ by" if apart else "agree to"
                 parts.append(f"weights after {_steps(worst.steps)} {verb} {worst.value:.1g} of their movement")
         else:
-            count = len(mine)
-            noun = {"losses": "loss" if count == 1 else "losses", "outputs": "output" if count == 1 else "outputs"}[
-                kind
-            ]
-            how = "are the same" if worst.value == 0.0 else f"{'differ by' if apart else 'agree to'} {worst.value:.1g}"
-            at = f" at step {worst.steps}" if apart and kind == "losses" else ""
-            parts.append(f"{count} {noun} {how}{at}")
+            parts.append(f"{_many(len(mine), kind)} {_how(len(mine), worst, apart)}")
     return "; ".join(parts)
+
+
+def _many(count: int, kind: str) -> str:
+    return f"1 {'loss' if kind == 'losses' else 'output'}" if count == 1 else f"{count} {kind}"
+
+
+def _how(count: int, worst: Deviation, apart: bool) -> str:
+    one = count == 1
+    if worst.value == 0.0:
+        return "is the same" if one else "are the same"
+    if not apart:
+        return f"{'agrees' if one else 'agree'} to {worst.value:.1g}"
+    at = f" at step {worst.steps}" if worst.kind == "losses" else ""
+    return f"{'differs' if one else 'differ'} by {worst.value:.1g}{at}"
 
 
 def _steps(count: int) -> str:

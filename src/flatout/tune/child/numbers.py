@@ -297,9 +297,10 @@ def _wrap_tape(observer: Observer) -> Any:
 
 def _wrap_session(original: Any) -> Any:
     def run(self: Any, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
-        results = original(self, fetches, feed_dict, options, run_metadata)
         if wanted and _seen is not None:
             _keep_session(_seen, self, original)
+        results = original(self, fetches, feed_dict, options, run_metadata)
+        if wanted and _seen is not None:
             name = f"run {_fetched(fetches)}"
             step = _seen.calls[name] = _seen.calls.get(name, 0) + 1
             if step <= MOST_STEPS:

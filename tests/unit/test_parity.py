@@ -1,0 +1,171 @@
+"""Numbers written by hand, compared: what is rounding, what is precision, what is wrong, what cannot be said."""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from flatout.measure.parity import Numbers, Weights, compare
+
+COUNTS = (1, 2, 4, 8, 16)
+
+
+def weights(values: np.ndarray) -> Weights:
+    values = values.astype(np.float32)
+    return Weights(f"float32{list(values.shape)}", zlib.crc32(values.tobytes()), values)
+
+
+def training(deviation: float = 0.0, seed: int = 1, rate: float = 1e-6, loss: float = 0.0, since: int = 1) -> Numbers:
+    """Weights that walk in small steps and a loss that falls. `deviation` is the trial's, against their movement."""
+    walk = np.random.default_rng(0)
+    error = np.random.default_rng(seed)
+    start = {0: walk.normal(size=1000), 1: walk.normal(size=30)}
+    direction = {number: walk.normal(size=one.shape) for number, one in start.items()}
+    found: dict[int, dict[int, Weights]] = {}
+    for count in COUNTS:
+        away = deviation if count >= since else 0.0
+        found[count] = {
+            number: weights(
+                one + rate * 1e4 * (count * direction[number] + away * count * error.normal(size=one.shape))
+            )
+            for number, one in start.items()
+        }
+    series = {"fit loss": {step: [2.0 / step * (1 + (loss if step >= since else 0.0))] for step in range(1, 17)}}
+    return Numbers(found, series)
+
+
+def test_the_same_numbers_are_exact() -> None:
+    found = compare(training(), training())
+    assert (found.verdict, found.deviation) == ("exact", 0.0)
+    assert found.sentence == "weights after 16 steps are the same; 16 losses are the same"
+
+
+def test_rounding_is_reassociated_and_the_sentence_says_how_much() -> None:
+    found = compare(training(), training(1e-4, loss=1e-6))
+    assert found.verdict == "reassociated"
+    assert "of their movement; 16 losses agree to 1e-06" in found.sentence
+
+
+def test_a_deviation_of_bfloat16_is_precision_and_no_more_where_the_same_precision_was_promised() -> None:
+    other = training(0.1, loss=1e-3)
+    assert compare(training(), other).verdict == "precision"
+    found = compare(training(), other, promise="reassociated")
+    assert found.verdict == "failed"
+    assert "differ by" in found.sentence
+
+
+@pytest.mark.parametrize("deviation", [1.0, 3.0])
+def test_weights_that_went_elsewhere_fail_where_the_loss_is_hidden(deviation: float) -> None:
+    base, other = replace(training(), series={}), replace(training(deviation), series={})
+    found = compare(base, other)
+    assert found.verdict == "failed"
+    assert "weights after" in found.sentence
+    assert "differ by" in found.sentence
+
+
+def test_the_measure_is_the_movement_and_not_the_size() -> None:
+    """With a learning rate of nearly nothing a wrong step is a tiny difference of the weights."""
+    base, other = training(rate=1e-7), training(2.0, rate=1e-7)
+    difference = base.weights[2][0].sample - other.weights[2][0].sample
+    assert np.linalg.norm(difference) < 0.05 * np.linalg.norm(base.weights[2][0].sample)
+    assert compare(replace(base, series={}), replace(other, series={})).verdict == "failed"
+
+
+def test_a_scaled_loss_fails_although_the_weights_agree() -> None:
+    found = compare(training(), training(1e-5, loss=1.0))
+    assert found.verdict == "failed"
+    assert "16 losses differ by 1 at step 1" in found.sentence
+
+
+def test_a_fault_that_comes_late_is_seen() -> None:
+    assert compare(training(), training(2.0, loss=0.5, since=8)).verdict == "failed"
+
+
+def test_only_steps_that_both_have_made_are_compared() -> None:
+    """Several steps a call: the trial has seen fewer moments."""
+    whole = training()
+    few = Numbers({16: whole.weights[16]}, {"fit loss": {16: whole.series["fit loss"][16]}})
+    found = compare(whole, few)
+    assert found.verdict == "exact"
+    assert found.sentence == "weights after 16 steps are the same; 1 loss is the same"
+    assert compare(whole, Numbers({16: training(2.0).weights[16]})).verdict == "failed"
+
+
+def test_a_variable_that_moves_by_rounding_alone_does_not_decide() -> None:
+    """A bias before a batch normalisation, under Adam."""
+    base, other = training(), training(1e-5)
+    for count in COUNTS:
+        noise = np.random.default_rng(count).normal(size=30)
+        other.weights[count][1] = weights(base.weights[count][1].sample + noise)
+    assert compare(base, other).verdict == "reassociated"
+
+
+def test_what_is_not_a_number_in_both_is_equal_and_in_one_is_not() -> None:
+    base = replace(training(), series={"loss": {1: [1.0], 2: [math.nan], 3: [math.inf]}})
+    assert compare(base, base).verdict == "exact"
+    other = replace(base, series={"loss": {1: [1.0], 2: [0.5], 3: [math.inf]}})
+    assert compare(base, other).verdict == "failed"
+    blown = training()
+    blown.weights[8][0] = weights(np.full(1000, np.nan))
+    assert compare(training(), blown).verdict == "failed"
+
+
+def test_two_baselines_that_differ_widen_what_is_allowed() -> None:
+    base, twin = training(), training(0.05, seed=2, loss=1e-3)
+    found = compare(base, training(0.06, seed=3, loss=1.2e-3), twin, promise="exact")
+    assert found.verdict == "reassociated"
+    assert "not deterministic" in found.sentence
+    assert compare(base, training(1.5, seed=3, loss=0.5), twin).verdict == "failed"
+
+
+def test_two_baselines_that_have_nothing_in_common_leave_it_unknown() -> None:
+    twin = training(1.5, seed=2, loss=0.8)
+    found = compare(training(), training(1.5, seed=3, loss=0.7), twin)
+    assert found.verdict == "unknown"
+    assert found.deviation is None
+    assert "two runs of the unchanged program differ" in found.sentence
+
+
+def test_nothing_in_common_is_unknown() -> None:
+    assert compare(Numbers(), training()).verdict == "unknown"
+    assert compare(training(), Numbers(series={"other": {1: [1.0]}})).verdict == "unknown"
+
+
+def test_frozen_weights_say_nothing_until_they_move() -> None:
+    still = {count: {0: weights(np.ones(10))} for count in COUNTS}
+    assert compare(Numbers(still), Numbers(still)).verdict == "unknown"
+    moved = {count: {0: weights(np.ones(10) + count)} for count in COUNTS}
+    assert compare(Numbers(still), Numbers(moved)).verdict == "failed"
+
+
+def test_outputs_of_inference_are_compared_as_far_as_both_go() -> None:
+    values = np.random.default_rng(0).normal(size=500).astype(np.float32)
+    base = Numbers(outputs={"predict[0]": values})
+    assert compare(base, Numbers(outputs={"predict[0]": values[:100]})).verdict == "exact"
+    assert compare(base, Numbers(outputs={"predict[0]": values * np.float32(1 + 1e-6)})).verdict == "reassociated"
+    assert compare(base, Numbers(outputs={"predict[0]": values * 1.005})).verdict == "precision"
+    found = compare(base, Numbers(outputs={"predict[0]": values[::-1].copy()}))
+    assert found.verdict == "failed"
+    assert found.sentence.startswith("1 output differs by")
+
+
+def test_numbers_are_read_from_the_file_that_a_child_writes(tmp_path: Path) -> None:
+    sample = np.arange(3, dtype=np.float32)
+    index = {"weights": {"1": {"0": ["float32[3]", 7, "w"]}}, "series": {"loss": 0}, "outputs": {"predict": 0}}
+    np.savez(
+        tmp_path / "numbers.npz",
+        index=np.array(json.dumps(index)),
+        w=sample,
+        **{"series/0": np.array([[1, 0.5], [2, 0.25]]), "outputs/0": sample},
+    )
+    read = Numbers.load(tmp_path / "numbers.npz")
+    assert read.weights[1][0].name == "float32[3]"
+    assert read.weights[1][0].checksum == 7
+    assert read.series == {"loss": {1: [0.5], 2: [0.25]}}
+    assert read.outputs["predict"].tolist() == [0, 1, 2]
