@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flatout.case import Case
-from flatout.source.rewrite import names, stages
+from flatout.source.rewrite import calls, names, stages
 from flatout.source.rewrite.document import read
 
 
@@ -24,8 +24,14 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
         while found is not None:
             row.append(found)
             found = stages.following(document, found)
-        if any(stages.method(item) == "prefetch" for item in row) or document.span(last) in done:
+        if document.span(last) in done:
             continue
         done.add(document.span(last))
+        ahead = [item for item in row if stages.method(item) == "prefetch"]
+        for item in ahead:
+            if len(item.args) == 1 and calls.literal(item.args[0].value) in ("0", "1"):
+                document.replace(*document.span(item.args[0].value), names.autotune(document, item))
+        if ahead:
+            continue
         stages.append(document, last, f".prefetch({names.autotune(document, last)})")
     return document.result()
