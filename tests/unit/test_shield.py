@@ -195,6 +195,20 @@ def test_archives_databases_logs_and_temporary_files(run) -> None:
     """)
 
 
+def test_a_module_that_the_program_has_written_can_be_imported(run) -> None:
+    run("""
+        import importlib, os, sys
+        sys.path.insert(0, "")
+        os.makedirs("made/inner")
+        open("made/__init__.py", "w").close()
+        open("made/inner/__init__.py", "w").write("x = 1")
+        open("single.py", "w").write("y = 2")
+        importlib.invalidate_caches()
+        import made.inner, single
+        assert made.inner.x + single.y == 3
+    """)
+
+
 def test_a_way_around_is_refused(run) -> None:
     said = run(
         """

@@ -220,8 +220,10 @@ def path_text(path: Any) -> str | None:
 def _rules(directory: str, also: Sequence[str]) -> list[tuple[str, bool]]:
     """(prefix, written directly?), the longest first. Where the program lies in a temporary directory, it is still
     the user's."""
-    direct = [directory, *also, "/dev", "/proc", "/sys", "/run", os.path.expanduser("~/.nv")]
-    direct.append(os.environ.get("TMPDIR") or "/tmp")
+    direct = [directory, *also, "/dev", "/proc", "/sys", "/run", os.environ.get("TMPDIR") or "/tmp"]
+    # Compilers load the libraries they have cached by ways of their own; a cache is nobody's file.
+    direct += [os.path.expanduser(cache) for cache in ("~/.cache", "~/.nv", "~/.triton")]
+    direct += [os.environ[name] for name in ("XDG_CACHE_HOME", "CUDA_CACHE_PATH") if os.environ.get(name)]
     programs = [os.path.dirname(os.path.abspath(word)) for word in sys.orig_argv[1:] if os.path.isfile(word)]
     rules = {os.path.realpath(path): False for path in [os.getcwd(), *programs]}
     rules.pop("/tmp", None)

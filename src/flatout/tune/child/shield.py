@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import errno
 import functools
+import importlib.abc
+import importlib.machinery
 import os
 import sys
 from collections.abc import Sequence
@@ -35,6 +37,7 @@ def install(directory: str, also: Sequence[str] = (), fence: bool = True) -> boo
     os.makedirs(overlay.files, exist_ok=True)
     sys.dont_write_bytecode = True  # the interpreter writes __pycache__ by a way of its own
     files_of_python.install(overlay)
+    sys.meta_path.append(_Written(overlay))
     after_import("h5py", lambda module: _lead_h5py(overlay, module))
     after_import("sqlite3", lambda module: _lead_sqlite(overlay, module))
     if fence and landlock.fence([prefix for prefix, direct in overlay.rules if direct]):
@@ -48,6 +51,24 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
 
     if _overlay is not None:
         files_of_tensorflow.install(_overlay, observer.note)
+
+
+class _Written(importlib.abc.MetaPathFinder):
+    """Finds modules that the program itself has written: the import system looks for files by a way of its own."""
+
+    def __init__(self, overlay: Overlay) -> None:
+        self.overlay = overlay
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        overlay = self.overlay
+        if not overlay.roots:
+            return None
+        with overlay.unguarded():
+            entries = [overlay.locate(entry or ".") for entry in (sys.path if path is None else path)]
+            copies = [overlay.files + entry for entry in entries if entry is not None and overlay.covered(entry)]
+            return importlib.machinery.PathFinder.find_spec(fullname, copies, target) if copies else None
 
 
 def _lead_h5py(overlay: Overlay, module: ModuleType) -> None:
