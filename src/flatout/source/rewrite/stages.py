@@ -180,15 +180,21 @@ def append(document: Document, call: cst.Call, text: str) -> None:
     if outer is not None:
         dot = dot_of(document, outer)
         if document.begins_its_line(dot):
-            document.insert(dot, text + document.newline + document.indentation(dot))
+            document.insert(dot, text + _line_break(document, dot))
         else:
             document.insert(end, text)
     elif isinstance(call.func, cst.Attribute) and document.begins_its_line(dot_of(document, call)):
         # The last stage of a chain over several lines: below it, and below its comment.
-        indentation = document.indentation(dot_of(document, call))
         here = document.line_end(end)
         rest = document.source[end:here].strip()
         beside = here if not rest or rest.startswith("#") else end
-        document.insert(beside, document.newline + indentation + text)
+        line_break = _line_break(document, dot_of(document, call))
+        document.insert(end if "\\" in line_break else beside, line_break + text)
     else:
         document.insert(end, text)
+
+
+def _line_break(document: Document, dot: int) -> str:
+    """As the one before this dot, which may need a backslash."""
+    continued = document.source[: document.line_start(dot)].rstrip("\r\n").endswith("\\")
+    return (" \\" if continued else "") + document.newline + document.indentation(dot)
