@@ -99,8 +99,19 @@ def test_a_lever_without_an_edit_is_told(program: Path) -> None:
     made = patches.make(case_of(program), ["float32", "cache"])
     assert made.unwritten == ("float32",)
     assert made.written == ("cache",)
-    with pytest.raises(UnknownLever):
-        patches.make(case_of(program), ["warp-drive"])
+    for unknown in ("warp-drive", "calls"):
+        with pytest.raises(UnknownLever):
+            patches.make(case_of(program), [unknown])
+
+
+def test_an_edit_that_stumbles_is_no_edit(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from flatout.source.rewrite import prefetch
+
+    for broken in (lambda *_: "def :", lambda *_: 1 / 0):
+        monkeypatch.setattr(prefetch, "edit", broken)
+        monkeypatch.setattr(patches, "edit_of", lambda name: prefetch.edit)
+        made = patches.make(case_of(program), ["prefetch"])
+        assert (made.changes, made.diff, made.unwritten) == ((), "", ("prefetch",))
 
 
 TOOLS: dict[str, list[str]] = {"git": ["git", "apply"], "patch": ["patch", "-p1", "-s", "--binary"]}

@@ -97,8 +97,10 @@ def edit_of(name: str) -> Edit | None:
         if own is not None:
             return own
     module = f"flatout.source.rewrite.{name.replace('-', '_')}"
+    edit: Edit | None = None
     if importlib.util.find_spec(module) is not None:
-        edit: Edit | None = getattr(importlib.import_module(module), "edit", None)
+        edit = getattr(importlib.import_module(module), "edit", None)
+    if edit is not None:
         return edit
     find(name)  # an error that names the levers there are
     return None
@@ -123,14 +125,14 @@ def _value_now(value: str, lines: Mapping[str, list[Moved]]) -> str:
 
 
 def _try(edit: Edit | None, text: str, path: str, case: Case, value: str) -> str | None:
-    new = edit(text, path, case, value) if edit is not None else None
-    if new is None or new == text:
-        return None
+    """No patch is better than a broken one: an edit that stumbles over a source is one that cannot be written."""
     try:
-        ast.parse(new)
-    except (SyntaxError, ValueError, RecursionError):
-        return None  # no patch is better than a broken one
-    return new
+        new = edit(text, path, case, value) if edit is not None else None
+        if new is not None:
+            ast.parse(new)
+    except Exception:
+        return None
+    return new if new != text else None
 
 
 def _expect_unchanged(case: Case, path: str, content: bytes) -> None:

@@ -23,15 +23,16 @@ def own_files(case: Case) -> list[str]:
     named = [*([main] if main else []), *(where.file for where in _wheres(case) if where.file)]
     roots = list(dict.fromkeys(os.path.dirname(os.path.abspath(file)) for file in named[:1]))
     roots.append(case.program.directory)
-    found: dict[str, None] = {}
+    found: dict[str, str] = {}
     waiting = [os.path.abspath(file) for file in named]
     while waiting and len(found) < MOST:
         file = waiting.pop(0)
-        if file in found or not os.path.isfile(file) or not users_code.is_users_file(file):
+        real = os.path.realpath(file)  # one file under two names is edited once
+        if real in found or not os.path.isfile(file) or not users_code.is_users_file(file):
             continue
-        found[file] = None
+        found[real] = file
         waiting += _imported(file, roots)
-    return list(found)
+    return list(found.values())
 
 
 def _wheres(value: Any) -> Iterator[Where]:
