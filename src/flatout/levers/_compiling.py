@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from flatout.levers.injection import Injection
 from flatout.observe import users_code
 from flatout.observe.private_names import patch
 
@@ -31,6 +32,13 @@ def change_arguments(key: str, change: Callable[[Any, Arguments], None]) -> None
         return method
 
     patch(key, wrap)
+
+
+def stays_eager(injection: Injection, arguments: Arguments) -> bool:
+    """Whether a model that is compiled with these arguments will run eagerly, whichever lever is asked first."""
+    injections = injection.observer.injections
+    undone = injections is not None and any(other.lever == "no-run-eagerly" for other, _ in injections.levers)
+    return bool(arguments.get("run_eagerly")) and not undone
 
 
 def place() -> str:

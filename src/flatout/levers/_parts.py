@@ -24,10 +24,11 @@ MOST_KEPT = 16
 class Parts:
     """All parts of one kind: the models, the losses, or the optimizers."""
 
-    def __init__(self, injection: Injection) -> None:
+    def __init__(self, injection: Injection, what: str) -> None:
         from tensorflow.python.eager import context
 
         self.injection = injection
+        self.what = what
         self.thread = injection.observer.thread
         self.eager = context.executing_eagerly
         self.kept: dict[tuple[int, ...], tuple[Traced | None, list[Any]]] = {}
@@ -49,7 +50,7 @@ class Parts:
                 return made.watch(args, kwargs)
             if found[0] is not None:
                 result = found[0].call(args, kwargs)
-                self.injection.changed(f"{name} is traced")
+                self.injection.changed(f"{self.what} are traced")
                 return result
         except Unfit as error:
             self.leave(name, objects, str(error))
@@ -63,7 +64,7 @@ class Parts:
 
 
 def trace_models(injection: Injection, key: str) -> None:
-    parts = Parts(injection)
+    parts = Parts(injection, "calls of models")
 
     def wrap(original: Any) -> Any:
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -82,7 +83,7 @@ def trace_models(injection: Injection, key: str) -> None:
 
 
 def trace_losses(injection: Injection, key: str) -> None:
-    parts = Parts(injection)
+    parts = Parts(injection, "calls of losses")
 
     def wrap(original: Any) -> Any:
         def __call__(self: Any, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
@@ -98,7 +99,7 @@ def trace_losses(injection: Injection, key: str) -> None:
 
 def trace_updates(injection: Injection, key: str) -> None:
     """Keras 3: `apply(gradients, variables)`."""
-    parts = Parts(injection)
+    parts = Parts(injection, "updates of optimizers")
 
     def wrap(original: Any) -> Any:
         def apply(self: Any, grads: Any, trainable_variables: Any = None) -> Any:
@@ -119,7 +120,7 @@ def trace_updates(injection: Injection, key: str) -> None:
 
 def trace_legacy_updates(injection: Injection, key: str) -> None:
     """tf_keras: `apply_gradients(pairs)`."""
-    parts = Parts(injection)
+    parts = Parts(injection, "updates of optimizers")
 
     def wrap(original: Any) -> Any:
         def apply_gradients(self: Any, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:

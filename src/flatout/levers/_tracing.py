@@ -28,6 +28,10 @@ class Inside(threading.local):
 
 inside = Inside()
 
+_VARIANTS = ((True, False), (True, True), (False, False), (False, True))
+"""What is tried in turn until a trace succeeds: whether shapes may be relaxed (some steps need them known), whether
+NumPy's doubles go in as float32 (eagerly they take the type of the tensor beside them; a tensor would not)."""
+
 
 class Traced:
     """One callable with one set of Python objects around it."""
@@ -44,7 +48,8 @@ class Traced:
         self.adapts = False
         self.tracing = False
         self.failure = ""
-        self.variants = iter((True, False))
+        self.variants = iter(_VARIANTS)
+        self.single = False
         self.function: Any = None
 
     def watch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -73,6 +78,8 @@ class Traced:
             raise Unfit(self.failure)
         while True:
             given, named = self.scalars.replace(args, kwargs)
+            if self.single:
+                given, named = tf.nest.map_structure(_as_single, (given, named))
             self.tracing = False
             try:
                 result = self.function(*given, **named)
@@ -81,7 +88,7 @@ class Traced:
             except Exception as error:
                 if not self.tracing:
                     raise  # the program's own error, from the graph instead of from an eager op
-                self._failed(error)
+                self._failed(error, has_doubles=any(map(_is_double, tf.nest.flatten((args, kwargs)))))
                 continue
             if not self.adapts:
                 return result
@@ -89,13 +96,13 @@ class Traced:
             leaves = [leaf if make is None else make(leaf) for make, leaf in flat]
             return tf.nest.pack_sequence_as(self.structure, leaves)
 
-    def _next_variant(self) -> bool:
-        """First with shapes that may be relaxed; a step that needs them known is traced for each of them."""
+    def _next_variant(self, has_doubles: bool = False) -> bool:
         import tensorflow as tf
 
-        relaxed = next(self.variants, None)
-        if relaxed is None:
+        variant = next((v for v in self.variants if has_doubles or not v[1]), None)
+        if variant is None:
             return False
+        relaxed, self.single = variant
         run = self.run
         began = tf.autograph.experimental.do_not_convert(self._began)
         finished = tf.autograph.experimental.do_not_convert(self._finished)
@@ -125,11 +132,12 @@ class Traced:
         self.tracing = False
         return result
 
-    def _failed(self, error: Exception) -> None:
-        self.failure = self.failure or f"{type(error).__name__}: {' '.join(str(error).split())[-300:]}"
+    def _failed(self, error: Exception, has_doubles: bool) -> None:
+        said = (str(error).strip().splitlines() or [""])[-1].strip()
+        self.failure = said if type(error).__name__ in said else f"{type(error).__name__}: {said}"
         if self.scalars.as_tensors and not self.scalars.off:
             self.scalars.off = True
-        elif not self._next_variant():
+        elif not self._next_variant(has_doubles):
             raise Unfit(self.failure) from None
 
 
@@ -153,3 +161,13 @@ def _maker(leaf: Any) -> Callable[[Any], Any] | None:
     if isinstance(leaf, (np.ndarray, np.generic)):
         return lambda tensor: tensor.numpy()
     raise Unfit(f"it gives back a {type(leaf).__name__}")
+
+
+def _is_double(value: Any) -> bool:
+    import numpy as np
+
+    return isinstance(value, (np.ndarray, np.generic)) and value.dtype == np.float64
+
+
+def _as_single(value: Any) -> Any:
+    return value.astype("float32") if _is_double(value) else value

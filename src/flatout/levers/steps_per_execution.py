@@ -25,7 +25,7 @@ from typing import Any
 
 from flatout.case import Case, Equivalence
 from flatout.causes import reading
-from flatout.levers._compiling import Arguments, change_arguments, place
+from flatout.levers._compiling import Arguments, change_arguments, place, stays_eager
 from flatout.levers.injection import Injection
 
 EQUIVALENCE: Equivalence = "reassociated"
@@ -68,7 +68,7 @@ def _install(injection: Injection, key: str) -> None:
 
     def in_compile(model: Any, arguments: Arguments) -> None:
         given = arguments.get("steps_per_execution")
-        if arguments.get("run_eagerly") or given not in (None, 1):
+        if stays_eager(injection, arguments) or given not in (None, 1):
             return
         arguments["steps_per_execution"] = steps
         injection.changed(f"{steps} steps per call{place()}; callbacks for each batch come once per call")

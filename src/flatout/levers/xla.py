@@ -31,7 +31,7 @@ from typing import Any
 
 from flatout.case import Case, Equivalence
 from flatout.causes import reading
-from flatout.levers._compiling import Arguments, change_arguments, place
+from flatout.levers._compiling import Arguments, change_arguments, place, stays_eager
 from flatout.levers.injection import Injection
 from flatout.observe import users_code
 from flatout.observe.observer import KERAS, TRACE
@@ -74,7 +74,7 @@ def on_tf_keras(injection: Injection, module: ModuleType) -> None:
 
 def _compile(injection: Injection, key: str) -> None:
     def in_compile(model: Any, arguments: Arguments) -> None:
-        if arguments.get("run_eagerly") or arguments.get("jit_compile", "auto") not in ("auto", None):
+        if stays_eager(injection, arguments) or arguments.get("jit_compile", "auto") not in ("auto", None):
             return
         arguments["jit_compile"] = True
         model.__dict__["_flatout_jit"] = place()

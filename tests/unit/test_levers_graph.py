@@ -1,0 +1,279 @@
+"""Levers of the host, of computing and of the runtime: what is read from source and case, without TensorFlow."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flatout.case import Case, Distribution, Evidence, Function, Op, Steps
+from flatout.levers import _side_effects
+from flatout.levers._scalars import Scalars
+from flatout.levers._surroundings import Surroundings
+from flatout.levers._tracing import Unfit
+from flatout.levers._trampoline import copy_of, replace
+from flatout.levers.catalogue import catalogue
+from flatout.levers.injection import parse
+
+
+def reason(directory: Path, body: str, before: str = "") -> str | None:
+    path = directory / f"module_{abs(hash((body, before)))}.py"
+    head = f"import logging\nimport numpy as np\nimport tensorflow as tf\n{before}\n"
+    path.write_text(head + "def step(self, x, log):\n" + textwrap.indent(textwrap.dedent(body), "    "))
+    return _side_effects.reason_against(str(path), head.count("\n") + 1)
+
+
+@pytest.mark.parametrize(
+    ("body", "word"),
+    [
+        ("print(x)", "print"),
+        ("log.append(x)", "log.append"),
+        ("self.count += 1", "self.count"),
+        ("log['loss'] = x", "log['loss']"),
+        ("global total\ntotal = x", "total"),
+        ("logging.info(x)", "logging.info"),
+        ("return x + np.random.rand()", "np.random.rand"),
+        ("for i in range(3):\n    yield x", "generator"),
+        ("try:\n    return x\nexcept ValueError:\n    return 0", "catches"),
+        ("self.bar.set_postfix(loss=x)", "set_postfix"),
+    ],
+)
+def test_what_a_trace_would_do_only_once_is_seen(tmp_path: Path, body: str, word: str) -> None:
+    assert word in (reason(tmp_path, body) or "")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "losses = []\nlosses.append(x)\nreturn tf.add_n(losses)",
+        "self.metric.update_state(x)\nself.optimizer.learning_rate.assign(0.1)",
+        "parts = {}\nparts['a'] = x\nreturn parts",
+        "return tf.math.add(x, np.pi)",
+        "tf.print(x)\nassert x is not None",
+    ],
+)
+def test_what_a_graph_can_hold_speaks_against_nothing(tmp_path: Path, body: str) -> None:
+    assert reason(tmp_path, body) is None
+
+
+def test_a_function_without_source_is_left_alone(tmp_path: Path) -> None:
+    assert _side_effects.reason_against(str(tmp_path / "gone.py"), 3)
+
+
+# ── the exchange of a function's code ────────────────────────────────────────────────────────────────────────────
+
+
+def handed_over(function: Any) -> list[tuple[Any, ...]]:
+    calls: list[tuple[Any, ...]] = []
+    run = copy_of(function)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        calls.append((args, kwargs))
+        return run(*args, **kwargs)
+
+    replace(function, call)
+    return calls
+
+
+def test_whoever_holds_the_function_calls_its_replacement() -> None:
+    def step(x: int, *, scale: int = 2) -> int:
+        return x * scale
+
+    held = [step]
+    signature = inspect.signature(step)
+    calls = handed_over(step)
+    assert held[0](3) == 6
+    assert step(3, scale=5) == 15
+    assert calls == [((3,), {}), ((3,), {"scale": 5})]
+    assert inspect.signature(step) == signature
+    with pytest.raises(TypeError):
+        step()  # type: ignore[call-arg]
+
+
+def test_closures_keep_their_variables() -> None:
+    def make(a: int, b: int) -> Callable[[int], int]:
+        def step(x: int) -> int:
+            return x + a * 10 + b * 100
+
+        return step
+
+    first, second = make(1, 2), make(3, 4)
+    calls = handed_over(first)
+    assert (first(5), second(5)) == (215, 435)
+    assert len(calls) == 1, "the other function has the same code and is another function"
+
+
+def test_methods_keep_their_object_and_their_class() -> None:
+    class Base:
+        def step(self, x: int) -> int:
+            return x
+
+    class Trainer(Base):
+        def step(self, x: int) -> int:
+            return super().step(x) + 1
+
+    trainer = Trainer()
+    bound = trainer.step
+    calls = handed_over(Trainer.step)
+    assert (bound(1), trainer.step(2)) == (2, 3)
+    assert calls == [((trainer, 1), {}), ((trainer, 2), {})]
+
+
+# ── what a function reads from around it ─────────────────────────────────────────────────────────────────────────
+
+SOURCE = """
+import random
+rate, table, generator = 0.1, {"a": 1}, random.Random(0)
+class Holder: pass
+holder = Holder(); holder.inner = Holder(); holder.inner.weight = 1.0
+
+def helper(x):
+    return x * rate
+
+class Trainer:
+    def __init__(self): self.weight, self.bias = 1.0, 0.0
+    def step(self, x): return self.scaled(helper(x)) * self.weight + holder.inner.weight + table["a"]
+    def scaled(self, x): return x + self.bias
+
+def draws(x):
+    return x + generator.random()
+"""
+
+
+def test_changes_around_a_function_are_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "around.py"
+    path.write_text(SOURCE)
+    scope: dict[str, Any] = {}
+    exec(compile(SOURCE, str(path), "exec"), scope)
+    trainer = scope["Trainer"]()
+    around = Surroundings(scope["Trainer"].step, (trainer, 1.0))
+
+    def now() -> tuple[Any, ...]:
+        return around.now((trainer, 1.0))
+
+    seen = [now()]
+    assert now() == seen[0]
+    for change in (
+        lambda: setattr(trainer, "weight", 2.0),
+        lambda: setattr(trainer, "bias", 1.0),  # read by a method that the step calls
+        lambda: scope.update(rate=0.2),  # read by a function that the step calls
+        lambda: scope["table"].update(a=2),
+        lambda: setattr(scope["holder"].inner, "weight", 3.0),
+    ):
+        change()
+        assert now() not in seen
+        seen.append(now())
+    with pytest.raises(Unfit, match="random"):
+        Surroundings(scope["draws"], ())
+
+
+def test_a_number_counts_as_changing_at_its_second_change() -> None:
+    scalars = Scalars()
+    assert [scalars._changes(0, value) for value in (1, 1, 2, 2, 3, 3)] == [False] * 4 + [True] * 2
+    assert not scalars._changes("big", 2**40)
+    assert not any(scalars._changes("big", 2**40 + n) for n in range(4)), "no int32 holds it"
+
+
+# ── from the case ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def case(kind: str, *evidence: Evidence, ms: float = 5.0, count: int = 500, **data: Any) -> Case:
+    steps = Steps(count=count, found_by=kind, ms=Distribution(median=ms, p10=ms, p90=ms, mean=ms))
+    return Case(kind="run", steps=steps, evidence=(Evidence("step-stack", kind, data=data), *evidence))
+
+
+LOOP = """
+def gradients(model, x):
+    return model(x)
+
+def step(model, x):
+    return gradients(model, x)
+
+def logged(model, x):
+    print(step(model, x))
+
+def train(model, data):
+    for x in data:
+        logged(model, x)
+
+train(None, [])
+"""
+
+
+def test_the_outermost_function_below_the_loop_is_tried_first(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(LOOP)
+    file = str(path)
+    stack = [[file, 6, "step", 5], [file, 9, "logged", 8], [file, 13, "train", 11], [file, 15, "<module>", 1]]
+    tape = Evidence("eager-tape", 1.0, data={"stack": [[file, 3, "gradients", 2], *stack]})
+    lever = catalogue()["function"]
+    found = lever.values(case("apply", tape, stack=stack))
+    assert list(found) == [f"{file}:5", f"{file}:2", "parts"], "`logged` prints, `train` holds the loop"
+    in_module = lever.values(case("apply", stack=[[file, 15, "<module>", 1]]))
+    assert list(in_module) == ["parts"]
+    assert all(parse(f"function={value}") == ("function", value) for value in found)
+
+
+@pytest.mark.parametrize(
+    ("lever", "given", "word"),
+    [
+        ("function", case("fit"), "Keras"),
+        ("function", case("train-function"), "already"),
+        ("no-run-eagerly", case("fit", run_eagerly=False), "run_eagerly"),
+        ("no-run-eagerly", case("apply"), "Keras"),
+        ("no-debug", case("fit"), "no debugging switch"),
+        ("steps-per-execution", case("fit", steps_per_execution=16), "16 steps"),
+        ("steps-per-execution", case("apply"), "Keras fit"),
+        ("steps-per-execution", case("fit", ms=900.0), "900 ms"),
+        ("direct-predict", case("fit"), "predict"),
+        ("xla", case("apply"), "eagerly"),
+        ("bf16", case("fit", policy="mixed_bfloat16"), "mixed_bfloat16"),
+        ("fp16", case("fit"), "no GPU"),
+        ("float32", case("fit"), "double precision"),
+        ("memory-growth", case("fit"), "no GPU"),
+        ("accumulate", case("train-function"), "Keras fit"),
+        ("free-compute", case("apply"), "traced"),
+        ("relax-shapes", case("fit"), "traced again"),
+        ("reuse-functions", case("fit"), "more than a few"),
+    ],
+)
+def test_a_lever_that_cannot_help_says_why(lever: str, given: Case, word: str) -> None:
+    assert word in (catalogue()[lever].skip(given) or "")
+
+
+def test_levers_that_may_help_are_not_skipped() -> None:
+    levers = catalogue()
+    switch = Evidence("switch", "tf.debugging.enable_check_numerics", data={"given": []})
+    double = Evidence("switch", "keras.config.set_floatx", data={"given": ["float64"]})
+    remade = Function("step", None, traces=40, trace_ms=1.0, instances=40)
+    assert levers["function"].skip(case("apply")) is None
+    assert levers["no-run-eagerly"].skip(case("fit", run_eagerly=True)) is None
+    assert levers["no-debug"].skip(case("fit", switch)) is None
+    assert levers["float32"].skip(case("fit", double)) is None
+    assert levers["xla"].skip(case("fit", jit_compile=False)) is None
+    assert levers["direct-predict"].skip(case("predict")) is None
+    assert levers["reuse-functions"].skip(Case(kind="run", functions=(remade,))) is None
+    assert list(levers["steps-per-execution"].values(case("fit", ms=2.0, count=1000))) == ["8", "32"]
+    assert list(levers["steps-per-execution"].values(case("fit", ms=100.0, count=1000))) == ["4"]
+    assert list(levers["xla"].values(case("function"))) == ["all"]
+
+
+def test_depthwise_convolutions_keep_xla_away_from_a_cpu() -> None:
+    with_op = Case(
+        kind="run",
+        evidence=(Evidence("step-stack", "fit", data={"jit_compile": False}),),
+        ops=(Op("conv", "DepthwiseConv2dNative"),),
+    )
+    assert "depthwise" in (catalogue()["xla"].skip(with_op) or "")
+
+
+def test_variables_of_the_runtime() -> None:
+    levers = catalogue()
+    assert levers["threads"].environment("3")["TF_NUM_INTRAOP_THREADS"] == "3"
+    assert levers["onednn"].environment("") == {"TF_ENABLE_ONEDNN_OPTS": "0"}
+    assert "glibc.malloc.mmap_max=0" in levers["allocator"].environment("glibc-keep")["GLIBC_TUNABLES"]
+    assert levers["allocator"].environment("nonsense") == {}
