@@ -95,6 +95,22 @@ def test_levers_in_one_file_find_their_places_after_each_other(program: Path) ->
     assert made.unwritten == ()
 
 
+def test_a_step_is_traced_and_compiled(tmp_path: Path) -> None:
+    path = tmp_path / "loop.py"
+    text = "import tensorflow as tf\n\n\ndef step(x):\n    return x\n\n\nfor x in data:\n    step(x)\n"
+    path.write_text(text)
+    where = place(path, "return x")
+    stack = [[str(path), 5, "step", 4], [str(path), 9, "<module>", 1]]
+    case = Case(
+        kind="run",
+        program=Program(("python", "loop.py"), str(tmp_path)),
+        evidence=(Evidence("step-stack", "apply", where=where, data={"of": "apply", "stack": stack}),),
+    )
+    made = patches.make(case, [f"function={path}:4", "xla"])
+    assert made.files[str(path)] == text.replace("def step", "@tf.function(jit_compile=True)\ndef step")
+    assert patches.make(case, ["xla"]).unwritten == ("xla",)
+
+
 def test_a_lever_without_an_edit_is_told(program: Path) -> None:
     made = patches.make(case_of(program), ["float32", "cache"])
     assert made.unwritten == ("float32",)

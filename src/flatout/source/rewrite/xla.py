@@ -21,7 +21,19 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     if not own and any(item.data.get("of") == "fit" for item in hints.steps(case)):
         for call in compile_calls(document, path, case):
             calls.set_argument(document, call, "jit_compile", "True")
+    elif not own:
+        _just_traced(document, path, case)
     return document.result()
+
+
+def _just_traced(document: Document, path: str, case: Case) -> None:
+    """A step that ran eagerly when it was observed, and has got its `tf.function` by an edit before this one."""
+    for item in hints.steps(case):
+        for file, _, _, line in item.data.get("stack") or []:
+            definition = functions.definition(document, int(line)) if hints.same_file(path, file) else None
+            if definition is not None and functions.decorator(document, definition) is not None:
+                give_option(document, int(line), definition.name.value, "jit_compile", "True")
+                return
 
 
 def give_option(document: Document, line: int, name: str, option: str, value: str) -> None:
