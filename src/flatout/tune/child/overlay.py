@@ -37,6 +37,8 @@ class Overlay:
         self.symlinks: set[str] = set()
         """Links that the program itself made; all others in the copy stand for real entries."""
         self.parents: dict[str, str] = {}
+        self.untouched: set[str] = set()
+        """Directories whose entries are all real, until the next write: reading from them is to cost little."""
         self.rules = _rules(self.directory, also)
 
     @contextlib.contextmanager
@@ -97,8 +99,17 @@ class Overlay:
         if not self.roots:
             return path
         real = self.locate(path, follow)
-        if real is None or self.direct(real) or not self.covered(real):
+        if real is None:
             return path
+        parent = real.rpartition("/")[0] or "/"
+        if parent in self.untouched:
+            return path
+        if self.direct(real) or not self.covered(real):
+            return path
+        with self.lock:
+            if real + "/" not in self.roots and os.path.realpath(self.files + parent) == parent:
+                self.untouched.add(parent)
+                return path
         target = self.files + real
         if os.path.lexists(target):
             return _alike(path, real if self.links_out(target) and os.readlink(target) == real else target)
@@ -127,6 +138,7 @@ class Overlay:
         if real is None or self.direct(real):
             return path
         with self.lock:
+            self.untouched.clear()
             parent = os.path.dirname(real)
             while tree and parent != "/" and not os.path.isdir(self.read(parent)):
                 parent = os.path.dirname(parent)
