@@ -41,6 +41,12 @@ def parse(text: str) -> tuple[str, str]:
     return name, value
 
 
+def shown(levers: Sequence[str]) -> str:
+    """For people: `function=/home/ada/train.py:26` is `function=train.py:26`."""
+    pairs = (parse(text) for text in levers)
+    return " + ".join(f"{name}={value.rpartition('/')[2]}" if value else name for name, value in pairs)
+
+
 class Injections:
     """All levers of one child, in the order given."""
 

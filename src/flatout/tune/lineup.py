@@ -8,7 +8,7 @@ from pathlib import Path
 from flatout.case import Case
 from flatout.errors import FlatoutError
 from flatout.levers.catalogue import find
-from flatout.levers.injection import parse
+from flatout.levers.injection import parse, shown
 from flatout.tune import patch, patched_run
 from flatout.tune.child_process import Launch
 from flatout.tune.race import Contestant
@@ -18,7 +18,7 @@ def with_levers(launch: Launch, case: Case, levers: tuple[str, ...], directory: 
     """`directory`: where edited sources may be put."""
     edits = [text for text in levers if find(parse(text)[0]).is_an_edit]
     injected = tuple(text for text in levers if text not in edits)
-    one = Contestant(replace(launch, levers=injected), " + ".join(levers), levers)
+    one = Contestant(replace(launch, levers=injected), shown(levers), levers)
     if not edits:
         return one
     try:

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from flatout.case import Interval, Trial
+from flatout.levers.injection import shown
 
 if TYPE_CHECKING:
     from flatout.tune.race import Contestant, Race
@@ -67,7 +68,7 @@ class Progress:
         parity = f"  numbers: {trial.parity}" if trial.parity else ""
         note = f"  ({trial.note})" if trial.status in ("failed", "timeout") and trial.note else ""
         mark = "as if it cost nothing" if trial.stage == "bound" else MARKS[trial.status]
-        self.say(f"{' + '.join(trial.levers)}: {mark}{how}{parity}{note}")
+        self.say(f"{shown(trial.levers)}: {mark}{how}{parity}{note}")
 
     def _clock(self) -> str:
         spent = time.monotonic() - self.began

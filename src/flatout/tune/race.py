@@ -81,9 +81,10 @@ class Contestant:
         if shortest < 4:
             return min(1, shortest - 1)
         steady = statistics.median(t for times in blocks for t in times[len(times) // 2 :])
-        middle = [statistics.median(times[i] for times in blocks) for i in range(shortest // 2)]
-        unsettled = [i for i, t in enumerate(middle) if abs(t - steady) > UNSETTLED * steady]
-        return max(unsettled, default=0) + 1
+        middle = (statistics.median(times[i] for times in blocks) for i in range(shortest // 2))
+        # Only from the start on: a single step that is off further in is noise, or the program's own rhythm.
+        unsettled = itertools.takewhile(lambda t: abs(t - steady) > UNSETTLED * steady, middle)
+        return max(1, sum(1 for _ in unsettled))
 
     def step_times(self) -> list[float | None]:
         dropped = self.dropped()

@@ -16,7 +16,7 @@ from flatout import store
 from flatout.case import Case, Evidence, Interval, Note, Trial
 from flatout.errors import FlatoutError
 from flatout.levers.catalogue import catalogue, find
-from flatout.levers.injection import parse
+from flatout.levers.injection import parse, shown
 from flatout.measure import parity
 from flatout.observe import launcher
 from flatout.tune import numbers_of, plan
@@ -148,7 +148,7 @@ class Tuner:
         per_wave = _room(race, self.case)
         for start in range(0, len(open_ones), per_wave):
             wave = [self._contestant((*base, text)) for text in open_ones[start : start + per_wave]]
-            self.progress.phase(f"trying {', '.join(open_ones[start : start + per_wave])}")
+            self.progress.phase(f"trying {', '.join(one.title for one in wave)}")
             if time.monotonic() > self.deadline:
                 break
             race.start(wave)
@@ -180,7 +180,7 @@ class Tuner:
         if not winners or self.options.levers or gained < AGAIN_FROM or spent > 0.55:
             return []
         base = together[-1]
-        self.progress.phase(f"watching the program again, with {' + '.join(base)}")
+        self.progress.phase(f"watching the program again, with {shown(base)}")
         place = self.directory / "scout-again"
         changed = scout(replace(self.launch, levers=base), place, self.warden, self.deadline, self.progress.waiting)
         if changed.steps is None or changed.steps.count < FEWEST_STEPS:
@@ -324,13 +324,11 @@ def verdict_of(case: Case, best: Trial | None) -> str:
         return f"Only {case.steps.count} steps were seen: too few to compare anything."
     if best is not None and best.speedup is not None:
         interval = f"[{best.speedup.low:.2f}, {best.speedup.high:.2f}]"
-        return (
-            f"{best.speedup.ratio:.2f} times as fast {interval} with {' + '.join(best.levers)}; numbers: {best.parity}."
-        )
+        return f"{best.speedup.ratio:.2f} times as fast {interval} with {shown(best.levers)}; numbers: {best.parity}."
     tried = [trial for trial in case.trials if trial.stage == "single"]
     precision = [trial for trial in tried if trial.status == "won"]
     if precision:
-        texts = (f"{' + '.join(t.levers)} {t.speedup.ratio:.2f}×" for t in precision if t.speedup)
+        texts = (f"{shown(t.levers)} {t.speedup.ratio:.2f}×" for t in precision if t.speedup)
         return f"Nothing worth changing at the same precision; at another one: {', '.join(texts)}."
     if not tried:
         return "Nothing was tried: no lever fits this program."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from flatout.case import Case, Trial
+from flatout.levers.injection import shown
 from flatout.report.terminal.page import Column, Page
 from flatout.report.terminal.text import clean, duration
 
@@ -39,7 +40,7 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
     if skipped:
         page.heading("Left out")
         for item in skipped:
-            page.labelled(clean(item.value), clean(item.note), indent=2, room=20)
+            page.labelled(clean(item.value), clean(item.note), indent=2, room=21)
     if case.notes:
         page.heading("Notes")
         for remark in case.notes:
@@ -86,7 +87,7 @@ def _row(trial: Trial) -> list[str]:
     speedup, cpu = trial.speedup, trial.cpu
     known = speedup is not None and speedup.high != float("inf")
     return [
-        " + ".join(trial.levers),
+        shown(trial.levers),
         f"{speedup.ratio:.2f}×" if speedup else "",
         f"[{speedup.low:.2f}, {speedup.high:.2f}]" if speedup and known else "",
         "" if trial.stage == "bound" and trial.status not in ("failed", "timeout") else OUTCOMES[trial.status],
@@ -103,4 +104,4 @@ def _remarks(case: Case, page: Page) -> None:
     if told:
         page.heading("Remarks")
     for trial in told:
-        page.labelled(clean(" + ".join(trial.levers), 40), clean(trial.note, 600), indent=2, room=20)
+        page.line((f"{clean(shown(trial.levers), 60)}: ", "bold"), clean(trial.note, 600))
