@@ -22,6 +22,8 @@ NOT_KEPT = {"Prefetch", "Options"}
 """Stages that belong behind a cache, not before it."""
 HARMLESS = {"python", "lookup table"}
 """State that usually gives the same elements again; the losses tell where it does not."""
+INFINITE = -1
+"""`tf.data.INFINITE_CARDINALITY`"""
 HELD = {"TensorSpec", "RaggedTensorSpec", "SparseTensorSpec"}
 
 
@@ -61,6 +63,8 @@ def last_cacheable(dataset: Any) -> tuple[Any | None, str]:
             reason = f"{stages.place(found[0])}: {found[1]}"
         elif not costs(stage):
             return None, reason or "nothing in the pipeline costs more than reading a cache"
+        elif int(stage.cardinality()) == INFINITE:
+            return None, f"{stages.place(stage)}: it has no end"
         elif not _can_be_held(stage.element_spec):
             return None, f"{stages.place(stage)}: its elements cannot be kept"
         else:

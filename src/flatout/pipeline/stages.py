@@ -113,8 +113,11 @@ def state_of(function: Any, counts: dict[str, int] | None = None) -> str | None:
 
 def states(dataset: Any) -> list[str]:
     """The state that the functions of one stage keep, the strongest reason of each."""
-    found = (state_of(function) for function in dataset._functions())
-    return [state for state in found if state is not None]
+    known: list[str] | None = getattr(dataset, "_flatout_states", None)
+    if known is None:  # graphs may be large, and every lever asks
+        found = (state_of(function) for function in dataset._functions())
+        known = dataset._flatout_states = [state for state in found if state is not None]
+    return known
 
 
 def place(dataset: Any) -> str:

@@ -17,6 +17,8 @@ from flatout.pipeline import recipes, stages
 BATCHES = 2
 TOLERANCE = 1e-5
 MAPS = ("Map", "ParallelMap")
+UNTOUCHED = ("random", "lookup table")
+"""State that another iterator has of its own, or only reads."""
 
 
 class Unlike(Exception):
@@ -55,20 +57,27 @@ def late_batches(dataset: Any) -> list[LateBatch]:
 
 def vectorized(late: LateBatch) -> tuple[Any, bool]:
     """The dataset that takes the place of the batch, and whether it agrees to the bit. Raises `Unlike`."""
-    known = getattr(late.batch, "_flatout_vectorized", None)
-    if known is None:  # several pipelines may have the stage in common
-        try:
-            known = _compared(late)
-        except Unlike as unlike:
-            known = unlike
+    known: Any = getattr(late.batch, "_flatout_vectorized", None)  # several pipelines may have the stage in common
+    if known is None:
+        # The first map may have no form for batches (decoding an image), and those behind it have one.
+        for first in range(len(late.maps)):
+            try:
+                known = _compared(LateBatch(late.maps[first:], late.batch))
+                break
+            except Unlike as unlike:
+                known = unlike
         late.batch._flatout_vectorized = known
     if isinstance(known, Unlike):
         raise known
-    return known[0], known[1]
+    dataset, exact = known
+    return dataset, exact
 
 
 def _compared(late: LateBatch) -> tuple[Any, bool]:
-    held = _first_batches(late)
+    try:
+        held = _first_batches(late)
+    except Exception as error:
+        raise Unlike(_said(error)) from None
     failures = []
     for whole in (_as_it_stands, _vectorized):
         functions = [whole(_arguments(stage)["map_func"]) for stage in late.maps]
@@ -76,10 +85,16 @@ def _compared(late: LateBatch) -> tuple[Any, bool]:
             agreed = [_agree(late, functions, rows) for batch in held for rows in (batch, _changed(batch))]
             return _rebuilt(late, late.source, functions), all(agreed)
         except Exception as error:
-            lines = str(error).split("\n\n") if "in user code" in str(error) else str(error).splitlines()
-            said = next((line.strip() for line in reversed(lines) if line.strip()), "").partition("\n")[0]
-            failures.append(said[:150] or type(error).__name__)
+            failures.append(_said(error))
     raise Unlike("; ".join(dict.fromkeys(failures)))
+
+
+def _said(error: Exception) -> str:
+    """The line of an error that says what is wrong: the last part, where TensorFlow repeats the user's code first."""
+    text = str(error)
+    parts = text.split("\n\n") if "in user code" in text else text.splitlines()
+    said = next((part.strip() for part in reversed(parts) if part.strip()), type(error).__name__)
+    return said.partition("\n")[0][:150]
 
 
 def _arguments(stage: Any) -> dict[str, Any]:
@@ -119,8 +134,10 @@ def _first_batches(late: LateBatch) -> list[Any]:
             return recipes.rebuild(recipes.upstream(stage)[0], aside)
         return None
 
-    if any("python" in stages.states(stage) for stage, _ in stages.chain(late.source)):
-        raise Unlike("Python code stands before the map, and running it once more to compare might change the program")
+    for stage, _ in stages.chain(late.source):
+        touched = [state for state in stages.states(stage) if state not in UNTOUCHED]
+        if touched:
+            raise Unlike(f"{stages.place(stage)} ({touched[0]}) would have to run once more to compare")
     upstream = recipes.rebuild(late.source, aside)
     size = stages.setting(late.batch, "_batch_size")
     batches = list(upstream.batch(size).take(BATCHES))
