@@ -40,6 +40,11 @@ class Overlay:
         self.untouched: set[str] = set()
         """Directories whose entries are all real, until the next write: reading from them is to cost little."""
         self.rules = _rules(self.directory, also)
+        os.register_at_fork(after_in_child=self._forked)
+
+    def _forked(self) -> None:
+        """In a forked child: wait for no lock that a thread of the parent held."""
+        self.lock = threading.RLock()
 
     @contextlib.contextmanager
     def unguarded(self) -> Iterator[None]:
