@@ -13,11 +13,10 @@ A lever's docstring is its page. A probe only observes; a lever only changes. Th
     on_tensorflow(injection, module), on_keras(…), on_tf_keras(…)
                                  called in the child right after that package was imported, before the probes; patches
                                  names of `observe.private_names`
-    edit(source, path, case, value)
-                                 the same change as an edit of one source file: its new text, or None
 
-A lever with nothing but an `edit` is tried by running the edited source. `skip`, `values` and `edit` run in flatout's
-own process and never import TensorFlow.
+The same change as an edit of the source is `source/rewrite/<name>.py`: `edit(source, path, case, value)` gives the new
+text of a file, or None. A lever that cannot be injected is tried by running the edited source. `skip`, `values` and
+edits run in flatout's own process and never import TensorFlow.
 
 The variable FLATOUT_LEVERS names further directories with lever files: a project's own.
 """

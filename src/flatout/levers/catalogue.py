@@ -48,10 +48,6 @@ class Lever:
         hooks = ("on_tensorflow", "on_keras", "on_tf_keras", "environment")
         return not any(hasattr(self.module, name) for name in hooks)
 
-    def edit(self, source: str, path: str, case: Case, value: str) -> str | None:
-        make = getattr(self.module, "edit", None)
-        return make(source, path, case, value) if make is not None else None
-
 
 @functools.cache
 def catalogue() -> dict[str, Lever]:

@@ -22,9 +22,6 @@ for rows in batches:
 from __future__ import annotations
 
 from flatout.case import Case, Equivalence
-from flatout.source.rewrite.hoist_conversion import edit
-
-__all__ = ["EQUIVALENCE", "SIDE", "edit", "skip"]
 
 EQUIVALENCE: Equivalence = "exact"
 SIDE = "host"
