@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
+from flatout import observe
 
+if TYPE_CHECKING:
     from flatout.case import Case
-    from flatout.observe.inside import Observation
 
 __version__ = "0.1.0"
 __all__ = ["Observer", "__version__", "load", "observe"]
@@ -20,18 +19,6 @@ def load(path: str | os.PathLike[str] | None = None) -> Case:
     from flatout import store
 
     return store.load(store.locate(None if path is None else os.fspath(path)))
-
-
-def observe(*, trace: bool = True, show: bool = True) -> AbstractContextManager[Observation]:
-    """Observe a block of this program, for those who cannot use the command line (a notebook).
-
-    with flatout.observe() as seen:
-        model.fit(dataset)
-    seen.case.findings
-    """
-    from flatout.observe import inside
-
-    return inside.observe(trace=trace, show=show)
 
 
 def Observer(*, trace: bool = True, show: bool = True) -> Any:  # noqa: N802  # it makes an instance of a Keras callback

@@ -124,7 +124,11 @@ def _levers(options: Options, command: Sequence[str]) -> tuple[str, ...]:
     for text in options.levers:
         found += store.latest_tune(command).tuned if text == "@tuned" else (text,)
     for text in found:
-        find(parse(text)[0])
+        if find(parse(text)[0]).is_an_edit:
+            raise FlatoutError(
+                f"{text} is an edit of the source and cannot be injected. `flatout tune --lever {text} --patch FILE` "
+                "writes it."
+            )
     return tuple(found)
 
 

@@ -1,0 +1,76 @@
+"""Observing from inside a program: `flatout.observe()` and the Keras callback, put in and taken out again."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from observed import environment
+
+pytestmark = pytest.mark.slow
+
+PROGRAM = """
+import json, sys
+import keras
+import numpy as np
+import tensorflow as tf
+import flatout
+from flatout.errors import FlatoutError
+
+told = {}
+x, y = np.ones((640, 8), "float32"), np.ones((640, 1), "float32")
+model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(4), keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+numpy_of = type(tf.constant(1)).numpy
+with flatout.observe(trace=False, show=False) as seen:
+    try:
+        with flatout.observe():
+            pass
+    except FlatoutError as error:
+        told["twice"] = str(error)
+    model.fit(x, y, batch_size=8, verbose=0)
+told["block"] = [seen.case.steps.count, seen.case.steps.found_by, str(seen.directory)]
+told["restored"] = type(tf.constant(1)).numpy is numpy_of
+
+watch = flatout.Observer(show=False)
+model.fit(x, y, batch_size=8, epochs=2, verbose=0, callbacks=[watch])
+told["callback"] = [watch.case.steps.count, watch.case.verdict]
+told["kept"] = flatout.load().steps.count
+json.dump(told, open(sys.argv[1], "w"))
+"""
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    place = tmp_path_factory.mktemp("inside")
+    (place / "notebook.py").write_text(PROGRAM)
+    done = subprocess.run(
+        [sys.executable, "notebook.py", "told.json"],
+        cwd=place,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads((place / "told.json").read_text())
+
+
+def test_a_block_is_observed(told):
+    count, found_by, _ = told["block"]
+    assert abs(count - 80) <= 1
+    assert found_by == "batches of Keras fit"
+
+
+def test_the_probes_are_taken_out_again(told):
+    assert told["restored"]
+    assert "One `flatout.observe()` at a time" in told["twice"]
+
+
+def test_the_callback_observes_a_whole_fit(told):
+    count, verdict = told["callback"]
+    assert abs(count - 160) <= 1
+    assert verdict
+    assert told["kept"] == count
