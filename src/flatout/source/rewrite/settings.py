@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from flatout.case import Case
-from flatout.source.rewrite import hints, names, statements
+from flatout.source.rewrite import calls, hints, names, statements
 from flatout.source.rewrite.document import Document, read
 
 _POLICIES = (
@@ -33,7 +33,30 @@ def set_policy(source: str, path: str, case: Case, policy: str) -> str | None:
         if holder is not None:
             statements.after(document, holder, line)
     after_imports(document, line)
+    for layer in _last_layers(document):
+        if calls.keyword(layer, "dtype") is None and not calls.takes_unknown(layer):
+            calls.add(document, layer, f"dtype={quoted(document, 'float32')}")
     return document.result()
+
+
+def _last_layers(document: Document) -> list[cst.Call]:
+    """What gives the output of `Sequential([…])` and of `Model(inputs, Dense(1)(x))`: losses want it in float32."""
+    found: list[cst.CSTNode] = []
+    for call in document.all(cst.Call):
+        name = document.dotted(call.func)
+        if name in ("keras.Sequential", "keras.models.Sequential") and call.args:
+            layers = call.args[0].value
+            found += [layers.elements[-1].value] if isinstance(layers, cst.List) and layers.elements else []
+        elif name in ("keras.Model", "keras.models.Model") and (outputs := _outputs(call)) is not None:
+            found += [outputs.func] if isinstance(outputs, cst.Call) else []
+    return [
+        node for node in found if isinstance(node, cst.Call) and document.dotted(node.func).startswith("keras.layers.")
+    ]
+
+
+def _outputs(call: cst.Call) -> cst.CSTNode | None:
+    given = calls.keyword(call, "outputs") or (call.args[1] if len(call.args) > 1 else None)
+    return given.value if given is not None else None
 
 
 def quoted(document: Document, text: str) -> str:
