@@ -8,6 +8,7 @@ distributes are left as they are.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 import weakref
@@ -17,7 +18,7 @@ from typing import Any
 
 from flatout.levers.injection import Injection
 from flatout.observe.observer import CALL, TRACE
-from flatout.observe.private_names import patch
+from flatout.observe.private_names import Missing, patch
 from flatout.pipeline import recipes, stages
 
 ORDER = ("autotune", "parallel-map", "vectorize-map", "cache", "threadpool", "prefetch", "free-input")
@@ -76,8 +77,9 @@ def _install() -> None:
         return consumer
 
     patch("iterator-make", create)
-    patch("dataset-loop", consume)
-    patch("dataset-reduce", consume)
+    for key in ("dataset-loop", "dataset-reduce"):
+        with contextlib.suppress(Missing):  # iterators alone are worth having
+            patch(key, consume)
 
 
 def rewritten(dataset: Any, iterator: Any = None) -> Any:
