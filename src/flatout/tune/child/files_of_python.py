@@ -24,7 +24,6 @@ _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 READS = ("stat", "access", "listdir", "getxattr", "listxattr", "statvfs", "pathconf", "chdir")
 CHANGES = ("chmod", "chown", "truncate", "utime", "setxattr", "removexattr")
 MAKES = ("mkdir", "mkfifo", "mknod")
-_NOT_FOLLOWED = ("lstat", "readlink", "lchown", "lchmod")
 _KEPT_PLAIN = ("posix", "_io", "flatout.tune.child.overlay", "flatout.tune.child.landlock")
 
 
@@ -57,14 +56,10 @@ def install(overlay: Overlay) -> None:
         led(name, lambda path, keywords: overlay.write(path, follows(keywords), own=True))
     for name in MAKES:
         led(name, lambda path, keywords: overlay.write(path, keep=True))
-    for name in _NOT_FOLLOWED:
-        change = name in ("lchown", "lchmod")
-        led(
-            name,
-            lambda path, keywords, change=change: (
-                overlay.write(path, False, own=True) if change else overlay.read(path, False)
-            ),
-        )
+    for name in ("lstat", "readlink"):
+        led(name, lambda path, keywords: overlay.read(path, follow=False))
+    for name in ("lchown", "lchmod"):
+        led(name, lambda path, keywords: overlay.write(path, follow=False, own=True))
     led("open_code", lambda path, keywords: overlay.read(path), io)
     wrappers.update(_opening(overlay))
     wrappers.update(_deleting(overlay))
@@ -94,8 +89,9 @@ def _replace(holder: Any, wrappers: dict[int, Any]) -> None:
         found = value.__func__ if isinstance(value, staticmethod) else value
         if not callable(found):
             continue
-        if isinstance(holder, type) and getattr(found, "__defaults__", None):
-            found.__defaults__ = tuple(wrappers.get(id(one), one) for one in found.__defaults__)
+        defaults = getattr(found, "__defaults__", None) if isinstance(holder, type) else None
+        if defaults:
+            found.__defaults__ = tuple(wrappers.get(id(one), one) for one in defaults)
         wrapper = wrappers.get(id(found))
         if wrapper is not None:
             with contextlib.suppress(AttributeError, TypeError):
