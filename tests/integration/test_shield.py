@@ -1,4 +1,4 @@
-"""The shield with TensorFlow: whatever the program saves can be loaded again, and the user's directory stays as it was."""
+"""The shield with TensorFlow: what the program saves can be loaded again, and the user's directory stays as it was."""
 
 from __future__ import annotations
 
