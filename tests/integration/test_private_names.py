@@ -25,8 +25,9 @@ for key, name in PRIVATE_NAMES.items():
     if name.package not in installed:
         continue
     try:
-        if not callable(resolve(key)[2]):
-            missing[key] = "is no function and no class"
+        found = resolve(key)[2]
+        if not callable(found) and not isinstance(found, property):
+            missing[key] = "is no function, no class and no property"
     except Missing as error:
         missing[key] = str(error)
 print(json.dumps({"installed": installed, "missing": missing}))

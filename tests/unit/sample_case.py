@@ -235,6 +235,8 @@ def sample_case(count: int = 400) -> Case:
             Trial(("cache", "prefetch"), "won", Interval(2.31, 2.1, 2.6), "losses agree to 1e-6"),
             Trial(("xla",), "failed", None, "", "compilation failed"),
         ),
+        tuned=("cache", "prefetch"),
+        patch="--- a/train.py\n+++ b/train.py\n@@ -1 +1 @@\n-    ds = ds.map(f)\n+    ds = ds.map(f).cache()\n",
         verdict="The step waits for its input 61 % of the time: cure the map at train.py:32 first.",
         notes=(Note("warning", "The trace window was cut short by the end of the program.", "Run more steps."),),
         logdir="logs",

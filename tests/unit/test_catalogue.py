@@ -12,6 +12,7 @@ import pytest
 
 from flatout.causes import catalogue, find
 from flatout.errors import UnknownCause
+from flatout.levers.catalogue import catalogue as levers
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -93,7 +94,21 @@ def test_docs_are_up_to_date() -> None:
 
 def test_docs_are_written_and_pruned(tmp_path: Path) -> None:
     docs = generator()
-    (tmp_path / "gone-cause.md").write_text("old")
-    assert len(docs.write(tmp_path)) == len(catalogue()) + 2
+    (tmp_path / "causes").mkdir()
+    (tmp_path / "causes" / "gone-cause.md").write_text("old")
+    assert len(docs.write(tmp_path)) == len(catalogue()) + len(levers()) + 3  # two indexes, and the old page
     assert docs.outdated(tmp_path) == []
-    assert not (tmp_path / "gone-cause.md").exists()
+    assert not (tmp_path / "causes" / "gone-cause.md").exists()
+
+
+def test_every_lever_that_a_cause_names_is_there() -> None:
+    named = {lever for cause in catalogue().values() for lever in cause.levers}
+    assert named <= set(levers())
+
+
+def test_every_lever_has_a_page_that_says_what_it_changes() -> None:
+    for lever in levers().values():
+        assert lever.title, lever.name
+        assert "## What it changes" in lever.page, lever.name
+        assert lever.equivalence in ("exact", "reassociated", "precision", "semantic", "bound"), lever.name
+        assert lever.side in ("host", "input", "compute", "runtime"), lever.name

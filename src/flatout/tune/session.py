@@ -63,7 +63,9 @@ def _show(case: Case, directory: Path, wishes: Wishes) -> None:
         sys.stderr.write("\n" + text)
     if wishes.patch is not None:
         if case.patch:
-            wishes.patch.write_text(case.patch, encoding="utf-8")
+            from flatout.source.rewrite import unified
+
+            wishes.patch.write_bytes(unified.to_bytes(case.patch))
             sys.stderr.write(f"flatout: wrote {wishes.patch}\n")
         else:
             sys.stderr.write("flatout: no patch was written: nothing that can be written as an edit has won\n")

@@ -33,7 +33,7 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
     if case.steps:
         page.line((f"baseline: {duration(case.steps.ms.median)} a step, found by {clean(case.steps.found_by)}", "dim"))
     if not case.trials:
-        page.missing("Nothing was tried in this case.", "`flatout tune PROGRAM` tries the levers on a program.")
+        page.missing("No lever was tried in this case.", "`flatout tune PROGRAM` tries the levers on a program.")
     tables(case, page)
     _remarks(case, page)
     skipped = case.evidence_of("lever-skipped")
@@ -51,8 +51,8 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
     if case.patch:
         page.heading("Patch", "checked: same speedup, same numbers")
         for row in case.patch.splitlines()[:60]:
-            body = row[1:]
-            page.code(row[:1] + " " * (len(body) - len(body.lstrip())) + clean(body))
+            mark, body = (row[0], row[1:]) if row[:1] in ("+", "-", " ") else ("", row)
+            page.code(mark + " " * (len(body) - len(body.lstrip(" "))) + clean(body))
 
 
 def tables(case: Case, page: Page) -> None:
