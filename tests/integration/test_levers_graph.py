@@ -394,18 +394,19 @@ def test_computing(tmp_path: Path) -> None:
     ours = told["results"]
     assert (ours["policy"], ours["cleared"]) == (["mixed_bfloat16"], ["mixed_bfloat16"])
     assert (ours["rows"], ours["iterations"]) == ([32], [bare["iterations"][0] // 2])
-    assert ours["fit"] == pytest.approx(bare["fit"], rel=0.3)
+    assert ours["fit"][1] < ours["fit"][0] != bare["fit"][0]
     assert all(changes >= 1 for changes in told["changes"].values()), told["changes"]
 
     told = outcome(tmp_path, program, "accumulate=4", "float32")
     ours = told["results"]
     assert ours["floatx"] == [False]
     assert (ours["accumulates"], ours["rows"]) == ([4], [4])
-    assert ours["iterations"] == [bare["iterations"][0] * 4]
+    assert ours["iterations"] == bare["iterations"], "as many updates, of as many samples"
     assert ours["fit"] == pytest.approx(bare["fit"], rel=0.05), "the same updates, but the loss is that of each part"
 
     told = outcome(tmp_path, program, "free-compute")
-    assert told["changes"]["free-compute="] == 5 + 5 + 5, "eight steps of two fits and a loop; three are computed first"
+    # Eight steps each of two fits and a loop. Three are computed first; in the loop one more, which shows that it trains.
+    assert told["changes"]["free-compute="] == 5 + 5 + 4
     assert told["streams"]["fit"] == 16
     assert told["results"]["iterations"] == [3]
-    assert len(set(told["results"]["loop"])) == 3
+    assert len(set(told["results"]["loop"])) == 4

@@ -133,7 +133,7 @@ class Traced:
         return result
 
     def _failed(self, error: Exception, has_doubles: bool) -> None:
-        said = (str(error).strip().splitlines() or [""])[-1].strip()
+        said = (str(error).strip().splitlines() or [""])[-1].strip()[:200]
         self.failure = said if type(error).__name__ in said else f"{type(error).__name__}: {said}"
         if self.scalars.as_tensors and not self.scalars.off:
             self.scalars.off = True

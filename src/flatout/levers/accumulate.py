@@ -9,8 +9,8 @@ When a batch does not fit into memory. It saves the activations of all but one p
 
 ## What it changes
 **Semantic**, if little: the mean of the parts' gradients is that of the batch, summed in another order, but
-batch normalisation sees the smaller parts, and Keras counts each part as an iteration, so that a schedule of the
-learning rate runs ahead. Tried only when it is asked for.
+batch normalisation sees the smaller parts, and Keras moves a schedule of the learning rate on with each part, so
+that it runs ahead. Tried only when it is asked for.
 
 ## In the source
 ```python
