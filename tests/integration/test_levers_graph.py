@@ -405,7 +405,7 @@ def test_computing(tmp_path: Path) -> None:
     assert ours["fit"] == pytest.approx(bare["fit"], rel=0.05), "the same updates, but the loss is that of each part"
 
     told = outcome(tmp_path, program, "free-compute")
-    # Eight steps each of two fits and a loop. Three are computed first; in the loop one more, which shows that it trains.
+    # Eight steps each of two fits and a loop. Three are computed first; the loop needs one more to show that it trains.
     assert told["changes"]["free-compute="] == 5 + 5 + 4
     assert told["streams"]["fit"] == 16
     assert told["results"]["iterations"] == [3]
