@@ -21,7 +21,7 @@ def test_load_says_what_is_missing(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["run", "--help"], ["tune", "--help"], ["explain"], ["explain", "xla"], ["env", "--quick"]]
+    "arguments", [["--help"], ["run", "--help"], ["tune", "-h"], ["explain"], ["explain", "xla"], ["env", "--quick"]]
 )
 def test_no_command_of_the_parent_imports_tensorflow(arguments, tmp_path):
     script = (

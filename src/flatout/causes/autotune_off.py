@@ -43,7 +43,7 @@ from flatout.causes import reading
 from flatout.source import places
 
 GROUP = "input"
-LEVERS = ("prefetch", "parallel-map")
+LEVERS = ("autotune", "prefetch", "parallel-map")
 
 SWITCHES = {
     "autotune.enabled": "autotuning",

@@ -27,8 +27,8 @@ Convert once, where the data enter:
 table = np.random.rand(100_000, 256).astype(np.float32)
 dataset = tf.data.Dataset.from_tensor_slices(table).batch(512)
 ```
-- An edit of the source: **precision**. Values lose about nine decimal digits; the losses must still agree
-  within the tolerance of the task. No lever does this: only the program knows which numbers need float64.
+- `float32`: **precision**. Values lose about nine decimal digits; the losses must still agree within the tolerance of
+  the task. Only you know which numbers need float64, so `tune` tries it and never combines it unasked.
 
 ## When it is not worth it
 When the digits are needed: solving ill-conditioned systems, physics, long sums, finite differences, time
@@ -44,7 +44,7 @@ from flatout.case import Case, Finding, Fix
 from flatout.causes import reading
 
 GROUP = "numerics"
-LEVERS = ()
+LEVERS = ("float32",)
 
 
 def in_run(case: Case) -> Iterator[Finding]:

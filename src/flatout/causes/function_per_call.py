@@ -31,8 +31,8 @@ forward = make_forward(model)
 for batch in dataset:
     forward(batch)
 ```
-- An edit of the source: reassociated at most, as it is the same graph, kept. No lever does this, because an
-  injected change cannot know which captured values may differ between two objects.
+- `reuse-functions`: exact; the same graph, kept. From the third making on, a function of the same code, object and
+  surroundings is the first one again. In the source, make it once and keep it.
 
 ## When it is not worth it
 When the objects are few and each is called often: one function per model, per loss or per layer is
@@ -47,7 +47,7 @@ from flatout.case import Case, Finding, Fix
 from flatout.causes import reading
 
 GROUP = "graph"
-LEVERS = ()
+LEVERS = ("reuse-functions",)
 
 
 def in_run(case: Case) -> Iterator[Finding]:

@@ -29,7 +29,8 @@ for request in requests:
 `training=False` matters: a bare `model(x)` leaves the choice to the default, and `predict` always uses
 False. `model.predict_on_batch` skips most of the set-up as well. For serving, `flatout optimize` compares
 more routes.
-- An edit of the source: exact or reassociated, as the batch size chooses the kernels.
+- `direct-predict`: the same model on the same rows, without the set-up of a whole `predict`. Calling it for many
+  rows at once is an edit of the source: reassociated, as the batch size chooses the kernels.
 
 ## When it is not worth it
 When the loop runs a few times, or over large arrays: the set-up is then a small part of each call.
@@ -43,7 +44,7 @@ from flatout.case import Case, Finding, Fix
 from flatout.causes import reading
 
 GROUP = "graph"
-LEVERS = ()
+LEVERS = ("direct-predict",)
 
 CALLS = 8
 

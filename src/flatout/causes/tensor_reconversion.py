@@ -25,7 +25,7 @@ for images, boxes in dataset:
 For data that change from step to step, a `tf.data` pipeline converts ahead of the step and in parallel.
 Arrays for `fit` go in whole: `model.fit(array, ...)` slices them in a pipeline of its own. A value that
 changes now and then is a `tf.Variable`.
-- An edit of the source: exact.
+- `hoist-conversion`: exact; an edit of the source, tried as such.
 
 ## When it is not worth it
 For scalars and small arrays the conversion takes microseconds. On the CPU some NumPy arrays are shared
@@ -40,7 +40,7 @@ from flatout.case import Case, Finding, Fix
 from flatout.causes import reading
 
 GROUP = "graph"
-LEVERS = ()
+LEVERS = ("hoist-conversion",)
 
 
 def in_run(case: Case) -> Iterator[Finding]:

@@ -25,10 +25,7 @@ def explain(name: str | None, json: str | None, width: int | None) -> None:
     from flatout.causes import catalogue, find
     from flatout.levers.catalogue import catalogue as levers
 
-    if name is None:
-        causes = list(catalogue().values())
-    else:
-        causes = [_page_of_lever(name) if name in levers() else find(name)]
+    causes = list(catalogue().values()) if name is None else [_page_of_lever(name) if name in levers() else find(name)]
     if json is not None:
         _write_json(causes, name is None, json)
         if json == "-":
