@@ -25,6 +25,7 @@ dataset = dataset.map(prepare, num_parallel_calls=tf.data.AUTOTUNE).batch(32).pr
 ```
 An explicit `prefetch` does nothing harmful where TensorFlow would have added one, and works where the
 rewrites must stay off.
+- `autotune`: exact; gives back what the options have switched off.
 - `prefetch`: exact. Elements and their order stay the same.
 - `parallel-map`: exact for a stateless function, semantic for one with state.
 

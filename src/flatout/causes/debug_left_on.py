@@ -24,8 +24,8 @@ Remove the switches; let the recording be sparse:
 board = keras.callbacks.TensorBoard("logs", update_freq="epoch", profile_batch=(20, 30))
 model.fit(dataset, callbacks=[board])
 ```
-- `no-debug`: reassociated, as graphs may fuse what ran op by op. What is lost is the check itself: a NaN is no longer caught where it
-  arises.
+- `no-debug`: reassociated, as graphs may fuse what ran op by op. What is lost is the check itself: a NaN is no
+  longer caught where it arises.
 
 ## When it is not worth it
 While the fault is being hunted. A cheap check may stay for good: `keras.callbacks.TerminateOnNaN` looks at
