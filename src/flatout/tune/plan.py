@@ -55,9 +55,10 @@ def _why_not(lever: Lever, case: Case, asked: bool, allow: Collection[str], boun
         return f"only when asked for: --lever {lever.name}"
     if not asked and lever.equivalence not in (*ALLOWED, *allow):
         return f"{lever.equivalence}: it changes the training itself; --allow {lever.equivalence} to try it"
-    bound = bounds.get("free-input")
-    if lever.side == "input" and bound is not None and bound.high < BOUND_MATTERS:
-        return f"even an input that costs nothing gives {bound.ratio:.2f} [{bound.low:.2f}, {bound.high:.2f}]"
+    for side, name, what in (("input", "free-input", "an input"), ("compute", "free-compute", "a computation")):
+        bound = bounds.get(name)
+        if lever.side == side and bound is not None and bound.high < BOUND_MATTERS:
+            return f"even {what} that costs nothing gives {bound.ratio:.2f} [{bound.low:.2f}, {bound.high:.2f}]"
     return lever.skip(case)
 
 

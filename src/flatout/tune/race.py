@@ -24,13 +24,22 @@ from flatout.tune.warden import Warden
 
 WORTH = 1.02
 """A gain below this is not called one, whatever its interval."""
+PROMISING = 1.05
 BLOCK_SECONDS = 0.4
 LONGEST_BLOCK_SECONDS = 3.0
+BLOCK_LIMIT_SECONDS = 75.0
 MOST_STARTS = 6
 BLOCKS_OF_A_PROGRAM = 8
 """A program that ends soon is cut into at least so many blocks: starting it anew costs more than all of them."""
-MOST_ROUNDS = 24
+MOST_ROUNDS = 20
+NARROW = 1.3
+"""High end over low end of an interval that is narrow enough to be claimed."""
+STALL_SECONDS = 5.0
+STALL_TIMES = 50
+"""A call that lasts so long, and so many times longer than its neighbours, was held up by the pause before it."""
 START_SECONDS = 90.0
+NOTHING = "nothing"
+"""What is over before it began: a lever that has not changed anything."""
 UNSETTLED = 0.25
 """A step after the pause that differs by this much from the later ones still lives on full buffers, or on cold ones."""
 
@@ -43,8 +52,9 @@ class Block:
     cpu: float
 
     def per_step(self, dropped: int) -> float:
-        kept = self.times[dropped:]
-        return sum(kept) / (self.steps * len(kept) / len(self.times))
+        middle = statistics.median(self.times)
+        kept = [t for t in self.times[dropped:] if t < STALL_SECONDS or t < STALL_TIMES * middle]
+        return sum(kept) / (self.steps * len(kept) / len(self.times)) if kept else middle * len(self.times) / self.steps
 
     @property
     def cpu_per_step(self) -> float:
@@ -169,7 +179,7 @@ class Race:
         one.report, one.done = said["levers"], int(said["steps"])
         idle = [name for name, facts in one.report.items() if not facts["changes"]]
         if one.launch.levers and len(idle) == len(one.report):
-            self._drop(one, "noise", f"{', '.join(idle)} found nothing to change in this program")
+            self._drop(one, NOTHING, "it found nothing to change in this program")
             return
         step = said["seconds"] / max(said["steps"] - 1, 1)
         one.steps = max(one.steps, min(math.ceil(BLOCK_SECONDS / max(step, 1e-5)), 2000))
@@ -187,8 +197,13 @@ class Race:
 
     # ── rounds ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def run(self, contestants: Sequence[Contestant], comparisons: int, rounds: int = MOST_ROUNDS) -> None:
-        """Rounds until every contestant is decided, the rounds are used up, or the time is."""
+    def run(
+        self, contestants: Sequence[Contestant], comparisons: int, rounds: int = MOST_ROUNDS, claim: bool = False
+    ) -> None:
+        """Rounds until every contestant is decided, the rounds are used up, or the time is.
+
+        What is to be claimed is also measured until its interval is narrow.
+        """
         self.contestants += [one for one in contestants if one not in self.contestants]
         self._agree_on_steps(contestants)
         for _ in range(rounds):
@@ -198,7 +213,7 @@ class Race:
             self._agree_on_steps(contestants)
             for one in running:
                 if one.running:
-                    self._decide(one, comparisons)
+                    self._decide(one, comparisons, claim)
             self.look(self)
         for one in contestants:
             if one.running:
@@ -244,7 +259,7 @@ class Race:
                     return None
                 self.start([one])
                 continue
-            limit = max(20.0, 12 * self._block_seconds())
+            limit = max(BLOCK_LIMIT_SECONDS, 12 * self._block_seconds())
             try:
                 one.child.go(one.steps)
                 said = one.child.answer(limit, self.memory_limit)
@@ -294,7 +309,7 @@ class Race:
             return None
         return Verdict(_envelope(speedups), _envelope(cpus), rounds)
 
-    def _decide(self, one: Contestant, comparisons: int) -> None:
+    def _decide(self, one: Contestant, comparisons: int, claim: bool) -> None:
         verdict = self.verdict(one, comparisons)
         if verdict is None:
             return
@@ -302,8 +317,11 @@ class Race:
         if 4 <= verdict.rounds < enough and self._hopeless(one):
             one.note = f"given up after {verdict.rounds} rounds, slower by far in each"
             one.over = "lost"
-        elif verdict.rounds >= enough + 1 and (speedup.low > WORTH or speedup.high < 1 / WORTH or speedup.high < 1.04):
-            one.over = _status(speedup)
+        elif verdict.rounds > enough:
+            won = speedup.low > WORTH and (not claim or speedup.high < NARROW * speedup.low)
+            # What is neither won by now nor promising would need many rounds to show a gain of some percent.
+            if won or speedup.high < 1 / WORTH or (speedup.low < WORTH and speedup.ratio < PROMISING):
+                one.over = _status(speedup)
         if one.over:
             self._end(one)
 

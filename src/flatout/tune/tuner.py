@@ -24,7 +24,7 @@ from flatout.tune.child_process import Launch
 from flatout.tune.journal import Journal
 from flatout.tune.lineup import with_levers
 from flatout.tune.progress import Progress
-from flatout.tune.race import WORTH, Contestant, Race
+from flatout.tune.race import NOTHING, WORTH, Contestant, Race
 from flatout.tune.scout import ended_by_itself, priority_of, scout
 from flatout.tune.warden import Warden
 
@@ -32,6 +32,8 @@ BOUNDS = ("free-input", "free-compute")
 BOUND_ROUNDS = 7
 AGAIN_FROM = 1.25
 """A gain from which the changed program is looked at anew: other levers may pay now."""
+EXPLORING = 0.6
+"""Share of the time for trying; the rest is for confirming what has won, and for the patch."""
 FEWEST_STEPS = 8
 STRENGTH = {"exact": 0, "reassociated": 1, "precision": 2, "semantic": 3}
 
@@ -60,7 +62,7 @@ class Tuner:
             tuple(launcher.command_for(program, arguments, options.module)), module=program if options.module else None
         )
         self.began = time.monotonic()
-        self.deadline = self.began + options.budget
+        self.deadline = self.began + EXPLORING * options.budget
         self.case: Case | None = None
         self.trials: list[Trial] = list(self.journal.trials.values())
         self.skipped: dict[str, str] = {}
@@ -129,8 +131,8 @@ class Tuner:
         race.start(contestants)
         race.run(contestants, 1, BOUND_ROUNDS)
         for one in contestants:
-            self._keep(race, one, "bound", 1)
-            one.over = one.over or "noise"
+            if one.over != NOTHING:
+                self._keep(race, one, "bound", 1)
         known = [self.journal.known("bound", (name,)) for name in wanted]
         return {trial.levers[0]: trial.speedup for trial in known if trial is not None and trial.speedup is not None}
 
@@ -154,7 +156,10 @@ class Tuner:
             race.start(wave)
             race.run(wave, len(planned.levers))
             for one in wave:
-                self._keep(race, one, "single", len(planned.levers))
+                if one.over == NOTHING:
+                    self.skipped[_name(one.levers[-1])] = one.note
+                else:
+                    self._keep(race, one, "single", len(planned.levers))
         won = [
             trial
             for text in planned.levers
@@ -177,7 +182,7 @@ class Tuner:
         best = self.journal.known("single", (winners[0],)) if winners else None
         gained = _ratio(best) if best is not None else 1.0
         spent = (time.monotonic() - self.began) / self.options.budget
-        if not winners or self.options.levers or gained < AGAIN_FROM or spent > 0.55:
+        if not winners or self.options.levers or gained < AGAIN_FROM or spent > 0.4:
             return []
         base = together[-1]
         self.progress.phase(f"watching the program again, with {shown(base)}")
@@ -194,13 +199,15 @@ class Tuner:
         """The winners together, confirmed in fresh processes; then the same as an edit of the source."""
         together = plan.combinations(winners)[-4:]
         self.progress.phase("confirming in fresh processes")
-        self.deadline = max(self.deadline, time.monotonic() + 60)  # a claim without its confirmation is no claim
+        # A claim without its confirmation is no claim: it gets some time even where the budget was very small.
+        self.deadline = max(self.began + self.options.budget, time.monotonic() + 45)
         race = self._race(self.launch)
         contestants = [self._contestant(levers) for levers in together if not self._known_combination(levers)]
         race.start(contestants)
-        race.run(contestants, len(contestants))
+        race.run(contestants, len(contestants), claim=True)
         for one in contestants:
-            self._keep(race, one, "combination", len(contestants))
+            if one.over != NOTHING:
+                self._keep(race, one, "combination", len(contestants))
         best = self.best()
         if best is None or not self.options.patch:
             return

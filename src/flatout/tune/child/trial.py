@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 def start(observer: Observer, settings: dict[str, Any]) -> None:
     """`settings`: shield (bool), seed, calm (bool), gate ({read, write, priority}) or scout (bool)."""
-    from flatout.tune.child import calm, gate, numbers, seeds, shield
+    from flatout.tune.child import calm, gate, iterators, numbers, seeds, shield
 
     if settings.get("shield", True):
         shield.install(observer.recorder.directory)
@@ -23,5 +23,5 @@ def start(observer: Observer, settings: dict[str, Any]) -> None:
     if settings.get("scout"):
         observer.at_step = gate.Scout(observer).tick
         return
-    observer.companions.append(numbers)
+    observer.companions += [numbers, iterators]
     observer.at_step = gate.Gate(observer, settings["gate"], numbers).tick
