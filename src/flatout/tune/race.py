@@ -25,7 +25,7 @@ from flatout.tune.warden import Warden
 WORTH = 1.02
 """A gain below this is not called one, whatever its interval."""
 PROMISING = 1.05
-BLOCK_SECONDS = 0.4
+BLOCK_SECONDS = 0.3
 LONGEST_BLOCK_SECONDS = 3.0
 BLOCK_LIMIT_SECONDS = 75.0
 MOST_STARTS = 6
@@ -137,6 +137,8 @@ class Race:
         self.random = random.Random(0)
         self.round = 0
         self.start_seconds = START_SECONDS
+        self.started: list[float] = []
+        """Seconds that each start has taken."""
         self.steps_of_program: int | None = None
         """How many steps the program makes before it ends; None where it goes on longer than anyone has looked."""
         self._numbers = itertools.count(1)
@@ -181,6 +183,7 @@ class Race:
         if one.launch.levers and len(idle) == len(one.report):
             self._drop(one, NOTHING, "it found nothing to change in this program")
             return
+        self.started.append(time.monotonic() - one.child.started)
         step = said["seconds"] / max(said["steps"] - 1, 1)
         one.steps = max(one.steps, min(math.ceil(BLOCK_SECONDS / max(step, 1e-5)), 2000))
         one.child.let_settle()
@@ -244,6 +247,7 @@ class Race:
             return False
         for one in everyone:
             one.blocks += [None] * (self.round - len(one.blocks))
+        self.start([one for one in everyone if one.child is None and one.starts < MOST_STARTS])
         for one in self.random.sample(everyone, len(everyone)):
             one.blocks.append(self._block(one))
         self.round += 1
@@ -285,6 +289,11 @@ class Race:
         return max(longest, default=BLOCK_SECONDS)
 
     # ── deciding ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def seconds_for(self, comparisons: int) -> float:
+        """What one more contestant is likely to cost: its start, two at a time, and its rounds."""
+        start = statistics.mean(self.started) / 2 if self.started else 5.0
+        return start + (rounds_needed(1 - 0.05 / max(comparisons, 1)) + 2) * (self._block_seconds() + 0.05)
 
     def verdict(self, one: Contestant, comparisons: int) -> Verdict | None:
         """The interval of the speedup that holds against each baseline, widened for the number of comparisons."""

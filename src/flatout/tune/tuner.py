@@ -92,8 +92,9 @@ class Tuner:
         if self.case.steps is None or self.case.steps.count < FEWEST_STEPS:
             return
         self.launch = replace(self.launch, priority=priority_of(self.case))
-        first = self._race(self.launch)
-        bounds = self._bounds(first)
+        limits = [] if self.options.levers else [self._contestant((name,)) for name in self._open_bounds()]
+        first = self._race(self.launch, limits)
+        bounds = self._bounds(first, limits)
         winners = self._levers(first, self.case, (), bounds)
         first.close()
         winners += self._again(winners)
@@ -102,7 +103,7 @@ class Tuner:
 
     # ── the stages ───────────────────────────────────────────────────────────────────────────────────────────
 
-    def _race(self, launch: Launch) -> Race:
+    def _race(self, launch: Launch, beside: Sequence[Contestant] = ()) -> Race:
         assert self.case is not None
         baselines = [Contestant(launch, "as it is"), Contestant(launch, "as it is, again")]
         race = Race(
@@ -117,23 +118,21 @@ class Tuner:
         if self.case.steps is not None and ended_by_itself(self.directory / "scout"):
             race.steps_of_program = self.case.steps.count
         self.races.append(race)
-        self.progress.phase("starting two baselines")
-        race.start(baselines)
+        self.progress.phase("starting the baselines")
+        race.start([*baselines, *beside])
         return race
 
-    def _bounds(self, race: Race) -> dict[str, Interval]:
+    def _open_bounds(self) -> list[str]:
+        return [name for name in BOUNDS if name in catalogue() and not self.journal.known("bound", (name,))]
+
+    def _bounds(self, race: Race, limits: Sequence[Contestant]) -> dict[str, Interval]:
         """What a free input and a free computation would give: which side is worth curing at all."""
-        wanted = [name for name in BOUNDS if name in catalogue() and name not in self.options.without]
-        if self.options.levers:
-            return {}
-        contestants = [self._contestant((name,)) for name in wanted if not self.journal.known("bound", (name,))]
         self.progress.phase("bounds: what would a free input give, and a free computation?")
-        race.start(contestants)
-        race.run(contestants, 1, BOUND_ROUNDS)
-        for one in contestants:
+        race.run(limits, 1, BOUND_ROUNDS)
+        for one in limits:
             if one.over != NOTHING:
                 self._keep(race, one, "bound", 1)
-        known = [self.journal.known("bound", (name,)) for name in wanted]
+        known = [self.journal.known("bound", (name,)) for name in BOUNDS]
         return {trial.levers[0]: trial.speedup for trial in known if trial is not None and trial.speedup is not None}
 
     def _levers(self, race: Race, case: Case, base: tuple[str, ...], bounds: dict[str, Interval]) -> list[str]:
@@ -147,6 +146,7 @@ class Tuner:
         open_ones = [text for text in planned.levers if not self.journal.known("single", (*base, text))]
         if open_ones and not race.baselines[0].running:
             return []
+        open_ones = self._affordable(race, open_ones, case)
         per_wave = _room(race, self.case)
         for start in range(0, len(open_ones), per_wave):
             wave = [self._contestant((*base, text)) for text in open_ones[start : start + per_wave]]
@@ -167,6 +167,18 @@ class Tuner:
         ]
         won.sort(key=lambda trial: -_ratio(trial))
         return [trial.levers[-1] for trial in won]
+
+    def _affordable(self, race: Race, levers: list[str], case: Case) -> list[str]:
+        """Where the time is short, levers that no finding speaks for are left out, the last first."""
+        left = self.deadline - time.monotonic()
+        kept = list(levers)
+        while kept and len(kept) * race.seconds_for(len(kept)) > left:
+            name = _name(kept[-1])
+            if self.options.levers or plan.expected(find(name), case) > 0:
+                break
+            self.skipped[name] = "no time left for it, and nothing speaks for it: --budget 10m tries it too"
+            kept.pop()
+        return kept
 
     def _combinable(self, trial: Trial) -> bool:
         """Other precision and other training are the user's to choose, not ours to slip in."""
@@ -201,9 +213,8 @@ class Tuner:
         self.progress.phase("confirming in fresh processes")
         # A claim without its confirmation is no claim: it gets some time even where the budget was very small.
         self.deadline = max(self.began + self.options.budget, time.monotonic() + 45)
-        race = self._race(self.launch)
         contestants = [self._contestant(levers) for levers in together if not self._known_combination(levers)]
-        race.start(contestants)
+        race = self._race(self.launch, contestants)
         race.run(contestants, len(contestants), claim=True)
         for one in contestants:
             if one.over != NOTHING:

@@ -45,6 +45,7 @@ class Gate:
         self._began = 0.0
         self._quiet = 0
         self._traced = 0.0
+        self._since = 0
         self._until = 0
         self._last = 0.0
         self._times: list[float] = []
@@ -93,7 +94,7 @@ class Gate:
 
     def _report(self, end: float) -> None:
         cpu = time.process_time() - self._cpu
-        updates = self._count() - self._updates
+        updates = self._count() - self._updates or self.steps - self._since  # none where computing was left out
         self._say("block", times=self._times, steps=updates, cpu=cpu)
 
     def _say(self, what: str, **facts: Any) -> None:
@@ -114,6 +115,7 @@ class Gate:
                 _leave(0)
         self._times = []
         self._ticks = 0
+        self._since = self.steps
         self._until = self.steps + int(word["steps"])
         self._updates = self._count()
         self._cpu = time.process_time()
