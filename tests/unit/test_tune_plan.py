@@ -95,3 +95,14 @@ def test_a_journal_is_read_back_though_its_last_line_is_cut(tmp_path: Path):
     again = journal.Journal(tmp_path)
     assert again.known("single", ("xla",)) == trial()
     assert again.known("combination", ("xla",)) is None
+
+
+def test_only_a_tune_that_was_cut_short_is_resumed(tmp_path: Path):
+    place = tmp_path / "cases" / "tune-train-1"
+    place.mkdir(parents=True)
+    kept = journal.Journal(place)
+    kept.begin(["python", "train.py"], str(tmp_path))
+    assert journal.unfinished(["python", "train.py"], tmp_path) == place
+    assert journal.unfinished(["python", "other.py"], tmp_path) is None
+    kept.finish()
+    assert journal.unfinished(["python", "train.py"], tmp_path) is None

@@ -37,6 +37,9 @@ class Journal:
         self.trials[(trial.stage, trial.levers)] = trial
         self._write({"trial": to_plain(trial)})
 
+    def finish(self) -> None:
+        self._write({"done": True})
+
     def known(self, stage: str, levers: Sequence[str]) -> Trial | None:
         return self.trials.get((stage, tuple(levers)))
 
@@ -72,7 +75,8 @@ def unfinished(command: Sequence[str], home: Path | None = None) -> Path | None:
     """The newest tune of the same command that has not come to its end."""
     cases = (home or Path.cwd() / store.HOME) / "cases"
     for path in sorted(cases.glob(f"*/{FILE}"), key=lambda path: -path.stat().st_mtime):
-        begun = next((row["begin"] for row in rows(path) if "begin" in row), None)
-        if begun and begun["command"] == list(command) and not (path.parent / store.FILE).exists():
+        found = rows(path)
+        begun = next((row["begin"] for row in found if "begin" in row), None)
+        if begun and begun["command"] == list(command) and not any("done" in row for row in found):
             return path.parent
     return None

@@ -79,6 +79,7 @@ class Contestant:
     note: str = ""
     report: dict[str, Any] = field(default_factory=dict)
     directories: list[Path] = field(default_factory=list)
+    peak_bytes: int = 0
 
     @property
     def running(self) -> bool:
@@ -195,6 +196,7 @@ class Race:
 
     def _end(self, one: Contestant) -> None:
         if one.child is not None:
+            one.peak_bytes = max(one.peak_bytes, one.child.peak_bytes)
             one.child.end()
             one.child = None
 
@@ -278,7 +280,7 @@ class Race:
             except Overdue as overdue:
                 self._drop(one, "timeout", f"{overdue} for {one.steps} steps")
                 return None
-            one.report = said["levers"]
+            one.report, one.peak_bytes = said["levers"], max(one.peak_bytes, one.child.peak_bytes)
             one.done += int(said["steps"])
             one.child.let_settle()
             return Block(said["times"], max(int(said["steps"]), 1), float(said["cpu"]))

@@ -6,6 +6,7 @@ processes, after the levers had been chosen: choosing the best of many flatters 
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from collections.abc import Sequence
@@ -68,12 +69,16 @@ class Tuner:
         self.skipped: dict[str, str] = {}
         self.races: list[Race] = []
         self.notes: list[Note] = []
+        self.trouble = ""
+        """Why nothing could be tried, where that is so."""
 
     def run(self) -> Case:
         """Whatever interrupts it, what is known by then becomes the case."""
         try:
             self._tune()
+            self.journal.finish()
         except KeyboardInterrupt:
+            self.trouble = "Interrupted before anything was found out."
             self.notes.append(Note("warning", "Interrupted: what was known by then is told; --resume goes on."))
         finally:
             for race in self.races:
@@ -85,7 +90,7 @@ class Tuner:
         if self.journal.scouted is None:
             self.journal.begin(self.launch.command, os.getcwd())
             self.progress.phase("watching the program as it is")
-            found = scout(self.launch, self.directory / "scout", self.warden, self.deadline, self.progress.waiting)
+            found = scout(self.launch, self._place("scout"), self.warden, self.deadline, self.progress.waiting)
             self.journal.keep_scouted(found)
         self.case = self.journal.scouted
         assert self.case is not None
@@ -107,7 +112,7 @@ class Tuner:
         assert self.case is not None
         baselines = [Contestant(launch, "as it is"), Contestant(launch, "as it is, again")]
         race = Race(
-            self.directory / f"race-{len(self.races) + 1}",
+            self._place("race"),
             self.warden,
             baselines,
             deadline=self.deadline,
@@ -115,12 +120,19 @@ class Tuner:
             say=self.progress.say,
             look=self.progress.look,
         )
-        if self.case.steps is not None and ended_by_itself(self.directory / "scout"):
+        if self.case.steps is not None and ended_by_itself(self.directory / "scout-1"):
             race.steps_of_program = self.case.steps.count
         self.races.append(race)
         self.progress.phase("starting the baselines")
         race.start([*baselines, *beside])
+        if not any(one.running for one in baselines):
+            self.trouble = f"The program could not be held for trials: {baselines[0].note}."
         return race
+
+    def _place(self, name: str) -> Path:
+        """A directory that nothing has been written to yet: a tune that was cut short may have left some."""
+        numbers = itertools.count(1)
+        return next(path for n in numbers if not (path := self.directory / f"{name}-{n}").exists())
 
     def _open_bounds(self) -> list[str]:
         return [name for name in BOUNDS if name in catalogue() and not self.journal.known("bound", (name,))]
@@ -144,7 +156,7 @@ class Tuner:
         for name, why in planned.skipped:
             self.skipped.setdefault(name, why)
         open_ones = [text for text in planned.levers if not self.journal.known("single", (*base, text))]
-        if open_ones and not race.baselines[0].running:
+        if open_ones and not any(one.running for one in race.baselines):
             return []
         open_ones = self._affordable(race, open_ones, case)
         per_wave = _room(race, self.case)
@@ -198,8 +210,8 @@ class Tuner:
             return []
         base = together[-1]
         self.progress.phase(f"watching the program again, with {shown(base)}")
-        place = self.directory / "scout-again"
-        changed = scout(replace(self.launch, levers=base), place, self.warden, self.deadline, self.progress.waiting)
+        place, launch = self._place("scout-again"), replace(self.launch, levers=base)
+        changed = scout(launch, place, self.warden, self.deadline, self.progress.waiting)
         if changed.steps is None or changed.steps.count < FEWEST_STEPS:
             return []
         race = self._race(replace(self.launch, levers=base, priority=priority_of(changed)))
@@ -285,7 +297,7 @@ class Tuner:
             step_ms=one.step_ms(),
             stage=stage,
             note="; ".join(filter(None, [one.note, few, *_notes(one)])),
-            memory_bytes=one.child.peak_bytes if one.child else 0,
+            memory_bytes=one.peak_bytes,
         )
         if stage != "bound" and trial.status == "won":
             self.progress.say(f"{one.title}: do the numbers agree?")
@@ -316,9 +328,10 @@ class Tuner:
             tuned=best.levers if best else (),
             evidence=(*case.evidence, *evidence),
             notes=(*case.notes, *self.notes),
-            logdir="scout/trace" if case.logdir else None,
+            logdir="scout-1/trace" if case.logdir else None,
         )
-        return replace(case, verdict=verdict_of(case, best))
+        nothing_tried = not any(trial.stage == "single" for trial in self.trials)
+        return replace(case, verdict=self.trouble if self.trouble and nothing_tried else verdict_of(case, best))
 
 
 def judge(trial: Trial, compared: parity.Parity) -> Trial:

@@ -1,0 +1,125 @@
+"""A coordinator that is killed leaves nobody behind and loses no finished trial; `--resume` goes on.
+
+The coordinator does not care what makes the steps: here a program sleeps through them under a name that stands for
+TensorFlow, so that a whole tune takes seconds and can be killed at several moments.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from observed import environment
+
+PROGRAM = """
+import sys, time
+import tensorflow
+observer = next((finder.observer for finder in sys.meta_path if hasattr(finder, "observer")), None)
+def probe():
+    return observer.stream("fit", "steps", "sleeps")
+stream = probe()
+for step in range(100_000):
+    began = time.perf_counter()
+    time.sleep(tensorflow.PAUSE)
+    observer.tick(stream, began, time.perf_counter())
+"""
+
+LEVER = '''
+"""Sleeps {what}.
+
+## What it changes
+The pause.
+"""
+EQUIVALENCE = "semantic"
+SIDE = "host"
+
+def on_tensorflow(injection, module):
+    module.PAUSE = {pause}
+    injection.changed()
+'''
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "train.py").write_text(PROGRAM)
+    (tmp_path / "tensorflow.py").write_text("PAUSE = 0.004\n__version__ = '2.21.0'\n")
+    (tmp_path / "levers").mkdir()
+    (tmp_path / "levers" / "sleep_less.py").write_text(LEVER.format(what="less", pause=0.002))
+    (tmp_path / "levers" / "sleep_more.py").write_text(LEVER.format(what="more", pause=0.006))
+    return tmp_path
+
+
+def tune(place: Path, *words: str) -> subprocess.Popen[str]:
+    levers = ("--lever", "sleep-less", "--lever", "sleep-more")
+    return subprocess.Popen(
+        [sys.executable, "-m", "flatout", "tune", *levers, "--budget", "60s", *words, "train.py"],
+        cwd=place,
+        env=environment(FLATOUT_LEVERS=str(place / "levers")),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def rows(place: Path) -> list[dict[str, Any]]:
+    files = list((place / ".flatout" / "cases").glob("tune-*/journal.jsonl"))
+    return [json.loads(line) for line in files[0].read_text().splitlines()] if files else []
+
+
+def left_behind(place: Path) -> list[bytes]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if os.readlink(entry / "cwd") == str(place):
+                    found.append((entry / "cmdline").read_bytes())
+            except OSError:
+                continue
+    return found
+
+
+@pytest.mark.parametrize("moment", ["trial", "scouted"])
+def test_killed_and_resumed(moment: str, place: Path) -> None:
+    running = tune(place)
+    deadline = time.monotonic() + 60
+    while not any(moment in row for row in rows(place)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.5)  # in the middle of what comes next
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    deadline = time.monotonic() + 10
+    while left_behind(place) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not left_behind(place)
+    known = [row["trial"] for row in rows(place) if "trial" in row]
+
+    again = tune(place, "--resume", "--json", "case.json")
+    told = again.communicate(timeout=120)[1]
+    assert again.returncode == 0, told
+    assert not left_behind(place)
+    case = json.loads((place / "case.json").read_text())
+    assert len(list((place / ".flatout" / "cases").iterdir())) == 1, "a second tune was begun"
+    assert sum("scouted" in row for row in rows(place)) == 1
+    for trial in known:
+        assert trial in case["trials"]
+    assert "sleep-less" in case["verdict"], told
+
+
+def test_interrupted_by_the_user(place: Path) -> None:
+    running = tune(place, "--json", "case.json")
+    deadline = time.monotonic() + 60
+    while not any("scouted" in row for row in rows(place)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(2)
+    running.send_signal(signal.SIGINT)
+    told = running.communicate(timeout=60)[1]
+    assert running.returncode in (0, 1), told
+    assert "Interrupted" in told
+    assert (place / "case.json").exists()
+    assert not left_behind(place)
