@@ -29,6 +29,7 @@ sys.path.insert(0, str(ROOT / "tests" / "programs"))
 import manifest  # noqa: E402
 
 ROUNDS = int(os.environ.get("ROUNDS", "12"))
+BUDGET = os.environ.get("BUDGET", "4m")
 
 
 def main() -> None:
@@ -57,7 +58,7 @@ def row(name: str, slow: Path, expert: Path, directory: Path) -> str:
 
 def tuned(program: Path, directory: Path) -> Case:
     target = directory / "case.json"
-    command = [sys.executable, "-m", "flatout", "tune", "-q", "--json", str(target), str(program)]
+    command = [sys.executable, "-m", "flatout", "tune", "-q", "--budget", BUDGET, "--json", str(target), str(program)]
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
     done = subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True)
     return flatout.load(target) if target.exists() else Case("tune", verdict=done.stderr[-300:])
