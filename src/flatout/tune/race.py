@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import random
 import statistics
 import time
@@ -146,8 +147,9 @@ class Race:
 
     # ── starting ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def start(self, contestants: Sequence[Contestant], at_once: int = 2) -> None:
+    def start(self, contestants: Sequence[Contestant]) -> None:
         """Start programs, a few at a time, and wait until each is warm. Nothing is measured meanwhile."""
+        at_once = max(2, len(os.sched_getaffinity(0)) // 2)
         waiting = [one for one in contestants if one.running]
         starting: list[Contestant] = []
         while waiting or starting:
