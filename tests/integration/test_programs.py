@@ -28,8 +28,8 @@ def programs(kind: str, usual: tuple[str, ...]) -> list[Any]:
 SLOW = programs(
     "slow",
     (
-        "generator_numpy", "serial_augment", "jpeg_every_epoch", "eager_trainer", "run_eagerly", "retrace_scalar",
-        "function_per_call", "per_sample_graph", "tiny_fit", "predict_loop", "host_sync", "double_precision",
+        "generator_numpy", "serial_augment", "eager_trainer", "run_eagerly", "retrace_scalar",
+        "function_per_call", "per_sample_graph", "tiny_fit", "predict_loop", "host_sync",
         "reconverted_table", "feed_dict",
     ),
 )  # fmt: skip
@@ -42,7 +42,7 @@ GOOD = programs(
 STEPS = programs(
     "steps",
     (
-        "fit_plain", "fit_steps_per_execution", "fit_tf_keras", "loop_eager", "loop_next_inside",
+        "fit_plain", "fit_steps_per_execution", "loop_eager", "loop_next_inside",
         "loop_dataset_in_function", "session_run", "predict_dataset", "call_eager", "saved_model_signature",
     ),
 )  # fmt: skip

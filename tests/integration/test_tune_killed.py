@@ -84,7 +84,7 @@ def left_behind(place: Path) -> list[bytes]:
     return found
 
 
-@pytest.mark.parametrize("moment", ["trial", "scouted"])
+@pytest.mark.parametrize("moment", ["trial", pytest.param("scouted", marks=pytest.mark.exhaustive)])
 def test_killed_and_resumed(moment: str, place: Path) -> None:
     running = tune(place)
     deadline = time.monotonic() + 60

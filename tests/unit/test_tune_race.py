@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from flatout.tune import race as race_module
 from flatout.tune.child_process import Launch
 from flatout.tune.race import Block, Contestant, Race
 from flatout.tune.warden import Warden
@@ -35,6 +36,12 @@ for step in range(steps):
         time.sleep(2)
     observer.tick(stream, began, time.perf_counter())
 """
+
+
+@pytest.fixture(autouse=True)
+def short_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sleeps are as exact in short blocks as in long ones."""
+    monkeypatch.setattr(race_module, "BLOCK_SECONDS", 0.1)
 
 
 @pytest.fixture
