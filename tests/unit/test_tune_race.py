@@ -84,8 +84,8 @@ def test_a_faster_program_wins_and_an_equal_one_does_not(tmp_path, warden, progr
 
 
 def test_a_program_that_ends_is_started_again(tmp_path, warden, program):
-    race = race_of(tmp_path, warden, program, steps=300)
-    short = contestant(program, 0.002, steps=300)
+    race = race_of(tmp_path, warden, program, steps=150)
+    short = contestant(program, 0.002, steps=150)
     race.start([short])
     race.run([short], 1, rounds=9)
     assert short.starts > 1
