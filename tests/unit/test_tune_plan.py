@@ -86,6 +86,13 @@ def test_the_verdict_claims_only_the_confirmation():
     assert "No step" in verdict_of(Case("tune"), None)
 
 
+def test_a_lack_of_time_is_not_called_a_lack_of_gain():
+    undecided = Trial(("cache",), "noise", None, rounds=3)
+    told = verdict_of(Case("tune", steps=case().steps, trials=(trial("noise"), undecided)), None)
+    assert "Not decided" in told
+    assert "cache" in told
+
+
 def test_a_journal_is_read_back_though_its_last_line_is_cut(tmp_path: Path):
     first = journal.Journal(tmp_path)
     first.begin(["python", "train.py"], str(tmp_path))

@@ -35,6 +35,8 @@ AGAIN_FROM = 1.25
 """A gain from which the changed program is looked at anew: other levers may pay now."""
 EXPLORING = 0.6
 """Share of the time for trying; the rest is for confirming what has won, and for the patch."""
+PATCH_SECONDS = 40.0
+"""What the patch gets at least, start included."""
 FEWEST_STEPS = 8
 STRENGTH = {"exact": 0, "reassociated": 1, "precision": 2, "semantic": 3}
 
@@ -160,11 +162,15 @@ class Tuner:
             return []
         open_ones = self._affordable(race, open_ones, case)
         per_wave = _room(race, self.case)
-        for start in range(0, len(open_ones), per_wave):
-            wave = [self._contestant((*base, text)) for text in open_ones[start : start + per_wave]]
-            self.progress.phase(f"trying {', '.join(one.title for one in wave)}")
+        # Those that a finding speaks for run first: if the time runs out, it does so on the others.
+        hopeful = [text for text in open_ones if plan.expected(find(_name(text)), case) > 0]
+        others = [text for text in open_ones if text not in hopeful]
+        for group in (*_cut(hopeful, per_wave), *_cut(others, per_wave)):
             if time.monotonic() > self.deadline:
-                break
+                self.skipped.update(dict.fromkeys(map(_name, group), "no time left for it: a larger --budget tries it"))
+                continue
+            wave = [self._contestant((*base, text)) for text in group]
+            self.progress.phase(f"trying {', '.join(one.title for one in wave)}")
             race.start(wave)
             race.run(wave, len(planned.levers))
             for one in wave:
@@ -254,6 +260,7 @@ class Tuner:
         launch = replace(self.launch, sources=tuple(sources.items()), levers=made.unwritten)
         one = Contestant(launch, "the patched program", best.levers)
         self.progress.phase("running the patched program")
+        race.deadline = max(race.deadline, time.monotonic() + PATCH_SECONDS)
         race.start([one])
         race.run([one], 1)
         trial = self._keep(race, one, "patch", 1)
@@ -263,7 +270,8 @@ class Tuner:
                 text = f"{', '.join(made.unwritten)} cannot be written as an edit: `flatout run --with` injects it."
                 self.notes.append(Note("info", text))
         else:
-            why = trial.note or "it did not show the same speedup with the same numbers"
+            unknown = "there was no time to try it" if _undecided(trial) else ""
+            why = unknown or trial.note or "it did not show the same speedup with the same numbers"
             self.notes.append(Note("warning", f"The patch is withheld: {why}."))
 
     def _known_combination(self, levers: tuple[str, ...]) -> bool:
@@ -304,7 +312,8 @@ class Tuner:
             compared = numbers_of.compare(race, one, self.warden, self.directory)
             trial = judge(trial, compared)
         self.trials.append(trial)
-        self.journal.keep(trial)
+        if not _undecided(trial):  # a tune that goes on gives it another chance
+            self.journal.keep(trial)
         self.progress.finished(trial)
         return trial
 
@@ -361,6 +370,10 @@ def verdict_of(case: Case, best: Trial | None) -> str:
     if precision:
         texts = (f"{shown(t.levers)} {t.speedup.ratio:.2f}×" for t in precision if t.speedup)
         return f"Nothing worth changing at the same precision; at another one: {', '.join(texts)}."
+    undecided = [trial for trial in tried if _undecided(trial)]
+    if undecided:
+        names = ", ".join(shown(trial.levers) for trial in undecided)
+        return f"Not decided: the time was over before enough rounds of {names}. A larger --budget gives them more."
     if not tried:
         return "Nothing was tried: no lever fits this program."
     return f"Nothing worth changing: of {len(tried)} changes tried, none was faster beyond the noise."
@@ -378,6 +391,15 @@ def _notes(one: Contestant) -> list[str]:
 
 def _ratio(trial: Trial) -> float:
     return trial.speedup.ratio if trial.speedup is not None else 0.0
+
+
+def _undecided(trial: Trial) -> bool:
+    """The time was over before there were rounds enough for an interval."""
+    return trial.status == "noise" and trial.speedup is None
+
+
+def _cut(levers: list[str], size: int) -> list[list[str]]:
+    return [levers[start : start + size] for start in range(0, len(levers), size)]
 
 
 def _hurts(trial: Trial) -> bool:
