@@ -339,13 +339,16 @@ class Race:
             self._end(one)
 
     def _hopeless(self, one: Contestant) -> bool:
-        pairs = [
-            (b, o)
+        return all(ratio < 0.8 for ratio in self.ratios(one))
+
+    def ratios(self, one: Contestant) -> list[float]:
+        """Of every round, against every baseline."""
+        return [
+            b / o
             for baseline in self.baselines
             for b, o in zip(baseline.step_times(), one.step_times(), strict=False)
             if b is not None and o is not None
         ]
-        return all(b / o < 0.8 for b, o in pairs)
 
     def close(self) -> None:
         for one in (*self.baselines, *self.contestants):

@@ -25,7 +25,7 @@ from flatout.tune.child_process import Launch
 from flatout.tune.journal import Journal
 from flatout.tune.lineup import with_levers
 from flatout.tune.progress import Progress
-from flatout.tune.race import NOTHING, WORTH, Contestant, Race
+from flatout.tune.race import NOTHING, PROMISING, WORTH, Contestant, Race
 from flatout.tune.scout import ended_by_itself, priority_of, scout
 from flatout.tune.warden import Warden
 
@@ -35,6 +35,8 @@ AGAIN_FROM = 1.25
 """A gain from which the changed program is looked at anew: other levers may pay now."""
 EXPLORING = 0.6
 """Share of the time for trying; the rest is for confirming what has won, and for the patch."""
+NOMINATED = 8
+"""Rounds, of both baselines together, all of them faster, with which a lever goes on though its time was over."""
 PATCH_SECONDS = 40.0
 """What the patch gets at least, start included."""
 FEWEST_STEPS = 8
@@ -69,6 +71,7 @@ class Tuner:
         self.case: Case | None = None
         self.trials: list[Trial] = list(self.journal.trials.values())
         self.skipped: dict[str, str] = {}
+        self.nominated: dict[tuple[str, ...], float] = {}
         self.races: list[Race] = []
         self.notes: list[Note] = []
         self.trouble = ""
@@ -160,7 +163,6 @@ class Tuner:
         open_ones = [text for text in planned.levers if not self.journal.known("single", (*base, text))]
         if open_ones and not any(one.running for one in race.baselines):
             return []
-        open_ones = self._affordable(race, open_ones, case)
         per_wave = _room(race, self.case)
         # Those that a finding speaks for run first: if the time runs out, it does so on the others.
         hopeful = [text for text in open_ones if plan.expected(find(_name(text)), case) > 0]
@@ -169,7 +171,7 @@ class Tuner:
             if time.monotonic() > self.deadline:
                 self.skipped.update(dict.fromkeys(map(_name, group), "no time left for it: a larger --budget tries it"))
                 continue
-            wave = [self._contestant((*base, text)) for text in group]
+            wave = [self._contestant((*base, text)) for text in self._affordable(race, group, case)]
             self.progress.phase(f"trying {', '.join(one.title for one in wave)}")
             race.start(wave)
             race.run(wave, len(planned.levers))
@@ -178,13 +180,15 @@ class Tuner:
                     self.skipped[_name(one.levers[-1])] = one.note
                 else:
                     self._keep(race, one, "single", len(planned.levers))
-        won = [
-            trial
-            for text in planned.levers
-            if (trial := self.journal.known("single", (*base, text))) is not None and self._combinable(trial)
-        ]
-        won.sort(key=lambda trial: -_ratio(trial))
-        return [trial.levers[-1] for trial in won]
+        won: dict[str, float] = {}
+        for text in planned.levers:
+            key = (*base, text)
+            trial = self.journal.known("single", key)
+            if trial is not None and trial.status == "won" and self._combinable(text):
+                won[text] = _ratio(trial)
+            elif key in self.nominated and self._combinable(text):
+                won[text] = self.nominated[key]
+        return sorted(won, key=lambda text: -won[text])
 
     def _affordable(self, race: Race, levers: list[str], case: Case) -> list[str]:
         """Where the time is short, levers that no finding speaks for are left out, the last first."""
@@ -198,19 +202,17 @@ class Tuner:
             kept.pop()
         return kept
 
-    def _combinable(self, trial: Trial) -> bool:
+    def _combinable(self, text: str) -> bool:
         """Other precision and other training are the user's to choose, not ours to slip in."""
-        asked = {_name(text) for text in self.options.levers}
-        name = _name(trial.levers[-1])
-        return trial.status == "won" and (
-            STRENGTH.get(trial.equivalence, 3) <= 1 or name in asked or trial.equivalence in self.options.allow
-        )
+        equivalence = find(_name(text)).equivalence
+        asked = _name(text) in {_name(named) for named in self.options.levers}
+        return STRENGTH.get(equivalence, 3) <= 1 or asked or equivalence in self.options.allow
 
     def _again(self, winners: list[str]) -> list[str]:
         """Looks at the program with the winners in it: what costs most now, and do other levers pay?"""
         together = plan.combinations(winners)
         best = self.journal.known("single", (winners[0],)) if winners else None
-        gained = _ratio(best) if best is not None else 1.0
+        gained = _ratio(best) if best is not None else 1.0  # what was only nominated is confirmed first
         spent = (time.monotonic() - self.began) / self.options.budget
         if not winners or self.options.levers or gained < AGAIN_FROM or spent > 0.4:
             return []
@@ -314,6 +316,8 @@ class Tuner:
         self.trials.append(trial)
         if not _undecided(trial):  # a tune that goes on gives it another chance
             self.journal.keep(trial)
+        elif len(ratios := race.ratios(one)) >= NOMINATED and min(ratios) > PROMISING and verdict is not None:
+            self.nominated[one.levers] = verdict.speedup.ratio  # the confirmation is to decide
         self.progress.finished(trial)
         return trial
 
