@@ -122,9 +122,15 @@ def latest_tune(command: Sequence[str], home: Path | None = None) -> Case:
     )
     for path in files:
         case = load(path)
-        if case.tuned and case.program.command[1:2] == tuple(command[1:2]):
+        if case.tuned and _program_of(case.program.command) == _program_of(command):
             return case
     raise CaseNotFound(
-        f"No tune of {' '.join(command[1:2]) or 'this program'} in {home} has found levers to use. "
+        f"No tune of {' '.join(_program_of(command))} in {home} has found levers to use. "
         "Run `flatout tune PROGRAM` here first."
     )
+
+
+def _program_of(command: Sequence[str]) -> tuple[str, ...]:
+    """What is run, without its arguments: a file, `-m` and a module, or a command."""
+    words = tuple(command[1:] if os.path.basename(command[0]).startswith("python") else command)
+    return words[: 2 if words[:1] == ("-m",) else 1]

@@ -10,15 +10,18 @@ import typer
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
 """Everything after PROGRAM is the program's own, options included."""
 
+ProgramArgument = Annotated[
+    str, typer.Argument(help="A Python file, a module with -m, or a command that starts Python.")
+]
+ModuleOption = Annotated[bool, typer.Option("-m", "--module", help="PROGRAM is a module, as with python -m.")]
+
 
 def register(app: typer.Typer) -> None:
     @app.command("run", context_settings=PASS_ON)
     def _command(
         context: typer.Context,
-        program: Annotated[
-            str, typer.Argument(help="A Python file, a module with -m, or a command that starts Python.")
-        ],
-        module: Annotated[bool, typer.Option("-m", "--module", help="PROGRAM is a module, as with python -m.")] = False,
+        program: ProgramArgument,
+        module: ModuleOption = False,
         steps: Annotated[
             int | None, typer.Option(min=1, metavar="N", help="Trace N steps (chosen by itself if left out).")
         ] = None,

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from flatout.cli.run import PASS_ON
+from flatout.cli.run import PASS_ON, ModuleOption, ProgramArgument
 from flatout.errors import FlatoutError
 
 
@@ -17,10 +17,8 @@ def register(app: typer.Typer) -> None:
     @app.command("tune", context_settings=PASS_ON)
     def _command(
         context: typer.Context,
-        program: Annotated[
-            str, typer.Argument(help="A Python file, a module with -m, or a command that starts Python.")
-        ],
-        module: Annotated[bool, typer.Option("-m", "--module", help="PROGRAM is a module, as with python -m.")] = False,
+        program: ProgramArgument,
+        module: ModuleOption = False,
         lever: Annotated[
             list[str] | None, typer.Option("--lever", metavar="NAME", help="Try this lever only (may be repeated).")
         ] = None,

@@ -25,9 +25,10 @@ def compare(race: Race, one: Contestant, warden: Warden, directory: Path) -> par
         found = parity.compare(baseline, trial, twin)
         if found.verdict in ("exact", "reassociated"):
             return found
-    calm_base = _calm(race.baselines[0].launch, directory / "calm" / "baseline", warden)
-    calm_twin = _calm(race.baselines[0].launch, directory / "calm" / "twin", warden)
-    calm_trial = _calm(one.launch, directory / "calm" / one.directories[0].name, warden)
+    place = directory / "calm" / race.directory.name  # another race may have another baseline
+    calm_base = _calm(race.baselines[0].launch, place / "baseline", warden)
+    calm_twin = _calm(race.baselines[0].launch, place / "twin", warden)
+    calm_trial = _calm(one.launch, place / one.directories[0].name, warden)
     if calm_base is None or calm_trial is None:
         return parity.Parity("unknown", None, "no numbers could be compared")
     return parity.compare(calm_base, calm_trial, calm_twin)

@@ -44,7 +44,8 @@ def _apply(observer: Observer, key: str) -> None:
             if thread.apply:
                 return original(self, *args, **kwargs)
             thread.apply = 1
-            observer.optimizers[id(self)] = self
+            if observer.at_step is not None:  # held by a trial only: in a run they may come and go
+                observer.optimizers[id(self)] = self
             start = perf_counter()
             try:
                 return original(self, *args, **kwargs)
