@@ -11,7 +11,7 @@ from flatout.case import Case, Distribution, Evidence, Finding, Interval, Steps,
 from flatout.errors import UnknownLever
 from flatout.measure.parity import Parity
 from flatout.tune import journal, plan
-from flatout.tune.tuner import judge, verdict_of
+from flatout.tune.judging import judge, verdict_of
 
 
 def case(*findings: Finding) -> Case:
@@ -80,15 +80,19 @@ def test_no_win_without_the_numbers_that_were_promised(promised, found, status):
 
 
 def test_the_verdict_claims_only_the_confirmation():
-    best = trial(stage="combination", parity="exact")
-    assert "2.00 times as fast [1.90, 2.10]" in verdict_of(case(), best)
-    assert "Nothing worth changing" in verdict_of(Case("tune", steps=case().steps, trials=(trial("noise"),)), None)
-    assert "No step" in verdict_of(Case("tune"), None)
+    def told(*trials: Trial) -> str:
+        return verdict_of(Case("tune", steps=case().steps, trials=trials))
+
+    assert "2.00 times as fast [1.90, 2.10]" in told(trial(), trial(stage="combination", parity="exact"))
+    assert "Nothing is claimed: xla" in told(trial(), trial("noise", stage="combination"))
+    assert "with others (precision): xla 2.00×" in told(trial(equivalence="precision"))
+    assert "Nothing worth changing: of 1" in told(trial("noise"))
+    assert "No step" in verdict_of(Case("tune"))
 
 
 def test_a_lack_of_time_is_not_called_a_lack_of_gain():
     undecided = Trial(("cache",), "noise", None, rounds=3)
-    told = verdict_of(Case("tune", steps=case().steps, trials=(trial("noise"), undecided)), None)
+    told = verdict_of(Case("tune", steps=case().steps, trials=(trial("noise"), undecided)))
     assert "Not decided" in told
     assert "cache" in told
 

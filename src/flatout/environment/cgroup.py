@@ -48,6 +48,16 @@ def memory_used(root: Path = Path("/")) -> int | None:
     return None
 
 
+def memory_left(root: Path = Path("/")) -> int | None:
+    """Bytes that may still be taken: what the machine has left, or the group, whichever is less."""
+    lines = (line.split() for line in _read(root / "proc/meminfo").splitlines())
+    left = [int(words[1]) * 1024 for words in lines if words[:1] == ["MemAvailable:"] and words[1].isdigit()]
+    limit, used = memory_limit(root), memory_used(root)
+    if limit is not None and used is not None:
+        left.append(max(int(limit[0]) - used, 0))
+    return min(left, default=None)
+
+
 def throttled(root: Path = Path("/")) -> float | None:
     """Share of the scheduling periods so far in which the group ran into its quota."""
     shares = []

@@ -5,19 +5,16 @@ from __future__ import annotations
 import atexit
 import contextlib
 import importlib
-import importlib.abc
-import importlib.machinery
-import importlib.util
 import json
 import os
 import sys
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 from flatout.observe import users_code
+from flatout.observe.imports import ImportWatch
 from flatout.observe.observer import Observer
 from flatout.observe.recorder import Recorder
 
@@ -134,57 +131,28 @@ def _describe(error: BaseException) -> dict[str, Any]:
     return {"type": type(error).__name__, "text": str(error)[:2000], "where": where}
 
 
-class _Finder(importlib.abc.MetaPathFinder):
-    """Steps in front of the import of TensorFlow and Keras to install the probes right after it.
-
-    It is disarmed in `exec_module`, not here: TensorFlow looks for Keras with `find_spec` without importing it.
-    """
+class _Finder(ImportWatch):
+    """Installs the probes right after TensorFlow or Keras was imported."""
 
     def __init__(self, observer: Observer) -> None:
+        super().__init__(PACKAGES)
         self.observer = observer
-        self.armed = set(PACKAGES)
-        self.searching = threading.local()
 
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        if fullname not in self.armed or getattr(self.searching, "on", False):
-            return None
-        self.searching.on = True
+    def execute(self, fullname: str, module: ModuleType, run: Callable[[ModuleType], None]) -> None:
+        began = time.perf_counter()
         try:
-            spec = importlib.util.find_spec(fullname)
-        except (ImportError, ValueError):
-            return None
-        finally:
-            self.searching.on = False
-        if spec is None or spec.loader is None or not hasattr(spec.loader, "exec_module"):
-            return None
-        self._wrap(spec, fullname)
-        return spec
-
-    def _wrap(self, spec: importlib.machinery.ModuleSpec, fullname: str) -> None:
-        loader: Any = spec.loader
-        run = loader.exec_module
-
-        def exec_module(module: ModuleType) -> None:
-            self.armed.discard(fullname)
-            loader.exec_module = run
-            began = time.perf_counter()
-            try:
-                run(module)
-            except BaseException as error:
-                self.observer.recorder.fact("import-failed", package=fullname, **_describe(error))
-                raise
-            if self.observer.active:
-                install(self.observer, fullname, module)
-                self.observer.recorder.fact(
-                    "import",
-                    package=fullname,
-                    seconds=time.perf_counter() - began,
-                    version=version_of(module),
-                )
-
-        loader.exec_module = exec_module
+            run(module)
+        except BaseException as error:
+            self.observer.recorder.fact("import-failed", package=fullname, **_describe(error))
+            raise
+        if self.observer.active:
+            install(self.observer, fullname, module)
+            self.observer.recorder.fact(
+                "import",
+                package=fullname,
+                seconds=time.perf_counter() - began,
+                version=version_of(module),
+            )
 
 
 def version_of(module: ModuleType) -> str | None:

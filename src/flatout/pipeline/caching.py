@@ -7,7 +7,6 @@ before: the elements stay the same, whatever happens.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from flatout.environment import cgroup
@@ -74,19 +73,7 @@ def last_cacheable(dataset: Any) -> tuple[Any | None, str]:
 
 def memory_limit() -> int:
     """A third of what is free now."""
-    return memory_available() // 3
-
-
-def memory_available() -> int:
-    free = [
-        int(line.split()[1]) * 1024
-        for line in Path("/proc/meminfo").read_text().splitlines()
-        if line.startswith("MemAvailable")
-    ]
-    limit, used = cgroup.memory_limit(), cgroup.memory_used()
-    if limit is not None and used is not None:
-        free.append(max(int(limit[0]) - used, 0))
-    return min(free, default=1 << 30)
+    return (cgroup.memory_left() or 1 << 30) // 3
 
 
 def known_bytes(stage: Any) -> int | None:

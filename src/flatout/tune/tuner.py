@@ -15,17 +15,29 @@ from pathlib import Path
 
 from flatout import store
 from flatout.case import Case, Evidence, Interval, Note, Trial
+from flatout.environment import cgroup
 from flatout.errors import FlatoutError
 from flatout.levers.catalogue import catalogue, find
 from flatout.levers.injection import parse, shown
-from flatout.measure import parity
 from flatout.observe import launcher
 from flatout.tune import numbers_of, plan
 from flatout.tune.child_process import Launch
 from flatout.tune.journal import Journal
+from flatout.tune.judging import (
+    FEWEST_STEPS,
+    best_of,
+    holds,
+    hurts,
+    judge,
+    keeps_the_numbers,
+    promise,
+    ratio,
+    undecided,
+    verdict_of,
+)
 from flatout.tune.lineup import with_levers
 from flatout.tune.progress import Progress
-from flatout.tune.race import NOTHING, PROMISING, WORTH, Contestant, Race
+from flatout.tune.race import NOTHING, PROMISING, Contestant, Race
 from flatout.tune.scout import ended_by_itself, priority_of, scout
 from flatout.tune.warden import Warden
 
@@ -39,8 +51,6 @@ NOMINATED = 8
 """Rounds, of both baselines together, all of them faster, with which a lever goes on though its time was over."""
 PATCH_SECONDS = 40.0
 """What the patch gets at least, start included."""
-FEWEST_STEPS = 8
-STRENGTH = {"exact": 0, "reassociated": 1, "precision": 2, "semantic": 3}
 
 
 @dataclass(frozen=True)
@@ -51,7 +61,6 @@ class Options:
     without: tuple[str, ...] = ()
     budget: float = 240.0
     resume: bool = False
-    patch: bool = True
 
 
 class Tuner:
@@ -156,14 +165,14 @@ class Tuner:
         """One lever after the other on top of `base`; the winners, best first."""
         without = {*self.options.without, *map(_name, base)}
         if base:  # what was slower before is not tried again
-            without |= {_name(trial.levers[0]) for trial in self.trials if trial.stage == "single" and _hurts(trial)}
+            without |= {_name(trial.levers[0]) for trial in self.trials if trial.stage == "single" and hurts(trial)}
         planned = plan.make(case, self.options.levers, self.options.allow, without, bounds)
         for name, why in planned.skipped:
             self.skipped.setdefault(name, why)
         open_ones = [text for text in planned.levers if not self.journal.known("single", (*base, text))]
         if open_ones and not any(one.running for one in race.baselines):
             return []
-        per_wave = _room(race, self.case)
+        per_wave = _room(race)
         # Those that a finding speaks for run first: if the time runs out, it does so on the others.
         hopeful = [text for text in open_ones if plan.expected(find(_name(text)), case) > 0]
         others = [text for text in open_ones if text not in hopeful]
@@ -185,7 +194,7 @@ class Tuner:
             key = (*base, text)
             trial = self.journal.known("single", key)
             if trial is not None and trial.status == "won" and self._combinable(text):
-                won[text] = _ratio(trial)
+                won[text] = ratio(trial)
             elif key in self.nominated and self._combinable(text):
                 won[text] = self.nominated[key]
         return sorted(won, key=lambda text: -won[text])
@@ -206,23 +215,23 @@ class Tuner:
         """Other precision and other training are the user's to choose, not ours to slip in."""
         equivalence = find(_name(text)).equivalence
         asked = _name(text) in {_name(named) for named in self.options.levers}
-        return STRENGTH.get(equivalence, 3) <= 1 or asked or equivalence in self.options.allow
+        return keeps_the_numbers(equivalence) or asked or equivalence in self.options.allow
 
     def _again(self, winners: list[str]) -> list[str]:
         """Looks at the program with the winners in it: what costs most now, and do other levers pay?"""
         together = plan.combinations(winners)
         best = self.journal.known("single", (winners[0],)) if winners else None
-        gained = _ratio(best) if best is not None else 1.0  # what was only nominated is confirmed first
+        gained = ratio(best) if best is not None else 1.0  # what was only nominated is confirmed first
         spent = (time.monotonic() - self.began) / self.options.budget
         if not winners or self.options.levers or gained < AGAIN_FROM or spent > 0.4:
             return []
         base = together[-1]
         self.progress.phase(f"watching the program again, with {shown(base)}")
-        place, launch = self._place("scout-again"), replace(self.launch, levers=base)
+        place, launch = self._place("scout-again"), self._contestant(base).launch
         changed = scout(launch, place, self.warden, self.deadline, self.progress.waiting)
         if changed.steps is None or changed.steps.count < FEWEST_STEPS:
             return []
-        race = self._race(replace(self.launch, levers=base, priority=priority_of(changed)))
+        race = self._race(replace(launch, priority=priority_of(changed)))
         found = self._levers(race, changed, base, {})
         race.close()
         return found
@@ -233,16 +242,15 @@ class Tuner:
         self.progress.phase("confirming in fresh processes")
         # A claim without its confirmation is no claim: it gets some time even where the budget was very small.
         self.deadline = max(self.began + self.options.budget, time.monotonic() + 45)
-        contestants = [self._contestant(levers) for levers in together if not self._known_combination(levers)]
+        contestants = [self._contestant(levers) for levers in together if not self.journal.known("combination", levers)]
         race = self._race(self.launch, contestants)
         race.run(contestants, len(contestants), claim=True)
         for one in contestants:
             if one.over != NOTHING:
                 self._keep(race, one, "combination", len(contestants))
-        best = self.best()
-        if best is None or not self.options.patch:
-            return
-        self._try_patch(race, best)
+        best = best_of(self.trials)
+        if best is not None:
+            self._try_patch(race, best)
 
     def _try_patch(self, race: Race, best: Trial) -> None:
         from flatout.tune import patch, patched_run
@@ -266,18 +274,15 @@ class Tuner:
         race.start([one])
         race.run([one], 1)
         trial = self._keep(race, one, "patch", 1)
-        if trial.status == "won" and _holds(trial, best):
+        if holds(trial, best):
             self.case = replace(self.case, patch=made.diff)
             if made.unwritten:
                 text = f"{', '.join(made.unwritten)} cannot be written as an edit: `flatout run --with` injects it."
                 self.notes.append(Note("info", text))
         else:
-            unknown = "there was no time to try it" if _undecided(trial) else ""
+            unknown = "there was no time to try it" if undecided(trial) else ""
             why = unknown or trial.note or "it did not show the same speedup with the same numbers"
             self.notes.append(Note("warning", f"The patch is withheld: {why}."))
-
-    def _known_combination(self, levers: tuple[str, ...]) -> bool:
-        return self.journal.known("combination", levers) is not None
 
     # ── trials ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -285,16 +290,9 @@ class Tuner:
         assert self.case is not None
         return with_levers(self.launch, self.case, levers, self.directory / "edited")
 
-    def _keep(
-        self,
-        race: Race,
-        one: Contestant,
-        stage: str,
-        comparisons: int,
-    ) -> Trial:
+    def _keep(self, race: Race, one: Contestant, stage: str, comparisons: int) -> Trial:
         """A finished contestant becomes a Trial: measured, checked for equal numbers, written down."""
         verdict = race.verdict(one, comparisons)
-        promises = [str(find(_name(text)).equivalence) for text in one.levers]
         known = verdict is not None and verdict.speedup.high != float("inf")
         few = f"about {verdict.speedup.ratio:.2f}×, in too few rounds for an interval" if verdict and not known else ""
         trial = Trial(
@@ -303,7 +301,7 @@ class Tuner:
             speedup=verdict.speedup if verdict and known else None,
             cpu=verdict.cpu if verdict and known else None,
             rounds=verdict.rounds if verdict else 0,
-            equivalence=max(promises, key=lambda promise: STRENGTH.get(promise, 3), default="exact"),
+            equivalence=promise(one.levers),
             step_ms=one.step_ms(),
             stage=stage,
             note="; ".join(filter(None, [one.note, few, *_notes(one)])),
@@ -314,25 +312,18 @@ class Tuner:
             compared = numbers_of.compare(race, one, self.warden, self.directory)
             trial = judge(trial, compared)
         self.trials.append(trial)
-        if not _undecided(trial):  # a tune that goes on gives it another chance
+        if not undecided(trial):  # a tune that goes on gives it another chance
             self.journal.keep(trial)
         elif len(ratios := race.ratios(one)) >= NOMINATED and min(ratios) > PROMISING and verdict is not None:
             self.nominated[one.levers] = verdict.speedup.ratio  # the confirmation is to decide
         self.progress.finished(trial)
         return trial
 
-    def best(self) -> Trial | None:
-        """The combination to claim: the fastest; of those as fast within a few percent, the one with fewest levers."""
-        won = [trial for trial in self.trials if trial.stage == "combination" and trial.status == "won"]
-        fastest = max((_ratio(trial) for trial in won), default=0.0)
-        close = [trial for trial in won if _ratio(trial) >= 0.97 * fastest]
-        return min(close, key=lambda trial: len(trial.levers), default=None)
-
     # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def _conclude(self) -> Case:
         case = self.case or Case(kind="tune")
-        best = self.best()
+        best = best_of(self.trials)
         evidence = tuple(Evidence("lever-skipped", name, note=why) for name, why in sorted(self.skipped.items()))
         case = replace(
             case,
@@ -344,70 +335,15 @@ class Tuner:
             logdir="scout-1/trace" if case.logdir else None,
         )
         nothing_tried = not any(trial.stage == "single" for trial in self.trials)
-        return replace(case, verdict=self.trouble if self.trouble and nothing_tried else verdict_of(case, best))
-
-
-def judge(trial: Trial, compared: parity.Parity) -> Trial:
-    """A win needs equal numbers, as equal as the levers promise."""
-    promised = STRENGTH.get(trial.equivalence, 3)
-    trial = replace(trial, parity=compared.verdict, note="; ".join(filter(None, [trial.note, compared.sentence])))
-    if compared.verdict == "failed" and promised < STRENGTH["semantic"]:
-        return replace(trial, status="failed")
-    if compared.verdict == "precision" and promised < STRENGTH["precision"]:
-        return replace(trial, status="failed")
-    if compared.verdict == "unknown" and promised < STRENGTH["semantic"]:
-        return replace(trial, status="noise")
-    return trial
-
-
-def verdict_of(case: Case, best: Trial | None) -> str:
-    if case.steps is None:
-        why = f" ({case.program.error})" if case.program.error else ""
-        return f"No step was seen{why}, so there is nothing to tune."
-    if case.steps.count < FEWEST_STEPS:
-        return f"Only {case.steps.count} steps were seen: too few to compare anything."
-    if best is not None and best.speedup is not None:
-        interval = f"[{best.speedup.low:.2f}, {best.speedup.high:.2f}]"
-        return f"{best.speedup.ratio:.2f} times as fast {interval} with {shown(best.levers)}; numbers: {best.parity}."
-    tried = [trial for trial in case.trials if trial.stage == "single"]
-    precision = [trial for trial in tried if trial.status == "won"]
-    if precision:
-        texts = (f"{shown(t.levers)} {t.speedup.ratio:.2f}×" for t in precision if t.speedup)
-        return f"Nothing worth changing at the same precision; at another one: {', '.join(texts)}."
-    undecided = [trial for trial in tried if _undecided(trial)]
-    if undecided:
-        names = ", ".join(shown(trial.levers) for trial in undecided)
-        return f"Not decided: the time was over before enough rounds of {names}. A larger --budget gives them more."
-    if not tried:
-        return "Nothing was tried: no lever fits this program."
-    return f"Nothing worth changing: of {len(tried)} changes tried, none was faster beyond the noise."
-
-
-def _holds(trial: Trial, best: Trial) -> bool:
-    if trial.speedup is None or best.speedup is None:
-        return False
-    return trial.speedup.low > WORTH and trial.speedup.high >= 0.95 * best.speedup.ratio
+        return replace(case, verdict=self.trouble if self.trouble and nothing_tried else verdict_of(case))
 
 
 def _notes(one: Contestant) -> list[str]:
     return [note for facts in one.report.values() for note in facts["notes"]][:4]
 
 
-def _ratio(trial: Trial) -> float:
-    return trial.speedup.ratio if trial.speedup is not None else 0.0
-
-
-def _undecided(trial: Trial) -> bool:
-    """The time was over before there were rounds enough for an interval."""
-    return trial.status == "noise" and trial.speedup is None
-
-
 def _cut(levers: list[str], size: int) -> list[list[str]]:
     return [levers[start : start + size] for start in range(0, len(levers), size)]
-
-
-def _hurts(trial: Trial) -> bool:
-    return trial.status in ("lost", "failed", "timeout")
 
 
 def _name(text: str) -> str:
@@ -416,23 +352,15 @@ def _name(text: str) -> str:
 
 def _memory_limit(case: Case) -> int | None:
     """A trial may take as much as the program itself and half of what is free."""
-    free, own = _free_bytes(), case.memory.process_peak_bytes if case.memory else 0
-    return max(own, 0) + free // 2 if free else None
+    free = cgroup.memory_left()
+    return (case.memory.process_peak_bytes if case.memory else 0) + free // 2 if free else None
 
 
-def _free_bytes() -> int:
-    try:
-        fields = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
-        return int(fields["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError, ValueError):
-        return 0
-
-
-def _room(race: Race, case: Case | None) -> int:
+def _room(race: Race) -> int:
     """How many trials can live side by side in what memory is free."""
-    child = race.baselines[0].child
+    child, free = race.baselines[0].child, cgroup.memory_left()
     each = max(child.resident_bytes() if child else 0, 1 << 29)
-    return max(1, min(12, int(0.6 * _free_bytes() / each))) if _free_bytes() else 4
+    return max(1, min(12, int(0.6 * free / each))) if free else 4
 
 
 def new_directory(program: str) -> Path:

@@ -1,0 +1,98 @@
+"""What the trials of a tune mean: whether numbers are equal enough for a win, whether a patch holds, the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from flatout.case import Case, Trial
+from flatout.levers.catalogue import find
+from flatout.levers.injection import parse, shown
+from flatout.measure import parity
+from flatout.tune.race import WORTH
+
+STRENGTH = {"exact": 0, "reassociated": 1, "precision": 2, "semantic": 3}
+FEWEST_STEPS = 8
+"""Steps that a program must be seen to make before anything is compared."""
+
+
+def promise(levers: Sequence[str]) -> str:
+    """The weakest of what these levers promise."""
+    promises = [str(find(parse(text)[0]).equivalence) for text in levers]
+    return max(promises, key=lambda one: STRENGTH.get(one, 3), default="exact")
+
+
+def keeps_the_numbers(equivalence: str) -> bool:
+    return STRENGTH.get(equivalence, 3) <= STRENGTH["reassociated"]
+
+
+def judge(trial: Trial, compared: parity.Parity) -> Trial:
+    """A win needs equal numbers, as equal as the levers promise."""
+    promised = STRENGTH.get(trial.equivalence, 3)
+    trial = replace(trial, parity=compared.verdict, note="; ".join(filter(None, [trial.note, compared.sentence])))
+    if compared.verdict == "failed" and promised < STRENGTH["semantic"]:
+        return replace(trial, status="failed")
+    if compared.verdict == "precision" and promised < STRENGTH["precision"]:
+        return replace(trial, status="failed")
+    if compared.verdict == "unknown" and promised < STRENGTH["semantic"]:
+        return replace(trial, status="noise")
+    return trial
+
+
+def ratio(trial: Trial) -> float:
+    return trial.speedup.ratio if trial.speedup is not None else 0.0
+
+
+def undecided(trial: Trial) -> bool:
+    """The time was over before there were rounds enough for an interval."""
+    return trial.status == "noise" and trial.speedup is None
+
+
+def hurts(trial: Trial) -> bool:
+    return trial.status in ("lost", "failed", "timeout")
+
+
+def best_of(trials: Sequence[Trial]) -> Trial | None:
+    """The combination to claim: the fastest; of those as fast within a few percent, the one with fewest levers."""
+    won = [trial for trial in trials if trial.stage == "combination" and trial.status == "won"]
+    fastest = max(map(ratio, won), default=0.0)
+    close = [trial for trial in won if ratio(trial) >= 0.97 * fastest]
+    return min(close, key=lambda trial: len(trial.levers), default=None)
+
+
+def holds(patched: Trial, best: Trial) -> bool:
+    """Whether the patched program shows the speedup that the levers have shown."""
+    if patched.speedup is None or patched.status != "won":
+        return False
+    return patched.speedup.low > WORTH and patched.speedup.high >= 0.95 * ratio(best)
+
+
+def verdict_of(case: Case) -> str:
+    """One sentence; it claims only what was confirmed in fresh processes."""
+    if case.steps is None:
+        why = f" ({case.program.error})" if case.program.error else ""
+        return f"No step was seen{why}, so there is nothing to tune."
+    if case.steps.count < FEWEST_STEPS:
+        return f"Only {case.steps.count} steps were seen: too few to compare anything."
+    best = best_of(case.trials)
+    if best is not None and best.speedup is not None:
+        interval = f"[{best.speedup.low:.2f}, {best.speedup.high:.2f}]"
+        return f"{best.speedup.ratio:.2f} times as fast {interval} with {shown(best.levers)}; numbers: {best.parity}."
+    tried = [trial for trial in case.trials if trial.stage == "single"]
+    won = [trial for trial in tried if trial.status == "won"]
+    unconfirmed = [trial for trial in won if keeps_the_numbers(trial.equivalence)]
+    if unconfirmed:
+        return f"Nothing is claimed: {_names(unconfirmed)} was faster at first, and the confirmation did not show it."
+    if won:
+        texts = (f"{shown(trial.levers)} {ratio(trial):.2f}×" for trial in won)
+        return f"Nothing worth changing as the numbers are; with others ({won[0].equivalence}): {', '.join(texts)}."
+    waiting = [trial for trial in tried if undecided(trial)]
+    if waiting:
+        return f"Not decided: the time was over before enough rounds of {_names(waiting)}. --budget gives them more."
+    if not tried:
+        return "Nothing was tried: no lever fits this program."
+    return f"Nothing worth changing: of {len(tried)} changes tried, none was faster beyond the noise."
+
+
+def _names(trials: Sequence[Trial]) -> str:
+    return ", ".join(shown(trial.levers) for trial in trials)
