@@ -2,8 +2,9 @@
 
 Four processes live side by side and hold the same model: two bare ones, one observed without a trace, one observed with
 a trace window over each block, no longer than the window of a real run. One runs at a time, a block of steps by token,
-in shuffled order. The ratio of a round is that of the medians of its blocks; the interval is the sign test's. The
-second bare process shows what the method itself cannot tell apart.
+in shuffled order. The ratio of a round is that of the medians of its blocks; the interval is the sign test's. Two
+processes of the same program differ by some percent from start to end, so the processes are started anew several times.
+The second bare process shows what the method itself cannot tell apart.
 Bars: at most 3 % outside the window, at most 10 % inside.
 """
 
@@ -20,7 +21,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 
-ROUNDS = int(os.environ.get("ROUNDS", "25"))
+ROUNDS = int(os.environ.get("ROUNDS", "10"))
+GENERATIONS = int(os.environ.get("GENERATIONS", "4"))
+"""How often all processes are started anew; each generation runs all rounds."""
 SIDES = {
     "bare": None,
     "bare again": None,
@@ -32,18 +35,14 @@ SIDES = {
 def main() -> None:
     from flatout.measure.interval import paired_ratio
 
-    print(f"{'program':24s} {'step ms':>8s}  {'bare again':26s}{'outside the window':26s}inside   ({ROUNDS} rounds)")
+    print(
+        f"{'program':24s} {'step ms':>8s}  {'bare again':26s}{'outside the window':26s}inside   ({GENERATIONS} × {ROUNDS} rounds)"
+    )
     worst = {"outside": -1.0, "inside": -1.0}
     for name in sys.argv[1:] or PROGRAMS:
-        with tempfile.TemporaryDirectory() as directory:
-            workers = {side: start(name, side, directory) for side in SIDES}
-            times: dict[str, list[float]] = {side: [] for side in SIDES}
-            for _ in range(ROUNDS):
-                for side in random.sample(list(SIDES), len(SIDES)):
-                    times[side].append(block_of(workers[side]))
-            for worker in workers.values():
-                worker.kill()
-                worker.wait()
+        times: dict[str, list[float]] = {side: [] for side in SIDES}
+        for _ in range(GENERATIONS):
+            measure(name, times)
         row = f"{name:24s} {statistics.median(times['bare']) * 1e3:8.3f}  "
         for side in ("bare again", "outside", "inside"):
             found = paired_ratio(times[side], times["bare"])
@@ -52,6 +51,18 @@ def main() -> None:
                 worst[side] = max(worst[side], found.ratio - 1)
         print(row, flush=True)
     print(f"worst median: {worst['outside']:+.1%} outside (bar +3 %), {worst['inside']:+.1%} inside (bar +10 %)")
+
+
+def measure(name: str, times: dict[str, list[float]]) -> None:
+    """One generation: a process for each side, and its rounds."""
+    with tempfile.TemporaryDirectory() as directory:
+        workers = {side: start(name, side, directory) for side in SIDES}
+        for _ in range(ROUNDS):
+            for side in random.sample(list(SIDES), len(SIDES)):
+                times[side].append(block_of(workers[side]))
+        for worker in workers.values():
+            worker.kill()
+            worker.wait()
 
 
 def start(name: str, side: str, directory: str) -> subprocess.Popen[str]:

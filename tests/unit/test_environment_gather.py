@@ -39,8 +39,10 @@ def test_version_2_takes_the_tightest_of_nested_limits(tmp_path: Path) -> None:
             "sys/fs/cgroup/user.slice/job/step/memory.max": "max\n",
             "sys/fs/cgroup/user.slice/job/step/memory.current": "1000000\n",
             "sys/fs/cgroup/user.slice/job/step/memory.stat": "anon 1\ninactive_file 400000\n",
+            "proc/meminfo": "MemTotal: 16000000 kB\nMemAvailable: 8000000 kB\n",
         },
     )
+    assert cgroup.memory_left(root) == 4294967296 - 600000  # the group has less left than the machine
     assert cgroup.cpu_quota(root) == (2.5, "/sys/fs/cgroup/user.slice/cpu.max")
     assert cgroup.memory_limit(root) == (4294967296.0, "/sys/fs/cgroup/user.slice/job/memory.max")
     assert cgroup.memory_used(root) == 600000

@@ -16,7 +16,6 @@ from flatout.errors import UnknownLever
 from flatout.levers.injection import parse
 
 _NOT_LEVERS = {"catalogue", "injection"}
-SIDES = ("host", "input", "compute", "runtime")
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,6 @@ from collections.abc import Sequence
 
 from flatout.case import Interval
 
-FEWEST_ROUNDS = 6
-
 
 def paired_ratio(before: Sequence[float], after: Sequence[float], confidence: float = 0.95) -> Interval:
     """How many times longer `before` takes than `after`: above 1, `after` is faster."""
