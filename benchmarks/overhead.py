@@ -35,9 +35,8 @@ SIDES = {
 def main() -> None:
     from flatout.measure.interval import paired_ratio
 
-    print(
-        f"{'program':24s} {'step ms':>8s}  {'bare again':26s}{'outside the window':26s}inside   ({GENERATIONS} × {ROUNDS} rounds)"
-    )
+    print(f"medians of {GENERATIONS} × {ROUNDS} rounds, against the bare program")
+    print(f"{'program':24s} {'step ms':>8s}  {'bare again':26s}{'outside the window':26s}inside")
     worst = {"outside": -1.0, "inside": -1.0}
     for name in sys.argv[1:] or PROGRAMS:
         times: dict[str, list[float]] = {side: [] for side in SIDES}

@@ -18,7 +18,7 @@ PROGRAM = """
 
     def slow(i):
         start = time.perf_counter()
-        time.sleep(0.02)
+        time.sleep(0.05)
         slept.append(time.perf_counter() - start)
         return np.ones((64, 32), np.float32)
 
@@ -29,7 +29,7 @@ PROGRAM = """
 
     options = tf.data.Options()
     options.experimental_optimization.inject_prefetch = False  # every wait is the step's own
-    dataset = tf.data.Dataset.range(90).map(element).with_options(options)
+    dataset = tf.data.Dataset.range(50).map(element).with_options(options)
     model = tf.keras.Sequential([tf.keras.layers.Dense(64, activation="relu"), tf.keras.layers.Dense(1)])
     optimizer = tf.keras.optimizers.SGD(1e-4)
     if sys.argv[1] == "fit":

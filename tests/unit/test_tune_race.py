@@ -62,7 +62,7 @@ def contestant(program: Path, pause: float, steps: int = 100_000, how: str = "we
     return Contestant(Launch((sys.executable, str(program), str(pause), str(steps), how)), title)
 
 
-def race_of(tmp_path: Path, warden: Warden, program: Path, pause: float = 0.004, steps: int = 100_000) -> Race:
+def race_of(tmp_path: Path, warden: Warden, program: Path, pause: float = 0.015, steps: int = 100_000) -> Race:
     baselines = [contestant(program, pause, steps, title="a"), contestant(program, pause, steps, title="b")]
     race = Race(tmp_path / "race", warden, baselines, deadline=time.monotonic() + 60)
     race.start(baselines)
@@ -71,7 +71,7 @@ def race_of(tmp_path: Path, warden: Warden, program: Path, pause: float = 0.004,
 
 def test_a_faster_program_wins_and_an_equal_one_does_not(tmp_path, warden, program):
     race = race_of(tmp_path, warden, program)
-    fast, equal, slow = (contestant(program, pause) for pause in (0.002, 0.004, 0.008))
+    fast, equal, slow = (contestant(program, pause) for pause in (0.002, 0.015, 0.08))
     race.start([fast, equal, slow])
     race.run([fast, equal, slow], 3, rounds=12)
     assert fast.over == "won"
@@ -84,8 +84,8 @@ def test_a_faster_program_wins_and_an_equal_one_does_not(tmp_path, warden, progr
 
 
 def test_a_program_that_ends_is_started_again(tmp_path, warden, program):
-    race = race_of(tmp_path, warden, program, steps=150)
-    short = contestant(program, 0.002, steps=150)
+    race = race_of(tmp_path, warden, program, steps=40)
+    short = contestant(program, 0.002, steps=40)
     race.start([short])
     race.run([short], 1, rounds=9)
     assert short.starts > 1

@@ -19,6 +19,11 @@ from flatout.observe.observer import Observer
 from flatout.observe.recorder import Recorder
 
 PACKAGES = ("tensorflow", "keras", "tf_keras")
+READ_BY_TENSORFLOW = (
+    *("TF_", "TF2_", "XLA_", "KERAS_", "AUTOGRAPH_", "GRPC_", "PROTOCOL_BUFFERS_"),
+    *("OMP_", "KMP_", "MKL_", "OPENBLAS_", "ONEDNN_", "DNNL_", "CUDA_", "NVIDIA_"),
+)
+"""How the names of variables begin that matter while TensorFlow is imported."""
 
 
 def start(settings_text: str) -> None:
@@ -40,6 +45,7 @@ def start(settings_text: str) -> None:
         trial.start(observer, settings["trial"])
     recorder.fact("start", pid=os.getpid(), at=time.perf_counter(), python=sys.version.split()[0], version=sys.version)
     sys.meta_path.insert(0, _Finder(observer))
+    install_in_what_is_imported(observer)
     os.register_at_fork(after_in_child=lambda: _forget(observer), after_in_parent=lambda: _count_fork(observer))
     leave = os._exit
 
@@ -137,9 +143,16 @@ class _Finder(ImportWatch):
     def __init__(self, observer: Observer) -> None:
         super().__init__(PACKAGES)
         self.observer = observer
+        self.variables = _variables()
 
     def execute(self, fullname: str, module: ModuleType, run: Callable[[ModuleType], None]) -> None:
         began = time.perf_counter()
+        now = _variables()
+        if fullname == "tensorflow" and now != self.variables:
+            changed = {
+                name: now.get(name) for name in {*now, *self.variables} if now.get(name) != self.variables.get(name)
+            }
+            self.observer.recorder.fact("variables", changed=changed)
         try:
             run(module)
         except BaseException as error:
@@ -153,6 +166,20 @@ class _Finder(ImportWatch):
                 seconds=time.perf_counter() - began,
                 version=version_of(module),
             )
+
+
+def _variables() -> dict[str, str]:
+    """Those that TensorFlow and what it brings read while they are imported; others are the user's own affair."""
+    return {name: value for name, value in os.environ.items() if name.startswith(READ_BY_TENSORFLOW)}
+
+
+def install_in_what_is_imported(observer: Observer) -> None:
+    """For packages that were there before the observer."""
+    for package in PACKAGES:
+        module = sys.modules.get(package)
+        if module is not None:
+            install(observer, package, module)
+            observer.recorder.fact("import", package=package, seconds=0.0, version=version_of(module))
 
 
 def version_of(module: ModuleType) -> str | None:

@@ -60,11 +60,7 @@ def observe(*, trace: bool = True, show: bool = True) -> Iterator[Observation]:
     seen, began = Observation(directory), time.perf_counter()
     started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     try:
-        for package in child.PACKAGES:
-            if package in sys.modules:
-                child.install(observer, package, sys.modules[package])
-                version = child.version_of(sys.modules[package])
-                observer.recorder.fact("import", package=package, seconds=0.0, version=version)
+        child.install_in_what_is_imported(observer)
         yield seen
     finally:
         child.finish(observer)

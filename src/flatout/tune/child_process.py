@@ -16,6 +16,9 @@ from typing import Any
 
 from flatout.levers.catalogue import environment_of
 from flatout.observe import launcher
+from flatout.tune import patched_run
+from flatout.tune.nursery import Forked, Gone, Nursery
+from flatout.tune.patched_run import program_place
 from flatout.tune.warden import Warden, kill_group
 
 
@@ -42,7 +45,7 @@ class Overdue(Exception):
 
 
 class ChildProcess:
-    def __init__(self, launch: Launch, directory: Path, warden: Warden) -> None:
+    def __init__(self, launch: Launch, directory: Path, warden: Warden, nursery: Nursery | None = None) -> None:
         self.launch = launch
         self.directory = directory
         self.warden = warden
@@ -51,27 +54,15 @@ class ChildProcess:
         (directory / "tmp").mkdir(parents=True, exist_ok=True)
         for_gate, to_gate = os.pipe()
         from_gate, for_words = os.pipe()
-        os.set_inheritable(for_gate, True)
-        os.set_inheritable(for_words, True)
-        command, variables = prepared(
-            launch,
-            directory,
-            {"gate": {"read": for_gate, "write": for_words, "priority": launch.priority}},
-        )
-        with open(directory / "output.txt", "wb") as output:
-            self.process = subprocess.Popen(
-                command,
-                env=variables,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                pass_fds=(for_gate, for_words),
-                start_new_session=True,
+        try:
+            self.process = _forked(launch, directory, nursery, (for_gate, for_words)) or _started(
+                launch, directory, (for_gate, for_words)
             )
+        finally:
+            os.close(for_gate)
+            os.close(for_words)
         self.group = self.process.pid
         warden.watch(self.group)
-        os.close(for_gate)
-        os.close(for_words)
         self._to_gate, self._from_gate = to_gate, from_gate
         self.started = time.monotonic()
 
@@ -164,25 +155,64 @@ class ChildProcess:
         shutil.rmtree(self.directory / "files", ignore_errors=True)
 
 
+def _started(launch: Launch, directory: Path, gate: tuple[int, int]) -> subprocess.Popen[bytes]:
+    """As a program of its own."""
+    for descriptor in gate:
+        os.set_inheritable(descriptor, True)
+    command, variables = prepared(launch, directory, _held_at(gate, launch))
+    with open(directory / "output.txt", "wb") as output:
+        return subprocess.Popen(
+            command,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            pass_fds=gate,
+            start_new_session=True,
+        )
+
+
+def _forked(launch: Launch, directory: Path, nursery: Nursery | None, gate: tuple[int, int]) -> Forked | None:
+    """Out of the nursery, unless something has to be set before TensorFlow is imported."""
+    place = program_place(launch.command)
+    if nursery is None or nursery.gone or place is None or environment_of(launch.levers):
+        return None
+    request = {
+        "arguments": launch.command[place:],
+        "environment": _environment(directory),
+        "settings": _settings(launch, directory, _held_at(gate, launch)),
+        "sources": dict(launch.sources),
+        "output": str((directory / "output.txt").resolve()),
+    }
+    try:
+        return nursery.start(request, directory, gate)
+    except Gone:
+        return None
+
+
+def _held_at(gate: tuple[int, int], launch: Launch) -> dict[str, Any]:
+    return {"gate": {"read": gate[0], "write": gate[1], "priority": launch.priority}}
+
+
 def prepared(launch: Launch, directory: Path, role: dict[str, Any]) -> tuple[Sequence[str], dict[str, str]]:
     """Command and environment of a trial."""
-    settings: dict[str, Any] = {
+    variables = launcher.environment_for(_settings(launch, directory, role), _environment(directory))
+    variables.update(environment_of(launch.levers))
+    return patched_run.command(launch.command, dict(launch.sources)), variables
+
+
+def _settings(launch: Launch, directory: Path, role: dict[str, Any]) -> dict[str, Any]:
+    """What the child is told."""
+    scouting = bool(role.get("scout"))
+    return {
         "directory": str(directory),
-        "trace": False,
-        "sample": False,
+        "trace": scouting,
+        "sample": scouting,
         "module": launch.module,
         "levers": list(launch.levers),
         "trial": {"seed": launch.seed, "calm": launch.calm, **role},
     }
-    if role.get("scout"):
-        settings.update(trace=True, sample=True)
-    variables = launcher.environment_for(settings)
-    variables.update(environment_of(launch.levers))
-    variables.setdefault("PYTHONHASHSEED", "0")
-    variables["TMPDIR"] = str(directory / "tmp")
-    command: Sequence[str] = launch.command
-    if launch.sources:
-        from flatout.tune import patched_run
 
-        command = patched_run.command(launch.command, dict(launch.sources))
-    return command, variables
+
+def _environment(directory: Path) -> dict[str, str]:
+    return {"PYTHONHASHSEED": "0", **os.environ, "TMPDIR": str(directory / "tmp")}

@@ -9,14 +9,13 @@ from pathlib import Path
 from flatout.measure import parity
 from flatout.tune.child_process import ChildProcess, Ended, Launch, Overdue
 from flatout.tune.race import Contestant, Race
-from flatout.tune.warden import Warden
 
 FILE = "numbers.npz"
 CALM_SECONDS = 90.0
 CALM_STEPS = 40
 
 
-def compare(race: Race, one: Contestant, warden: Warden, directory: Path) -> parity.Parity:
+def compare(race: Race, one: Contestant, directory: Path) -> parity.Parity:
     """What the race recorded decides where it can. Else both run once more, seeded alike and without dropout: a
     compiler may draw other random numbers and still be right."""
     baseline, twin = (_load(other.directories) for other in race.baselines)
@@ -26,9 +25,9 @@ def compare(race: Race, one: Contestant, warden: Warden, directory: Path) -> par
         if found.verdict in ("exact", "reassociated"):
             return found
     place = directory / "calm" / race.directory.name  # another race may have another baseline
-    calm_base = _calm(race.baselines[0].launch, place / "baseline", warden)
-    calm_twin = _calm(race.baselines[0].launch, place / "twin", warden)
-    calm_trial = _calm(one.launch, place / one.directories[0].name, warden)
+    calm_base = _calm(race.baselines[0].launch, place / "baseline", race)
+    calm_twin = _calm(race.baselines[0].launch, place / "twin", race)
+    calm_trial = _calm(one.launch, place / one.directories[0].name, race)
     if calm_base is None or calm_trial is None:
         return parity.Parity("unknown", None, "no numbers could be compared")
     return parity.compare(calm_base, calm_trial, calm_twin)
@@ -41,9 +40,9 @@ def _load(directories: list[Path]) -> parity.Numbers | None:
     return None
 
 
-def _calm(launch: Launch, directory: Path, warden: Warden) -> parity.Numbers | None:
+def _calm(launch: Launch, directory: Path, race: Race) -> parity.Numbers | None:
     if not (directory / FILE).exists():
-        child = ChildProcess(replace(launch, calm=True), directory, warden)
+        child = ChildProcess(replace(launch, calm=True), directory, race.warden, race.nursery)
         try:
             with contextlib.suppress(Ended, Overdue):
                 child.answer(CALM_SECONDS)

@@ -30,13 +30,13 @@ def command(words: Sequence[str], sources: Mapping[str, str]) -> list[str]:
     A command that is not a Python on a file or a module is left as it is.
     """
     words = list(words)
-    place = _program_place(words)
+    place = program_place(words)
     if not sources or place is None:
         return words
     return [*words[:place], str(MAIN), json.dumps(dict(sources)), *words[place:]]
 
 
-def _program_place(words: Sequence[str]) -> int | None:
+def program_place(words: Sequence[str]) -> int | None:
     if not words or not re.match(r"python[\d.]*(\.exe)?$", os.path.basename(words[0])):
         return None
     place = 1

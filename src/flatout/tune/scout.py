@@ -69,6 +69,15 @@ def ended_by_itself(directory: Path) -> bool:
         return False
 
 
+def imports_of(directory: Path) -> tuple[list[str], dict[str, str | None]]:
+    """The packages around TensorFlow that the program imports, and the variables that it changes before it does."""
+    from flatout.observe.reading.recording import load
+
+    recording = load(directory)
+    changed = next((dict(fact["changed"]) for fact in recording.all("variables")), {})
+    return [str(fact["package"]) for fact in recording.all("import")], changed
+
+
 def priority_of(case: Case) -> int:
     """The least rank of what counts as a step in a trial of this program."""
     stack = case.evidence_of("step-stack")

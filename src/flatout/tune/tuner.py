@@ -20,7 +20,7 @@ from flatout.errors import FlatoutError
 from flatout.levers.catalogue import catalogue, find
 from flatout.levers.injection import parse, shown
 from flatout.observe import launcher
-from flatout.tune import numbers_of, plan
+from flatout.tune import numbers_of, nursery, plan
 from flatout.tune.child_process import Launch
 from flatout.tune.journal import Journal
 from flatout.tune.judging import (
@@ -38,7 +38,7 @@ from flatout.tune.judging import (
 from flatout.tune.lineup import with_levers
 from flatout.tune.progress import Progress
 from flatout.tune.race import NOTHING, PROMISING, Contestant, Race
-from flatout.tune.scout import ended_by_itself, priority_of, scout
+from flatout.tune.scout import ended_by_itself, imports_of, priority_of, scout
 from flatout.tune.warden import Warden
 
 BOUNDS = ("free-input", "free-compute")
@@ -82,6 +82,7 @@ class Tuner:
         self.skipped: dict[str, str] = {}
         self.nominated: dict[tuple[str, ...], float] = {}
         self.races: list[Race] = []
+        self.nursery: nursery.Nursery | None = None
         self.notes: list[Note] = []
         self.trouble = ""
         """Why nothing could be tried, where that is so."""
@@ -97,6 +98,7 @@ class Tuner:
         finally:
             for race in self.races:
                 race.close()
+            self._close_nursery()
             self.warden.close()
         return self._conclude()
 
@@ -104,6 +106,7 @@ class Tuner:
         if self.journal.scouted is None:
             self.journal.begin(self.launch.command, os.getcwd())
             self.progress.phase("watching the program as it is")
+            self.nursery = nursery.open_for(self.launch.command, self.warden, self.directory, {})
             found = scout(self.launch, self._place("scout"), self.warden, self.deadline, self.progress.waiting)
             self.journal.keep_scouted(found)
         self.case = self.journal.scouted
@@ -111,6 +114,7 @@ class Tuner:
         if self.case.steps is None or self.case.steps.count < FEWEST_STEPS:
             return
         self.launch = replace(self.launch, priority=priority_of(self.case))
+        self._furnish()
         limits = [] if self.options.levers else [self._contestant((name,)) for name in self._open_bounds()]
         first = self._race(self.launch, limits)
         bounds = self._bounds(first, limits)
@@ -119,6 +123,20 @@ class Tuner:
         winners += self._again(winners)
         if winners:
             self._combine(winners)
+
+    def _furnish(self) -> None:
+        """Let the nursery import what the program imports, under the variables that it sets before."""
+        packages, changed = imports_of(self.directory / "scout-1")
+        if self.nursery is None or nursery.matter(changed):
+            self._close_nursery()
+            self.nursery = nursery.open_for(self.launch.command, self.warden, self.directory, changed)
+        if self.nursery is not None:
+            self.nursery.prepare(packages)
+
+    def _close_nursery(self) -> None:
+        if self.nursery is not None:
+            self.nursery.close()
+            self.nursery = None
 
     # ── the stages ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -131,6 +149,7 @@ class Tuner:
             baselines,
             deadline=self.deadline,
             memory_limit=_memory_limit(self.case),
+            nursery=self.nursery,
             say=self.progress.say,
             look=self.progress.look,
         )
@@ -309,7 +328,7 @@ class Tuner:
         )
         if stage != "bound" and trial.status == "won":
             self.progress.say(f"{one.title}: do the numbers agree?")
-            compared = numbers_of.compare(race, one, self.warden, self.directory)
+            compared = numbers_of.compare(race, one, self.directory)
             trial = judge(trial, compared)
         self.trials.append(trial)
         if not undecided(trial):  # a tune that goes on gives it another chance

@@ -60,13 +60,9 @@ def _show(path: str) -> None:
 
 def run(arguments: list[str], namespace: dict[str, Any]) -> None:
     """Run `PROGRAM ARGS…` or `-m MODULE ARGS…` in the namespace of `__main__`."""
-    path0 = not getattr(sys.flags, "safe_path", False) and not sys.flags.isolated
-    if path0 and sys.path:
-        del sys.path[0]
+    look_beside(arguments[0])
     sys.excepthook = _without_these_frames
     if arguments[0] == "-m":
-        if path0:
-            sys.path.insert(0, os.getcwd())
         sys.argv[:] = ["-m", *arguments[2:]]
         _clear(namespace)
         import runpy
@@ -75,8 +71,6 @@ def run(arguments: list[str], namespace: dict[str, Any]) -> None:
         return
     program = os.path.join(os.getcwd(), arguments[0])  # `./train.py` stays `/here/./train.py`, as Python has it
     sys.argv[:] = arguments
-    if path0:
-        sys.path.insert(0, os.path.dirname(os.path.realpath(program)))
     text = _text_for(program)
     if text is None:
         with open(program, "rb") as stream:
@@ -87,6 +81,12 @@ def run(arguments: list[str], namespace: dict[str, Any]) -> None:
     _clear(namespace)
     namespace.update(__file__=program, __loader__=importlib.machinery.SourceFileLoader("__main__", program))
     exec(code, namespace)
+
+
+def look_beside(program: str) -> None:
+    """Import from where the interpreter would have imported for this program (`-m` for a module)."""
+    if not getattr(sys.flags, "safe_path", False) and not sys.flags.isolated and sys.path:
+        sys.path[0] = os.getcwd() if program == "-m" else os.path.dirname(os.path.realpath(program))
 
 
 def _clear(namespace: dict[str, Any]) -> None:
@@ -106,7 +106,10 @@ def _clear(namespace: dict[str, Any]) -> None:
 
 def _without_these_frames(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """A traceback begins with the program's own first line."""
-    while trace is not None and trace.tb_next is not None and trace.tb_frame.f_code.co_filename == __file__:
+    here = os.path.dirname(__file__)
+    while trace is not None and trace.tb_next is not None:
+        if os.path.dirname(trace.tb_frame.f_code.co_filename) != here:
+            break
         trace = trace.tb_next
     sys.__excepthook__(kind, error.with_traceback(trace), trace)
 

@@ -1,0 +1,155 @@
+"""Imports TensorFlow once and forks a process for each trial: `python nursery_main.py SOCKET PACKAGE PROGRAM`.
+
+SOCKET is the number of a Unix socket, PACKAGE the directory flatout is imported from, PROGRAM the file to be run, or
+`-m`. Each message on the socket is a JSON object: `{"import": [names]}`, or `{"request": file}` together with the
+descriptors of the trial. A trial runs the program as `python PROGRAM ARGS…` would, with `__main__`, environment and
+output of its own; what it does not do again is the import. A process that has threads, or in which TensorFlow is at
+work already, cannot be forked safely: then this one says so, and trials are started the long way.
+"""
+
+import contextlib
+import importlib
+import importlib.util
+import json
+import os
+import select
+import socket
+import sys
+import tempfile
+import warnings
+from types import ModuleType
+from typing import Any
+
+
+def serve(namespace: dict[str, Any], words: list[str]) -> None:
+    """Answers until the other end closes. Returns in a forked child, once its program has run."""
+    channel = socket.socket(fileno=int(words[0]))
+    child = _borrowed(words[1], "flatout.observe.child")
+    main = _loaded("flatout_patched_main", os.path.join(os.path.dirname(__file__), "patched_main.py"))
+    main.look_beside(words[2])
+    poll = select.poll()
+    poll.register(channel, select.POLLIN)
+    alive: dict[int, int] = {}
+    while True:
+        for descriptor, _ in poll.poll():
+            if descriptor != channel.fileno():
+                poll.unregister(descriptor)
+                pid, status = os.waitpid(alive.pop(descriptor), 0)
+                os.close(descriptor)
+                _say(channel, {"ended": pid, "code": os.waitstatus_to_exitcode(status)})
+                continue
+            text, descriptors, _, _ = socket.recv_fds(channel, 1 << 16, 8)
+            if not text:
+                os._exit(0)
+            message = json.loads(text)
+            if "import" in message:
+                _import(channel, message["import"])
+                continue
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # Python 3.12 warns of any fork in a process that ever had threads
+                pid = os.fork()
+            if pid == 0:
+                for other in alive:
+                    os.close(other)
+                _be_a_trial(message["request"], descriptors, channel, child, main, namespace)
+                return
+            for received in descriptors:
+                os.close(received)
+            handle = os.pidfd_open(pid)
+            alive[handle] = pid
+            poll.register(handle, select.POLLIN)
+
+
+def _import(channel: socket.socket, names: list[str]) -> None:
+    """What cannot be imported here will fail in the program as well, or is not imported there at all."""
+    before = os.environ.copy()
+    for name in names:
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
+    os.environ.clear()
+    os.environ.update(before)
+    _say(channel, {"imported": [name for name in names if name in sys.modules], "hindrance": _hindrance()})
+
+
+def _hindrance() -> str | None:
+    """Why this process must not be forked, if so."""
+    threads = len(os.listdir("/proc/self/task"))
+    if threads > 1 + _numpy_threads():
+        return f"importing TensorFlow has started {threads - 1} threads"
+    context = sys.modules.get("tensorflow.python.eager.context")
+    if context is not None and getattr(getattr(context, "_context", None), "_context_handle", None) is not None:
+        return "importing TensorFlow has set it to work"
+    return None
+
+
+def _numpy_threads() -> int:
+    """OpenBLAS, alone of those that start threads when imported, stops them before a fork and starts them after it."""
+    with contextlib.suppress(OSError), open("/proc/self/maps", encoding="utf-8", errors="replace") as stream:
+        copies = {line.split()[-1] for line in stream if "openblas" in line}
+        return len(copies) * (len(os.sched_getaffinity(0)) - 1)
+    return 0
+
+
+def _be_a_trial(
+    request: str,
+    descriptors: list[int],
+    channel: socket.socket,
+    child: ModuleType,
+    main: ModuleType,
+    namespace: dict[str, Any],
+) -> None:
+    os.setsid()
+    _say(channel, {"started": os.getpid()})
+    channel.close()
+    hold, *passed = descriptors
+    if not os.read(hold, 1):  # whoever asked is gone, and nobody would ever stop this process
+        os._exit(1)
+    os.close(hold)
+    with open(request, encoding="utf-8") as stream:
+        wanted = json.load(stream)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    output = os.open(wanted["output"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for source, target in ((nothing, 0), (output, 1), (output, 2)):
+        os.dup2(source, target)
+    os.close(nothing)
+    os.close(output)
+    os.environ.clear()
+    os.environ.update(wanted["environment"])
+    tempfile.tempdir = None
+    settings = wanted["settings"]
+    settings["trial"]["gate"].update(zip(("read", "write"), passed, strict=True))
+    for descriptor in passed:
+        os.set_inheritable(descriptor, True)
+    try:
+        child.start(json.dumps(settings))
+    except Exception as error:
+        sys.stderr.write(f"flatout: could not start observing ({type(error).__name__}: {error})\n")
+        raise SystemExit(1) from None
+    main.install(wanted["sources"])
+    main.run(wanted["arguments"], namespace)
+
+
+def _say(channel: socket.socket, message: dict[str, Any]) -> None:
+    channel.send(json.dumps(message).encode("ascii"))
+
+
+def _borrowed(directory: str, name: str) -> ModuleType:
+    sys.path.append(directory)
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(directory)
+
+
+def _loaded(name: str, path: str) -> ModuleType:
+    specification = importlib.util.spec_from_file_location(name, path)
+    if specification is None or specification.loader is None:
+        raise SystemExit(f"{path} cannot be loaded")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+if __name__ == "__main__":
+    # `__main__` is cleared for the program, so this file is loaded a second time, under a name of its own.
+    _loaded("flatout_nursery", __file__).serve(globals(), sys.argv[1:])
