@@ -35,6 +35,7 @@ def new_directory(title: str, home: Path | None = None) -> Path:
             (cases / name).mkdir()
         except FileExistsError:
             continue
+        _begin(cases / name)
         return cases / name
     raise OSError(f"Could not find a free name for a case under {cases}")
 
@@ -60,14 +61,25 @@ def write_case(case: Case, directory: Path) -> Path:
 
 
 def save(case: Case, directory: Path) -> Path:
-    """Write the case into its directory and point `latest` at it."""
+    """Write the case into its directory, point `latest` at it, and put it into the history."""
+    from flatout.history.records import record, with_origin
+
+    case = with_origin(case, directory)
     path = write_case(case, directory)
     home = directory.parent.parent
     pointer = home / f".latest.{os.getpid()}"
     pointer.unlink(missing_ok=True)
     pointer.symlink_to(os.path.relpath(directory, home))
     os.replace(pointer, home / "latest")
+    record(case, directory)
     return path
+
+
+def _begin(directory: Path) -> None:
+    """What the case starts from is only known now; at its end another commit may be checked out."""
+    from flatout.history.origin import begin
+
+    begin(directory)
 
 
 def locate(reference: str | None, home: Path | None = None) -> Path:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from flatout import store
-from flatout.case import Case, Note, Program
+from flatout.case import Case, Evidence, Note, Program
 from flatout.errors import FlatoutError, UnknownView
 from flatout.observe import launcher
 
@@ -82,6 +82,7 @@ def run(program: str, arguments: Sequence[str], options: Options) -> launcher.En
         case = conclude(directory, told, options)
         if trouble:
             case = replace(case, notes=(Note("warning", trouble), *case.notes))
+        case = replace(case, evidence=(*case.evidence, *(Evidence("injected", lever) for lever in levers)))
         _keep(case, directory, kept)
         _show(case, directory, options)
     except KeyboardInterrupt:

@@ -1,0 +1,70 @@
+"""`flatout gate`: fail a build that made a program slower."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from flatout.cli.compare import MarkdownOption
+
+
+def register(app: typer.Typer) -> None:
+    @app.command("gate")
+    def _command(
+        baseline: Annotated[str, typer.Option(metavar="REF", help="A branch, tag or commit to compare with.")] = "main",
+        max_regression: Annotated[
+            str, typer.Option("--max-regression", metavar="SHARE", help="What is still let through.")
+        ] = "5%",
+        program: Annotated[
+            list[str] | None,
+            typer.Option("--program", metavar="NAME", help="Judge this program only (may be repeated)."),
+        ] = None,
+        allow_missing: Annotated[
+            bool, typer.Option("--allow-missing", help="Let through what has no baseline to compare with.")
+        ] = False,
+        json: Annotated[
+            str | None, typer.Option("--json", metavar="FILE", help="Write the judgement as JSON (- is stdout).")
+        ] = None,
+        markdown: MarkdownOption = None,
+        quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the verdict only.")] = False,
+    ) -> None:
+        """Compare the newest runs in the history with those of a baseline, for continuous integration.
+
+        Exit codes: 0 no regression, 1 a regression, 2 it cannot be judged at all, 3 no baseline in the history.
+        In a GitHub workflow the summary of the step gets the same as Markdown.
+        """
+        code = gate(baseline, max_regression, program or [], json, markdown, quiet)
+        if code and not (allow_missing and code == 3):
+            raise typer.Exit(code)
+
+
+def gate(
+    baseline: str, max_regression: str, programs: list[str], json: str | None, markdown: str | None, quiet: bool
+) -> int:
+    from flatout.cli.compare import share, write, write_json
+    from flatout.errors import FlatoutError
+    from flatout.history.gate import add_to_summary, judge
+    from flatout.history.states import all_series
+
+    allowed = share(max_regression)
+    assert allowed is not None
+    found = judge(all_series(), baseline, allowed, programs)
+    if not found.programs:
+        named = " of " + ", ".join(programs) if programs else ""
+        raise FlatoutError(f"The history has no runs{named} to judge. Run `flatout run PROGRAM` here first.")
+    add_to_summary(found.to_markdown())
+    if json is not None:
+        write_json(found.to_json(), json)
+    if markdown is not None:
+        write(found.to_markdown(), markdown)
+    if "-" not in (json, markdown):
+        typer.echo(found.verdict)
+        for one in found.programs:
+            if one.comparison is None:
+                typer.echo(f"\n{one.why}")
+            elif not quiet:
+                from flatout.compare.terminal import render
+
+                typer.echo("\n" + render(one.comparison), nl=False)
+    return found.code

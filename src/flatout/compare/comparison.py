@@ -1,0 +1,149 @@
+"""The comparison of two sides: the step, its parts, what else differs, and the one sentence that says it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from flatout.case import to_plain
+from flatout.compare import between, sameness, words
+from flatout.compare.change import Change, of_difference, of_ratio
+from flatout.compare.run import PARTS, Run
+from flatout.compare.sameness import Difference
+from flatout.errors import FlatoutError
+
+CONFIDENCE = 0.95
+LOADED = 0.5
+"""By how much the stated spread grows for each share of the cores that something else had: a fifth makes it 13 %."""
+PART_STATED = 0.06
+"""As `between.STATED`, for a part of the step, as a share of the part."""
+PART_FLOOR = 0.01
+"""No part is known better than to this share of the step."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    before: tuple[Run, ...]
+    after: tuple[Run, ...]
+    step: Change
+    parts: tuple[Change, ...]
+    program: tuple[Difference, ...]
+    environment: tuple[Difference, ...]
+    spread: between.Spread
+    max_regression: float | None = None
+
+    @property
+    def regressed(self) -> bool:
+        """Slower for sure, and by more than is allowed as far as can be told."""
+        share = self.step.share
+        allowed = self.max_regression
+        return share is not None and allowed is not None and share.low > 0 and share.ratio > allowed
+
+    @property
+    def same_program(self) -> bool:
+        return not any(one.level == "other" for one in self.program)
+
+    @property
+    def same_machine(self) -> bool:
+        return not any(one.level == "machine" for one in self.environment)
+
+    @property
+    def verdict(self) -> str:
+        return _verdict(self)
+
+    def to_json(self) -> dict[str, Any]:
+        told = to_plain(self)
+        told["verdict"] = self.verdict
+        told["outcome"] = self.step.outcome
+        told["regressed"] = self.regressed
+        told["same_program"] = self.same_program
+        told["same_machine"] = self.same_machine
+        return told
+
+
+def compare(
+    before: Sequence[Run],
+    after: Sequence[Run],
+    max_regression: float | None = None,
+    repeats: Iterable[Sequence[Run]] = (),
+) -> Comparison:
+    """`repeats` are groups of other runs that had nothing different about them: what the history knows of the noise."""
+    for run in (*before, *after):
+        if not run.median_ms > 0:
+            raise FlatoutError(
+                f"{run.name} holds no steps to compare (a case of kind {run.kind!r}). Compare cases of `flatout run`."
+            )
+    groups = [before, after, *repeats]
+    known = _spread(before, after, groups)
+    enough = all(run.error is not None for run in (*before, *after))
+    half = known.half_width(len(before), len(after), CONFIDENCE) if enough else None
+    step = of_ratio("step", _typical(before), _typical(after), half)
+    return Comparison(
+        tuple(before),
+        tuple(after),
+        step,
+        tuple(_part(name, before, after, groups, step) for name in _parts_of(before, after)),
+        sameness.of_program(before, after),
+        sameness.of_environment(before, after),
+        known,
+        max_regression,
+    )
+
+
+def _spread(before: Sequence[Run], after: Sequence[Run], groups: Sequence[Sequence[Run]]) -> between.Spread:
+    own = [*before, *after]
+    within = math.sqrt(fmean((run.error or 0.0) ** 2 for run in own))
+    busy = max((run.others or 0.0 for run in own), default=0.0)
+    logs = [[math.log(run.median_ms) for run in group if run.median_ms > 0] for group in groups]
+    return between.spread(logs, within, between.STATED + LOADED * busy)
+
+
+def _typical(side: Sequence[Run]) -> float:
+    """The middle run; in logarithms, so that before and after can change places."""
+    return math.exp(fmean(math.log(run.median_ms) for run in side))
+
+
+def _parts_of(before: Sequence[Run], after: Sequence[Run]) -> list[str]:
+    """The parts that any of the sides has at all; none where a side was not split."""
+    if not all(run.parts_ms for run in (*before, *after)):
+        return []
+    return [name for name in PARTS if any(run.parts_ms.get(name, 0.0) > 0 for run in (*before, *after))]
+
+
+def _part(
+    name: str, before: Sequence[Run], after: Sequence[Run], groups: Sequence[Sequence[Run]], step: Change
+) -> Change:
+    """Several parts are looked at together, so each has to be surer than the step has."""
+    old, new = ([run.parts_ms.get(name, 0.0) for run in side] for side in (before, after))
+    variance = 0.0
+    for side, values in ((before, old), (after, new)):
+        floor = PART_FLOOR * fmean(run.median_ms for run in side)
+        stated = math.hypot(PART_STATED * fmean(values), floor)
+        errors = [run.part_errors.get(name, 0.0) for run in side]
+        seen = between.spread([values], math.sqrt(fmean(e**2 for e in errors)), stated)
+        busy = LOADED * max(run.others or 0.0 for run in side) * fmean(values)
+        variance += (seen.share**2 + busy**2) / len(side)
+    freedom = between.WEIGHT + len(old) + len(new) - 2
+    half = between.student(1 - (1 - CONFIDENCE) / len(PARTS), freedom) * math.sqrt(variance)
+    return of_difference(name, fmean(old), fmean(new), half if step.share is not None else None)
+
+
+def _verdict(found: Comparison) -> str:
+    step, share, allowed = found.step, found.step.share, found.max_regression
+    times = f"{words.milliseconds(step.before_ms)} before, {words.milliseconds(step.after_ms)} after"
+    if share is None:
+        few = min(run.steps for run in (*found.before, *found.after))
+        return f"Too few steps to tell: one of the runs has only {few}. Let it run longer ({times})."
+    threshold = f"the threshold of {100 * (allowed or 0.0):g} %"
+    if found.regressed and allowed is not None:
+        sure = "" if share.low > allowed else f", though the interval reaches below {100 * allowed:g} %"
+        return f"Slower, past {threshold}: a step takes {words.more(share)}{sure} ({times})."
+    if step.outcome == "slower":
+        within = f", but within {threshold}" if allowed is not None else ""
+        return f"Slower{within}: a step takes {words.more(share)} ({times})."
+    if step.outcome == "faster":
+        return f"Faster: a step takes {words.more(share)} ({times})."
+    return f"No measurable difference in the step: {words.change(share)} ({times})."

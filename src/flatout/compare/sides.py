@@ -1,0 +1,55 @@
+"""What a user types for one side of a comparison → its runs.
+
+A side is a case, or several with commas between or a pattern: `before-1,before-2`, `'train-202611*'`. Several runs of
+the same thing are repeats, and make the interval narrower.
+"""
+
+from __future__ import annotations
+
+import glob
+from dataclasses import replace
+from pathlib import Path
+
+from flatout import store
+from flatout.case import Case
+from flatout.compare.parts import part_errors
+from flatout.compare.run import Run, run_of
+from flatout.errors import CaseNotFound
+
+
+def runs_of(text: str, home: Path | None = None) -> list[Run]:
+    found: dict[Path, Run] = {}
+    for path in paths_of(text, home):
+        found.setdefault(path.resolve(), load_run(path))
+    return list(found.values())
+
+
+def paths_of(text: str, home: Path | None = None) -> list[Path]:
+    """The case files that are meant, in the order given."""
+    found: list[Path] = []
+    for word in filter(None, (part.strip() for part in text.split(","))):
+        found += _matching(word, home) if glob.has_magic(word) else [store.locate(word, home)]
+    if not found:
+        raise CaseNotFound("A side of the comparison is empty. Name a case, or several with commas between them.")
+    return found
+
+
+def load_run(path: Path) -> Run:
+    """A case file as a run, with the errors of its parts where its trace is beside it."""
+    return complete(store.load(path), path.resolve().parent)
+
+
+def complete(case: Case, directory: Path) -> Run:
+    return replace(run_of(case, directory.name), part_errors=part_errors(case, directory))
+
+
+def _matching(pattern: str, home: Path | None) -> list[Path]:
+    """A pattern of paths as the shell would have it, or of names of kept cases."""
+    cases = (home or Path.cwd() / store.HOME) / "cases"
+    names = sorted(glob.glob(pattern)) or sorted(glob.glob(pattern, root_dir=cases))
+    candidates = [path if (path := Path(name)).exists() else cases / name for name in names]
+    files = [path if path.is_file() else path / store.FILE for path in candidates]
+    found = [path for path in files if path.is_file()]
+    if not found:
+        raise CaseNotFound(f"No case matches {pattern!r}, neither here nor in {cases}.")
+    return found

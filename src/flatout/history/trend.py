@@ -1,0 +1,136 @@
+"""The trend of each program over the states of its source: a line each with its interval drawn; the same as JSON."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flatout.case import Interval, to_plain
+from flatout.compare import between, words
+from flatout.compare.comparison import CONFIDENCE, Comparison, compare
+from flatout.history.states import Series, State
+from flatout.report.terminal.output import Output
+from flatout.report.terminal.page import Column, Page
+from flatout.report.terminal.text import clean, duration
+
+PLOT = 34
+"""Cells of the drawn interval."""
+
+
+@dataclass(frozen=True)
+class Point:
+    state: State
+    ms: Interval
+    """The state's median step, with its interval."""
+    since: Comparison | None
+    """Against the state before."""
+
+
+def points(series: Series) -> list[Point]:
+    """Every state with its interval; what the repeats of all of them show of the noise holds for each."""
+    groups = [state.runs for state in series.states]
+    found: list[Point] = []
+    for number, state in enumerate(series.states):
+        since = compare(groups[number - 1], state.runs, repeats=_others(groups, number)) if number else None
+        own = compare(state.runs, state.runs, repeats=[group for group in groups if group is not state.runs])
+        half = between.student(CONFIDENCE, own.spread.freedom) * own.spread.share / math.sqrt(len(state.runs))
+        middle = own.step.before_ms
+        found.append(Point(state, Interval(middle, middle * math.exp(-half), middle * math.exp(half)), since))
+    return found
+
+
+def to_json(all_series: Sequence[Series]) -> dict[str, Any]:
+    return {"kind": "history", "schema": 1, "series": [_series_json(series) for series in all_series]}
+
+
+def render(
+    all_series: Sequence[Series],
+    last: int,
+    width: int | None = None,
+    color: bool | None = None,
+    *,
+    unicode: bool | None = None,
+) -> str:
+    output = Output.of(width, color, unicode)
+    page = output.page()
+    for series in all_series:
+        _write(series, last, page)
+    return output.text(page)
+
+
+def _write(series: Series, last: int, page: Page) -> None:
+    found = points(series)[-last:]
+    told = f"{series.count} {'run' if series.count == 1 else 'runs'} of {len(series.states)} states"
+    page.heading(clean(series.title, 120), f"{told}  ·  {clean(series.machine, 80)}")
+    low, high = min(point.ms.low for point in found), max(point.ms.high for point in found)
+    scale = f"{duration(low)} ┄ {duration(high)}"
+    page.table(
+        [
+            Column("state"),
+            Column("when"),
+            Column("runs", right=True, drop=2),
+            Column("step", right=True),
+            Column(scale if len(scale) <= PLOT else "", drop=3, style="cyan"),
+            Column("since the state before"),
+        ],
+        [
+            [
+                words.state(point.state.run) or clean(point.state.run.name, 40),
+                time.strftime("%Y-%m-%d %H:%M", time.localtime(point.state.recorded)),
+                str(len(point.state.entries)),
+                duration(point.ms.ratio),
+                draw(point.ms, low, high, PLOT),
+                _since(point.since),
+            ]
+            for point in found
+        ],
+    )
+
+
+def draw(interval: Interval, low: float, high: float, width: int) -> str:
+    """`    ─────█─────   ` on a common scale."""
+    span = (high - low) or 1.0
+    begin, middle, end = (
+        min(width - 1, max(0, round((value - low) / span * (width - 1))))
+        for value in (interval.low, interval.ratio, interval.high)
+    )
+    cells = ["·"] * width
+    cells[begin : end + 1] = "─" * (end + 1 - begin)
+    cells[middle] = "█"
+    return "".join(cells)
+
+
+def _since(found: Comparison | None) -> str:
+    if found is None or found.step.share is None:
+        return ""
+    told = words.change(found.step.share)
+    return told if found.step.outcome == "same" else f"{told}  {found.step.outcome}"
+
+
+def _others(groups: Sequence[Sequence[Any]], number: int) -> list[Sequence[Any]]:
+    return [group for index, group in enumerate(groups) if index not in (number - 1, number)]
+
+
+def _series_json(series: Series) -> dict[str, Any]:
+    return {
+        "program": series.program,
+        "arguments": list(series.arguments),
+        "levers": list(series.levers),
+        "machine": series.machine,
+        "states": [
+            {
+                "commit": point.state.run.commit,
+                "changes": point.state.run.changes,
+                "branch": point.state.run.branch,
+                "recorded": point.state.recorded,
+                "step_ms": {"median": point.ms.ratio, "low": point.ms.low, "high": point.ms.high},
+                "change": to_plain(point.since.step.share) if point.since and point.since.step.share else None,
+                "outcome": point.since.step.outcome if point.since else None,
+                "runs": [{"case": entry.place, **entry.run.to_json()} for entry in point.state.entries],
+            }
+            for point in points(series)
+        ],
+    }
