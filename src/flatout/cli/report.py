@@ -1,0 +1,74 @@
+"""`flatout report`: a kept case as one HTML file. Needs neither the program nor TensorFlow."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flatout.errors import FlatoutError
+
+
+def register(app: typer.Typer) -> None:
+    @app.command("report")
+    def _command(
+        case: Annotated[
+            str | None, typer.Argument(help="A case.json, its directory or its name; the latest if left out.")
+        ] = None,
+        output: Annotated[
+            str, typer.Option("--output", "-o", metavar="FILE", help="The file to write (- is standard output).")
+        ] = "report.html",
+        force: Annotated[bool, typer.Option("--force", help="Write over a file that is no report.")] = False,
+        json: Annotated[
+            str | None, typer.Option("--json", metavar="FILE", help="Write the case as JSON (- is stdout).")
+        ] = None,
+        quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing when it is written.")] = False,
+    ) -> None:
+        """Write a case as one self-contained HTML file that opens offline in any browser."""
+        report(case, output, force=force, json=json, quiet=quiet)
+
+
+def report(reference: str | None, output: str, *, force: bool, json: str | None, quiet: bool) -> None:
+    from flatout import store
+    from flatout.report.html import render
+
+    path = store.locate(reference)
+    case = store.load(path)
+    if json is not None:
+        from flatout.report.json import write
+
+        write(case, json)
+    _refuse(output, force)
+    page = render(case, path.resolve().parent)
+    if output == "-":
+        if json != "-":
+            sys.stdout.buffer.write(page.encode("utf-8"))
+            sys.stdout.buffer.flush()
+        return
+    try:
+        store.write_atomically(Path(output), page)
+    except OSError as error:
+        raise FlatoutError(
+            f"Could not write {output}: {error.strerror or error}. Give a file in a directory that exists and may be "
+            "written."
+        ) from None
+    if not quiet:
+        sys.stderr.write(f"flatout: wrote {output} ({len(page.encode()) / 1e6:.1f} MB); open it in a browser\n")
+
+
+def _refuse(output: str, force: bool) -> None:
+    """A report may be written again and again; any other file is somebody's work."""
+    from flatout.report.html import MARKER
+
+    path = Path(output)
+    if output == "-" or force or not path.exists():
+        return
+    if path.is_dir():
+        raise FlatoutError(f"{output} is a directory. Name a file: `-o {path / 'report.html'}`.")
+    with open(path, encoding="utf-8", errors="replace") as stream:
+        if MARKER not in stream.read(200):
+            raise FlatoutError(
+                f"{output} exists and is not a report of flatout. Name another file, or give --force to write over it."
+            )

@@ -1,0 +1,33 @@
+// Light, dark, or as the system has it. What is drawn on a canvas has to be told.
+const repainted = [];
+const system = matchMedia("(prefers-color-scheme: dark)");
+const printing = matchMedia("print");
+let chosen = "system";
+try {
+  chosen = localStorage.getItem("flatout-theme") || "system";
+} catch (_) {
+  // A file opened from disk may have no storage; the choice then lasts as long as the page.
+}
+
+const colour = (role) => getComputedStyle(document.documentElement).getPropertyValue(`--${role}`).trim();
+
+function paint() {
+  const dark = !printing.matches && (chosen === "dark" || (chosen === "system" && system.matches));
+  document.documentElement.dataset.theme = dark ? "dark" : "light";
+  const button = one('[data-do="theme"]');
+  button.textContent = { system: "Theme: system", light: "Theme: light", dark: "Theme: dark" }[chosen];
+  repainted.forEach((again) => again());
+}
+
+function nextTheme() {
+  chosen = { system: "light", light: "dark", dark: "system" }[chosen] || "system";
+  try {
+    localStorage.setItem("flatout-theme", chosen);
+  } catch (_) {
+    // As above.
+  }
+  paint();
+}
+system.addEventListener("change", paint);
+printing.addEventListener("change", paint);
+paint();

@@ -1,0 +1,1 @@
+"""What lies beside a case and makes a report richer: its trace, its samples, the source it speaks of."""

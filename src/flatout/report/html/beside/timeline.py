@@ -1,0 +1,209 @@
+"""The events of a trace as columns for the page: lanes, and per event when, how long, what, and how deep.
+
+Columns of fixed width, compressed together, are a tenth of the same events as JSON, and the browser draws from them
+without making an object per event.
+"""
+
+from __future__ import annotations
+
+import gzip
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flatout.case import Case
+from flatout.errors import FlatoutError
+from flatout.report.terminal.text import clean
+from flatout.trace.files import SUFFIXES, find_files
+from flatout.trace.model import Line, Trace
+from flatout.trace.steps import find as find_steps
+from flatout.trace.xplane import load
+
+MOST_EVENTS = 200_000
+"""More are thinned out, the shortest first: a page with more no longer opens at once."""
+LARGEST_FILE = 400 * 2**20
+DEEPEST = 30
+DETAILS = ("tf_op", "hlo_op", "name", "long_name")
+"""Stats that say what an event belongs to; the first that a line has is shown."""
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Timeline:
+    head: dict[str, Any]
+    """Lanes, names, unit, steps: plain, for the page."""
+    columns: str
+    """start, duration, name, detail (uint32 each), depth (uint8): all events, lane by lane; gzip, base64."""
+    count: int
+    total: int
+    """Events in the trace, those left out included."""
+    longest: tuple[tuple[str, int, float, float], ...]
+    """Name, count, total and greatest duration in ms of what takes most time, for those who read rather than look."""
+
+
+@dataclass
+class _Lane:
+    title: str
+    group: str
+    rank: int
+    start: Integers
+    duration: Integers
+    name: Integers
+    detail: Integers
+
+
+class _Texts:
+    """Distinct texts, numbered as they come."""
+
+    def __init__(self, first: Iterable[str] = ()) -> None:
+        self.number: dict[str, int] = {text: at for at, text in enumerate(first)}
+
+    def of(self, texts: Iterable[str], limit: int) -> Integers:
+        numbers = [self.number.setdefault(clean(text, limit), len(self.number)) for text in texts]
+        return np.array(numbers, np.int64)
+
+
+def read_timeline(case: Case, directory: Path | None) -> Timeline | None:
+    names, details = _Texts(), _Texts([""])
+    lanes: list[_Lane] = []
+    steps: list[int] = []
+    for trace, shift in _traces(case, directory):
+        lanes += _lanes(trace, shift, names, details)
+        if not steps and (found := find_steps(trace)):
+            steps = [(int(at) + shift) // 1000 for at in found.starts_ps[:5000]]
+    if not lanes:
+        return None
+    total = sum(lane.start.size for lane in lanes)
+    _thin(lanes, total)
+    lanes = sorted((lane for lane in lanes if lane.start.size), key=lambda lane: (lane.rank, -lane.start.size))
+    return _pack(lanes, steps, list(names.number), list(details.number), total)
+
+
+def _traces(case: Case, directory: Path | None) -> Iterator[tuple[Trace, int]]:
+    """Every trace of the case, and by how much its clock is set off against the first (picoseconds)."""
+    base: int | None = None
+    for file in _files(case, directory):
+        try:
+            trace = load(file)
+            origin = trace.origin_ns
+        except (FlatoutError, OSError, ValueError):
+            continue
+        base = origin if base is None else base
+        # Hosts count from their own start of profiling or from the epoch; clocks far apart cannot be laid together.
+        shift = (origin - base) * 1000 if abs(origin - base) < 3600 * 10**9 else 0
+        yield trace, shift
+
+
+def _files(case: Case, directory: Path | None) -> list[Path]:
+    """Traces in the case's own log directory, else the files that `flatout trace` was given, where they still are."""
+    given: list[Path] = []
+    if directory is not None and case.logdir:
+        inside = (directory / case.logdir).resolve()
+        if inside.is_dir() and inside.is_relative_to(directory.resolve()):
+            given = [inside]
+    elif case.kind == "trace":
+        given = [Path(word) for word in case.program.command[1:] if word.endswith(SUFFIXES) and Path(word).is_file()]
+    try:
+        files = find_files(given) if given else []
+        return [file for file in files if file.stat().st_size <= LARGEST_FILE]
+    except (FlatoutError, OSError):
+        return []
+
+
+def _lanes(trace: Trace, shift: int, names: _Texts, details: _Texts) -> Iterator[_Lane]:
+    for plane in trace.planes:
+        device = plane.name.startswith("/device:")
+        group = f"{trace.hostname} {plane.name}".strip()
+        for line in plane.lines:
+            if not len(line):
+                continue
+            ids, inverse = np.unique(line.name_id, return_inverse=True)
+            table = names.of((plane.name_of(int(key)) for key in ids), 200)
+            yield _Lane(
+                clean(line.display_name or f"thread {line.id}", 80), clean(group, 80), 0 if device else 1,
+                line.start_ps + shift, line.duration_ps.copy(), table[inverse], _details(line, details),
+            )  # fmt: skip
+
+
+def _details(line: Line, texts: _Texts) -> Integers:
+    for stat in DETAILS:
+        if line.has_stat(stat):
+            codes, values = line.stat_strings(stat)
+            return np.append(texts.of(values, 240), 0)[codes]
+    return np.zeros(len(line), np.int64)
+
+
+def _thin(lanes: list[_Lane], total: int) -> None:
+    if total <= MOST_EVENTS:
+        return
+    durations = np.concatenate([lane.duration for lane in lanes])
+    least = int(np.partition(durations, total - MOST_EVENTS)[total - MOST_EVENTS])
+    spare = MOST_EVENTS - int((durations > least).sum())
+    for lane in lanes:
+        equal = np.flatnonzero(lane.duration == least)[: max(0, spare)]
+        spare -= equal.size
+        kept = np.sort(np.concatenate((np.flatnonzero(lane.duration > least), equal)))
+        lane.start, lane.duration, lane.name, lane.detail = (
+            column[kept] for column in (lane.start, lane.duration, lane.name, lane.detail)
+        )
+
+
+def _pack(lanes: list[_Lane], steps: list[int], names: list[str], details: list[str], total: int) -> Timeline:
+    for lane in lanes:
+        order = np.lexsort((-lane.duration, lane.start))
+        lane.start, lane.duration, lane.name, lane.detail = (
+            column[order] for column in (lane.start, lane.duration, lane.name, lane.detail)
+        )
+    origin = min(int(lane.start[0]) for lane in lanes)
+    end = max(int((lane.start + lane.duration).max()) for lane in lanes)
+    unit = max(1000, -(-(end - origin) // (2**32 - 2)))  # picoseconds; a nanosecond unless the window is long
+    column = {
+        key: np.concatenate([getattr(lane, key) for lane in lanes]) for key in ("start", "duration", "name", "detail")
+    }
+    depths = [_depths(lane.start, lane.start + lane.duration) for lane in lanes]
+    packed = b"".join(
+        part.astype("<u4").tobytes()
+        for part in ((column["start"] - origin) // unit, column["duration"] // unit, column["name"], column["detail"])
+    ) + np.concatenate(depths).astype(np.uint8).tobytes()  # fmt: skip
+    head = {
+        "count": int(column["start"].size),
+        "unit_ns": unit / 1000,
+        "span": int((end - origin) // unit) + 1,
+        "names": names,
+        "details": details,
+        "steps": [(at * 1000 - origin) // unit for at in steps if origin <= at * 1000 <= end],
+        "lanes": [
+            {"title": lane.title, "group": lane.group, "count": int(lane.start.size), "rows": int(depth.max()) + 1}
+            for lane, depth in zip(lanes, depths, strict=True)
+        ],
+    }
+    longest = _longest(column["name"], column["duration"], names)
+    return Timeline(head, b64encode(gzip.compress(packed, 6, mtime=0)).decode("ascii"), head["count"], total, longest)
+
+
+def _depths(start: Integers, end: Integers) -> Integers:
+    """The row of each event inside its lane: below everything that is still going on when it begins."""
+    depths = np.zeros(start.size, np.int64)
+    going: list[int] = []
+    for at, (begin, finish) in enumerate(zip(start.tolist(), end.tolist(), strict=True)):
+        while going and going[-1] <= begin:
+            going.pop()
+        depths[at] = min(len(going), DEEPEST)
+        if len(going) < DEEPEST:
+            going.append(finish)
+    return depths
+
+
+def _longest(name: Integers, duration: Integers, names: list[str]) -> tuple[tuple[str, int, float, float], ...]:
+    total = np.bincount(name, weights=duration, minlength=len(names)) / 1e9
+    count = np.bincount(name, minlength=len(names))
+    greatest = np.zeros(len(names), np.int64)
+    np.maximum.at(greatest, name, duration)
+    order = np.argsort(-total)[:200]
+    return tuple((names[i], int(count[i]), float(total[i]), float(greatest[i]) / 1e9) for i in order if count[i])

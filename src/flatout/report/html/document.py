@@ -1,0 +1,144 @@
+"""The page around the views: head, policy, navigation, sections, data, script. One file that asks for nothing else.
+
+The Content-Security-Policy forbids every request and every script but the two whose hashes it names: the page's own and
+the chart library. Should a text from a case ever get past the escaping, the browser would still not run it.
+"""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from flatout import __version__
+from flatout.case import Case
+from flatout.report.html.library import chart_library, content_hash
+from flatout.report.html.markup import Html, block, data, tag
+from flatout.report.html.material import Material
+from flatout.report.html.parts import missing
+from flatout.report.html.views import VIEWS, View, summary
+
+SCRIPTS = (
+    "core.js",
+    "theme.js",
+    "charts.js",
+    "tables.js",
+    "canvas.js",
+    "timeline_data.js",
+    "timeline_draw.js",
+    "timeline.js",
+    "flame.js",
+    "page.js",
+)
+"""The page's own scripts, in the order in which they build upon each other."""
+STYLES = ("base.css", "views.css", "canvas.css", "print.css")
+MARKER = "<!-- a report of flatout -->"
+"""By this a report is known as one that may be written over."""
+
+
+def document(material: Material) -> str:
+    filled = [view for view in VIEWS if view.has_data(material)]
+    sections = [_section(view, material) for view in filled]
+    library = chart_library() if any('class="chart"' in section for section in sections) else None
+    script = Html(_scripts())
+    page = tag(
+        "html",
+        tag(
+            "head",
+            tag("meta", charset="utf-8"),
+            tag("meta", http_equiv="Content-Security-Policy", content=_policy(script, library.hash if library else "")),
+            tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+            tag("meta", name="color-scheme", content="light dark"),
+            tag("meta", name="referrer", content="no-referrer"),
+            tag("meta", name="generator", content=f"flatout {__version__}"),
+            tag("title", f"{_name(material.case)} · flatout"),
+            tag("link", rel="icon", href="data:,"),
+            tag("style", Html("".join(_asset(name) for name in STYLES))),
+        ),
+        tag(
+            "body",
+            tag("a", "Skip to the report", href="#summary", class_="skip"),
+            _header(material.case),
+            tag("div", _navigation(filled), tag("main", summary.write(material), sections), class_="layout"),
+            _footer(material.case),
+            data(material.case.to_json(), "case"),
+            block("application/gzip;base64", library.packed, "chart-library") if library else None,
+            tag("script", script),
+        ),
+        lang="en",
+    )
+    return f"<!doctype html>\n{MARKER}\n{page}\n"
+
+
+def _section(view: View, material: Material) -> Html:
+    try:
+        content = view.write(material)
+    except (ArithmeticError, AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        # A case may be damaged or come from anywhere: one view that cannot be shown must not take the others along.
+        content = missing(f"This view cannot be shown: the case holds values that do not fit it ({error}).")
+    return tag("section", tag("h2", view.title), content, id=view.name, data_view=view.name)
+
+
+def _header(case: Case) -> Html:
+    return tag(
+        "header",
+        tag("span", "flatout", class_="brand"),
+        tag("span", _name(case), class_="program", title=" ".join(case.program.command)),
+        tag("span", case.program.started, class_="quiet started") if case.program.started else None,
+        tag(
+            "span",
+            tag("button", "JSON", type="button", data_do="json", title="Download the whole case as JSON"),
+            tag("button", "Print", type="button", data_do="print"),
+            tag("button", "Theme", type="button", data_do="theme", title="Light, dark, or as the system has it"),
+            class_="buttons",
+        ),
+        class_="top",
+    )
+
+
+def _navigation(filled: list[View]) -> Html:
+    links = [("summary", "Summary"), *((view.name, view.title) for view in filled)]
+    return tag(
+        "nav",
+        tag("ul", [tag("li", tag("a", title, href=f"#{name}")) for name, title in links]),
+        aria_label="Views",
+    )
+
+
+def _footer(case: Case) -> Html:
+    return tag(
+        "footer",
+        tag("p", f"Written by flatout {__version__} from a case of flatout {case.flatout or '(version unknown)'}. "
+            "This file is whole in itself and asks for nothing from the network."),
+        class_="quiet",
+    )  # fmt: skip
+
+
+def _name(case: Case) -> str:
+    """What was run, without its path and its interpreter."""
+    words = [word for word in case.program.command if word]
+    if words and words[0].rpartition("/")[2].startswith("python"):
+        words = words[1:]
+    if words and case.kind == "trace" and words[0] == "trace":
+        words = words[1:]
+    if words[:1] == ["-m"]:
+        words = words[1:]
+    return " ".join([words[0].rpartition("/")[2], *words[1:]])[:120] if words else f"a {case.kind} case"
+
+
+def _policy(script: str, library: str) -> str:
+    scripts = " ".join(f"'{name}'" for name in (content_hash(script.encode("utf-8")), library) if name)
+    return (
+        f"default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _scripts() -> str:
+    body = "\n".join(_asset(name) for name in SCRIPTS)
+    return f'"use strict";\n(() => {{\n{body}\n}})();\n'
+
+
+def _asset(name: str) -> str:
+    text = files("flatout.report.html").joinpath("assets", name).read_text(encoding="utf-8")
+    if "</" in text:
+        raise ValueError(f"{name} would end the element that it stands in")
+    return text

@@ -1,0 +1,44 @@
+"""What a view is given: the case, and what lies beside it, read when first asked for.
+
+A case alone is enough for a report. With its directory there is more to show: the events of the trace, the sampled
+stacks, which steps were traced again. Nothing here fails because something beside the case is missing or damaged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from flatout.case import Case, Where
+from flatout.report.html.beside.marks import Marks, read_marks
+from flatout.report.html.beside.source import Frame, frame_around
+from flatout.report.html.beside.stacks import Tree, ops_by_scope, python_stacks
+from flatout.report.html.beside.timeline import Timeline, read_timeline
+from flatout.report.terminal.text import place
+
+
+@dataclass(frozen=True)
+class Material:
+    case: Case
+    directory: Path | None = None
+
+    @cached_property
+    def timeline(self) -> Timeline | None:
+        return read_timeline(self.case, self.directory)
+
+    @cached_property
+    def marks(self) -> Marks:
+        return read_marks(self.case, self.directory)
+
+    @cached_property
+    def flames(self) -> tuple[Tree, ...]:
+        found = (python_stacks(self.directory), ops_by_scope(self.case))
+        return tuple(tree for tree in found if tree is not None)
+
+    def frame(self, where: Where | None) -> Frame | None:
+        return frame_around(where)
+
+    def place(self, where: Where | None, width: int = 60) -> str:
+        """file:line, as seen from the directory in which the program ran."""
+        return place(where, width, self.case.program.directory)

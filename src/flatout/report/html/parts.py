@@ -1,0 +1,81 @@
+"""Pieces that several views share: facts side by side, code frames, chips, bars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from flatout.case import Where
+from flatout.report.html.markup import Child, Html, tag, verbatim
+from flatout.report.html.material import Material
+from flatout.report.terminal.ops import short as device_name
+
+__all__ = ["STEP_PARTS", "bar", "chip", "code", "device_name", "facts", "folded", "missing", "spot", "subheading"]
+
+STEP_PARTS = {
+    "input": "waiting for input",
+    "trace": "tracing functions",
+    "python": "Python between the calls",
+    "compute": "computing",
+    "copy": "copying between devices",
+    "idle": "inside the runtime or waiting",
+}
+"""The parts of a step, in the order of the bar, and what they mean."""
+
+
+def facts(items: Iterable[tuple[str, Child]]) -> Html:
+    """Short facts side by side: what, and beneath it how much."""
+    return tag("dl", [tag("div", tag("dt", name), tag("dd", value)) for name, value in items if value], class_="facts")
+
+
+def chip(text: str, kind: str = "") -> Html:
+    return tag("span", text, class_=f"chip {kind}".strip())
+
+
+def bar(share: float | None, kind: str = "") -> Html:
+    """A small horizontal bar beside a number; it says nothing that the number does not."""
+    width = 100 * min(1.0, max(0.0, share or 0.0))
+    return tag("span", tag("span", style=f"width:{width:.2f}%"), class_=f"bar {kind}".strip(), aria_hidden="true")
+
+
+def subheading(text: str, note: Child = None) -> Html:
+    return tag("h3", text, tag("small", note) if note else None)
+
+
+def missing(text: str) -> Html:
+    return tag("p", text, class_="quiet")
+
+
+def folded(summary: Child, *content: Child, open_: bool = False, kind: str = "") -> Html:
+    return tag("details", tag("summary", summary), *content, open=open_, class_=kind or None)
+
+
+def spot(material: Material, where: Where | None, width: int = 60) -> Child:
+    """file:line, never broken between two of its words."""
+    place = material.place(where, width)
+    return tag("code", place, class_="spot", title=str(where)) if place else None
+
+
+def code(material: Material, where: Where | None) -> Child:
+    """The lines around a place, the one that is meant marked."""
+    frame = material.frame(where)
+    if frame is None:
+        return spot(material, where)
+    rows = [
+        tag(
+            "span",
+            tag("span", f"{number}", class_="line-number", aria_hidden="true"),
+            tag("span", verbatim(text) or " ", class_="line-text"),
+            class_="line marked" if number == frame.marked else "line",
+        )
+        for number, text in enumerate(frame.lines, frame.first)
+    ]
+    return tag(
+        "figure",
+        tag("figcaption", spot(material, where), _inside(where)),
+        tag("pre", tag("code", rows), tabindex="0", aria_label=f"source at {material.place(where)}"),
+        class_="code",
+    )
+
+
+def _inside(where: Where | None) -> Child:
+    return tag("span", f"in {where.function}", class_="quiet") if where and where.function else None

@@ -1,0 +1,58 @@
+"""The views of the page, in their order: each says whether a case has something for it, and writes its section.
+
+A new view is one file here and one line in `VIEWS`. It looks at what a case holds, never at its kind, so that kinds of
+cases yet to come show whatever they have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from flatout.report.html.markup import Html
+from flatout.report.html.material import Material
+from flatout.report.html.views import (
+    devices,
+    environment,
+    evidence,
+    findings,
+    flame,
+    functions,
+    kernels,
+    memory,
+    ops,
+    pipelines,
+    placement,
+    steps,
+    timeline,
+    trials,
+)
+
+
+@dataclass(frozen=True)
+class View:
+    name: str
+    title: str
+    has_data: Callable[[Material], bool]
+    write: Callable[[Material], Html]
+
+
+VIEWS = tuple(
+    View(name, module.TITLE, module.has_data, module.write)
+    for name, module in {
+        "findings": findings,
+        "trials": trials,
+        "steps": steps,
+        "timeline": timeline,
+        "ops": ops,
+        "flame": flame,
+        "input": pipelines,
+        "functions": functions,
+        "memory": memory,
+        "devices": devices,
+        "kernels": kernels,
+        "placement": placement,
+        "environment": environment,
+        "evidence": evidence,
+    }.items()
+)

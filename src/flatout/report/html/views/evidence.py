@@ -1,0 +1,35 @@
+"""Everything that was observed, judged or not: for whoever wants to check a finding."""
+
+from __future__ import annotations
+
+from flatout.case import Evidence
+from flatout.report.html.markup import Html, tag
+from flatout.report.html.material import Material
+from flatout.report.html.parts import folded, spot
+from flatout.report.html.tables import Column, table
+from flatout.report.terminal.text import quantity
+
+TITLE = "Evidence"
+ELSEWHERE = ("environment", "lever-skipped")
+"""Kinds that another view shows in full."""
+
+
+def has_data(material: Material) -> bool:
+    return bool(_shown(material))
+
+
+def write(material: Material) -> Html:
+    items = _shown(material)
+    rows = [
+        [item.kind, quantity(item.value, item.unit) if item.value is not None else "", item.note, item.source,
+         spot(material, item.where, 40)]
+        for item in items
+    ]  # fmt: skip
+    columns = [Column("kind"), Column("value"), Column("note", wide=True), Column("by", minor=True),
+               Column("where", minor=True)]  # fmt: skip
+    listed = table(columns, rows, "All evidence of the case", find="evidence")
+    return tag("div", folded(f"{len(items):,} observations, as they were recorded", listed))
+
+
+def _shown(material: Material) -> list[Evidence]:
+    return [item for item in material.case.evidence if item.kind not in ELSEWHERE]

@@ -1,0 +1,104 @@
+"""Which operations the step spends its time in: as areas, and as a table to sort and search."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flatout.case import Op
+from flatout.report.html.charts import chart, label
+from flatout.report.html.markup import Html, join
+from flatout.report.html.material import Material
+from flatout.report.html.parts import bar, device_name, spot
+from flatout.report.html.tables import MOST, Cell, Column, table
+from flatout.report.terminal.text import duration, number, share
+
+TITLE = "Operations"
+AREAS = 150
+"""Ops with an area of their own; the others of their type are put together."""
+
+
+def has_data(material: Material) -> bool:
+    return bool(material.case.ops)
+
+
+def write(material: Material) -> Html:
+    ranked = sorted(material.case.ops, key=lambda op: -op.self_ms)
+    return join(_treemap(ranked, bool(material.case.steps)), _table(ranked, material))
+
+
+def _treemap(ranked: list[Op], stepwise: bool) -> Html | None:
+    timed = [op for op in ranked if op.self_ms > 0]
+    if len(timed) < 2:
+        return None
+    totals: dict[str, float] = {}
+    rest: dict[str, float] = {}
+    for at, op in enumerate(timed):
+        totals[op.type] = totals.get(op.type, 0.0) + op.self_ms
+        if at >= AREAS:
+            rest[op.type] = rest.get(op.type, 0.0) + op.self_ms
+    whole = sum(totals.values())
+    identities, labels, parents, values = ["all"], ["all ops"], [""], [whole]
+    for kind, total in totals.items():
+        identities.append(f"type {len(identities)}")
+        labels.append(label(kind or "(no type)", 40))
+        parents.append("all")
+        values.append(total)
+    index = {kind: identities[at] for at, kind in enumerate(totals, 1)}
+    leaves = [(op.type, op.name.rpartition("/")[2] or op.name, op.self_ms) for op in timed[:AREAS]]
+    for kind, name, value in [*leaves, *((kind, "others", value) for kind, value in rest.items())]:
+        identities.append(f"op {len(identities)}")
+        labels.append(label(name, 60))
+        parents.append(index[kind])
+        values.append(value)
+    per = "a step" if stepwise else "in the window"
+    trace: dict[str, Any] = {
+        "type": "treemap",
+        "branchvalues": "total",
+        "ids": identities,
+        "labels": labels,
+        "parents": parents,
+        "values": [round(value, 6) for value in values],
+        "text": [f"{duration(value)} · {share(value / whole)}" for value in values],
+        "textinfo": "label+text",
+        "hovertemplate": f"%{{label}}<br>%{{text}} {per}<extra></extra>",
+        "tiling": {"pad": 2},
+        "maxdepth": 3,
+        "marker": {"colors": ["@panel"] + ["@cycle"] * len(totals) + [None] * (len(identities) - len(totals) - 1)},
+        "pathbar": {"visible": True},
+    }
+    largest = max(totals, key=lambda kind: totals[kind])
+    part = share(totals[largest] / whole)
+    says = f"Self time of the ops {per}, grouped by type; the largest type is {largest} with {part}."
+    layout = {"margin": {"l": 0, "r": 0, "t": 26, "b": 0}}
+    caption = f"Self time {per}: areas by type of operation. Select an area to go into it."
+    return chart([trace], layout, says, height=380, caption=caption)
+
+
+def _table(ranked: list[Op], material: Material) -> Html:
+    rows = [
+        [
+            Cell([duration(op.self_ms)], op.self_ms),
+            Cell([share(op.share), bar(op.share)], op.share),
+            Cell(number(op.count), op.count),
+            op.name,
+            op.type,
+            device_name(op.device),
+            op.dtype,
+            op.shape,
+            spot(material, op.where, 40),
+        ]
+        for op in ranked[:MOST]
+    ]
+    columns = [
+        Column("self", True),
+        Column("share", True),
+        Column("count", True, minor=True),
+        Column("operation", wide=True),
+        Column("type", minor=True),
+        Column("device", minor=True),
+        Column("dtype", minor=True),
+        Column("shape", minor=True),
+        Column("where", minor=True),
+    ]
+    caption = "Operations by self time, per step" if material.case.steps else "Operations by self time"
+    return table(columns, rows, caption, find="operations", total=len(ranked))

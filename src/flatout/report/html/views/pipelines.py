@@ -1,0 +1,117 @@
+"""The tf.data pipelines as drawings, source first, the hot stage marked; beneath, how TensorFlow runs them."""
+
+from __future__ import annotations
+
+from flatout.case import Pipeline, Stage
+from flatout.report.html.markup import Child, Html, tag
+from flatout.report.html.material import Material
+from flatout.report.html.parts import bar, chip, facts, folded, spot, subheading
+from flatout.report.html.tables import Cell, Column, table
+from flatout.report.terminal.input import hot
+from flatout.report.terminal.text import duration, number, share, size
+
+TITLE = "Input pipelines"
+MOST = 20
+
+
+def has_data(material: Material) -> bool:
+    return bool(material.case.pipelines)
+
+
+def write(material: Material) -> Html:
+    return tag("div", [_pipeline(pipeline, material) for pipeline in material.case.pipelines[:MOST]])
+
+
+def _pipeline(pipeline: Pipeline, material: Material) -> Html:
+    hottest = hot(pipeline)
+    return tag(
+        "div",
+        subheading(pipeline.name, spot(material, pipeline.where)),
+        facts(
+            [
+                ("elements", f"{pipeline.elements:,}" if pipeline.elements else None),
+                ("wait for each", duration(pipeline.wait_ms) if pipeline.wait_ms is not None else None),
+                ("hot stage", hottest.name if hottest else None),
+            ]
+        ),
+        tag("ol", [_stage(stage, stage is hottest, material) for stage in pipeline.stages], class_="pipeline"),
+        _rewritten(pipeline),
+        folded("All stages as a table", _table(pipeline, hottest, material)),
+        _options(pipeline),
+        class_="block",
+    )
+
+
+def _stage(stage: Stage, is_hot: bool, material: Material) -> Html:
+    return tag(
+        "li",
+        tag("strong", stage.name),
+        chip("hot", "hot") if is_hot else None,
+        tag("span", f"{stage.function}()", class_="function") if stage.function else None,
+        tag("span", tag("b", duration(stage.ms)), " an element", class_="time") if stage.ms is not None else None,
+        tag("span", share(stage.share), bar(stage.share, "hot" if is_hot else ""), class_="time")
+        if stage.share
+        else None,
+        tag("span", _settings(stage), class_="settings"),
+        spot(material, stage.where, 26),
+        class_="hot" if is_hot else None,
+    )
+
+
+def _settings(stage: Stage) -> list[Child]:
+    found: list[Child] = []
+    if stage.parallelism:
+        found.append(chip(f"parallel {stage.parallelism}"))
+    if stage.buffer:
+        found.append(chip(f"buffer {stage.buffer}"))
+    if stage.stateful:
+        found.append(chip(f"stateful: {stage.stateful}", "warning"))
+    return found
+
+
+def _rewritten(pipeline: Pipeline) -> Html | None:
+    if not pipeline.rewritten:
+        return None
+    return tag(
+        "p",
+        "As TensorFlow runs it, after its own rewrites: ",
+        [(" → " if at else "", tag("code", name)) for at, name in enumerate(pipeline.rewritten)],
+        class_="quiet",
+    )
+
+
+def _options(pipeline: Pipeline) -> Html | None:
+    if not pipeline.options:
+        return None
+    return tag("p", "Options: ", ", ".join(f"{key}={value}" for key, value in pipeline.options.items()), class_="quiet")
+
+
+def _table(pipeline: Pipeline, hottest: Stage | None, material: Material) -> Html:
+    rows = [
+        [
+            stage.name + (" (hot)" if stage is hottest else ""),
+            Cell(duration(stage.ms), stage.ms or 0.0),
+            Cell(share(stage.share), stage.share or 0.0),
+            Cell(number(stage.elements), stage.elements or 0),
+            Cell(size(stage.bytes), stage.bytes or 0),
+            stage.parallelism,
+            stage.buffer,
+            stage.stateful,
+            stage.function,
+            spot(material, stage.where, 40),
+        ]
+        for stage in pipeline.stages
+    ]
+    columns = [
+        Column("stage"),
+        Column("an element", True),
+        Column("share", True),
+        Column("elements", True, minor=True),
+        Column("size", True, minor=True),
+        Column("parallel", minor=True),
+        Column("buffer", minor=True),
+        Column("state", minor=True),
+        Column("function", minor=True),
+        Column("where"),
+    ]
+    return table(columns, rows, f"Stages of {pipeline.name}, source first")

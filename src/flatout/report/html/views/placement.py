@@ -1,0 +1,68 @@
+"""Which device does what: operations per device, what fell back to another one, copies between them."""
+
+from __future__ import annotations
+
+from flatout.case import Evidence, Placement
+from flatout.report.html.markup import Html, join, tag
+from flatout.report.html.material import Material
+from flatout.report.html.parts import bar, device_name, missing, spot, subheading
+from flatout.report.html.tables import Cell, Column, table
+from flatout.report.terminal.text import duration, number, quantity, size
+
+TITLE = "Placement and copies"
+
+
+def has_data(material: Material) -> bool:
+    placement = material.case.placement
+    return bool(placement and (placement.by_device or placement.fallbacks)) or any(
+        device.copies for device in material.case.devices
+    )
+
+
+def write(material: Material) -> Html:
+    placement = material.case.placement
+    return join(_devices(placement) if placement else None, _fallbacks(placement, material), _copies(material))
+
+
+def _devices(placement: Placement) -> Html | None:
+    if not placement.by_device:
+        return None
+    most = max(placement.by_device.values()) or 1
+    rows = [
+        [device_name(name), Cell([number(count), bar(count / most)], count)]
+        for name, count in sorted(placement.by_device.items(), key=lambda item: -item[1])
+    ]
+    return table([Column("device", wide=True), Column("operations a step", True)], rows, "Operations on each device")
+
+
+def _fallbacks(placement: Placement | None, material: Material) -> Html | None:
+    if placement is None:
+        return None
+    heading = subheading("Fallbacks", "asked for on one device, run on another")
+    if not placement.fallbacks:
+        return tag("div", heading, missing("None."))
+    rows = [_fallback(item, material) for item in placement.fallbacks]
+    columns = [Column("what", wide=True), Column("how much", True), Column("where")]
+    return tag("div", heading, table(columns, rows, "Fallbacks", find="fallbacks"))
+
+
+def _fallback(item: Evidence, material: Material) -> list[object]:
+    return [f"{item.kind} {item.note}".strip(), quantity(item.value, item.unit), spot(material, item.where, 40)]
+
+
+def _copies(material: Material) -> Html | None:
+    rows = [
+        [
+            device_name(device.name),
+            copy.kind,
+            Cell(number(copy.count), copy.count),
+            Cell(size(copy.bytes), copy.bytes),
+            Cell(duration(copy.ms), copy.ms),
+            Cell(f"{copy.bytes / copy.ms / 1e6:.1f} GB/s" if copy.ms and copy.bytes else "", copy.bytes),
+        ]
+        for device in material.case.devices
+        for copy in device.copies
+    ]
+    columns = [Column("device"), Column("copy", wide=True), Column("count", True), Column("bytes", True),
+               Column("time", True), Column("rate", True, minor=True)]  # fmt: skip
+    return table(columns, rows, "Copies over the trace window") if rows else None

@@ -1,0 +1,131 @@
+"""The first screen: the verdict in a sentence, the step as a bar of where its time goes, the numbers to remember."""
+
+from __future__ import annotations
+
+from flatout.case import Case, Split, Steps
+from flatout.report.html.markup import Child, Html, tag
+from flatout.report.html.material import Material
+from flatout.report.html.parts import STEP_PARTS, facts, spot
+from flatout.report.terminal.text import duration, share
+
+KINDS = {
+    "train": "training steps",
+    "predict": "prediction steps",
+    "evaluate": "evaluation steps",
+    "call": "model calls",
+    "session": "session runs",
+}
+NARROW = 0.07
+"""Parts of the bar below this share have no room for their name."""
+
+
+def write(material: Material) -> Html:
+    case = material.case
+    return tag(
+        "section",
+        tag("p", f"flatout {case.kind}", class_="kind"),
+        tag("h1", case.verdict or "No verdict: the case holds too little to judge by.", class_="verdict"),
+        _failure(case),
+        _split(case.steps) if case.steps else None,
+        _numbers(material) if case.steps else _trace_numbers(case),
+        _notes(case),
+        id="summary",
+        aria_label="Summary",
+    )
+
+
+def _failure(case: Case) -> Child:
+    program = case.program
+    if program.error:
+        return tag("p", tag("strong", "The program failed: "), program.error, class_="alert error", role="note")
+    if program.signal:
+        return tag("p", f"The program was ended by {program.signal}.", class_="alert error", role="note")
+    return None
+
+
+def _split(steps: Steps) -> Child:
+    split = steps.split_ms
+    total = split.total() if split else 0.0
+    if split is None or total <= 0:
+        return (
+            tag("p", f"Where the time of a step goes: {steps.split_from}.", class_="quiet")
+            if steps.split_from
+            else None
+        )
+    parts = [(name, float(getattr(split, name))) for name in STEP_PARTS if getattr(split, name) > 0]
+    return tag(
+        "figure",
+        tag(
+            "div",
+            [_segment(name, value / total) for name, value in parts],
+            class_="split",
+            role="img",
+            aria_label=_spoken(split, total),
+        ),
+        tag("ul", [_legend(name, value, value / total) for name, value in parts], class_="legend"),
+        tag("figcaption", f"One step of {duration(steps.ms.median)}, by where its time goes. From: {steps.split_from}.")
+        if steps.split_from
+        else None,
+        class_="figure",
+    )
+
+
+def _spoken(split: Split, total: float) -> str:
+    parts = (f"{share(getattr(split, name) / total)} {words}" for name, words in STEP_PARTS.items())
+    return "Where the time of a step goes: " + ", ".join(part for part in parts if not part.startswith("0 %"))
+
+
+def _segment(name: str, part: float) -> Html:
+    words = tag("span", name, tag("b", share(part))) if part >= NARROW else None
+    return tag("div", words, class_=f"segment {name}", style=f"flex-grow:{part:.5f}", title=f"{name} {share(part)}")
+
+
+def _legend(name: str, value: float, part: float) -> Html:
+    return tag(
+        "li",
+        tag("span", class_=f"swatch {name}", aria_hidden="true"),
+        tag("strong", name),
+        tag("span", f"{duration(value)} · {share(part)}", class_="amount"),
+        tag("span", STEP_PARTS[name], class_="meaning"),
+    )
+
+
+def _numbers(material: Material) -> Html:
+    steps = material.case.steps
+    assert steps is not None
+    return facts(
+        [
+            ("median step", tag("b", duration(steps.ms.median))),
+            ("p10 – p90", f"{duration(steps.ms.p10)} – {duration(steps.ms.p90)}"),
+            (KINDS.get(steps.kind, "steps"), f"{steps.count:,}"),
+            ("warm-up, apart", f"{steps.warmup:,} steps, {duration(steps.warmup_ms)}" if steps.warmup else None),
+            ("outliers", f"{steps.outliers:,}" if steps.outliers else None),
+            ("found by", steps.found_by),
+            ("where", spot(material, steps.where, 48)),
+        ]
+    )
+
+
+def _trace_numbers(case: Case) -> Child:
+    if not case.devices:
+        return None
+    return facts((device.name, f"busy {share(device.busy_share)}") for device in case.devices[:8])
+
+
+def _notes(case: Case) -> Child:
+    if not case.notes:
+        return None
+    return tag(
+        "ul",
+        [
+            tag(
+                "li",
+                tag("strong", {"error": "Error", "warning": "Warning"}.get(note.level, "Note")),
+                f" {note.text} {note.todo}".rstrip(),
+                class_=f"note {note.level if note.level in ('error', 'warning') else 'info'}",
+            )
+            for note in case.notes[:40]
+        ],
+        class_="notes",
+        aria_label="Notes",
+    )
