@@ -18,10 +18,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 CAUSES = {
     "input": "input-bound python-in-pipeline serial-stateful-map uncached-prefix late-batch blocking-map "
-    "autotune-off oversized-buffer many-small-files",
+    "autotune-off oversized-buffer many-small-files late-shuffle misplaced-cache decode-then-crop serial-reads "
+    "iterator-per-step discarded-stage",
     "graph": "eager-step run-eagerly retracing function-per-call host-sync per-sample-loop step-overhead "
-    "predict-in-loop unrolled-loop sequential-loop tensor-reconversion feed-dict debug-left-on",
-    "numerics": "float64 cast-churn layout-churn unfused-batchnorm",
+    "predict-in-loop unrolled-loop sequential-loop tensor-reconversion feed-dict debug-left-on "
+    "rebuilt-in-loop growing-concat",
+    "numerics": "float64 cast-churn layout-churn unfused-batchnorm unfused-recurrent",
     "hardware": "gpu-idle gpu-unused cpu-fallback copy-bound no-mixed-precision gpu-memory-unmanaged "
     "memory-pressure thread-misfit library-mismatch",
     "api": "gone-api legacy-pipeline",

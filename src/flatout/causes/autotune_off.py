@@ -37,10 +37,14 @@ cores to other processes or to bound the memory that buffers may take: then a `r
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from flatout.case import Case, Finding, Fix, Where
 from flatout.causes import reading
+from flatout.check import datasets
+from flatout.check.pattern import Repair, Seen, pattern
+from flatout.check.scopes import Site, constant, keyword
 from flatout.source import places
 
 GROUP = "input"
@@ -87,3 +91,52 @@ def _assignment(file: str, line: int) -> Where | None:
         if found is not None:
             return places.where(file, found)
     return None
+
+
+# ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
+
+OFF = {
+    "autotune.enabled": "autotuning",
+    "experimental_optimization.autotune": "autotuning",
+    "experimental_optimization.apply_default_optimizations": "the default rewrites",
+    "experimental_optimization.map_parallelization": "the parallelising of maps",
+    "experimental_optimization.map_and_batch_fusion": "the fusion of map and batch",
+    "experimental_optimization.inject_prefetch": "the injected prefetch",
+}
+
+
+@pattern("switched-off", nodes=(ast.Assign,), words=("autotune", "experimental_optimization"))
+def _switched_off(node: ast.Assign, site: Site) -> Iterator[Seen]:
+    """`options.autotune.enabled = False`"""
+    target = node.targets[0]
+    if len(node.targets) != 1 or not isinstance(target, ast.Attribute) or constant(node.value) is not False:
+        return
+    written = ast.unparse(target)
+    name = next((name for name in OFF if written.endswith(f".{name}")), None)
+    if name is not None:
+        yield Seen(
+            node,
+            f"tf.data runs without {OFF[name]}: input and step take turns where they could overlap.",
+            "Delete the line; tf.data decides well by itself.",
+            repair=Repair("delete-statement", safe=True),
+        )
+
+
+@pattern("one-at-a-time", calls=("map", "interleave"), words=("num_parallel_calls",))
+def _one_at_a_time(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`.map(prepare, num_parallel_calls=1)`"""
+    if constant(keyword(call, "num_parallel_calls")) != 1:
+        return
+    done = datasets.Stage(datasets.last_name(call.func), call, site).function
+    state = datasets.draws_at_random(done) or datasets.runs_python(done)
+    yield Seen(
+        call,
+        "num_parallel_calls=1 keeps this stage on one core and takes it away from autotuning.",
+        "Give it tf.data.AUTOTUNE.",
+        repair=Repair(
+            "set-argument",
+            safe=done.known and state is None,
+            data={"name": "num_parallel_calls", "value": "tensorflow.data.AUTOTUNE"},
+        ),
+        equivalence="exact" if state is None else "semantic",
+    )

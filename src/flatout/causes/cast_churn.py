@@ -36,11 +36,14 @@ are paid back by faster matrix products. A cast of a small tensor costs its disp
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
 from flatout.case import Case, Finding, Fix, Where
 from flatout.causes import reading
+from flatout.check.pattern import Seen, pattern
+from flatout.check.scopes import Site, argument
 
 GROUP = "numerics"
 LEVERS = ("xla",)
@@ -76,3 +79,21 @@ def in_run(case: Case) -> Iterator[Finding]:
         ],
         estimate="time of the Cast ops in the trace",
     )
+
+
+# ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
+
+_FLOATS = ("tensorflow.float16", "tensorflow.bfloat16", "tensorflow.float32", "tensorflow.float64")
+
+
+@pattern("cast-of-cast", calls=("cast",), words=("cast",), default=False)
+def _cast_of_cast(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`tf.cast(tf.cast(x, tf.float64), tf.float32)`"""
+    if site.dotted(call.func) != "tensorflow.cast" or not call.args or not isinstance(call.args[0], ast.Call):
+        return
+    inner = call.args[0]
+    types = [argument(item, 1, "dtype") for item in (inner, call)]
+    if site.dotted(inner.func) == "tensorflow.cast" and all(
+        item is not None and site.dotted(item) in _FLOATS for item in types
+    ):
+        yield Seen(call, "A value is cast twice in a row.", "Cast it once.", "precision", place=call.func)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import functools
 import importlib
@@ -9,8 +10,10 @@ import inspect
 import pkgutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from types import ModuleType
 
 from flatout.case import Case, Finding
+from flatout.check.pattern import Pattern
 from flatout.errors import UnknownCause
 
 GROUPS = ("input", "graph", "numerics", "hardware", "api")
@@ -27,6 +30,7 @@ class Cause:
     page: str
     levers: tuple[str, ...]
     in_run: Detector | None
+    in_source: tuple[Pattern, ...] = ()
 
 
 @functools.cache
@@ -61,4 +65,11 @@ def _read(module_name: str) -> Cause:
         page=page.strip(),
         levers=tuple(module.LEVERS),
         in_run=getattr(module, "in_run", None),
+        in_source=_patterns(module, module_name.replace("_", "-")),
     )
+
+
+def _patterns(module: ModuleType, cause: str) -> tuple[Pattern, ...]:
+    """The functions of a cause's file that are marked with `@pattern`, in the order in which they stand there."""
+    marked = [getattr(item, "pattern", None) for item in vars(module).values() if callable(item)]
+    return tuple(dataclasses.replace(found, cause=cause) for found in marked if isinstance(found, Pattern))

@@ -36,10 +36,15 @@ that runs once per epoch does not matter.
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
 
 from flatout.case import Case, Finding, Fix
 from flatout.causes import reading
+from flatout.check.names import last_name
+from flatout.check.pattern import Seen, pattern
+from flatout.check.scopes import Site, constant
 
 GROUP = "hardware"
 LEVERS = ()
@@ -62,3 +67,55 @@ def in_run(case: Case) -> Iterator[Finding]:
         ],
         estimate="not measured",
     )
+
+
+# ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
+
+_PART = re.compile(
+    r"(job:[\w.-]+|replica:(\d+|\*)|task:(\d+|\*)|(device:)?(cpu|gpu|tpu|tpu_system|xla_cpu|xla_gpu|plugin\w*|\*|npu|dml|custom)(:(\d+|\*))?)",
+    re.IGNORECASE,
+)
+_ON_HOST = (
+    "tensorflow.strings.",
+    "tensorflow.io.read_file",
+    "tensorflow.io.decode_",
+    "tensorflow.image.decode_",
+    "tensorflow.data.",
+)
+
+
+@pattern("no-such-device", calls=("device",))
+def _no_such_device(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`tf.device("cuda:0")`"""
+    name = constant(call.args[0]) if call.args else None
+    if site.dotted(call.func) != "tensorflow.device" or not isinstance(name, str) or not name:
+        return
+    if not all(_PART.fullmatch(part) for part in name.strip("/").split("/") if part) or name != name.strip():
+        yield Seen(
+            call,
+            f"{name!r} is no device of TensorFlow.",
+            'Devices are named "/GPU:0", "/CPU:0" or "/job:worker/task:0/GPU:0".',
+            "semantic",
+            place=call.args[0],
+        )
+
+
+@pattern("host-work-on-gpu", nodes=(ast.With,), words=("device",))
+def _host_work_on_gpu(node: ast.With, site: Site) -> Iterator[Seen]:
+    """Strings, files or datasets under `with tf.device("/GPU:0")`."""
+    for item in node.items:
+        call = item.context_expr
+        if not isinstance(call, ast.Call) or site.dotted(call.func) != "tensorflow.device" or not call.args:
+            continue
+        name = constant(call.args[0])
+        if not isinstance(name, str) or "gpu" not in name.lower():
+            continue
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.Call) and site.dotted(inner.func).startswith(_ON_HOST):
+                yield Seen(
+                    inner,
+                    f"{last_name(inner.func)} has no kernel for GPUs: it runs on the CPU, with copies to and fro.",
+                    "Move it out of the block, into the input pipeline.",
+                    place=inner.func,
+                )
+                return

@@ -34,10 +34,14 @@ the loss only. See `run-eagerly` for the switch that turns off graphs altogether
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from flatout.case import Case, Finding, Fix
 from flatout.causes import reading
+from flatout.causes.run_eagerly import asked_for
+from flatout.check.pattern import Repair, Seen, pattern
+from flatout.check.scopes import Site, constant, keyword
 
 GROUP = "graph"
 LEVERS = ("no-debug",)
@@ -89,3 +93,101 @@ def in_run(case: Case) -> Iterator[Finding]:
             confidence="medium",
             estimate="what the trace shows of it",
         )
+
+
+# ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
+
+SWITCHES = {
+    "tensorflow.config.run_functions_eagerly": "switches every tf.function off",
+    "tensorflow.config.experimental_run_functions_eagerly": "switches every tf.function off",
+    "tensorflow.debugging.enable_check_numerics": "checks the output of every operation",
+    "tensorflow.debugging.experimental.enable_dump_debug_info": "writes down every operation",
+    "tensorflow.data.experimental.enable_debug_mode": "runs tf.data eagerly, element by element",
+    "tensorflow.debugging.set_log_device_placement": "logs the device of every operation",
+}
+_HARMLESS = ("set_log_device_placement",)
+"""What can go without any change to what is computed or checked."""
+
+
+@pattern("switch", calls=tuple(name.rpartition(".")[2] for name in SWITCHES))
+def _switch(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`tf.config.run_functions_eagerly(True)` and its kin, not under a flag and not switched back."""
+    name = site.dotted(call.func)
+    if name not in SWITCHES or asked_for(site) or not isinstance(site.statement, ast.Expr):
+        return
+    last = name.rpartition(".")[2]
+    if call.args and constant(call.args[0]) is not True and "enable" not in last:
+        return
+    if not call.args and not call.keywords and "eagerly" in last:
+        return
+    if any(other.args and constant(other.args[0]) is not True for other, _ in site.module.calls_by_name[last]):
+        return  # on for a while, and off again
+    if f"disable_{last.removeprefix('enable_')}" in site.module.text:
+        return
+    yield Seen(
+        call,
+        f"{name.replace('tensorflow', 'tf')} {SWITCHES[name]}.",
+        "Switch it on only while looking for a bug.",
+        "reassociated",
+        repair=Repair("delete-statement", safe=last in _HARMLESS),
+        place=site.statement,
+    )
+
+
+@pattern("log-placement", calls=("ConfigProto",), words=("log_device_placement",))
+def _log_placement(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`ConfigProto(log_device_placement=True)`"""
+    if constant(keyword(call, "log_device_placement")) is True and not asked_for(site):
+        yield Seen(
+            call,
+            "log_device_placement=True writes a line for every operation that is placed.",
+            "Leave it out, unless placement is being looked at.",
+            repair=Repair("drop-argument", safe=True, data={"name": "log_device_placement"}),
+            place=keyword(call, "log_device_placement"),
+        )
+
+
+@pattern(
+    "record-every-batch", calls=("TensorBoard", "ModelCheckpoint"), words=("update_freq", "save_freq", "profile_batch")
+)
+def _record_every_batch(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """Callbacks that write after each batch, or profile thousands of them."""
+    if not site.dotted(call.func).startswith("keras.callbacks."):
+        return
+    often = keyword(call, "update_freq")
+    value = constant(often)
+    if value == "batch" or (isinstance(value, int) and 0 < value <= 2):
+        yield Seen(
+            call,
+            "TensorBoard writes its summaries after every batch.",
+            'Write once per epoch, or every hundred batches: update_freq="epoch".',
+            "semantic",
+            repair=Repair("set-argument", safe=False, data={"name": "update_freq", "text": '"epoch"'}),
+            place=often,
+        )
+    saves = keyword(call, "save_freq")
+    number = constant(saves)
+    if isinstance(number, int) and 0 < number <= 10:
+        yield Seen(
+            call,
+            f"The model is saved after every {number} batch{'es' if number > 1 else ''}.",
+            'save_freq counts batches: "epoch", or some thousands.',
+            "semantic",
+            place=saves,
+        )
+    window = keyword(call, "profile_batch")
+    if window is not None and _long(window):
+        yield Seen(
+            call,
+            "The profiler records hundreds of batches; each of them is slower for it.",
+            "Some ten batches tell the same: profile_batch=(20, 30).",
+            place=window,
+        )
+
+
+def _long(node: ast.expr) -> bool:
+    value = constant(node)
+    ends: list[object] = [constant(item) for item in node.elts] if isinstance(node, (ast.Tuple, ast.List)) else []
+    if isinstance(value, str):
+        ends = [int(part) for part in value.split(",") if part.strip().isdigit()]
+    return len(ends) == 2 and all(isinstance(end, int) for end in ends) and ends[1] - ends[0] >= 200  # type: ignore[operator]

@@ -42,10 +42,18 @@ flow changes from call to call would be traced again and again: see `retracing`.
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
 
 from flatout.case import Case, Finding, Fix, Where
 from flatout.causes import per_sample_loop, reading
+from flatout.check import loops
+from flatout.check.functions import of_scope
+from flatout.check.names import last_name
+from flatout.check.pattern import Repair, Seen, pattern
+from flatout.check.scopes import FUNCTIONS, Scope, Site
+from flatout.check.traced import is_traced
 from flatout.source import places
 
 GROUP = "graph"
@@ -104,3 +112,79 @@ def _place(case: Case, kind: str) -> Where | None:
     if function in ("<module>", "<lambda>") or (kind == "model" and len(stack) == 1):
         return places.where(file, places.tape_line(file, line) or line, function)
     return places.where(file, places.definition_line(file, line) or line, function)
+
+
+# ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
+
+_STEP = re.compile(r"train|update|learn|optimi[sz]e|step|replay|fit", re.IGNORECASE)
+_EAGER_ONLY = ("numpy", "item", "tolist")
+
+
+@pattern("tape-outside-function", nodes=(ast.With,), words=("GradientTape",))
+def _tape_outside_function(node: ast.With, site: Site) -> Iterator[Seen]:
+    """A tape and an update of the optimizer, again and again, in code that nothing traces."""
+    if not any(_is_tape(item.context_expr, site) for item in node.items) or is_traced(site):
+        return
+    if any(_is_tape(item.context_expr, site) for around in site.withs for item in around.items):
+        return  # a tape inside another: the outer one is the step's
+    scope = next((around for around in site.scope.around() if isinstance(around.node, FUNCTIONS)), None)
+    here = scope if scope is not None else site.scope
+    looped = [loop for loop in site.loops if not loops.few_turns(loop, 1)]
+    if not _updates(here, node, looped):
+        return
+    again = bool(looped) or (
+        scope is not None and (loops.called_in_loop(scope) or _STEP.search(scope.name) is not None)
+    )
+    if not again:
+        return
+    if scope is None or looped:
+        yield Seen(
+            node,
+            "The training step in this loop runs eagerly: Python dispatches its operations one by one.",
+            "Move the step into a function with @tf.function.",
+            "reassociated",
+            unless_traced=scope.name if scope is not None else "",
+        )
+        return
+    yield Seen(
+        scope.node,
+        f"The training step {scope.name} runs eagerly: Python dispatches its operations one by one.",
+        "Decorate it with @tf.function.",
+        "reassociated",
+        repair=Repair("decorate", safe=False, data={"with": "tensorflow.function"}) if _traceable(scope) else None,
+        unless_traced=scope.name,
+        place=_header(scope),
+    )
+
+
+def _is_tape(node: ast.AST, site: Site) -> bool:
+    return isinstance(node, ast.Call) and site.dotted(node.func).endswith("GradientTape")
+
+
+def _updates(scope: Scope, tape: ast.With, looped: list[loops.Loop]) -> bool:
+    """Whether the optimizer is called in the same function (and in the same loop, where the tape is in one)."""
+    for call, site in scope.facts.calls:
+        if last_name(call.func) in loops.UPDATES and loops.of_optimizer(call) and call.lineno >= tape.lineno:
+            return not looped or looped[-1] in site.loops or looped[0] in site.loops
+    return False
+
+
+def _traceable(scope: Scope) -> bool:
+    """Whether nothing in a function plainly needs values: then a decorator alone may do."""
+    done = of_scope(scope)
+    if done.methods & set(_EAGER_ONLY) or any(name.startswith("numpy.") for name in done.names()):
+        return False
+    plain = {last_name(call.func) for name, call, _ in done.calls if not name and isinstance(call.func, ast.Name)}
+    return not plain & {"print", "float", "int", "open", "next"} and not scope.decorators
+
+
+def _header(scope: Scope) -> ast.AST:
+    """The `def` line alone: a whole function is no place to point at."""
+    node = scope.node
+    assert isinstance(node, FUNCTIONS)
+    return ast.Pass(
+        lineno=node.lineno,
+        col_offset=node.col_offset,
+        end_lineno=node.lineno,
+        end_col_offset=node.col_offset + len("def ") + len(node.name),
+    )

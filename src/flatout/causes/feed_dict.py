@@ -35,10 +35,15 @@ retired.
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
 
 from flatout.case import Case, Finding, Fix
 from flatout.causes import reading
+from flatout.check import loops
+from flatout.check.pattern import Seen, pattern
+from flatout.check.scopes import Site, constant, keyword
 
 GROUP = "graph"
 LEVERS = ()
@@ -66,3 +71,37 @@ def in_run(case: Case) -> Iterator[Finding]:
             fixes=[Fix("Read the data with a tf.data iterator inside the graph.")],
             estimate="the step less the time inside the graph",
         )
+
+
+# ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
+
+_SMALL = re.compile(
+    r"lr|rate|keep|prob|train|phase|mode|step|handle|dropout|temperature|beta|epsilon|size", re.IGNORECASE
+)
+
+
+@pattern("run-in-loop", calls=("run",), words=("feed_dict",))
+def _run_in_loop(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`session.run(…, feed_dict={…})` in each turn of a loop."""
+    fed = keyword(call, "feed_dict")
+    if fed is None or not site.loops:
+        return
+    loop = site.loops[-1]
+    if loops.few_turns(loop) or loops.is_guarded(site, loop) or isinstance(loop, ast.ListComp):
+        return
+    if isinstance(fed, ast.Dict) and not any(
+        _is_data(key, value) for key, value in zip(fed.keys, fed.values, strict=True)
+    ):
+        return
+    yield Seen(
+        call,
+        "Every turn feeds the session from Python and waits for the copy; nothing is prepared ahead.",
+        "Read the data with tf.data inside the graph, or port the loop to tf.function.",
+        place=fed,
+    )
+
+
+def _is_data(key: ast.expr | None, value: ast.expr) -> bool:
+    if key is None:
+        return True
+    return constant(value) is object and not _SMALL.search(ast.unparse(key))

@@ -41,10 +41,15 @@ ordinary. flatout counts the objects made from one source line, and speaks up on
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from flatout.case import Case, Finding, Fix
 from flatout.causes import reading
+from flatout.check import datasets, loops
+from flatout.check.pattern import Seen, pattern
+from flatout.check.scopes import FUNCTIONS, Scope, Site
+from flatout.check.traced import is_tf_function, is_traced
 
 GROUP = "graph"
 LEVERS = ("reuse-functions",)
@@ -68,3 +73,86 @@ def in_run(case: Case) -> Iterator[Finding]:
             fixes=[Fix("Make the tf.function once, outside the loop, and pass what varies as arguments.")],
             estimate="measured by hooks on tracing",
         )
+
+
+# ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
+
+_ONCE = ("__init__", "build", "setUp", "compile", "main")
+
+
+@pattern("made-in-loop", calls=("function",))
+def _made_in_loop(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`tf.function(f)(x)` or `g = tf.function(f); g(x)` in a loop, or in a function that is called in one."""
+    if not is_tf_function(call, site.module) or not call.args or is_traced(site):
+        return
+    loop = next((item for item in reversed(site.loops) if not loops.few_turns(item)), None)
+    if isinstance(loop, (ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp)):
+        return  # a list of functions, made once
+    at_once = _called_at_once(call, site)
+    if loop is not None and not loops.is_guarded(site, loop):
+        if at_once or _called_by_name(call, site, loop):
+            yield _seen(call, "in each turn of the loop")
+    elif at_once and not site.loops and _called_often(site.scope):
+        yield _seen(call, f"in each call of {site.scope.name}, which is called in a loop")
+
+
+@pattern("decorated-inside", nodes=FUNCTIONS, words=("function",))
+def _decorated_inside(node: ast.FunctionDef, site: Site) -> Iterator[Seen]:
+    """A decorated function inside a loop, or inside a function that is called in one and does not hand it out."""
+    if not any(is_tf_function(item, site.module) for item in node.decorator_list) or is_traced(site):
+        return
+    decorator = next(item for item in node.decorator_list if is_tf_function(item, site.module))
+    loop = next((item for item in reversed(site.loops) if not loops.few_turns(item)), None)
+    if loop is not None:
+        if any(_names(call, node.name) for call, _ in loops.calls_in(loop, site.scope)) and _stays(node, site.scope):
+            yield _seen(node, "in each turn of the loop", decorator)
+    elif _stays(node, site.scope) and _called_often(site.scope):
+        yield _seen(node, f"in each call of {site.scope.name}, which is called in a loop", decorator)
+
+
+def _called_often(scope: Scope) -> bool:
+    return scope.is_function and scope.name not in _ONCE and loops.called_in_loop(scope) and not _cached(scope)
+
+
+def _seen(node: ast.AST, when: str, place: ast.AST | None = None) -> Seen:
+    return Seen(
+        node,
+        f"A new tf.function is made and traced {when}.",
+        "Make it once, outside, and pass what varies as arguments.",
+        place=place,
+    )
+
+
+def _called_at_once(call: ast.Call, site: Site) -> bool:
+    """`tf.function(f)(x)`"""
+    return any(other.func is call for other, _ in site.scope.facts.calls)
+
+
+def _called_by_name(call: ast.Call, site: Site, loop: loops.Loop) -> bool:
+    statement = site.statement
+    if not isinstance(statement, ast.Assign) or statement.value is not call or len(statement.targets) != 1:
+        return False
+    target = statement.targets[0]
+    return isinstance(target, ast.Name) and any(
+        _names(other, target.id) for other, _ in loops.calls_in(loop, site.scope)
+    )
+
+
+def _names(call: ast.Call, name: str) -> bool:
+    return isinstance(call.func, ast.Name) and call.func.id == name
+
+
+def _stays(node: ast.FunctionDef, scope: Scope) -> bool:
+    """Whether a function is called where it is made, and neither returned nor kept nor passed on."""
+    called = 0
+    for call, _ in scope.facts.calls:
+        called += _names(call, node.name)
+    uses = sum(
+        isinstance(inner, ast.Name) and inner.id == node.name and isinstance(inner.ctx, ast.Load)
+        for inner in ast.walk(scope.node)
+    )
+    return 0 < called == uses
+
+
+def _cached(scope: Scope) -> bool:
+    return any("cache" in datasets.last_name(d.func if isinstance(d, ast.Call) else d) for d in scope.decorators)

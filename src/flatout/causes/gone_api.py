@@ -38,11 +38,15 @@ When the program is pinned to an old TensorFlow in which the call still works.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
 from flatout.case import Case, Finding, Fix
 from flatout.causes import reading
+from flatout.check.names import last_name
+from flatout.check.pattern import Repair, Seen, pattern
+from flatout.check.scopes import Site, keyword
 
 GROUP = "api"
 LEVERS = ()
@@ -94,8 +98,8 @@ def in_run(case: Case) -> Iterator[Finding]:
             "RuntimeError",
         ):
             continue
-        for pattern, (gone, instead) in GONE.items():
-            if re.search(pattern, item.note):
+        for said, (gone, instead) in GONE.items():
+            if re.search(said, item.note):
                 yield from reading.finding(
                     "gone-api",
                     case,
@@ -108,3 +112,145 @@ def in_run(case: Case) -> Iterator[Finding]:
                     estimate="the program ended here",
                 )
                 return
+
+
+# ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
+
+NAMES = {
+    "tensorflow.profiler.Profiler": ((2, 0), "tf.profiler.experimental.start(logdir) and stop()", ""),
+    "tensorflow.profiler.ProfileOptionBuilder": ((2, 0), "tf.profiler.experimental.ProfilerOptions", ""),
+    "tensorflow.profiler.experimental.Profiler": ((2, 0), "tf.profiler.experimental.Profile", "Profile"),
+    "tensorflow.xla.experimental.jit_scope": ((2, 0), "tf.function(jit_compile=True)", ""),
+    "tensorflow.xla.experimental.compile": ((2, 0), "tf.function(jit_compile=True)", ""),
+    "keras.mixed_precision.experimental.set_policy": (
+        (2, 4),
+        "keras.mixed_precision.set_global_policy",
+        "keras.mixed_precision.set_global_policy",
+    ),
+    "keras.mixed_precision.experimental.Policy": (
+        (2, 4),
+        "keras.mixed_precision.Policy",
+        "keras.mixed_precision.Policy",
+    ),
+    "keras.mixed_precision.experimental.LossScaleOptimizer": ((2, 4), "keras.mixed_precision.LossScaleOptimizer", ""),
+    "tensorflow.train.experimental.enable_mixed_precision_graph_rewrite": (
+        (2, 12),
+        "keras.mixed_precision.set_global_policy",
+        "",
+    ),
+    "tensorflow.data.experimental.StatsAggregator": ((2, 9), "flatout run", ""),
+    "tensorflow.data.experimental.latency_stats": ((2, 9), "flatout run", ""),
+    "tensorflow.data.experimental.bytes_produced_stats": ((2, 9), "flatout run", ""),
+    "tensorflow.data.experimental.map_and_batch_with_legacy_function": ((2, 0), "map and batch", ""),
+    "keras.utils.multi_gpu_model": ((2, 4), "tf.distribute.MirroredStrategy", ""),
+}
+"""What is gone, since which TensorFlow, what stands in its place, and its name where a new name is all it takes."""
+ARGUMENTS = {
+    "experimental_compile": ((2, 5), "jit_compile"),
+    "experimental_relax_shapes": ((2, 9), "reduce_retracing"),
+}
+"""Arguments of tf.function that were renamed."""
+ASSIGNED = (
+    "map_vectorization",
+    "autotune_buffers",
+    "autotune_cpu_budget",
+    "hoist_random_uniform",
+    "vectorization_enabled",
+)
+_METHODS = {
+    "experimental_run_v2": ((2, 3), "run"),
+    "make_one_shot_iterator": ((2, 0), ""),
+    "make_initializable_iterator": ((2, 0), ""),
+}
+
+
+@pattern(
+    "name",
+    nodes=(ast.Expr, ast.Assign, ast.With, ast.Return, ast.FunctionDef),
+    words=tuple(n.rpartition(".")[2] for n in NAMES),
+    in_tests=True,
+)
+def _name(node: ast.stmt, site: Site) -> Iterator[Seen]:
+    """A dotted name that is gone, in a call, an argument or a decorator."""
+    parts: list[ast.AST] = [node]
+    if isinstance(node, ast.With):
+        parts = [item.context_expr for item in node.items]
+    elif isinstance(node, ast.FunctionDef):
+        parts = list(node.decorator_list)
+    for part in parts:
+        for inner in ast.walk(part):
+            if not isinstance(inner, (ast.Attribute, ast.Name)) or "compat.v1" in site.raw(inner):
+                continue
+            found = NAMES.get(site.dotted(inner))
+            if found is None or site.module.version < found[0] or _in_try(site):
+                continue
+            gone = site.raw(inner).replace("tensorflow", "tf", 1)
+            yield Seen(
+                inner,
+                f"{gone} is not there in TensorFlow {found[0][0]}.{found[0][1]} and later."
+                if "jit_scope" not in gone and "xla.experimental" not in gone
+                else f"{gone} does not work in TensorFlow 2.",
+                f"Use {found[1]}.",
+                "semantic",
+                repair=Repair("rename", safe=True, data={"new": found[2]}) if "." in found[2] else None,
+            )
+
+
+@pattern("argument", calls=("function", "compile"), words=tuple(ARGUMENTS), in_tests=True)
+def _argument(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`@tf.function(experimental_compile=True)`"""
+    if site.dotted(call.func) != "tensorflow.function":
+        return
+    for old, (since, new) in ARGUMENTS.items():
+        if keyword(call, old) is not None and site.module.version >= since:
+            yield Seen(
+                call,
+                f"tf.function calls {old} {new} since TensorFlow {since[0]}.{since[1]}; the old name goes.",
+                f"Write {new}.",
+                repair=Repair("rename-argument", safe=True, data={"name": old, "new": new})
+                if keyword(call, new) is None
+                else None,
+                place=keyword(call, old),
+            )
+
+
+@pattern("method", calls=tuple(_METHODS), in_tests=True)
+def _method(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`strategy.experimental_run_v2(…)`, `dataset.make_one_shot_iterator()`"""
+    name = last_name(call.func)
+    since, new = _METHODS[name]
+    if not isinstance(call.func, ast.Attribute) or site.dotted(call.func) or site.module.version < since:
+        return
+    if site.module.names.of_version_one or "disable_v2_behavior" in site.module.text:
+        return  # the old datasets have them
+    if site.arms or _in_try(site):
+        return  # a choice between versions
+    yield Seen(
+        call,
+        f"{name} is not there in TensorFlow {since[0]}.{since[1]} and later.",
+        f"Use {new}." if new else "Go through the dataset itself: for batch in dataset, or iter(dataset).",
+        "exact" if new else "semantic",
+        repair=Repair("rename-method", safe=True, data={"new": new}) if new else None,
+        place=call.func,
+    )
+
+
+@pattern("option", nodes=(ast.Assign,), words=ASSIGNED, in_tests=True)
+def _option(node: ast.Assign, site: Site) -> Iterator[Seen]:
+    """`options.experimental_optimization.map_vectorization.enabled = True`"""
+    target = node.targets[0]
+    if not isinstance(target, ast.Attribute) or "experimental_optimization" not in ast.unparse(target):
+        return
+    names = [part.attr for part in ast.walk(target) if isinstance(part, ast.Attribute) and part.attr in ASSIGNED]
+    if names and site.module.version >= (2, 9):
+        yield Seen(
+            node,
+            f"The option {names[0]} of tf.data is gone: the line fails, or has no effect.",
+            "Delete it; to map whole batches, batch before map.",
+            repair=Repair("delete-statement", safe=False),
+        )
+
+
+def _in_try(site: Site) -> bool:
+    """Whether the program is prepared for the name to be missing."""
+    return any(isinstance(item, ast.Try) for item, _ in site.arms)

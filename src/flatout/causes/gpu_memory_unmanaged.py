@@ -34,10 +34,13 @@ With one process per GPU the default is right, and growth can even be a little s
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from flatout.case import Case, Finding, Fix
 from flatout.causes import reading
+from flatout.check.pattern import Seen, pattern
+from flatout.check.scopes import Site
 
 GROUP = "hardware"
 LEVERS = ("memory-growth", "allocator")
@@ -64,3 +67,35 @@ def in_run(case: Case) -> Iterator[Finding]:
         confidence="low",
         estimate="no cost in time, unless the device is shared",
     )
+
+
+# ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
+
+_MANAGED = (
+    "set_memory_growth",
+    "allow_growth",
+    "set_logical_device_configuration",
+    "TF_FORCE_GPU_ALLOW_GROWTH",
+    "memory_fraction",
+    "VirtualDeviceConfiguration",
+    "set_virtual_device_configuration",
+)
+
+
+@pattern("no-growth", calls=("fit", "train"), words=("fit", "train"), default=False)
+def _no_growth(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """A program that trains at its top level and nowhere says how much memory of the GPU it takes."""
+    outside = site.scope is site.module.top or site.scope.name == "main"
+    text = site.module.text
+    if outside and isinstance(call.func, ast.Attribute) and not any(word in text for word in _MANAGED):
+        first = min(
+            site.module.calls_by_name["fit" if "fit" in site.module.calls_by_name else "train"],
+            key=lambda item: item[0].lineno,
+        )
+        if first[0] is call:
+            yield Seen(
+                call,
+                "TensorFlow takes nearly all memory of every GPU; no other process can use the device.",
+                "On a shared device, tf.config.experimental.set_memory_growth(gpu, True) before the first operation.",
+                place=call.func,
+            )

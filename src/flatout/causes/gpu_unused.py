@@ -38,10 +38,13 @@ and copy has a price. Keeping the input pipeline on the CPU is right.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from flatout.case import Case, Finding, Fix
 from flatout.causes import reading
+from flatout.check.pattern import Seen, pattern
+from flatout.check.scopes import Site, constant
 
 GROUP = "hardware"
 LEVERS = ()
@@ -65,3 +68,21 @@ def in_run(case: Case) -> Iterator[Finding]:
         fixes=[Fix('Install the build for GPUs: pip install "flatout[gpu]"; `flatout env` says what does not match.')],
         estimate="not measured: nothing ran on the GPU",
     )
+
+
+# ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pattern("hidden", nodes=(ast.Assign,), words=("CUDA_VISIBLE_DEVICES",), default=False)
+def _hidden(node: ast.Assign, site: Site) -> Iterator[Seen]:
+    """`os.environ["CUDA_VISIBLE_DEVICES"] = "-1"`"""
+    target = node.targets[0]
+    if not isinstance(target, ast.Subscript) or constant(target.slice) != "CUDA_VISIBLE_DEVICES":
+        return
+    if constant(node.value) in ("-1", "") and not site.arms:
+        yield Seen(
+            node,
+            "The program hides all GPUs from TensorFlow: everything runs on the CPU.",
+            "Delete the line, if that was for a test; the environment can say it from outside.",
+            "reassociated",
+        )

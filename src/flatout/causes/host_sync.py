@@ -41,11 +41,18 @@ depends on the value at once (line search, early abort on NaN). Checking every t
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
 from flatout.case import Case, Evidence, Finding, Fix
 from flatout.causes import reading
+from flatout.check import loops
+from flatout.check.functions import nested_calls
+from flatout.check.names import last_name
+from flatout.check.pattern import Seen, pattern
+from flatout.check.scopes import FUNCTIONS, LOOPS, Site, loaded_names
+from flatout.check.traced import is_traced
 from flatout.source import places
 
 GROUP = "graph"
@@ -110,3 +117,113 @@ def _lines(case: Case, items: list[Evidence]) -> tuple[set[reading.Line], set[re
         for line in places.numpy_work_on(file, frozenset(line for other, line in pulling if other == file and line))
     }
     return pulling - stepping, working - pulling - stepping
+
+
+# ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
+
+_WORDS = ("GradientTape", "apply_gradients", "train_step", "distributed_train_step", "training_step", "train_batch")
+_ON_HOST = ("iterations", "step", "global_step", "epoch")
+"""Counters, which live on the host anyway."""
+_BATCH_HOOKS = ("on_train_batch_end", "on_batch_end", "on_train_batch_begin", "on_batch_begin")
+_HEAVY = ("predict", "evaluate", "save", "save_weights")
+
+
+@pattern("pull-every-step", nodes=LOOPS, words=_WORDS)
+def _pull_every_step(loop: ast.For | ast.While, site: Site) -> Iterator[Seen]:
+    """`.numpy()`, `float(loss)` or `print(loss)` in each turn of a loop whose turns are training steps."""
+    if is_traced(site) or loops.few_turns(loop) or not loops.is_step_loop(loop, site.scope):
+        return
+    results = _results(loop, site)
+    pulls = []
+    for call, where in loops.direct_calls(loop, site.scope):
+        if not loops.is_guarded(where, loop) and _pulls(call, where, loop, results):
+            pulls.append(call)
+    if pulls:
+        pulls.sort(key=lambda call: (call.lineno, call.col_offset))
+        more = f" ({len(pulls)} times)" if len(pulls) > 1 else ""
+        yield Seen(
+            pulls[0],
+            f"A value is read back from the device after every step{more}, and Python waits for it.",
+            "Keep it as a tensor (a keras.metrics.Mean, a list of tensors) and read it every hundred steps.",
+        )
+
+
+@pattern("image-every-step", calls=("histogram", "image", "audio"), words=("summary",))
+def _image_every_step(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """Images or histograms written to the summary in each step."""
+    if site.dotted(call.func).startswith("tensorflow.summary.") and _in_each_step(site):
+        yield Seen(
+            call,
+            f"tf.summary.{last_name(call.func)} writes in every step, and the step waits for it.",
+            "Write it every hundred steps.",
+            "semantic",
+            place=call.func,
+        )
+
+
+@pattern("scalar-every-step", calls=("scalar",), words=("summary",), default=False)
+def _scalar_every_step(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """Scalars written to the summary in each step: cheap, but not free."""
+    if site.dotted(call.func).startswith("tensorflow.summary.") and _in_each_step(site):
+        yield Seen(
+            call,
+            "tf.summary.scalar writes in every step.",
+            "Write it every ten or hundred steps.",
+            "semantic",
+            place=call.func,
+        )
+
+
+@pattern("callback-every-batch", nodes=FUNCTIONS, words=_BATCH_HOOKS)
+def _callback_every_batch(node: ast.FunctionDef, site: Site) -> Iterator[Seen]:
+    """A callback that predicts, evaluates or saves after every batch."""
+    if node.name not in _BATCH_HOOKS or not site.scope.is_class:
+        return
+    bases = getattr(site.scope.node, "bases", ())
+    if not any("allback" in last_name(base) for base in bases):
+        return
+    method = site.scope.method(node.name)
+    for call, where in method.facts.calls if method is not None else ():
+        if last_name(call.func) in _HEAVY and not where.arms and "model" in ast.unparse(call.func):
+            yield Seen(
+                call,
+                f"The callback calls {last_name(call.func)} after every batch.",
+                "Do it every some hundred batches, or in on_epoch_end.",
+                "semantic",
+                place=call.func,
+            )
+
+
+def _in_each_step(site: Site) -> bool:
+    loop = loops.eager_loop(site)
+    return loop is not None and not loops.is_guarded(site, loop) and loops.is_step_loop(loop, site.scope)
+
+
+def _results(loop: loops.Loop, site: Site) -> set[str]:
+    """Names that hold what a step of this loop gave."""
+    names = set()
+    for name, binds in site.scope.facts.binds.items():
+        for bind in binds:
+            if loop not in bind.site.loops or bind.how != "assign" or not isinstance(bind.value, ast.Call):
+                continue
+            if loops.makes_step(bind.value, bind.site) and last_name(bind.value.func) != "train_on_batch":
+                names.add(name)
+    return names
+
+
+def _pulls(call: ast.Call, site: Site, loop: loops.Loop, results: set[str]) -> bool:
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "numpy" and not call.args:
+        value = call.func.value
+        if loaded_names(value) & _given(loop) or (isinstance(value, ast.Attribute) and value.attr in _ON_HOST):
+            return False
+        return last_name(value) not in _ON_HOST
+    if isinstance(call.func, ast.Name) and call.func.id in ("float", "print") and call.args:
+        if any(last_name(inner.func) == "numpy" for item in call.args for inner in nested_calls(item)):
+            return False  # counted by itself
+        return bool(set().union(*(loaded_names(item) for item in call.args)) & results)
+    return False
+
+
+def _given(loop: loops.Loop) -> set[str]:
+    """What the loop hands out in each turn lies on the host already."""
+    return loops.target_names(loop)

@@ -41,10 +41,15 @@ different shapes cannot be batched before they have been brought to one shape.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from flatout.case import Case, Finding, Fix
 from flatout.causes import autotune_off, reading, uncached_prefix
+from flatout.check import datasets
+from flatout.check.functions import Doings
+from flatout.check.pattern import Seen, pattern
+from flatout.check.scopes import Site
 
 GROUP = "input"
 LEVERS = ("vectorize-map",)
@@ -86,3 +91,94 @@ def in_run(case: Case) -> Iterator[Finding]:
         ],
         estimate="the wait that the trace shows",
     )
+
+
+# ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
+
+_PARSE = ("tensorflow.io.parse_single_example", "tensorflow.parse_single_example")
+_ON_BATCHES = (
+    *_PARSE,
+    "tensorflow.io.FixedLenFeature",
+    "tensorflow.FixedLenFeature",
+    "tensorflow.cast",
+    "tensorflow.one_hot",
+    "tensorflow.math.",
+    "tensorflow.divide",
+    "tensorflow.multiply",
+    "tensorflow.subtract",
+    "tensorflow.add",
+    "tensorflow.identity",
+    "tensorflow.string_to_number",
+    "tensorflow.strings.to_number",
+    "tensorflow.strings.lower",
+)
+"""What gives the same for a batch as for its elements one by one."""
+_HARMLESS = frozenset(
+    [
+        "items",
+        "keys",
+        "values",
+        "pop",
+        "get",
+        "append",
+        "update",
+        "copy",
+        "dict",
+        "list",
+        "tuple",
+        "zip",
+        "range",
+        "len",
+        "int",
+        "float",
+    ]
+)
+_KEEPS_ORDER = ("shuffle", "repeat", "prefetch", "cache", "take", "skip", "with_options", "shard")
+
+
+@pattern("parse-one-by-one", calls=("batch",), words=("parse_single_example",))
+def _parse_one_by_one(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`.map(parse).batch(n)`, where parse does nothing that a batch could not go through."""
+    chain = datasets.before(call, site)
+    between = []
+    for stage in reversed(chain.stages):
+        if stage.name == "map":
+            done = stage.function
+            if chain.certain and _works_on_batches(done, _ON_BATCHES) and done.first(*_PARSE) is not None:
+                yield Seen(
+                    stage.call,
+                    "Records are parsed one at a time before they are batched.",
+                    "Batch the records first and parse whole batches with tf.io.parse_example.",
+                    place=stage.call.args[0] if stage.call.args else None,
+                )
+            return
+        between.append(stage.name)
+        if stage.name not in _KEEPS_ORDER:
+            return
+
+
+@pattern("cheap-map", calls=("batch",), words=("map",), default=False)
+def _cheap_map(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """A map of a few elementwise operations right before the batch."""
+    chain = datasets.before(call, site)
+    if not chain.stages or chain.stages[-1].name != "map" or not chain.certain:
+        return
+    stage = chain.stages[-1]
+    done = stage.function
+    if done.known and len(done.calls) <= 4 and _works_on_batches(done, _ON_BATCHES[3:]):
+        yield Seen(
+            stage.call,
+            "A map of a few cheap operations runs once per element; its calls cost more than its work.",
+            "Map after batch, if the operations are elementwise.",
+            place=stage.call.args[0] if stage.call.args else None,
+        )
+
+
+def _works_on_batches(done: Doings, allowed: tuple[str, ...]) -> bool:
+    if not done.known:
+        return False
+    for name, call, site in done.calls:
+        known = site.module.function_of(call.func, site) is not None
+        if not (known or name.startswith(allowed) or (not name and datasets.last_name(call.func) in _HARMLESS)):
+            return False
+    return True

@@ -38,11 +38,14 @@ TensorFlow's own optimizer arranges that in graphs by itself.
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
 from flatout.case import Case, Finding, Fix, Where
 from flatout.causes import reading
+from flatout.check.pattern import Seen, pattern
+from flatout.check.scopes import Site, constant, keyword
 
 GROUP = "numerics"
 LEVERS = ("xla",)
@@ -75,3 +78,26 @@ def in_run(case: Case) -> Iterator[Finding]:
         ],
         estimate="time of the Transpose ops in the trace",
     )
+
+
+# ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pattern(
+    "channels-first",
+    calls=("MaxPooling2D", "MaxPool2D", "AveragePooling2D", "AvgPool2D"),
+    words=("channels_first",),
+    default=False,
+)
+def _channels_first(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """Pooling with data_format="channels_first": Keras 3 wraps it in two transposes."""
+    if constant(keyword(call, "data_format")) == "channels_first" and site.dotted(call.func).startswith(
+        "keras.layers."
+    ):
+        yield Seen(
+            call,
+            "Pooling of channels-first images is wrapped in two transposes.",
+            "Stay with channels-last.",
+            "reassociated",
+            place=keyword(call, "data_format"),
+        )

@@ -36,10 +36,14 @@ retired.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from flatout.case import Case, Finding, Fix
 from flatout.causes import reading
+from flatout.check.names import last_name
+from flatout.check.pattern import Repair, Seen, pattern
+from flatout.check.scopes import Site, keyword
 
 GROUP = "api"
 LEVERS = ()
@@ -67,3 +71,87 @@ def in_run(case: Case) -> Iterator[Finding]:
         ],
         estimate="the wait that the trace shows",
     )
+
+
+# ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
+
+_GENERATORS = {"fit_generator": "fit", "evaluate_generator": "evaluate", "predict_generator": "predict"}
+_MOVED = (
+    "workers",
+    "use_multiprocessing",
+    "max_queue_size",
+    "pickle_safe",
+    "nb_epoch",
+    "samples_per_epoch",
+    "max_q_size",
+)
+"""Arguments that the new methods do not take any more."""
+_QUEUES = (
+    "string_input_producer",
+    "input_producer",
+    "range_input_producer",
+    "slice_input_producer",
+    "shuffle_batch",
+    "shuffle_batch_join",
+    "batch_join",
+    "start_queue_runners",
+    "QueueRunner",
+)
+
+
+@pattern("fit-generator", calls=tuple(_GENERATORS))
+def _fit_generator(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`model.fit_generator(…)`"""
+    old = last_name(call.func)
+    if not isinstance(call.func, ast.Attribute) or site.module.functions.get(old):
+        return
+    new = _GENERATORS[old]
+    moved = any(keyword(call, name) is not None for name in _MOVED) or keyword(call, "generator") is not None
+    yield Seen(
+        call,
+        f"{old} is gone since TensorFlow 2.6 and Keras 3; {new} takes generators too, and better: datasets.",
+        f"Call {new}; for speed, read the data with tf.data.",
+        repair=None if moved else Repair("rename-method", safe=True, data={"new": new}),
+        place=call.func,
+    )
+
+
+@pattern("image-generator", calls=("ImageDataGenerator",))
+def _image_generator(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`ImageDataGenerator(…)`"""
+    name = site.dotted(call.func)
+    if name.startswith(("keras.", "keras_preprocessing.")) and "ImageDataGenerator" in name:
+        yield Seen(
+            call,
+            "ImageDataGenerator decodes and augments in Python, on one core, and none of tf.data's rewrites apply.",
+            "Use keras.utils.image_dataset_from_directory, and Random… layers or tf.image for augmentation.",
+            "semantic",
+            place=call.func,
+        )
+
+
+@pattern("queue", calls=_QUEUES)
+def _queue(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`tf.train.string_input_producer(…)`"""
+    if site.dotted(call.func).startswith("tensorflow.train."):
+        yield Seen(
+            call,
+            f"tf.train.{last_name(call.func)} belongs to the input queues of TensorFlow 1.",
+            "Read the data with tf.data.",
+            "semantic",
+            place=call.func,
+        )
+
+
+@pattern("sequence-class", nodes=(ast.ClassDef,), words=("Sequence", "PyDataset"), default=False)
+def _sequence_class(node: ast.ClassDef, site: Site) -> Iterator[Seen]:
+    """A data source in Python: `class Photos(keras.utils.Sequence)`."""
+    for base in node.bases:
+        if site.dotted(base) in ("keras.utils.Sequence", "keras.utils.PyDataset", "keras.utils.data_utils.Sequence"):
+            yield Seen(
+                node,
+                "Batches are prepared in Python; by default that happens in one thread.",
+                "Use tf.data, or give it workers and use_multiprocessing.",
+                "semantic",
+                place=base,
+            )

@@ -38,10 +38,14 @@ copy that must be kept up to date; for data that change daily the copy may cost 
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from flatout.case import Case, Finding, Fix
 from flatout.causes import reading
+from flatout.check import datasets
+from flatout.check.pattern import Seen, pattern
+from flatout.check.scopes import Site
 
 GROUP = "input"
 LEVERS = ("cache", "threadpool")
@@ -82,3 +86,27 @@ def in_run(case: Case) -> Iterator[Finding]:
         confidence="medium" if few_bytes else "high",
         estimate="the wait that the trace shows",
     )
+
+
+# ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pattern(
+    "file-per-element", calls=("map",), words=("read_file", "decode_jpeg", "decode_image", "decode_png"), default=False
+)
+def _file_per_element(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """A map that opens a file for every element. How large the files are, source does not tell."""
+    if not isinstance(call.func, ast.Attribute) or site.dotted(call.func):
+        return
+    done = datasets.Stage("map", call, site).function
+    if (
+        done.first("tensorflow.io.read_file", "tensorflow.read_file") is not None
+        and datasets.before(call, site).certain
+    ):
+        yield Seen(
+            call,
+            "Every element opens a file of its own.",
+            "Where the files are small or remote, pack them into record shards once.",
+            "semantic",
+            place=call.args[0] if call.args else None,
+        )

@@ -36,10 +36,13 @@ update slower; they pay only where they allow what would not fit otherwise.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from flatout.case import Case, Finding, Fix
 from flatout.causes import reading
+from flatout.check.pattern import Repair, Seen, pattern
+from flatout.check.scopes import Site, constant, keyword, loaded_names
 
 GROUP = "hardware"
 LEVERS = ("accumulate", "bf16", "fp16", "batch-size", "allocator")
@@ -72,3 +75,62 @@ def in_run(case: Case) -> Iterator[Finding]:
         ],
         estimate="not a cost in time until it fails",
     )
+
+
+# ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
+
+_DERIVES = ("gradient", "jacobian", "batch_jacobian")
+
+
+@pattern("persistent-tape", nodes=(ast.With,), words=("persistent",))
+def _persistent_tape(node: ast.With, site: Site) -> Iterator[Seen]:
+    """`GradientTape(persistent=True)` that is asked once only, or inside its own block."""
+    for item in node.items:
+        call, target = item.context_expr, item.optional_vars
+        if not isinstance(call, ast.Call) or not isinstance(target, ast.Name):
+            continue
+        if not site.dotted(call.func).endswith("GradientTape") or constant(keyword(call, "persistent")) is not True:
+            continue
+        uses = [use for use in ast.walk(site.scope.node) if isinstance(use, ast.Name) and use.id == target.id]
+        asked = [
+            (other, where)
+            for other, where in site.scope.facts.calls
+            if isinstance(other.func, ast.Attribute)
+            and isinstance(other.func.value, ast.Name)
+            and other.func.value.id == target.id
+        ]
+        derived = [(other, where) for other, where in asked if other.func.attr in _DERIVES]  # type: ignore[attr-defined]
+        deleted = sum(isinstance(use.ctx, ast.Del) for use in uses)
+        others = len(uses) - len(asked) - deleted - sum(isinstance(use.ctx, ast.Store) for use in uses)
+        if others or sum(isinstance(use.ctx, ast.Store) for use in uses) != 1:
+            continue
+        if len(derived) == 1 and derived[0][1].loops == site.loops:
+            yield Seen(
+                call,
+                "A persistent tape keeps every intermediate result, and this one is asked for gradients once.",
+                "Leave persistent=True out.",
+                repair=Repair("drop-argument", safe=True, data={"name": "persistent"}),
+                place=keyword(call, "persistent"),
+            )
+        else:
+            yield from _inside(node, derived)
+
+
+def _inside(node: ast.With, derived: list[tuple[ast.Call, Site]]) -> Iterator[Seen]:
+    """Gradients asked for inside the block are recorded as well, unless they are derived again."""
+    inside = [(call, site) for call, site in derived if node in site.withs]
+    for call, site in inside:
+        names = set()
+        if isinstance(site.statement, ast.Assign):
+            names = {n.id for target in site.statement.targets for n in ast.walk(target) if isinstance(n, ast.Name)}
+        again = any(names & loaded_names(item) for other, _ in derived if other is not call for item in other.args)
+        # What is computed from it inside the block may be derived in turn.
+        used = any(isinstance(n, ast.Name) and n.id in names and n.lineno > call.lineno for n in ast.walk(node))
+        if names and not again and not used:
+            yield Seen(
+                call,
+                "The tape is asked for gradients inside its own block, so that it records their computation too.",
+                "Ask it after the block.",
+                place=call.func,
+            )
+            return

@@ -36,10 +36,13 @@ compare the losses.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from flatout.case import Case, Finding, Fix
 from flatout.causes import reading
+from flatout.check.pattern import Seen, pattern
+from flatout.check.scopes import Site, constant
 
 GROUP = "hardware"
 LEVERS = ("bf16", "fp16")
@@ -72,3 +75,37 @@ def in_run(case: Case) -> Iterator[Finding]:
             estimate="an estimate: a ResNet-50 training step took 41 % less in bfloat16 on an H200",
         )
         return
+
+
+# ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pattern("policy-too-late", calls=("set_global_policy", "set_dtype_policy", "set_policy"))
+def _policy_too_late(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """The policy is set after the layers were made: they keep float32."""
+    policy = constant(call.args[0]) if call.args else None
+    if not site.dotted(call.func).startswith("keras.") or not isinstance(policy, str) or "mixed" not in policy:
+        return
+    for other, where in site.scope.facts.calls:
+        name = where.dotted(other.func)
+        made = name.startswith(("keras.layers.", "keras.applications.")) or name in (
+            "keras.Sequential",
+            "keras.models.Sequential",
+        )
+        if made and other.lineno < call.lineno and not where.excludes(site) and not site.loops:
+            later = [
+                c
+                for c, w in site.scope.facts.calls
+                if c.lineno > call.lineno
+                and w.dotted(c.func).startswith(
+                    ("keras.layers.", "keras.models.", "keras.Sequential", "keras.applications.")
+                )
+            ]
+            if not later:
+                yield Seen(
+                    call,
+                    f"The policy is set after the layers were made (line {other.lineno}): they stay in float32.",
+                    "Set it before the first layer is made.",
+                    "precision",
+                )
+            return

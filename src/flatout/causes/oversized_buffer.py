@@ -44,10 +44,14 @@ When the elements are small numbers and the buffer fills within a second, a larg
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from flatout.case import Case, Finding, Fix, Pipeline
 from flatout.causes import python_in_pipeline, reading, serial_stateful_map, uncached_prefix
+from flatout.check import datasets
+from flatout.check.pattern import Repair, Seen, pattern
+from flatout.check.scopes import Site, argument, constant
 
 GROUP = "input"
 LEVERS = ()
@@ -100,3 +104,54 @@ def _cost(case: Case, pipeline: Pipeline, index: int) -> tuple[float, str]:
     used = reading.cpu_use(case)
     cost = upstream * int(stage.buffer or 0) / (used[1] if used else 2) / max(case.steps.count, 1)
     return cost, "an estimate: elements in the buffer times what each costs to make, spread over the steps seen"
+
+
+# ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
+
+_LARGE = 1000
+_MANY_BATCHES = 64
+
+
+@pattern("shuffle-decoded", calls=("shuffle",))
+def _shuffle_decoded(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """A large shuffle buffer behind the map that decodes images: it holds decoded images."""
+    size = constant(argument(call, 0, "buffer_size"))
+    if not isinstance(size, int) or size < _LARGE:
+        return
+    chain = datasets.before(call, site)
+    decoder = next((s for s in reversed(chain.stages) if s.name == "map" and datasets.decodes(s.function)), None)
+    if decoder is None or not chain.certain or "batch" in chain.names() or "cache" in chain.names():
+        return
+    yield Seen(
+        call,
+        f"The shuffle buffer holds {size} decoded elements, and all of them must be made before the first step.",
+        "Shuffle file names or records before the map that decodes them.",
+        "semantic",
+        place=argument(call, 0, "buffer_size"),
+    )
+
+
+@pattern("prefetch-in-samples", calls=("prefetch",))
+def _prefetch_in_samples(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`.batch(size).prefetch(size)`: a prefetch after the batch counts batches, not samples."""
+    size = argument(call, 0, "buffer_size")
+    if size is None:
+        return
+    chain = datasets.before(call, site)
+    batch = chain.last("batch", "padded_batch")
+    if batch is None or not chain.certain or "unbatch" in [stage.name for stage in chain.since(batch)]:
+        return
+    given = argument(batch.call, 0, "batch_size")
+    number = constant(size)
+    many = isinstance(number, int) and number >= _MANY_BATCHES
+    same = given is not None and ast.dump(given) == ast.dump(size) and (not isinstance(number, int) or number > 8)
+    if many or same:
+        yield Seen(
+            call,
+            f"prefetch counts batches here, not samples: {ast.unparse(size)} whole batches are kept in memory.",
+            "Use tf.data.AUTOTUNE, or 2.",
+            repair=Repair(
+                "set-argument", safe=True, data={"name": "buffer_size", "value": "tensorflow.data.AUTOTUNE", "place": 0}
+            ),
+            place=size,
+        )

@@ -38,11 +38,17 @@ shapes and padding would waste more than it saves, or when a batch does not fit 
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from flatout.case import Case, Evidence, Finding, Fix, Where
 from flatout.causes import reading
+from flatout.check import datasets, loops
+from flatout.check.names import last_name
+from flatout.check.pattern import Seen, pattern
+from flatout.check.scopes import Site, constant, loaded_names
+from flatout.check.traced import is_traced
 from flatout.source import places
 
 GROUP = "graph"
@@ -148,3 +154,78 @@ def _share_of_ops(case: Case, item: Evidence) -> float:
 def _largest_batch(case: Case, otherwise: float) -> float:
     sizes = [float(s.detail["batch"]) for p in case.pipelines for s in p.stages if s.detail.get("batch")]
     return max(sizes, default=otherwise)
+
+
+# ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pattern("batch-taken-apart", nodes=(ast.For,), words=("newaxis", "expand_dims", "GradientTape", "None"))
+def _batch_taken_apart(loop: ast.For, site: Site) -> Iterator[Seen]:
+    """A loop over the samples of a batch that gives each of them an axis of its own again, or a tape of its own."""
+    batch = _batch_names(site)
+    taken = _taken(loop, batch)
+    if not taken:
+        return
+    lonely = any(_alone(node, taken, loop) for node in ast.walk(loop))
+    taped = any(
+        isinstance(node, ast.With) and any("GradientTape" in ast.unparse(item.context_expr) for item in node.items)
+        for node in ast.walk(loop)
+    )
+    if lonely or taped:
+        yield Seen(
+            loop,
+            "The batch is taken apart, and its samples are computed one after the other.",
+            "Give the model the whole batch, and reduce over its first axis.",
+            "reassociated",
+            place=loop.iter,
+        )
+
+
+def _batch_names(site: Site) -> set[str]:
+    """Names that hold a batch: arguments of a traced function, or what a loop over a dataset gives."""
+    names: set[str] = set()
+    for outer in site.loops:
+        if isinstance(outer, ast.For) and loops.over_data(outer, site):
+            names |= loops.target_names(outer)
+    if is_traced(site) and site.scope.is_function:
+        names |= set(site.scope.arguments) - {"self", "cls", "model", "optimizer"}
+        for name, binds in site.scope.facts.binds.items():
+            for bind in binds:
+                if isinstance(bind.value, ast.Name) and bind.value.id in names and bind.part is not None:
+                    names.add(name)
+    return names
+
+
+def _taken(loop: ast.For, batch: set[str]) -> set[str]:
+    """Names of the single samples, or of the index, that a loop goes through."""
+    source = loop.iter
+    if isinstance(source, ast.Call) and last_name(source.func) in ("zip", "enumerate", "unstack"):
+        inner = [item for item in source.args if isinstance(item, ast.Name)]
+        if last_name(source.func) == "enumerate" and isinstance(source.args[0], ast.Call):
+            inner = [item for item in source.args[0].args if isinstance(item, ast.Name)]
+        return loops.target_names(loop) if {item.id for item in inner} & batch else set()
+    if isinstance(source, ast.Name):
+        return loops.target_names(loop) if source.id in batch else set()
+    if isinstance(source, ast.Call) and last_name(source.func) == "range":
+        index = loops.target_names(loop)
+        used = any(
+            isinstance(node, ast.Subscript)
+            and isinstance(node.value, ast.Name)
+            and node.value.id in batch
+            and isinstance(node.slice, ast.Name)
+            and node.slice.id in index
+            for node in ast.walk(loop)
+        )
+        return index if used else set()
+    return set()
+
+
+def _alone(node: ast.AST, taken: set[str], loop: ast.For) -> bool:
+    """`sample[tf.newaxis]`, `sample[None, ...]`, `tf.expand_dims(sample, 0)`, also of `batch[i]`."""
+    if isinstance(node, ast.Subscript) and loaded_names(node.value) & taken:
+        first = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
+        return last_name(first) == "newaxis" or (isinstance(first, ast.Constant) and first.value is None)
+    if isinstance(node, ast.Call) and last_name(node.func) == "expand_dims" and node.args:
+        axis = datasets.argument(node, 1, "axis")
+        return bool(loaded_names(node.args[0]) & taken) and constant(axis) == 0
+    return False

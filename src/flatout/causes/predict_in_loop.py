@@ -38,10 +38,16 @@ When the loop runs a few times, or over large arrays: the set-up is then a small
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
 
 from flatout.case import Case, Finding, Fix
 from flatout.causes import reading
+from flatout.check import datasets, loops
+from flatout.check.names import last_name
+from flatout.check.pattern import Repair, Seen, pattern
+from flatout.check.scopes import Site, constant, keyword, loaded_names, stored_names
 
 GROUP = "graph"
 LEVERS = ("direct-predict",)
@@ -82,3 +88,133 @@ def in_run(case: Case) -> Iterator[Finding]:
             if reading.step_kind(case) == "predict"
             else "an estimate: 90 % of the calls",
         )
+
+
+# ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
+
+_LIKE_MODEL = re.compile(
+    r"model|(^|_)net(work)?$|generator|discriminator|actor|critic|encoder|decoder|autoencoder|classifier|gan$|policy|cnn|"
+    r"lstm|mobilenet|resnet|vgg",
+    re.IGNORECASE,
+)
+_OTHERS = (
+    "sklearn",
+    "xgboost",
+    "lightgbm",
+    "catboost",
+    "statsmodels",
+    "torch",
+    "ultralytics",
+    "paddle",
+    "mxnet",
+    "gluonts",
+)
+"""Libraries whose models have a predict of their own."""
+
+
+@pattern("predict", calls=("predict",))
+def _predict(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`model.predict(x)` in a loop, or in a function that is called in one."""
+    model = call.func.value if isinstance(call.func, ast.Attribute) else None
+    if model is None or not call.args or not _is_keras(model, call, site):
+        return
+    loop = _loop_of_calls(model, site)
+    if loop is not None:
+        yield _seen(call, "in each turn of the loop")
+    elif not site.loops and _step_like(site) and loops.called_in_loop(site.scope):
+        yield _seen(call, f"in {site.scope.name}, which is called in a loop")
+
+
+@pattern("fit-every-step", calls=("fit",), words=("predict", "fit"))
+def _fit_every_step(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`model.fit` for a handful of samples in a loop that predicts with the same model, or over a dataset."""
+    model = call.func.value if isinstance(call.func, ast.Attribute) else None
+    if model is None or not call.args or not _is_keras(model, call, site):
+        return
+    loop = loops.eager_loop(site)
+    if loop is None or loops.few_turns(loop) or loops.names_epochs(loop) or isinstance(loop, ast.ListComp):
+        return
+    written = ast.unparse(model)
+    if loaded_names(model) & (loops.target_names(loop) | stored_names(loop)):
+        return
+    predicts = any(
+        last_name(other.func) == "predict" and ast.unparse(other.func).startswith(f"{written}.")
+        for other, _ in loops.direct_calls(loop, site.scope)
+    )
+    once = keyword(call, "epochs") is None or constant(keyword(call, "epochs")) == 1
+    if once and (predicts or (isinstance(loop, ast.For) and loops.over_data(loop, site))):
+        yield Seen(
+            call,
+            "fit sets up a dataset, callbacks and metrics in each turn of the loop, for a few samples.",
+            "Collect a batch and call fit once, or use train_on_batch.",
+            "reassociated",
+            place=call.func,
+        )
+
+
+def _seen(call: ast.Call, when: str) -> Seen:
+    return Seen(
+        call,
+        f"predict is called {when}; each call sets up a dataset, an iterator and callbacks.",
+        "Predict once for all inputs; where they come one by one, call the model itself through a tf.function.",
+        "reassociated",
+        repair=Repair("lever", safe=False, data={"lever": "direct-predict"}),
+        place=call.func,
+    )
+
+
+def _loop_of_calls(model: ast.expr, site: Site) -> ast.AST | None:
+    """The loop that calls predict of one and the same model many times."""
+    loop = loops.eager_loop(site)
+    if loop is None or loops.few_turns(loop):
+        return None
+    root = loaded_names(model)
+    if root & loops.target_names(loop) or (root - {"self"}) & stored_names(loop):
+        return None  # another model in each turn
+    if _fits(loop, site) or (loops.names_epochs(loop) and not isinstance(loop, ast.While) and not _steps(loop, site)):
+        return None
+    return loop
+
+
+def _fits(loop: loops.Loop, site: Site) -> bool:
+    """A loop that trains whole models, such as one over folds."""
+    for call, where in loops.calls_in(loop, site.scope):
+        if last_name(call.func) in ("fit", "fit_generator") and where.loops[-1] is loop:
+            epochs = keyword(call, "epochs")
+            if epochs is None or constant(epochs) != 1:
+                return True
+    return False
+
+
+def _steps(loop: loops.Loop, site: Site) -> bool:
+    """GANs count as epochs what are single steps: `train_on_batch` in the same turn tells."""
+    return any(last_name(call.func) == "train_on_batch" for call, _ in loops.direct_calls(loop, site.scope))
+
+
+def _has_fit(site: Site) -> bool:
+    return any(last_name(call.func) in ("fit", "compile", "load_model") for call, _ in site.scope.facts.calls)
+
+
+def _step_like(site: Site) -> bool:
+    """A function that answers one input: no loop of its own, and short."""
+    if not site.scope.is_function or site.scope.name in ("main", "evaluate", "test", "run"):
+        return False
+    return not site.scope.facts.loops and not site.arms and not _has_fit(site)
+
+
+def _is_keras(model: ast.expr, call: ast.Call, site: Site) -> bool:
+    """Whether a thing with a predict is a Keras model, as far as the file tells."""
+    bound = None
+    if isinstance(model, ast.Name):
+        bound = datasets.binding(model.id, site)
+    elif isinstance(model, ast.Attribute) and isinstance(model.value, ast.Name) and model.value.id == "self":
+        bound = datasets.attribute_binding(model.attr, site)
+    made = site.dotted(bound.value.func) if bound is not None and isinstance(bound.value, ast.Call) else ""
+    if made.startswith("keras."):
+        return True
+    if made:
+        return False  # made by another library
+    if any(item.arg in ("batch_size", "verbose", "steps") for item in call.keywords):
+        return not site.module.names.imports_any("torch", "ultralytics")
+    likely = _LIKE_MODEL.search(last_name(model)) is not None
+    return likely and not site.module.names.imports_any(*_OTHERS)

@@ -44,10 +44,16 @@ TensorFlow's own prefetch already lets the generator run while the step computes
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from flatout.case import Case, Finding, Fix
 from flatout.causes import blocking_map, legacy_pipeline, reading
+from flatout.check import datasets
+from flatout.check.functions import of_scope
+from flatout.check.pattern import Seen, pattern
+from flatout.check.scopes import Scope, Site, argument
+from flatout.check.traced import BY_KERAS
 
 GROUP = "input"
 LEVERS = ("cache", "parallel-map", "vectorize-map")
@@ -77,3 +83,113 @@ def in_run(case: Case) -> Iterator[Finding]:
         ],
         estimate="the wait that the trace shows",
     )
+
+
+# ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
+
+_SLOW = ("numpy", "cv2", "PIL", "skimage", "scipy", "librosa", "imageio", "pandas", "soundfile", "albumentations")
+_STAGES = ("map", "flat_map", "interleave", "filter", "apply")
+
+
+@pattern("generator", calls=("from_generator",))
+def _generator(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`Dataset.from_generator` over a generator of this file that works in numpy, or only hands arrays on."""
+    made = _generator_of(call, site)
+    if made is None or _is_cached(call, site):
+        return
+    work = sorted({name.split(".")[0] for name in of_scope(made).names()} & set(_SLOW))
+    if work:
+        why = f"prepares each element in Python with {' and '.join(work)}"
+    elif _hands_on(made):
+        why = "only hands elements on, through the interpreter one by one"
+    else:
+        return
+    yield Seen(
+        call,
+        f"The generator {made.name or 'given here'} {why}, on one core and under the interpreter's lock.",
+        "Use from_tensor_slices for arrays in memory and TensorFlow ops in map; else keep the result (cache, records).",
+        place=call.func,
+    )
+
+
+@pattern("other-generator", calls=("from_generator",), default=False)
+def _other_generator(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """Any `Dataset.from_generator`."""
+    if site.dotted(call.func).startswith("tensorflow.data.") and not any(_generator(call, site)):
+        yield Seen(
+            call,
+            "Elements come from Python one by one, under the interpreter's lock.",
+            "Read them with TensorFlow ops where that is possible, or keep the result (cache, records).",
+            place=call.func,
+        )
+
+
+@pattern("python-function", calls=("py_function", "numpy_function", "py_func"))
+def _python_function(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`tf.py_function` in the function of a dataset's stage, or in a step that Keras traces."""
+    name = site.dotted(call.func)
+    if name not in datasets.PYTHON:
+        return
+    where = _stage_around(call, site)
+    if where is not None:
+        yield Seen(
+            call,
+            f"{name.replace('tensorflow', 'tf')} takes every element of this pipeline through Python: "
+            "one at a time, never parallel.",
+            "Write it with TensorFlow ops; where Python must be, call it once per batch, or cache its result.",
+            place=call.func,
+        )
+        return
+    method = next((scope for scope in site.scope.around() if scope.owner is not None), None)
+    if method is not None and method.name in (BY_KERAS & {"call", "train_step", "compute_loss"}):
+        yield Seen(
+            call,
+            f"{name.replace('tensorflow', 'tf')} leaves the graph for Python in every step, and the device waits.",
+            "Write it with TensorFlow ops.",
+            place=call.func,
+        )
+
+
+def _generator_of(call: ast.Call, site: Site) -> Scope | None:
+    if not site.dotted(call.func).startswith("tensorflow.data."):
+        return None
+    given = argument(call, 0, "generator")
+    if given is None:
+        return None
+    made = site.module.function_of(given, site)
+    if made is not None and isinstance(made.node, ast.Lambda):
+        body = made.node.body
+        made = site.module.function_of(body.func, site) if isinstance(body, ast.Call) else None
+    return made if made is not None and made.facts.yields else None
+
+
+def _hands_on(made: Scope) -> bool:
+    """A loop over what was given, with nothing but a yield in it."""
+    body = [item for item in made.node.body if not isinstance(item, ast.Expr) or isinstance(item.value, ast.Yield)]  # type: ignore[attr-defined]
+    if len(body) != 1 or not isinstance(body[0], ast.For):
+        return False
+    source = body[0].iter
+    plain = isinstance(source, ast.Name) or (
+        isinstance(source, ast.Call) and isinstance(source.func, ast.Name) and source.func.id in ("zip", "range")
+    )
+    return plain and all(isinstance(item, ast.Expr) and isinstance(item.value, ast.Yield) for item in body[0].body)
+
+
+def _is_cached(call: ast.Call, site: Site) -> bool:
+    return any(
+        datasets.before(cache, where).source_call is call for cache, where in site.module.calls_by_name.get("cache", ())
+    )
+
+
+def _stage_around(call: ast.Call, site: Site) -> ast.Call | None:
+    """The stage of a dataset whose function leads to a call."""
+    for name in _STAGES:
+        for stage, where in site.module.calls_by_name.get(name, ()):
+            if not isinstance(stage.func, ast.Attribute) or where.dotted(stage.func):
+                continue
+            done = datasets.Stage(name, stage, where).function
+            if any(inner is call for _, inner, _ in done.calls) and (
+                datasets.before(stage, where).certain or datasets.keyword(stage, "num_parallel_calls") is not None
+            ):
+                return stage
+    return None

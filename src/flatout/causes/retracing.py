@@ -40,10 +40,16 @@ twice by design. `for i in tf.range(n)` is one loop in one graph and does not re
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from flatout.case import Case, Finding, Fix, Function
 from flatout.causes import reading
+from flatout.check import datasets, loops
+from flatout.check.names import last_name
+from flatout.check.pattern import Repair, Seen, pattern
+from flatout.check.scopes import LOOPS, Scope, Site
+from flatout.check.traced import has_signature, is_tf_function, is_traced, traced
 
 GROUP = "graph"
 LEVERS = ("relax-shapes",)
@@ -91,3 +97,83 @@ def _retraces(function: Function) -> int:
 
 def _short(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "…"
+
+
+# ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pattern("python-number", nodes=LOOPS, words=("function",))
+def _python_number(loop: ast.For | ast.While, site: Site) -> Iterator[Seen]:
+    """`for i in range(n): step(batch, i)`, where step is a tf.function of this file."""
+    if isinstance(loop, ast.While) or is_traced(site):
+        return
+    counter = _counter(loop)
+    if counter is None or loops.few_turns(loop):
+        return
+    for call, where in loops.calls_in(loop, site.scope):
+        made = _tf_function(call, where)
+        if made is None or has_signature(made, site.module):
+            continue
+        for given in (*call.args, *(item.value for item in call.keywords)):
+            if _is_number(given, counter, where):
+                yield Seen(
+                    given,
+                    f"{ast.unparse(given)[:60]} is a new Python number in each turn, so that "
+                    f"{last_name(call.func)} is traced anew each time.",
+                    "Pass a tensor: tf.constant(…), or keep it in a tf.Variable.",
+                    "reassociated",
+                    repair=Repair("wrap", safe=False, data={"with": "tensorflow.constant"}),
+                )
+
+
+def _counter(loop: ast.For | ast.AsyncFor) -> str | None:
+    """The name that holds a Python number: `i` of `range(n)` and of `enumerate(x)`."""
+    source = loop.iter
+    if not isinstance(source, ast.Call) or not isinstance(source.func, ast.Name):
+        return None
+    if source.func.id in ("range", "trange") and isinstance(loop.target, ast.Name):
+        return loop.target.id
+    if source.func.id == "tqdm" and source.args and isinstance(source.args[0], ast.Call):
+        inner = source.args[0]
+        if isinstance(inner.func, ast.Name) and inner.func.id == "range" and isinstance(loop.target, ast.Name):
+            return loop.target.id
+    if source.func.id == "enumerate" and isinstance(loop.target, ast.Tuple):
+        first = loop.target.elts[0]
+        return first.id if isinstance(first, ast.Name) else None
+    return None
+
+
+def _is_number(node: ast.expr, counter: str, site: Site) -> bool:
+    """The counter itself, or arithmetic of it and plain numbers."""
+    if isinstance(node, ast.Name):
+        if node.id == counter:
+            bound = datasets.binding(counter, site)
+            return bound is None or bound.how == "for"
+        return False
+    if isinstance(node, ast.BinOp):
+        sides = (node.left, node.right)
+        return any(_is_number(side, counter, site) for side in sides) and all(
+            isinstance(side, ast.Constant) or _is_number(side, counter, site) for side in sides
+        )
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("float", "int")
+        and len(node.args) == 1
+        and _is_number(node.args[0], counter, site)
+    )
+
+
+def _tf_function(call: ast.Call, site: Site) -> Scope | None:
+    """The function of this file behind a call, if it is a tf.function under this name."""
+    found = site.module.function_of(call.func, site)
+    if found is not None:
+        decorated = any(is_tf_function(item, site.module) for item in found.decorators)
+        return found if decorated and found in traced(site.module).made else None
+    if isinstance(call.func, ast.Name):
+        bound = datasets.binding(call.func.id, site)
+        if bound is not None and isinstance(bound.value, ast.Call) and is_tf_function(bound.value, site.module):
+            if datasets.keyword(bound.value, "input_signature") is not None or not bound.value.args:
+                return None
+            return site.module.function_of(bound.value.args[0], bound.site)
+    return None

@@ -32,10 +32,14 @@ While debugging. To look into one function only, keep the rest traced: `tf.print
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
 
 from flatout.case import Case, Finding, Fix
 from flatout.causes import reading
+from flatout.check.pattern import Repair, Seen, pattern
+from flatout.check.scopes import Site, constant, keyword
 
 GROUP = "graph"
 LEVERS = ("no-run-eagerly",)
@@ -60,3 +64,43 @@ def in_run(case: Case) -> Iterator[Finding]:
         fixes=[Fix("Remove run_eagerly=True.", lever="no-run-eagerly", equivalence="reassociated")],
         estimate="all time of the step that is not computing",
     )
+
+
+# ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
+
+_ASKED = re.compile(r"debug|eager|trace|profil|verbose|test", re.IGNORECASE)
+
+
+@pattern("compile", calls=("compile",), words=("run_eagerly",))
+def _compile(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`model.compile(…, run_eagerly=True)`"""
+    if constant(keyword(call, "run_eagerly")) is True and not asked_for(site):
+        yield Seen(
+            call,
+            "run_eagerly=True makes Python dispatch every operation of every step.",
+            "Leave it out, unless a bug is being looked for.",
+            "reassociated",
+            repair=Repair("drop-argument", safe=False, data={"name": "run_eagerly"}),
+            place=keyword(call, "run_eagerly"),
+        )
+
+
+@pattern("attribute", nodes=(ast.Assign,), words=("run_eagerly",))
+def _attribute(node: ast.Assign, site: Site) -> Iterator[Seen]:
+    """`model.run_eagerly = True`"""
+    target = node.targets[0]
+    if not isinstance(target, ast.Attribute) or target.attr != "run_eagerly" or constant(node.value) is not True:
+        return
+    if len(node.targets) == 1 and not asked_for(site) and ast.unparse(target.value) != "self":
+        yield Seen(
+            node,
+            "run_eagerly = True makes Python dispatch every operation of every step.",
+            "Delete the line, unless a bug is being looked for.",
+            "reassociated",
+            repair=Repair("delete-statement", safe=False),
+        )
+
+
+def asked_for(site: Site) -> bool:
+    """Whether a flag for debugging stands around it: `if args.debug:`."""
+    return any(isinstance(item, ast.If) and _ASKED.search(ast.unparse(item.test)) for item, _ in site.arms)

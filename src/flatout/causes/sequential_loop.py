@@ -37,10 +37,17 @@ at once would not fit in memory. A loop of few rounds with large bodies costs no
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from flatout.case import Case, Finding, Fix
 from flatout.causes import per_sample_loop, reading
+from flatout.check import datasets
+from flatout.check.functions import nested_calls
+from flatout.check.names import last_name
+from flatout.check.pattern import Seen, pattern
+from flatout.check.scopes import Site, loaded_names
+from flatout.check.traced import is_traced
 from flatout.source import places
 
 GROUP = "graph"
@@ -80,3 +87,152 @@ def in_run(case: Case) -> Iterator[Finding]:
             estimate="an estimate: what vectorising would save at most",
         )
         return
+
+
+# ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
+
+_PLAIN = (
+    "tensorflow.cast",
+    "tensorflow.math.",
+    "tensorflow.reduce_",
+    "tensorflow.nn.softmax",
+    "tensorflow.nn.relu",
+    "tensorflow.nn.sigmoid",
+    "tensorflow.nn.l2_normalize",
+    "tensorflow.square",
+    "tensorflow.sqrt",
+    "tensorflow.exp",
+    "tensorflow.abs",
+    "tensorflow.norm",
+    "tensorflow.matmul",
+    "tensorflow.linalg.matmul",
+    "tensorflow.multiply",
+    "tensorflow.add",
+    "tensorflow.subtract",
+    "tensorflow.divide",
+    "tensorflow.tanh",
+    "tensorflow.sigmoid",
+    "tensorflow.maximum",
+    "tensorflow.minimum",
+    "tensorflow.clip_by_value",
+    "tensorflow.constant",
+    "tensorflow.expand_dims",
+    "tensorflow.tensordot",
+)
+"""Operations without state that all have a form over one more axis."""
+_PLAIN_IMAGES = (
+    *_PLAIN,
+    "tensorflow.image.resize",
+    "tensorflow.image.per_image_standardization",
+    "tensorflow.image.convert_image_dtype",
+    "tensorflow.image.rgb_to_grayscale",
+    "tensorflow.image.flip_left_right",
+)
+
+
+@pattern("turns-do-not-depend", nodes=(ast.For,), words=("range",))
+def _turns_do_not_depend(loop: ast.For, site: Site) -> Iterator[Seen]:
+    """`for i in tf.range(n)` whose turns only write to a TensorArray, or add up something."""
+    source = loop.iter
+    if not isinstance(source, ast.Call) or site.dotted(source.func) != "tensorflow.range" or not is_traced(site):
+        return
+    if not isinstance(loop.target, ast.Name) or loop.orelse or not _independent(loop, site):
+        return
+    yield Seen(
+        loop,
+        "No turn of this loop needs the one before, but the graph runs them one after the other.",
+        "Compute all turns as one tensor (or with tf.vectorized_map), and reduce it.",
+        "reassociated",
+        place=loop.iter,
+    )
+
+
+@pattern("map-fn", calls=("map_fn",))
+def _map_fn(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`tf.map_fn` of operations that all take a batch."""
+    if site.dotted(call.func) != "tensorflow.map_fn":
+        return
+    done = datasets.doings(datasets.argument(call, 0, "fn"), site)
+    if not done.known or not done.calls:
+        return
+    if all(name.startswith(_PLAIN_IMAGES) for name, _, _ in done.calls):
+        yield Seen(
+            call,
+            "tf.map_fn goes through the rows one by one, though every operation in it takes all of them at once.",
+            "Call the operations on the whole tensor, or use tf.vectorized_map.",
+            "reassociated",
+            place=call.func,
+        )
+
+
+def _independent(loop: ast.For, site: Site) -> bool:
+    """Every statement is a temporary, `array = array.write(i, …)` or `total += …`, of operations without state."""
+    temporaries: set[str] = set()
+    carried: set[str] = set()
+    for statement in loop.body:
+        if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+            target, value = statement.targets[0], statement.value
+        elif isinstance(statement, ast.AugAssign) and isinstance(statement.op, (ast.Add, ast.Mult)):
+            target, value = statement.target, statement.value
+        else:
+            return False
+        if not isinstance(target, ast.Name):
+            return False
+        read = loaded_names(value)
+        if isinstance(statement, ast.AugAssign):
+            carried.add(target.id)
+        elif _writes(value, target.id):
+            assert isinstance(value, ast.Call)
+            carried.add(target.id)
+            read = set().union(*(loaded_names(item) for item in value.args))
+        elif _adds(value, target.id):
+            carried.add(target.id)
+            read = loaded_names(value.right) if isinstance(value, ast.BinOp) else set()
+        else:
+            if target.id in read:
+                return False
+            temporaries.add(target.id)
+        if read & carried or not _known(value, target.id, site):
+            return False
+    later = {name for statement in loop.body for name in loaded_names(statement)} & temporaries
+    return bool(carried) and later <= temporaries and not _read_early(loop, temporaries)
+
+
+def _writes(value: ast.expr, name: str) -> bool:
+    return (
+        isinstance(value, ast.Call)
+        and isinstance(value.func, ast.Attribute)
+        and value.func.attr == "write"
+        and isinstance(value.func.value, ast.Name)
+        and value.func.value.id == name
+    )
+
+
+def _adds(value: ast.expr, name: str) -> bool:
+    return (
+        isinstance(value, ast.BinOp)
+        and isinstance(value.op, (ast.Add, ast.Mult))
+        and isinstance(value.left, ast.Name)
+        and value.left.id == name
+    )
+
+
+def _known(value: ast.expr, name: str, site: Site) -> bool:
+    for call in nested_calls(value):
+        if last_name(call.func) == "write" and _writes(call, name):
+            continue
+        if not site.dotted(call.func).startswith(_PLAIN):
+            return False
+    return True
+
+
+def _read_early(loop: ast.For, temporaries: set[str]) -> bool:
+    """Whether a temporary is read before it is set: it then carries the value of the last turn."""
+    known: set[str] = set()
+    for statement in loop.body:
+        value = statement.value  # type: ignore[attr-defined]
+        if loaded_names(value) & temporaries - known:
+            return True
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target  # type: ignore[attr-defined]
+        known.add(target.id)
+    return False

@@ -41,10 +41,14 @@ function is bound by the interpreter lock and gains little: see `python-in-pipel
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from flatout.case import Case, Finding, Fix
 from flatout.causes import reading
+from flatout.check import datasets
+from flatout.check.pattern import Repair, Seen, pattern
+from flatout.check.scopes import Site, argument, takes_unknown
 
 GROUP = "input"
 LEVERS = ("parallel-map", "cache")
@@ -77,3 +81,54 @@ def in_run(case: Case) -> Iterator[Finding]:
         ],
         estimate="the wait that the trace shows",
     )
+
+
+# ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
+
+_PARALLEL = Repair("set-argument", safe=False, data={"name": "num_parallel_calls", "value": "tensorflow.data.AUTOTUNE"})
+
+
+@pattern("random-map", calls=("map",))
+def _random_map(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """A map without num_parallel_calls whose function draws random numbers, prints, or augments with Keras layers."""
+    if not isinstance(call.func, ast.Attribute) or site.dotted(call.func) or takes_unknown(call):
+        return
+    if argument(call, 1, "num_parallel_calls") is not None or not call.args:
+        return
+    stage = datasets.Stage("map", call, site)
+    done = stage.function
+    if not done.known or datasets.runs_python(done) is not None:
+        return
+    drawn = datasets.draws_at_random(done)
+    if drawn is not None:
+        why = f"{drawn[0].replace('tensorflow', 'tf')} draws random numbers"
+    elif done.first("tensorflow.print") is not None:
+        why = "tf.print is in it"
+    elif _random_layers(done):
+        why = "random Keras layers keep the state of their generator"
+    else:
+        return
+    if datasets.before(call, site).certain:
+        yield Seen(
+            call,
+            f"TensorFlow keeps this map on one core, because {why}.",
+            "Add num_parallel_calls=tf.data.AUTOTUNE, or draw with stateless ops; see the page on repeatability.",
+            "semantic",
+            repair=_PARALLEL,
+            place=call.args[0],
+        )
+
+
+def _random_layers(done: datasets.Doings) -> bool:
+    """`augment(images, training=True)`, where augment is a model or layer of the file with Random… layers."""
+    for name, call, site in done.calls:
+        if name.startswith("keras.layers.Random"):
+            return True
+        if name or not isinstance(call.func, ast.Name):
+            continue
+        bound = datasets.binding(call.func.id, site)
+        if bound is not None and bound.value is not None and bound.how == "assign":
+            made = [node for node in ast.walk(bound.value) if isinstance(node, ast.Call)]
+            if any(bound.site.dotted(node.func).startswith("keras.layers.Random") for node in made):
+                return True
+    return False

@@ -34,6 +34,7 @@ grouping steps changes what it sees.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from flatout.case import Case, Finding, Fix, Where
@@ -46,6 +47,9 @@ from flatout.causes import (
     retracing,
     tensor_reconversion,
 )
+from flatout.check import datasets
+from flatout.check.pattern import Seen, pattern
+from flatout.check.scopes import Site, argument, constant, keyword, takes_unknown
 from flatout.source import places
 
 GROUP = "graph"
@@ -150,3 +154,39 @@ def _python_between(case: Case, own: dict[Where, float]) -> Iterator[Finding]:
         confidence="medium",
         estimate="time of the step in which Python runs and nothing computes",
     )
+
+
+# ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pattern("one-step-per-call", calls=("compile",), default=False)
+def _one_step_per_call(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`compile` without steps_per_execution. It pays for short steps only."""
+    names = {item.arg for item in call.keywords}
+    if takes_unknown(call) or not names & {"loss", "optimizer"} or names & {"steps_per_execution", "run_eagerly"}:
+        return
+    yield Seen(
+        call,
+        "Each step returns to Python: callbacks, metrics, progress bar.",
+        "Where steps are short, steps_per_execution=16 makes one call of many.",
+        "reassociated",
+        place=call.func,
+    )
+
+
+@pattern("batch-of-one", calls=("batch",), default=False)
+def _batch_of_one(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`.batch(1)`"""
+    size = argument(call, 0, "batch_size")
+    if (
+        constant(size) == 1
+        and constant(keyword(call, "drop_remainder")) is object
+        and datasets.before(call, site).certain
+    ):
+        yield Seen(
+            call,
+            "A batch of one sample leaves most of the device without work.",
+            "Batch more samples, where memory allows it.",
+            "semantic",
+            place=size,
+        )

@@ -34,10 +34,14 @@ instead of copied, and then there is nothing to save.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from flatout.case import Case, Finding, Fix
 from flatout.causes import reading
+from flatout.check import datasets, loops
+from flatout.check.pattern import Repair, Seen, pattern
+from flatout.check.scopes import Site, loaded_names, stored_names
 
 GROUP = "graph"
 LEVERS = ("hoist-conversion",)
@@ -67,3 +71,63 @@ def in_run(case: Case) -> Iterator[Finding]:
             fixes=[Fix("Convert it once with tf.constant before the loop and pass the tensor.")],
             estimate="measured by a hook on the conversion",
         )
+
+
+# ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
+
+_MAKES_ARRAYS = ("numpy.", "keras.datasets.", "pandas.")
+
+
+@pattern("same-array-each-turn", calls=("constant", "convert_to_tensor"))
+def _same_array_each_turn(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`tf.constant(table)` in a loop that does not change the table."""
+    if site.dotted(call.func) not in ("tensorflow.constant", "tensorflow.convert_to_tensor") or not call.args:
+        return
+    given = call.args[0]
+    if not isinstance(given, ast.Name):
+        return
+    loop = loops.eager_loop(site)
+    if loop is None or loops.few_turns(loop) or loops.is_guarded(site, loop) or loops.names_epochs(loop):
+        return
+    outer = [item for item in site.loops if given.id in loops.target_names(item) | stored_names(item)]
+    if outer:
+        return
+    if _changed_in_place(given.id, loop) or not _is_array(given.id, site):
+        return
+    yield Seen(
+        call,
+        f"The array {given.id} does not change in this loop, but is copied into a new tensor in each turn.",
+        "Convert it once, before the loop.",
+        repair=Repair("lever", safe=True, data={"lever": "hoist-conversion"}),
+    )
+
+
+def _is_array(name: str, site: Site) -> bool:
+    """Whether a name was plainly given an array: a number or a short list is not worth a word."""
+    bound = datasets.binding(name, site)
+    if bound is None or not isinstance(bound.value, ast.Call):
+        return False
+    made: ast.expr = bound.value
+    while isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute):
+        if bound.site.dotted(made.func).startswith(_MAKES_ARRAYS):
+            return True
+        made = made.func.value  # `np.zeros(9).astype(np.float32)`
+    return False
+
+
+def _changed_in_place(name: str, loop: loops.Loop) -> bool:
+    for node in ast.walk(loop):
+        stores = isinstance(node, (ast.Subscript, ast.Attribute)) and isinstance(node.ctx, ast.Store)
+        if stores and name in loaded_names(node.value):  # type: ignore[attr-defined]
+            return True
+        if (
+            (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and isinstance(node.func.value, ast.Name)
+            )
+            and node.func.value.id == name
+            and node.func.attr in ("fill", "sort", "resize", "put", "partition")
+        ):
+            return True
+    return False

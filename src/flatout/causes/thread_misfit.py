@@ -34,10 +34,13 @@ below the number of cores when the input pipeline is busy; only a measurement te
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from flatout.case import Case, Finding, Fix
 from flatout.causes import reading
+from flatout.check.pattern import Seen, pattern
+from flatout.check.scopes import Site, constant, keyword
 
 GROUP = "hardware"
 LEVERS = ("threads", "threadpool", "onednn")
@@ -77,3 +80,27 @@ def in_run(case: Case) -> Iterator[Finding]:
         confidence="low",
         estimate="an estimate: computing spread over all cores",
     )
+
+
+# ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pattern(
+    "one-thread",
+    calls=("set_intra_op_parallelism_threads", "ConfigProto"),
+    words=("intra_op_parallelism_threads", "set_intra_op_parallelism_threads"),
+    default=False,
+)
+def _one_thread(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`tf.config.threading.set_intra_op_parallelism_threads(1)`"""
+    given = keyword(call, "intra_op_parallelism_threads")
+    if given is None and "set_intra" in site.dotted(call.func):
+        given = call.args[0] if call.args else keyword(call, "num_threads")
+    if given is not None and constant(given) == 1 and site.dotted(call.func).startswith("tensorflow."):
+        yield Seen(
+            call,
+            "Each operation runs on one core.",
+            "Leave the number to TensorFlow, unless many such processes share the machine.",
+            "reassociated",
+            place=given,
+        )

@@ -44,10 +44,14 @@ file cache must be deleted by hand after the data or the function has changed: T
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from flatout.case import Case, Finding, Fix
 from flatout.causes import autotune_off, many_small_files, reading
+from flatout.check import datasets
+from flatout.check.pattern import Seen, pattern
+from flatout.check.scopes import Site, argument, constant, keyword
 
 GROUP = "input"
 LEVERS = ("cache",)
@@ -102,3 +106,25 @@ def _bytes(hot: reading.HotStage) -> int:
     if size is None and hot.stage.elements and hot.stage.bytes:
         size = hot.stage.bytes / hot.stage.elements / (hot.batch if hot.before_batch else 1)
     return int(count * size) if count > 0 and size else 0
+
+
+# ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pattern("decode-every-epoch", calls=("fit",), words=("fit",), default=False)
+def _decode_every_epoch(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`model.fit(dataset, epochs=50)` over a pipeline that decodes and has no cache."""
+    epochs = keyword(call, "epochs")
+    if epochs is None or constant(epochs) in (0, 1):
+        return
+    chain = datasets.upstream(argument(call, 0, "x"), site)
+    if not chain.certain or "cache" in chain.names() or "snapshot" in chain.names():
+        return
+    decoder = next((s for s in chain.stages if s.name == "map" and datasets.decodes(s.function)), None)
+    if decoder is not None and datasets.draws_at_random(decoder.function) is None:
+        yield Seen(
+            decoder.call,
+            "Every epoch decodes the same elements again.",
+            "Put .cache() right after this map, if the decoded elements fit in memory or on a fast disk.",
+            place=decoder.call.args[0] if decoder.call.args else None,
+        )

@@ -37,10 +37,14 @@ sizes, where the dispatch dominates (`step-overhead`).
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from flatout.case import Case, Finding, Fix, Op, Where
 from flatout.causes import reading
+from flatout.check.names import last_name
+from flatout.check.pattern import Repair, Seen, pattern
+from flatout.check.scopes import Site, argument, constant, keyword
 
 GROUP = "numerics"
 LEVERS = ("xla",)
@@ -75,3 +79,38 @@ def _belongs(op: Op, where: Where, lines: range, scopes: list[str]) -> bool:
     if op.where is not None and op.where.file == where.file and op.where.line in lines:
         return True
     return any(scope in op.name for scope in scopes)
+
+
+# ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pattern("fused-off", calls=("BatchNormalization", "batch_normalization", "batch_norm"), words=("fused",))
+def _fused_off(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`BatchNormalization(fused=False)`"""
+    if constant(keyword(call, "fused")) is False and site.dotted(call.func).startswith(("tensorflow.", "keras.")):
+        yield Seen(
+            call,
+            "fused=False spells batch normalisation out as a chain of small operations.",
+            "Leave it out: the fused kernel is used where the input allows it.",
+            "reassociated",
+            repair=Repair("drop-argument", safe=False, data={"name": "fused"}),
+            place=keyword(call, "fused"),
+        )
+
+
+@pattern("by-hand", calls=("batch_normalization",), words=("moments",))
+def _by_hand(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`tf.nn.moments(images, [0, 1, 2])` and `tf.nn.batch_normalization` in one function."""
+    if site.dotted(call.func) != "tensorflow.nn.batch_normalization":
+        return
+    for other, _ in site.scope.facts.calls:
+        axes = argument(other, 1, "axes") if last_name(other.func) == "moments" else None
+        if isinstance(axes, (ast.List, ast.Tuple)) and [constant(item) for item in axes.elts] == [0, 1, 2]:
+            yield Seen(
+                call,
+                "Batch normalisation of images is spelled out by hand, in operations that each go over memory.",
+                "Use tf.compat.v1.nn.fused_batch_norm, or keras.layers.BatchNormalization.",
+                "reassociated",
+                place=call.func,
+            )
+            return

@@ -39,10 +39,17 @@ parallelism. A graph loop in its turn costs some dispatch in each round: see `se
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from flatout.case import Case, Finding, Fix
 from flatout.causes import per_sample_loop, reading
+from flatout.check import datasets
+from flatout.check.functions import nested_calls
+from flatout.check.names import last_name
+from flatout.check.pattern import Seen, pattern
+from flatout.check.scopes import Site, constant
+from flatout.check.traced import is_traced, traced
 from flatout.source import places
 
 GROUP = "graph"
@@ -102,3 +109,46 @@ def _holds_the_step(case: Case, file: str, loop: places.Loop) -> bool:
     """The loop of the training itself: it calls the traced function, and is not part of it."""
     stack = reading.step_fact(case, "stack")
     return isinstance(stack, list) and any(f == file and loop.line <= line <= loop.end for f, line, *_ in stack)
+
+
+# ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
+
+_MANY_TURNS = 32
+
+
+@pattern("long-range", nodes=(ast.For,), words=("range",))
+def _long_range(loop: ast.For, site: Site) -> Iterator[Seen]:
+    """`for i in range(500)` in a traced function, with operations of TensorFlow in it."""
+    source = loop.iter
+    if not isinstance(source, ast.Call) or not isinstance(source.func, ast.Name) or source.func.id != "range":
+        return
+    turns = _turns(source, site)
+    if turns < _MANY_TURNS or not is_traced(site) or traced(site.module).graph_mode:
+        return
+    if site.scope.name in ("build", "__init__", "get_config", "compute_output_shape"):
+        return
+    computes = any(
+        site.dotted(call.func).startswith("tensorflow.") or last_name(call.func) in ("call", "cell", "model")
+        for call in nested_calls(loop)
+    )
+    if computes:
+        yield Seen(
+            loop,
+            f"This Python loop is unrolled into the graph: {turns} copies of its body are traced.",
+            "Use tf.range where each turn needs the last; one operation over all turns where it does not.",
+            "reassociated",
+            place=loop.iter,
+        )
+
+
+def _turns(call: ast.Call, site: Site) -> int:
+    ends = []
+    for item in call.args[:2]:
+        value = constant(item)
+        if isinstance(item, ast.Name):
+            bound = datasets.value_of(item.id, site)
+            value = constant(bound[0]) if bound is not None else object
+        if not isinstance(value, int):
+            return 0
+        ends.append(value)
+    return (ends[1] - ends[0] if len(ends) == 2 else ends[0]) if ends and len(call.args) < 3 else 0

@@ -1,0 +1,74 @@
+"""A stage of the pipeline is made and thrown away: it has no effect.
+
+## What it is
+`dataset.prefetch(2)` as a statement of its own. The methods of a dataset change nothing in it; they return a new one.
+
+## Why it costs
+The cache, the prefetch, the batch or the shuffle that the program means to have is not there.
+
+## How it looks
+```python
+dataset = tf.data.Dataset.from_tensor_slices(images).map(prepare)
+dataset.cache()
+dataset.prefetch(tf.data.AUTOTUNE)
+```
+
+## The cure
+```python
+dataset = tf.data.Dataset.from_tensor_slices(images).map(prepare)
+dataset = dataset.cache()
+dataset = dataset.prefetch(tf.data.AUTOTUNE)
+```
+- An edit of the source: **semantic** for stages that change the elements, exact for `cache` and `prefetch`.
+
+No lever does this: it is a slip of the pen in the source.
+
+## When it is not worth it
+Always: at best the line does nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from flatout.check import datasets
+from flatout.check.pattern import Repair, Seen, pattern
+from flatout.check.scopes import Site
+
+GROUP = "input"
+LEVERS = ()
+
+_STAGES = (
+    "map",
+    "batch",
+    "padded_batch",
+    "shuffle",
+    "repeat",
+    "cache",
+    "prefetch",
+    "filter",
+    "interleave",
+    "with_options",
+)
+
+
+@pattern("result-unused", nodes=(ast.Expr,), words=_STAGES)
+def _result_unused(node: ast.Expr, site: Site) -> Iterator[Seen]:
+    """A stage as a statement of its own."""
+    call = node.value
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr not in _STAGES:
+        return
+    if site.dotted(call.func) or not datasets.before(call, site).certain:
+        return
+    name = call.func.value
+    exact = call.func.attr in ("cache", "prefetch", "with_options")
+    yield Seen(
+        node,
+        f"{call.func.attr} returns a new dataset, which is thrown away here: the line has no effect.",
+        f"Assign it: {ast.unparse(name)} = {ast.unparse(name)}.{call.func.attr}(…)."
+        if isinstance(name, (ast.Name, ast.Attribute))
+        else "Assign the result.",
+        "exact" if exact else "semantic",
+        repair=Repair("assign-result", safe=False) if isinstance(name, ast.Name) else None,
+    )

@@ -1,0 +1,81 @@
+"""A tensor is made longer by one piece in each turn, and copied as a whole each time.
+
+## What it is
+`result = tf.concat([result, piece], axis=0)` in a loop.
+
+## Why it costs
+Every turn copies all that was collected so far: n pieces cost n²/2 copies. The shape is another one in each turn, so
+that a `tf.function` that is given the result is traced again each time.
+
+## How it looks
+```python
+scores = tf.zeros((0, 10))
+for batch in dataset:
+    scores = tf.concat([scores, model(batch)], axis=0)
+```
+
+## The cure
+```python
+scores = []
+for batch in dataset:
+    scores.append(model(batch))
+scores = tf.concat(scores, axis=0)
+```
+Inside a `tf.function` a `tf.TensorArray` takes the place of the list.
+- An edit of the source: exact.
+
+No lever does this: it would have to change what the name holds inside the loop.
+
+## When it is not worth it
+For a handful of turns.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from flatout.check import loops
+from flatout.check.pattern import Seen, pattern
+from flatout.check.scopes import Site
+
+GROUP = "graph"
+LEVERS = ()
+
+
+@pattern("concat-in-loop", nodes=(ast.Assign,), words=("concat",))
+def _concat_in_loop(node: ast.Assign, site: Site) -> Iterator[Seen]:
+    """`x = tf.concat([x, piece], 0)` in a loop that does not use x for anything else."""
+    call = node.value
+    if (
+        not isinstance(call, ast.Call)
+        or not site.loops
+        or site.dotted(call.func) != "tensorflow.concat"
+        or not call.args
+    ):
+        return
+    target, parts = node.targets[0], call.args[0]
+    if not isinstance(target, ast.Name) or not isinstance(parts, (ast.List, ast.Tuple)) or len(parts.elts) != 2:
+        return
+    if not any(isinstance(part, ast.Name) and part.id == target.id for part in parts.elts):
+        return
+    loop = site.loops[-1]
+    if loops.few_turns(loop) or loops.is_guarded(site, loop) or not isinstance(loop, (ast.For, ast.While)):
+        return
+    if _reset(target.id, loop):
+        return
+    uses = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == target.id and isinstance(n.ctx, ast.Load)]
+    if len(uses) > 1:
+        return  # the growing tensor is needed in each turn, as in decoding
+    yield Seen(
+        node,
+        f"{target.id} is copied as a whole in each turn to add one piece.",
+        "Collect the pieces in a list (a tf.TensorArray in a tf.function), and concatenate once after the loop.",
+        place=call.func,
+    )
+
+
+def _reset(name: str, loop: loops.Loop) -> bool:
+    """Whether the loop starts it anew in each turn: then it does not grow with the turns."""
+    stores = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)]
+    return len(stores) > 1

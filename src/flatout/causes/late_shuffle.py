@@ -1,0 +1,73 @@
+"""The pipeline shuffles whole batches instead of samples.
+
+## What it is
+`shuffle` stands after `batch`, so that its buffer holds batches and changes their order only.
+
+## Why it costs
+The buffer counts batches: a buffer of 10,000 behind `batch(32)` holds 320,000 samples, and all of them are read and
+prepared before the first step can start. For that price the samples are hardly mixed: those of one batch stay
+together in every epoch, which usually makes the training converge more slowly.
+
+## How it looks
+```python
+dataset = tf.data.Dataset.from_tensor_slices((images, labels)).batch(32).shuffle(10_000)
+```
+
+## The cure
+```python
+dataset = tf.data.Dataset.from_tensor_slices((images, labels)).shuffle(10_000).batch(32)
+```
+- An edit of the source: **semantic**. Batches are made of other samples in each epoch.
+
+No lever does this: what a batch is made of is the program's own business.
+
+## When it is not worth it
+When what is called a batch is a sample of its own, such as a window of a text that is batched again later, or when
+the samples were mixed once and for all before they were stored.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from flatout.check import datasets
+from flatout.check.pattern import Repair, Seen, pattern
+from flatout.check.scopes import Site
+
+GROUP = "input"
+LEVERS = ()
+
+_BATCHES = ("batch", "padded_batch")
+
+
+@pattern("shuffle-after-batch", calls=("shuffle",))
+def _shuffle_after_batch(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`.batch(32).shuffle(1000)`, not batched again later and not shuffled before."""
+    chain = datasets.before(call, site)
+    batch = chain.last(*_BATCHES)
+    if batch is None or not chain.certain:
+        return
+    since = [stage.name for stage in chain.since(batch)]
+    before = chain.names()[: chain.stages.index(batch)]
+    if {"unbatch", "flat_map", "interleave"} & set(since) or {"shuffle", "window"} & set(before):
+        return
+    if _batched_again(call, site):
+        return
+    adjacent = isinstance(call.func, ast.Attribute) and call.func.value is batch.call
+    yield Seen(
+        call,
+        "shuffle comes after batch: it moves whole batches, and its buffer holds that many batches.",
+        "Shuffle first, then batch.",
+        "semantic",
+        repair=Repair("swap-stages", safe=False) if adjacent else None,
+        place=call.func,
+    )
+
+
+def _batched_again(call: ast.Call, site: Site) -> bool:
+    return any(
+        any(stage.call is call for stage in datasets.before(again, where).stages)
+        for name in (*_BATCHES, "unbatch", "flat_map")
+        for again, where in site.module.calls_by_name.get(name, ())
+    )

@@ -1,0 +1,129 @@
+"""The pipeline's cache stands where it keeps the wrong thing, or is never completed.
+
+## What it is
+`cache` keeps what the stages before it give, once the first pass has reached the end. Behind a random stage it keeps
+one draw for ever; behind `shuffle` one order; behind `repeat` there is no end to reach; and in front of a `take` that
+stops early it is never complete.
+
+## Why it costs
+A cache that never completes is filled and thrown away in each epoch: all of the work, and the memory besides. Behind
+an endless `repeat` it grows until the memory is full. Behind random stages it is fast and wrong: the model sees the
+same augmented images in every epoch.
+
+## How it looks
+```python
+dataset = tf.data.Dataset.from_tensor_slices(paths).map(decode).shuffle(2000).map(augment).cache().batch(64)
+sample = full.cache().take(1000)
+```
+
+## The cure
+Cache after the last stage that gives the same in every epoch, before shuffle, augmentation and repeat, and take
+before caching:
+```python
+dataset = tf.data.Dataset.from_tensor_slices(paths).map(decode).cache().shuffle(2000).map(augment).batch(64)
+sample = full.take(1000).cache()
+```
+- An edit of the source: **semantic** where randomness comes back, exact where only `take` moves.
+- `cache`: the lever finds the right place by itself.
+
+## When it is not worth it
+When the frozen order or the frozen draws are wanted, for instance in a validation set that must stay the same.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from flatout.check import datasets
+from flatout.check.pattern import Seen, pattern
+from flatout.check.scopes import Site, constant, keyword
+
+GROUP = "input"
+LEVERS = ("cache",)
+
+
+@pattern("after-random", calls=("cache",))
+def _after_random(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """A cache behind a map that draws random numbers."""
+    chain = datasets.before(call, site)
+    stage = next(
+        (s for s in chain.stages if s.name == "map" and datasets.draws_at_random(s.function) is not None), None
+    )
+    if stage is not None and chain.certain and "cache" not in chain.names():
+        drawn = datasets.draws_at_random(stage.function)
+        yield Seen(
+            call,
+            f"cache keeps the random draws of the first epoch ({drawn[0].replace('tensorflow', 'tf') if drawn else ''} "
+            "comes before it): every later epoch repeats them.",
+            "Move cache before the random stage.",
+            "semantic",
+            place=call.func,
+        )
+
+
+@pattern("after-shuffle", calls=("cache",), words=("cache",))
+def _after_shuffle(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """A cache behind a shuffle, with no shuffle behind the cache."""
+    chain = datasets.before(call, site)
+    shuffle = chain.last("shuffle")
+    if shuffle is None or not chain.certain or constant(keyword(shuffle.call, "reshuffle_each_iteration")) is False:
+        return
+    since = {stage.name for stage in chain.since(shuffle)}
+    if {"interleave", "flat_map", "take", "skip", "shard", "batch", "padded_batch"} & since:
+        return  # files were shuffled, or a part was chosen at random, for good
+    if _followed_by("shuffle", call, site):
+        return
+    yield Seen(
+        call,
+        "cache comes after shuffle: the order of the first epoch is kept for all others.",
+        "Move cache before shuffle.",
+        "semantic",
+        place=call.func,
+    )
+
+
+@pattern("after-repeat", calls=("cache",), words=("cache",))
+def _after_repeat(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """A cache behind a repeat."""
+    chain = datasets.before(call, site)
+    repeat = chain.last("repeat")
+    if repeat is None or not chain.certain or "take" in [stage.name for stage in chain.since(repeat)]:
+        return
+    endless = (not repeat.call.args and not repeat.call.keywords) or constant(
+        datasets.argument(repeat.call, 0, "count")
+    ) in (None, -1)
+    yield Seen(
+        call,
+        "cache comes after an endless repeat: it never completes and grows until the memory is full."
+        if endless
+        else "cache comes after repeat: it keeps every repetition.",
+        "Move cache before repeat.",
+        place=call.func,
+    )
+
+
+@pattern("before-take", calls=("take",), words=("cache",))
+def _before_take(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`ds = ds.cache().take(100)`: the cache is never read to its end."""
+    if not isinstance(site.statement, (ast.Assign, ast.Return)):
+        return  # `for x in ds.take(1)`, to have a look
+    chain = datasets.before(call, site)
+    cache = chain.last("cache")
+    if cache is None or not chain.certain or cache.call.args or cache.call.keywords:
+        return
+    if {"repeat", "shuffle"} & {stage.name for stage in chain.since(cache)}:
+        return
+    yield Seen(
+        call,
+        "take stops before the cache is complete, so that it is thrown away and filled again in every epoch.",
+        "take first, then cache.",
+        place=call.func,
+    )
+
+
+def _followed_by(name: str, call: ast.Call, site: Site) -> bool:
+    return any(
+        any(stage.call is call for stage in datasets.before(later, where).stages)
+        for later, where in site.module.calls_by_name.get(name, ())
+    )

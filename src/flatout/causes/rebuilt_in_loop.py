@@ -1,0 +1,119 @@
+"""Something that should be made once is made again in every step: an optimizer, a layer, a dataset.
+
+## What it is
+The constructor of an optimizer, of a layer with weights or of a dataset stands inside the loop of the steps, or in the
+method that Keras calls for every batch.
+
+## Why it costs
+Making the object costs milliseconds where using it costs microseconds, and what it should have kept is lost: an
+optimizer made anew has no moments, a layer made in `call` has new random weights each time and is not trained. In a
+`tf.function` a second call that makes variables is an error.
+
+## How it looks
+```python
+for images, labels in dataset:
+    optimizer = keras.optimizers.Adam(1e-3)           # its moments are zero again in each step
+    train_step(images, labels, optimizer)
+```
+
+## The cure
+```python
+optimizer = keras.optimizers.Adam(1e-3)
+for images, labels in dataset:
+    train_step(images, labels, optimizer)
+```
+Layers are made in `__init__` or `build` and used in `call`.
+- An edit of the source: **semantic**. The object now keeps what it learns from step to step.
+
+No lever does this: where an object belongs is the program's own business.
+
+## When it is not worth it
+A loop over models or folds makes each of them once, as it should.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from flatout.check import loops
+from flatout.check.names import last_name
+from flatout.check.pattern import Seen, pattern
+from flatout.check.scopes import Site
+
+GROUP = "graph"
+LEVERS = ()
+
+_OPTIMIZERS = [
+    "Adam",
+    "AdamW",
+    "SGD",
+    "RMSprop",
+    "Adagrad",
+    "Adadelta",
+    "Adamax",
+    "Nadam",
+    "Ftrl",
+    "Lion",
+    "Adafactor",
+    "AdamOptimizer",
+]
+_LAYERS = [
+    "Dense",
+    "Conv1D",
+    "Conv2D",
+    "Conv3D",
+    "Conv2DTranspose",
+    "SeparableConv2D",
+    "DepthwiseConv2D",
+    "LSTM",
+    "GRU",
+    "Embedding",
+    "BatchNormalization",
+    "LayerNormalization",
+    "MultiHeadAttention",
+    "EinsumDense",
+]
+_DATASETS = ("from_tensor_slices", "from_generator", "from_tensors")
+
+
+@pattern("optimizer", calls=_OPTIMIZERS)
+def _optimizer(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """An optimizer made in the loop of the steps, or in the step itself."""
+    if not site.dotted(call.func).startswith(("keras.optimizers.", "tensorflow.optimizers.", "tensorflow.train.")):
+        return
+    loop = loops.eager_loop(site)
+    if loop is not None and not loops.is_guarded(site, loop):
+        if not loops.names_epochs(loop) and loops.is_step_loop(loop, site.scope):
+            yield _seen(call, "The optimizer is made anew in each step, and forgets its moments.")
+    elif not site.arms and site.scope.is_function and loops.STEP_NAME.match(site.scope.name):
+        updates = any(last_name(other.func) == "apply_gradients" for other, _ in site.scope.facts.calls)
+        if updates and not any(
+            isinstance(inner, ast.FunctionDef) for inner in ast.walk(site.scope.node) if inner is not site.scope.node
+        ):
+            yield _seen(call, f"{site.scope.name} makes a new optimizer in each call, without moments.")
+
+
+@pattern("layer-in-call", calls=_LAYERS)
+def _layer_in_call(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """A layer with weights made in `call`."""
+    if site.scope.name != "call" or site.scope.owner is None or site.arms:
+        return
+    if site.dotted(call.func).startswith("keras.layers.") and "inputs" not in {item.arg for item in call.keywords}:
+        yield _seen(call, f"A new {last_name(call.func)} is made in every call, with weights that are never trained.")
+
+
+@pattern("dataset", calls=_DATASETS)
+def _dataset(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """A dataset made in the loop of the steps."""
+    if not site.dotted(call.func).startswith("tensorflow.data.Dataset."):
+        return
+    loop = loops.eager_loop(site)
+    if loop is None or loops.is_guarded(site, loop) or loops.names_epochs(loop):
+        return
+    if loops.is_step_loop(loop, site.scope):
+        yield _seen(call, "A dataset is made anew in each step.")
+
+
+def _seen(call: ast.Call, message: str) -> Seen:
+    return Seen(call, message, "Make it once, before the loop, or in __init__.", "semantic", place=call.func)

@@ -1,0 +1,90 @@
+"""A recurrent layer is set up in a way that its fused GPU kernel cannot do.
+
+## What it is
+Keras runs `LSTM` and `GRU` on a GPU through one cuDNN kernel, but only with the standard settings: activation `tanh`,
+recurrent activation `sigmoid`, no recurrent dropout, not unrolled, with bias, and `reset_after=True` for `GRU`. With
+any other setting, or with `RNN(LSTMCell(…))`, it falls back to a loop over time steps.
+
+## Why it costs
+The loop starts several small kernels for every time step. On a GPU that is commonly several times slower than the fused
+kernel. On a CPU there is no such kernel, and no difference.
+
+## How it looks
+```python
+model.add(keras.layers.LSTM(128, activation="relu"))
+model.add(keras.layers.RNN(keras.layers.LSTMCell(128)))
+```
+
+## The cure
+```python
+model.add(keras.layers.LSTM(128))
+model.add(keras.layers.LSTM(128))
+```
+- The layer in place of `RNN` with its cell: reassociated.
+- Another activation, or no recurrent dropout: **semantic**. It is another model and must be trained again.
+
+No lever does this: which model is trained is the program's own business.
+
+## When it is not worth it
+On CPUs; for short sequences; when the setting was chosen for its accuracy.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from flatout.check.names import last_name
+from flatout.check.pattern import Seen, pattern
+from flatout.check.scopes import Site, argument, constant, keyword
+
+GROUP = "numerics"
+LEVERS = ()
+
+_STANDARD = {"activation": ("tanh",), "recurrent_activation": ("sigmoid",)}
+
+
+@pattern("activation", calls=("LSTM", "GRU"))
+def _activation(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`LSTM(128, activation="relu")`"""
+    if site.dotted(call.func) not in ("keras.layers.LSTM", "keras.layers.GRU"):
+        return
+    layer = last_name(call.func)
+    for name, standard in _STANDARD.items():
+        value = constant(keyword(call, name))
+        if isinstance(value, str) and value not in standard:
+            yield _seen(call, f"{layer} with {name}={value!r} cannot use the fused GPU kernel.", keyword(call, name))
+            return
+    for name, wrong in (("unroll", True), ("use_bias", False), ("reset_after", False)):
+        if constant(keyword(call, name)) is wrong:
+            yield _seen(call, f"{layer} with {name}={wrong} cannot use the fused GPU kernel.", keyword(call, name))
+            return
+
+
+@pattern("recurrent-dropout", calls=("LSTM", "GRU"), words=("recurrent_dropout",), default=False)
+def _recurrent_dropout(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`LSTM(128, recurrent_dropout=0.2)`"""
+    given = keyword(call, "recurrent_dropout")
+    if given is not None and constant(given) not in (0, 0.0) and site.dotted(call.func).startswith("keras.layers."):
+        yield _seen(call, f"{last_name(call.func)} with recurrent dropout cannot use the fused GPU kernel.", given)
+
+
+@pattern("cell", calls=("RNN",), words=("LSTMCell", "GRUCell"))
+def _cell(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`RNN(LSTMCell(128))`"""
+    cell = argument(call, 0, "cell")
+    if site.dotted(call.func) != "keras.layers.RNN" or not isinstance(cell, ast.Call):
+        return
+    name = last_name(cell.func)
+    if site.dotted(cell.func) in ("keras.layers.LSTMCell", "keras.layers.GRUCell"):
+        yield Seen(
+            call,
+            f"RNN({name}(…)) goes step by step; {name.removesuffix('Cell')} has a fused GPU kernel.",
+            f"Use keras.layers.{name.removesuffix('Cell')}.",
+            "reassociated",
+            place=call.func,
+        )
+
+
+def _seen(call: ast.Call, message: str, place: ast.expr | None) -> Seen:
+    return Seen(call, message, "Leave it at its standard, if the model allows it.", "semantic", place=place)

@@ -1,0 +1,184 @@
+"""Checks one text: which patterns can apply, what they see, and where exactly."""
+
+from __future__ import annotations
+
+import ast
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from flatout.check.module import Module
+from flatout.check.names import last_name
+from flatout.check.pattern import Pattern, Repair, Seen, Sighting
+from flatout.check.scopes import Scope, Site
+from flatout.check.suppress import Suppressions
+from flatout.check.traced import traced
+
+VERSION = (2, 16)
+"""The TensorFlow that code is checked for, unless told: the oldest that flatout supports."""
+_OURS = re.compile(r"\b(?:tensorflow|keras|tf_keras|tf_slim)\b")
+_TEST_FILE = re.compile(r"(^|[/\\])(tests?[/\\]|testing[/\\]|test_[^/\\]*\.py$|conftest\.py$)|[^/\\]*_tests?\.py$")
+_TRACES = re.compile(r"\.function\b|\bdef_function\b|\bdefun\b|_function\b|\bimport function\b|\bjit_compile\b")
+
+
+@dataclass
+class Outcome:
+    """What came of one text."""
+
+    sightings: list[Sighting] = field(default_factory=list)
+    problem: str = ""
+    """Why it could not be checked, in one line; empty if it was."""
+    traced: list[str] = field(default_factory=list)
+    """Names of functions that this file traces, or that its traced functions call: other files may define them."""
+    lines: int = 0
+
+
+class Checker:
+    """A set of patterns, ready to look at many texts."""
+
+    def __init__(self, patterns: Sequence[Pattern], version: tuple[int, int] = VERSION, in_tests: bool = False) -> None:
+        self.version = version
+        self.in_tests = in_tests
+        self._patterns = patterns
+        self._for_tests = [item for item in patterns if item.in_tests]
+        self._words = _word_finder(patterns)
+        self._words_for_tests = _word_finder(self._for_tests)
+
+    def check(self, text: str, path: str = "") -> Outcome:
+        outcome = Outcome(lines=text.count("\n") + 1)
+        if _OURS.search(text) is None:
+            return outcome
+        tests = not self.in_tests and is_test(path)
+        patterns, words = (self._for_tests, self._words_for_tests) if tests else (self._patterns, self._words)
+        found = frozenset(words.findall(text)) if words is not None else frozenset()
+        traces = _TRACES.search(text) is not None
+        if not found and not traces:
+            return outcome
+        try:
+            module = Module(text, path, self.version)
+            if module.names.imports_any("tensorflow", "keras", "tf_keras", "tf_slim"):
+                self._look(module, [item for item in patterns if not item.words.isdisjoint(found)], found, outcome)
+                if traces:
+                    known = traced(module)
+                    outcome.traced = sorted(known.wrapped | known.called)
+        except SyntaxError as error:
+            outcome.problem = f"line {error.lineno or 1}: not valid Python: {error.msg}"
+        except (RecursionError, MemoryError):
+            outcome.problem = "nested too deeply to be read"
+        except ValueError as error:  # null bytes
+            outcome.problem = f"not valid Python: {error}"
+        return outcome
+
+    def _look(self, module: Module, active: Sequence[Pattern], words: frozenset[str], outcome: Outcome) -> None:
+        if not active:
+            return
+        by_call: dict[str, list[Pattern]] = {}
+        by_node: dict[type[ast.AST], list[Pattern]] = {}
+        wanted: set[str] = set()
+        for item in active:
+            wanted |= item.words & words
+            for name in item.calls:
+                by_call.setdefault(name, []).append(item)
+            for kind in item.nodes:
+                by_node.setdefault(kind, []).append(item)
+        lines = _lines_with(module.text, wanted)
+        seen: list[tuple[Pattern, Seen, Site]] = []
+        waiting: list[Scope] = [module.top]
+        while waiting:
+            scope = waiting.pop()
+            first, last = scope.extent()
+            place = bisect_left(lines, first)
+            if place >= len(lines) or lines[place] > last:
+                continue
+            for call, site in scope.facts.calls:
+                for item in by_call.get(last_name(call.func), ()):
+                    seen.extend((item, what, site) for what in item.look(call, site))
+            if by_node:
+                for node, site in scope.facts.others:
+                    for item in by_node.get(type(node), ()):
+                        seen.extend((item, what, site) for what in item.look(node, site))
+            waiting.extend(scope.children)
+        suppressed = Suppressions(module.text)
+        # Two detectors may come upon the same fault from two sides: it is told once.
+        found = {_place(item): item for item in (_sighting(module, *what) for what in seen)}
+        outcome.sightings = [item for item in found.values() if not suppressed.covers(item)]
+        outcome.sightings.sort(key=lambda item: (item.line, item.column, item.cause, item.pattern))
+
+
+def without_the_traced(outcomes: Iterable[Outcome]) -> None:
+    """Take away what looked untraced in its own file and is traced by another."""
+    outcomes = list(outcomes)
+    names = {name for outcome in outcomes for name in outcome.traced}
+    for outcome in outcomes:
+        outcome.sightings = [item for item in outcome.sightings if item.unless_traced not in names]
+
+
+def is_test(path: str) -> bool:
+    return _TEST_FILE.search(path) is not None
+
+
+def _word_finder(patterns: Iterable[Pattern]) -> re.Pattern[str] | None:
+    words = sorted({word for item in patterns for word in item.words}, key=lambda word: (-len(word), word))
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, words))})\b") if words else None
+
+
+def _lines_with(text: str, words: set[str]) -> list[int]:
+    """Numbers of the lines that hold one of the words, in order."""
+    finder = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(words)))})\b|\n")
+    line, found = 1, []
+    for match in finder.finditer(text):
+        if match.group() == "\n":
+            line += 1
+        elif not found or found[-1] != line:
+            found.append(line)
+    return found
+
+
+def _sighting(module: Module, pattern: Pattern, seen: Seen, site: Site) -> Sighting:
+    node = seen.place or seen.node
+    span = _span(module, node)
+    repair = seen.repair
+    if repair is not None:
+        repair = Repair(repair.kind, repair.safe, {**repair.data, "span": _span(module, seen.node)})
+    code = module.lines[span[0] - 1].strip()[:300] if span[0] <= len(module.lines) else ""
+    return Sighting(
+        pattern.cause,
+        pattern.name,
+        *span,
+        seen.message,
+        seen.advice,
+        seen.equivalence,
+        repair,
+        site.scope.name or None,
+        code,
+        seen.unless_traced,
+    )
+
+
+def _place(item: Sighting) -> tuple[object, ...]:
+    return (item.line, item.column, item.cause, item.pattern, item.end_line, item.end_column)
+
+
+def _span(module: Module, node: ast.AST) -> tuple[int, int, int, int]:
+    """Line and column of both ends, from 1, columns in characters: ast counts bytes."""
+    line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
+    end_line = getattr(node, "end_lineno", None) or line
+    end_column = getattr(node, "end_col_offset", None) or column
+    if isinstance(node, ast.Attribute):
+        # A chain of methods begins far above: what is meant is the name of the last one.
+        line, column = end_line, end_column - len(node.attr.encode())
+    return line, _column(module, line, column), end_line, _column(module, end_line, end_column)
+
+
+def _column(module: Module, line: int, offset: int) -> int:
+    text = module.source_line(line)
+    if text.isascii():
+        return offset + 1
+    return len(text.encode()[:offset].decode(errors="replace")) + 1
+
+
+def with_cell(item: Sighting, cell: int, line: int) -> Sighting:
+    """A sighting in a notebook, by cell and line of the cell."""
+    shift = item.line - line
+    return replace(item, cell=cell, line=line, end_line=item.end_line - shift)

@@ -1,0 +1,186 @@
+"""Which functions of a file run as graphs: decorated, wrapped later, traced by Keras, or called from one that is."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from flatout.check.module import Module
+from flatout.check.names import last_name
+from flatout.check.scopes import Scope, Site, keyword
+
+BY_KERAS = frozenset(
+    [
+        "call",
+        "train_step",
+        "test_step",
+        "predict_step",
+        "compute_loss",
+        "compute_metrics",
+        "compute_output_shape",
+        "build",
+        "update_state",
+        "result",
+        "get_config",
+        "adapt",
+        "stateless_call",
+        "compute_mask",
+    ]
+)
+"""Methods that Keras calls inside the functions it makes."""
+TAKERS = frozenset(
+    [
+        "map",
+        "flat_map",
+        "interleave",
+        "filter",
+        "apply",
+        "scan",
+        "reduce",
+        "group_by_window",
+        "while_loop",
+        "cond",
+        "map_fn",
+        "foldl",
+        "foldr",
+        "vectorized_map",
+        "switch_case",
+        "case",
+        "custom_gradient",
+        "recompute_grad",
+        "make_template",
+        "wrap_function",
+        "jit",
+        "py_func",
+    ]
+)
+"""What runs the functions it is given as graphs."""
+_LIKE_FUNCTION = re.compile(r"(^|_)(tf_?)?(function|jit|autograph|graph_mode|graph_compile|tracing)", re.IGNORECASE)
+MAKERS = ("tensorflow.function", "tensorflow.contrib.eager.defun", "tensorflow.contrib.eager.function")
+
+
+def makes_function(node: ast.AST, module: Module) -> bool:
+    """`tf.function`, `tf.function(jit_compile=True)`, or something of another file that is named like it."""
+    inner = node.func if isinstance(node, ast.Call) else node
+    dotted = module.names.dotted(inner)
+    if dotted in MAKERS or dotted.endswith(".def_function.function"):
+        return True
+    if dotted == "functools.partial" and isinstance(node, ast.Call) and node.args:
+        return makes_function(node.args[0], module)
+    # `function_in_tf1()`, `@self.maybe_tf_function`: names that promise the same
+    return bool(_LIKE_FUNCTION.search(last_name(inner))) and not dotted.startswith(("numpy", "numba", "torch", "jax"))
+
+
+def is_tf_function(node: ast.AST, module: Module) -> bool:
+    """`tf.function` or `tf.function(...)` itself, and nothing else."""
+    return module.names.dotted(node.func if isinstance(node, ast.Call) else node) == "tensorflow.function"
+
+
+class Traced:
+    """The traced functions of one module."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.made: set[Scope] = set()
+        """Functions that are tf.functions themselves."""
+        self.scopes: set[Scope] = set()
+        self.wrapped: set[str] = set()
+        """Names of what this file wraps, whichever file defines it."""
+        self.called: set[str] = set()
+        """Names of what traced functions call."""
+        self.graph_mode = False
+        self._find()
+
+    def __contains__(self, scope: Scope) -> bool:
+        return scope in self.scopes
+
+    def _find(self) -> None:
+        seeds: set[Scope] = set()
+        for scope in self.module.everything():
+            if scope.owner is not None and scope.name in BY_KERAS and _may_be_keras(scope.owner):
+                seeds.add(scope)
+            if any(makes_function(decorator, self.module) for decorator in scope.decorators):
+                self.made.add(scope)
+            if any(last_name(d.func if isinstance(d, ast.Call) else d) in TAKERS for d in scope.decorators):
+                seeds.add(scope)
+            for call, site in scope.facts.calls:
+                self._look(call, site, seeds)
+        waiting = [*seeds, *self.made]
+        while waiting:
+            scope = waiting.pop()
+            if scope in self.scopes:
+                continue
+            self.scopes.add(scope)
+            waiting.extend(child for child in scope.children if child.is_function)
+            waiting.extend(self._reached(scope))
+
+    def _look(self, call: ast.Call, site: Site, seeds: set[Scope]) -> None:
+        name = last_name(call.func)
+        if name in ("disable_eager_execution", "disable_v2_behavior"):
+            self.graph_mode = True
+        given = [*call.args, *(item.value for item in call.keywords if item.arg in ("func", "fn", "body", "call_fn"))]
+        wraps = makes_function(call, self.module) or (
+            isinstance(call.func, ast.Call) and makes_function(call.func, self.module)
+        )
+        if wraps:
+            for item in given:
+                inner = item.args[0] if isinstance(item, ast.Call) and last_name(item.func) == "partial" else item
+                if last_name(inner):
+                    self.wrapped.add(last_name(inner))
+                found = self.module.function_of(item, site)
+                if found is not None:
+                    self.made.add(found)
+        elif name in TAKERS:
+            for item in given:
+                found = self.module.function_of(item, site)
+                if found is not None:
+                    seeds.add(found)
+
+    def _reached(self, scope: Scope) -> Iterator[Scope]:
+        for call, site in scope.facts.calls:
+            name = last_name(call.func)
+            if name in ("numpy_function", "py_function"):
+                continue  # leaves the graph
+            if name:
+                self.called.add(name)
+            for item in (call.func, *call.args, *(k.value for k in call.keywords)):
+                if isinstance(item, (ast.Name, ast.Attribute, ast.Lambda)):
+                    found = self.module.function_of(item, site)
+                    if found is not None:
+                        yield found
+                    elif isinstance(item, ast.Attribute):
+                        self.called.add(item.attr)
+                        # A method of something else: any class of this file that has it may be meant.
+                        others = [s for s in self.module.functions.get(item.attr, ()) if s.owner is not None]
+                        if item is call.func and len(others) <= 3:
+                            yield from others
+
+
+def _may_be_keras(owner: Scope) -> bool:
+    """Whether a class has a base that is not plainly something else."""
+    bases = getattr(owner.node, "bases", [])
+    return any(last_name(base) not in ("object", "ABC", "TestCase", "NamedTuple", "Enum") for base in bases)
+
+
+def traced(module: Module) -> Traced:
+    found = module.__dict__.get("_traced")
+    if found is None:
+        found = module.__dict__["_traced"] = Traced(module)
+    return found  # type: ignore[no-any-return]
+
+
+def is_traced(site: Site) -> bool:
+    """Whether code at this place runs while tracing, and not in each step."""
+    known = traced(site.module)
+    return known.graph_mode or any(scope in known for scope in site.scope.around())
+
+
+def has_signature(scope: Scope, module: Module) -> bool:
+    """Whether its tf.function declares an input signature: Python numbers then become tensors."""
+    return any(
+        isinstance(decorator, ast.Call)
+        and makes_function(decorator, module)
+        and (keyword(decorator, "input_signature") is not None or len(decorator.args) > 1)
+        for decorator in scope.decorators
+    )
