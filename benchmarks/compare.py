@@ -1,0 +1,124 @@
+"""How often `flatout compare` calls two runs of the same program different, and how often it finds a planted slowdown.
+
+Real runs, one after the other, each a process of its own: for every pair A, A again, and A with 15 % of its step added
+(Python spins that long in each step). A/A bar: no alarm in 95 % of the pairs; planted bar: an alarm in 95 %. The alarm
+is that of `--max-regression 5%`. With `RUNS=3` each side has three runs.
+
+    PAIRS=40 RUNS=1 python benchmarks/compare.py [fit] [loop] [eager]
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from flatout.compare.comparison import Comparison, compare
+from flatout.compare.run import Run
+from flatout.compare.sides import load_run
+
+PAIRS = int(os.environ.get("PAIRS", "40"))
+RUNS = int(os.environ.get("RUNS", "1"))
+PLANTED = 0.15
+ALLOWED = 0.05
+
+COMMON = """
+import os, time
+import keras, numpy as np, tensorflow as tf
+keras.utils.set_random_seed(1)
+STEPS, EXTRA = int(os.environ.get("STEPS", "300")), float(os.environ.get("EXTRA_MS", "0")) / 1e3
+def spin():
+    end = time.perf_counter() + EXTRA
+    while time.perf_counter() < end:
+        pass
+model = keras.Sequential([keras.layers.Input((32, 32, 3)), keras.layers.Conv2D(24, 3, activation="relu"),
+    keras.layers.Conv2D(24, 3, strides=2, activation="relu"), keras.layers.GlobalAveragePooling2D(),
+    keras.layers.Dense(10)])
+loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+x = np.random.rand(1024, 32, 32, 3).astype("float32"); y = np.random.randint(0, 10, 1024)
+data = tf.data.Dataset.from_tensor_slices((x, y)).repeat().batch(32)
+"""
+PROGRAMS = {
+    "fit": COMMON
+    + """
+class Spin(keras.callbacks.Callback):
+    def on_train_batch_begin(self, batch, logs=None):
+        spin()
+model.compile("adam", loss)
+model.fit(data, steps_per_epoch=STEPS, epochs=1, verbose=0, callbacks=[Spin()])
+""",
+    "loop": COMMON
+    + """
+optimizer = keras.optimizers.SGD(0.01)
+@tf.function
+def step(images, labels):
+    with tf.GradientTape() as tape:
+        value = loss(labels, model(images, training=True))
+    optimizer.apply_gradients(zip(tape.gradient(value, model.trainable_variables), model.trainable_variables))
+    return value
+for images, labels in data.take(STEPS):
+    spin()
+    step(images, labels)
+""",
+    "eager": COMMON
+    + """
+optimizer = keras.optimizers.SGD(0.01)
+for images, labels in data.take(STEPS // 2):
+    spin()
+    with tf.GradientTape() as tape:
+        value = loss(labels, model(images, training=True))
+    optimizer.apply_gradients(zip(tape.gradient(value, model.trainable_variables), model.trainable_variables))
+""",
+}
+
+
+def main() -> None:
+    wanted = sys.argv[1:] or list(PROGRAMS)
+    share = [PAIRS // len(wanted) + (number < PAIRS % len(wanted)) for number in range(len(wanted))]
+    alarms = found = 0
+    print(f"{'program':8s} {'pair':>4s}  {'step':>8s}  {'A against A':34s} {'planted 15 %':34s}", flush=True)
+    for name, pairs in zip(wanted, share, strict=True):
+        with tempfile.TemporaryDirectory() as directory:
+            program = Path(directory) / f"{name}.py"
+            program.write_text(PROGRAMS[name])
+            for pair in range(pairs):
+                first = [observe(program) for _ in range(RUNS)]
+                again = [observe(program) for _ in range(RUNS)]
+                extra = PLANTED * first[0].median_ms
+                slower = [observe(program, extra) for _ in range(RUNS)]
+                same, planted = compare(first, again, ALLOWED), compare(first, slower, ALLOWED)
+                alarms, found = alarms + same.regressed, found + planted.regressed
+                print(f"{name:8s} {pair:4d}  {first[0].median_ms:5.1f} ms  {told(same)} {told(planted)}", flush=True)
+    total = sum(share)
+    print(f"A/A: no alarm in {total - alarms} of {total} ({1 - alarms / total:.1%}; bar 95 %)")
+    print(f"planted: found in {found} of {total} ({found / total:.1%}; bar 95 %)")
+    sys.exit(alarms > 0.05 * total or found < 0.95 * total)
+
+
+def told(found: Comparison) -> str:
+    share = found.step.share
+    if share is None:
+        return f"{'too few steps':34s}"
+    mark = "alarm" if found.regressed else found.step.outcome
+    return f"{share.ratio:+6.1%} [{share.low:+6.1%}, {share.high:+6.1%}] {mark:6s}   "
+
+
+def observe(program: Path, extra_ms: float = 0.0) -> Run:
+    """One real run, observed as a user would; the case is read back from where it was kept."""
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "EXTRA_MS": str(extra_ms)}
+    command = [sys.executable, "-m", "flatout", "run", "-q", str(program)]
+    done = subprocess.run(command, cwd=program.parent, env=environment, capture_output=True, text=True)
+    case = program.parent / ".flatout" / "latest" / "case.json"
+    if done.returncode or not case.exists():
+        raise RuntimeError(done.stderr[-2000:])
+    run = load_run(case)
+    keep = os.environ.get("KEEP")
+    if keep:  # to look at the distribution afterwards
+        Path(keep, f"{run.name}-{extra_ms:.2f}.json").write_bytes(case.read_bytes())
+    return run
+
+
+if __name__ == "__main__":
+    main()

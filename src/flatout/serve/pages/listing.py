@@ -1,0 +1,118 @@
+"""The list of cases: what runs now, and what was kept, with two of them to choose for a comparison."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from flatout.report.html.markup import Child, Html, tag
+from flatout.report.html.parts import chip
+from flatout.report.html.tables import Cell, Column, table
+from flatout.report.terminal.text import duration, share
+from flatout.serve.pages.frame import page
+from flatout.serve.shelf import Begun, Kept
+
+
+def write(kept: Sequence[Kept], begun: Sequence[Begun], home: str) -> str:
+    running = [one for one in begun if one.running]
+    cut_short = [one for one in begun if not one.running]
+    return page(
+        "Cases",
+        tag("section", tag("h1", "Cases", class_="verdict"), tag("p", tag("code", home), class_="lead")),
+        tag("section", tag("h2", "Running now"), tag("ul", map(_running, running), class_="cards"))
+        if running
+        else None,
+        _kept(kept) if kept else _nothing(bool(running)),
+        _cut_short(cut_short),
+        here="/",
+    )
+
+
+def when(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+
+
+def small_split(shares: Sequence[tuple[str, float]]) -> Child:
+    """The bar of a step's parts, small; the words are in its label."""
+    if not shares:
+        return None
+    told = ", ".join(f"{name} {share(part)}" for name, part in shares)
+    return tag(
+        "div",
+        [tag("div", class_=f"segment {name}", style=f"flex-grow:{part:.4f}") for name, part in shares],
+        class_="split small",
+        role="img",
+        aria_label=told,
+        title=told,
+    )
+
+
+def _kept(kept: Sequence[Kept]) -> Html:
+    columns = [
+        Column(""),
+        Column("program", wide=True),
+        Column("verdict"),
+        Column("step", number=True),
+        Column("where its time goes", minor=True),
+        Column("commit", minor=True),
+        Column("when", number=True),
+    ]
+    form = tag(
+        "form",
+        tag(
+            "p",
+            tag("button", "Compare the two chosen", type="submit", id="compare"),
+            tag("span", "Choose two cases; the older one is the one before.", class_="quiet hint"),
+            class_="tools",
+        ),
+        table(columns, [_row(one) for one in kept], f"{len(kept)} kept cases, the newest first", find="the cases"),
+        action="/compare",
+        method="get",
+        id="cases",
+    )
+    return tag("section", form)
+
+
+def _row(one: Kept) -> list[Cell | Child]:
+    failed = chip("failed", "failed") if one.failed else None
+    link = tag("a", one.title, href=f"/case/{one.name}")
+    return [
+        tag("input", type="checkbox", name="case", value=one.name, aria_label=f"Choose {one.name}"),
+        tag(
+            "div",
+            link,
+            tag("div", chip(one.kind), failed, tag("span", one.name, class_="quiet name"), class_="beneath"),
+        ),
+        tag("div", one.verdict or "–", class_="clamped", title=one.verdict),
+        Cell(duration(one.step_ms) if one.step_ms is not None else "–", one.step_ms or 0.0),
+        small_split(one.shares),
+        tag("code", one.commit) if one.commit else "",
+        Cell(when(one.changed), one.changed),
+    ]
+
+
+def _running(one: Begun) -> Html:
+    return tag(
+        "li",
+        tag(
+            "header",
+            tag("span", class_="pulse", aria_hidden="true"),
+            tag("h3", tag("a", one.name, href=f"/follow/{one.name}")),
+            chip(one.kind),
+            tag("span", f"since {when(one.began)}", class_="quiet"),
+        ),
+        class_="card",
+    )
+
+
+def _cut_short(begun: Sequence[Begun]) -> Child:
+    if not begun:
+        return None
+    names = [tag("li", tag("a", one.name, href=f"/follow/{one.name}"), f" {when(one.began)}") for one in begun[:50]]
+    return tag("section", tag("details", tag("summary", f"{len(begun)} cut short, without a case"), tag("ul", names)))
+
+
+def _nothing(running: bool) -> Html:
+    text = "Nothing is kept here yet." if running else "Nothing is here yet. Run "
+    more = None if running else [tag("code", "flatout run PROGRAM"), " in this directory, and the case appears here."]
+    return tag("section", tag("p", text, more))

@@ -1,0 +1,215 @@
+"""Requests → pages. Only GET and HEAD, only from this machine, only what lies in `.flatout/`; no case is changed."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from flatout import store
+from flatout.errors import CaseNotFound, FlatoutError, ToolMissing
+from flatout.serve import guard
+from flatout.serve.pages import comparing, following, frame, listing, trends
+from flatout.serve.shelf import Begun, Shelf
+
+ADDRESS = "127.0.0.1"
+LONGEST = 4000
+"""Characters of an address."""
+STYLES = (("flatout.report.html", ("base.css", "views.css", "print.css")), ("flatout.serve", ("pages.css",)))
+SCRIPTS = (("flatout.report.html", ("core.js", "theme.js", "tables.js")), ("flatout.serve", ("pages.js",)))
+"""The report's, and what these pages have on top."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    text: str
+    kind: str = "text/html"
+    policy: str = guard.PAGE_POLICY
+    status: int = 200
+    name: str = ""
+    """A file name, where it is to be downloaded."""
+
+
+class Site:
+    """What can be asked for."""
+
+    def __init__(self, home: Path) -> None:
+        self.shelf = Shelf(home)
+
+    def answer(self, target: str) -> Answer:
+        asked = urlsplit(target)
+        path = unquote(asked.path)
+        words = parse_qs(asked.query, max_num_fields=20)
+        parts = [part for part in path.split("/") if part]
+        routes: dict[tuple[str, int], Callable[[], Answer]] = {
+            ("", 0): self._list,
+            ("assets", 2): lambda: _asset(parts[1]),
+            ("case", 2): lambda: self._report(parts[1]),
+            ("case", 3): lambda: self._json(parts[1], parts[2]),
+            ("compare", 1): lambda: self._compare(words),
+            ("trends", 1): self._trends,
+            ("follow", 2): lambda: self._follow(parts[1]),
+            ("follow", 3): lambda: self._progress(parts[1], parts[2]),
+        }
+        route = routes.get((parts[0] if parts else "", len(parts)))
+        if route is None:
+            raise CaseNotFound("There is no such page.")
+        return route()
+
+    def _list(self) -> Answer:
+        return Answer(listing.write(self.shelf.kept(), self.shelf.begun(), str(self.shelf.home)))
+
+    def _report(self, name: str) -> Answer:
+        path = self.shelf.file(name)
+        stat = path.stat()
+        return _report(path, stat.st_mtime_ns, stat.st_size)
+
+    def _json(self, name: str, file: str) -> Answer:
+        if file != store.FILE:
+            raise CaseNotFound("There is no such page.")
+        text = self.shelf.file(name).read_text(encoding="utf-8", errors="replace")
+        return Answer(text, "application/json", name=f"{name}.json")
+
+    def _compare(self, words: dict[str, list[str]]) -> Answer:
+        from flatout.compare.comparison import compare
+        from flatout.compare.sides import load_run
+        from flatout.history.states import repeats_of
+
+        chosen = [self.shelf.file(name) for name in words.get("case", [])]
+        chosen.sort(key=lambda path: path.stat().st_mtime)
+        chosen = [self.shelf.file(name) for key in ("before", "after") for name in words.get(key, [])[:1]] or chosen
+        if len(chosen) != 2:
+            raise FlatoutError("Two cases make a comparison: choose exactly two in the list.")
+        before, after = map(load_run, chosen)
+        return Answer(comparing.write(compare([before], [after], None, repeats_of((before, after), self.shelf.home))))
+
+    def _trends(self) -> Answer:
+        from flatout.history.states import all_series
+
+        return Answer(trends.write(all_series(self.shelf.home)))
+
+    def _follow(self, name: str) -> Answer:
+        return Answer(following.write(self._begun(name)))
+
+    def _progress(self, name: str, file: str) -> Answer:
+        from flatout.serve.live import progress
+
+        if file != "progress.json":
+            raise CaseNotFound("There is no such page.")
+        return Answer(json.dumps(_finite(progress(self._begun(name)))), "application/json")
+
+    def _begun(self, name: str) -> Begun:
+        """A case that runs, or one that has ended since the page was opened."""
+        directory = self.shelf.directory(name)
+        for one in self.shelf.begun():
+            if one.name == name:
+                return one
+        kind = "tune" if name.startswith("tune-") else "run"
+        return Begun(name, kind, directory, False, (directory / store.FILE).stat().st_mtime)
+
+
+def make(home: Path, port: int) -> ThreadingHTTPServer:
+    """A server that listens, and does not answer yet; `serve_forever()` does."""
+    site = Site(home)
+
+    class Handler(_Handler):
+        def answer(self, target: str) -> Answer:
+            return site.answer(target)
+
+    try:
+        server = ThreadingHTTPServer((ADDRESS, port), Handler)
+    except OSError as error:
+        raise FlatoutError(
+            f"Port {port} cannot be used: {error.strerror or error}. Give another with --port, or 0 for any free one."
+        ) from None
+    server.daemon_threads = True
+    return server
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server_version = "flatout"
+    sys_version = ""
+    timeout = 30
+
+    def answer(self, target: str) -> Answer:
+        raise NotImplementedError
+
+    def do_GET(self) -> None:
+        why = guard.refusal(self.headers, self.server.server_address[1])
+        if why is not None:
+            self._send(Answer(why + "\n", "text/plain", status=403))
+            return
+        try:
+            if len(self.path) > LONGEST:
+                raise CaseNotFound("There is no such page.")
+            found = self.answer(self.path)
+        except CaseNotFound as error:
+            found = Answer(frame.message("Not here", str(error)), status=404)
+        except FlatoutError as error:
+            found = Answer(frame.message("This cannot be shown", str(error)), status=422)
+        except Exception as error:  # a damaged case is a page that says so, not the end of the server
+            sys.stderr.write(f"flatout: {self.path[:200]!r}: {type(error).__name__}: {error}\n")
+            text = f"Something in this case could not be shown: {type(error).__name__}: {error}"
+            found = Answer(frame.message("This cannot be shown", text), status=500)
+        self._send(found)
+
+    do_HEAD = do_GET  # noqa: N815
+
+    def _send(self, found: Answer) -> None:
+        body = found.text.encode("utf-8", "replace")
+        self.send_response(found.status)
+        self.send_header("Content-Type", f"{found.kind}; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Security-Policy", found.policy)
+        if found.name:
+            self.send_header("Content-Disposition", f'attachment; filename="{found.name}"')
+        for name, value in guard.HEADERS.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        pass  # what is asked for is nobody's business
+
+
+@functools.lru_cache(maxsize=8)
+def _report(path: Path, changed: int, size: int) -> Answer:
+    """The report of a case; `changed` and `size` say that the file is the same as the last time."""
+    case = store.load(path)
+    try:
+        from flatout.report.html import render
+
+        return Answer(render(case, path.parent), policy=guard.REPORT_POLICY)
+    except ToolMissing as error:
+        from flatout.report.html.markup import tag, verbatim
+        from flatout.report.terminal import render as as_text
+
+        text = as_text(case, width=110, color=False, directory=path.parent, unicode=True)
+        return Answer(frame.page(path.parent.name, tag("p", str(error)), tag("pre", verbatim(text, 100_000))))
+
+
+@functools.cache
+def _asset(name: str) -> Answer:
+    known = {"style.css": (STYLES, "text/css"), "script.js": (SCRIPTS, "text/javascript")}
+    if name not in known:
+        raise CaseNotFound("There is no such page.")
+    sources, kind = known[name]
+    texts = [files(package).joinpath("assets", file).read_text("utf-8") for package, names in sources for file in names]
+    return Answer("\n".join(texts), kind)
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity."""
+    if isinstance(value, float):
+        return value if value - value == 0 else None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list) else value

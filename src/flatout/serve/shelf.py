@@ -1,0 +1,139 @@
+"""What lies in `.flatout/`: the kept cases, newest first, and the runs that have not come to their end."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from flatout import store
+from flatout.compare.run import PARTS, program_of
+from flatout.errors import CaseNotFound
+from flatout.history import origin
+from flatout.tune import journal
+
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}")
+MOST = 500
+"""Cases that the list shows."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A case as the list shows it."""
+
+    name: str
+    kind: str
+    title: str
+    started: str
+    verdict: str
+    step_ms: float | None
+    shares: tuple[tuple[str, float], ...]
+    findings: int
+    commit: str
+    failed: bool
+    changed: float
+    """When its file was written, in seconds since 1970."""
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A case that is not finished: one that runs, or one that was cut short."""
+
+    name: str
+    kind: str
+    directory: Path
+    running: bool
+    began: float
+
+
+class Shelf:
+    def __init__(self, home: Path) -> None:
+        self.home = home.resolve()
+        self.cases = (self.home / "cases").resolve()
+
+    def directory(self, name: str) -> Path:
+        """The directory of a case by its name; whatever would lead elsewhere is not there."""
+        path = self.cases / name
+        if not NAME.fullmatch(name) or path.resolve() != path or not path.is_dir():
+            raise CaseNotFound(f"There is no case named {name[:80]!r} in {self.home}.")
+        return path
+
+    def file(self, name: str) -> Path:
+        path = self.directory(name) / store.FILE
+        if not path.is_file() or path.resolve() != path:
+            raise CaseNotFound(f"The case {name[:80]!r} has not come to its end.")
+        return path
+
+    def kept(self) -> list[Kept]:
+        files = [(path.stat(), path) for path in self._directories(store.FILE)]
+        newest = sorted(files, key=lambda pair: -pair[0].st_mtime)[:MOST]
+        found = [_read(path, stat.st_mtime_ns, stat.st_size) for stat, path in newest]
+        return [one for one in found if one is not None]
+
+    def begun(self) -> list[Begun]:
+        """The newest first; of those that were cut short, only what can still be told apart from an empty directory."""
+        found = []
+        for path in self._directories(origin.FILE):
+            directory = path.parent
+            if (directory / store.FILE).exists():
+                continue
+            facts = origin.read(directory)
+            kind = "tune" if (directory / journal.FILE).exists() else "run"
+            began = facts.get("at")
+            found.append(
+                Begun(
+                    directory.name,
+                    kind,
+                    directory,
+                    origin.alive(facts),
+                    float(began) if isinstance(began, (int, float)) else path.stat().st_mtime,
+                )
+            )
+        return sorted(found, key=lambda one: -one.began)
+
+    def _directories(self, file: str) -> list[Path]:
+        found = []
+        for path in self.cases.glob(f"*/{file}"):
+            with contextlib.suppress(OSError, CaseNotFound):
+                self.directory(path.parent.name)
+                found.append(path)
+        return found
+
+
+@functools.lru_cache(maxsize=2 * MOST)
+def _read(path: Path, changed: int, size: int) -> Kept | None:
+    """What the list needs of a case, without building it. `changed` and `size` say that the file is the same."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        return _summary(path.parent.name, data, changed / 1e9)
+    except (OSError, ValueError, AttributeError, KeyError, TypeError):
+        return None  # damaged, or not ours: `flatout show` says which
+
+
+def _summary(name: str, data: dict[str, Any], changed: float) -> Kept:
+    program = data.get("program") or {}
+    steps = data.get("steps") or {}
+    split = steps.get("split_ms") or {}
+    parts = [(part, float(split.get(part) or 0.0)) for part in PARTS]
+    total = sum(value for _, value in parts)
+    source = (data.get("environment") or {}).get("source") or {}
+    what, arguments = program_of(program.get("command") or (), program.get("directory") or "", source.get("root") or "")
+    median = (steps.get("ms") or {}).get("median")
+    return Kept(
+        name=name,
+        kind=str(data["kind"]),
+        title=" ".join((what, shlex.join(arguments))).strip() or name,
+        started=str(program.get("started") or ""),
+        verdict=str(data.get("verdict") or ""),
+        step_ms=float(median) if isinstance(median, (int, float)) else None,
+        shares=tuple((part, value / total) for part, value in parts if value > 0) if total > 0 else (),
+        findings=len(data.get("findings") or ()),
+        commit=str(source.get("commit") or "")[:7] + ("+" if source.get("changes") else ""),
+        failed=bool(program.get("error") or program.get("signal")),
+        changed=changed,
+    )
