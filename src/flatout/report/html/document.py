@@ -35,8 +35,8 @@ MARKER = "<!-- a report of flatout -->"
 
 
 def document(material: Material) -> str:
-    filled = [view for view in VIEWS if view.has_data(material)]
-    sections = [_section(view, material) for view in filled]
+    written = [(view, section) for view in VIEWS if (section := _section(view, material)) is not None]
+    filled, sections = [view for view, _ in written], [section for _, section in written]
     library = chart_library() if any('class="chart"' in section for section in sections) else None
     script = Html(_scripts())
     page = tag(
@@ -68,8 +68,10 @@ def document(material: Material) -> str:
     return f"<!doctype html>\n{MARKER}\n{page}\n"
 
 
-def _section(view: View, material: Material) -> Html:
+def _section(view: View, material: Material) -> Html | None:
     try:
+        if not view.has_data(material):
+            return None
         content = view.write(material)
     except (ArithmeticError, AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         # A case may be damaged or come from anywhere: one view that cannot be shown must not take the others along.

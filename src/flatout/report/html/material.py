@@ -28,12 +28,20 @@ class Material:
         return read_timeline(self.case, self.directory)
 
     @cached_property
+    def recording(self) -> Path | None:
+        """Where the recording of the observed run lies: the log directory is in it, for a tune one storey down."""
+        if self.directory is None or not self.case.logdir:
+            return self.directory
+        found = (self.directory / self.case.logdir).parent.resolve()
+        return found if found.is_relative_to(self.directory.resolve()) else self.directory
+
+    @cached_property
     def marks(self) -> Marks:
-        return read_marks(self.case, self.directory)
+        return read_marks(self.case, self.recording)
 
     @cached_property
     def flames(self) -> tuple[Tree, ...]:
-        found = (python_stacks(self.directory), ops_by_scope(self.case))
+        found = (python_stacks(self.recording), ops_by_scope(self.case))
         return tuple(tree for tree in found if tree is not None)
 
     def frame(self, where: Where | None) -> Frame | None:
