@@ -106,12 +106,13 @@ class Checker:
         outcome.sightings.sort(key=lambda item: (item.line, item.column, item.cause, item.pattern))
 
 
-def without_the_traced(outcomes: Iterable[Outcome]) -> None:
-    """Take away what looked untraced in its own file and is traced by another."""
+def without_the_traced(outcomes: Iterable[Outcome]) -> frozenset[str]:
+    """Take away what looked untraced in its own file and is traced by another; returns the names traced."""
     outcomes = list(outcomes)
-    names = {name for outcome in outcomes for name in outcome.traced}
+    names = frozenset(name for outcome in outcomes for name in outcome.traced)
     for outcome in outcomes:
         outcome.sightings = [item for item in outcome.sightings if item.unless_traced not in names]
+    return names
 
 
 def is_test(path: str) -> bool:

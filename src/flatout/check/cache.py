@@ -1,0 +1,107 @@
+"""What was found in a text is kept under the hash of its content, so that no text is looked at twice.
+
+One JSON file in `.flatout/check/` holds all of it. It is made anew when flatout, the chosen patterns or the version of
+TensorFlow are others. JSON and not pickle: a cache that came with a repository must not be able to run anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import flatout
+from flatout.check.checker import Outcome
+from flatout.check.pattern import Repair, Sighting
+
+FOLDER = Path(".flatout") / "check"
+_FORM = 1
+
+
+def fingerprint(patterns: Iterable[str], version: tuple[int, int], in_tests: bool) -> str:
+    """Of everything but the text that decides what is found."""
+    made = hashlib.blake2b(digest_size=16)
+    package = Path(flatout.__file__).parent
+    for folder in ("check", "causes"):
+        for file in sorted(os.scandir(package / folder), key=lambda entry: entry.name):
+            if file.name.endswith(".py"):
+                facts = file.stat()
+                made.update(f"{file.name} {facts.st_size} {facts.st_mtime_ns};".encode())
+    made.update(f"{_FORM} {flatout.__version__} {version} {in_tests} {','.join(sorted(patterns))}".encode())
+    return made.hexdigest()
+
+
+def key(content: bytes, path: str) -> str:
+    """Whether a file is a test, and a notebook, decides as well: the path is part of it."""
+    made = hashlib.blake2b(content, digest_size=16)
+    made.update(path.encode("utf-8", "surrogateescape"))
+    return made.hexdigest()
+
+
+class Cache:
+    def __init__(self, root: Path, mark: str) -> None:
+        self._file = root / FOLDER / "cache.json"
+        self._mark = mark
+        self._known: dict[str, Any] = {}
+        self._used: dict[str, Any] = {}
+        self._changed = False
+        try:
+            data = json.loads(self._file.read_bytes())
+            if data.get("mark") == mark and isinstance(data.get("files"), dict):
+                self._known = data["files"]
+        except (OSError, ValueError, AttributeError, RecursionError):
+            pass
+
+    def get(self, name: str) -> Outcome | None:
+        found = self._known.get(name)
+        if found is None:
+            return None
+        try:
+            outcome = _outcome(found)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return None
+        self._used[name] = found
+        return outcome
+
+    def put(self, name: str, outcome: Outcome) -> None:
+        self._used[name] = _plain(outcome)
+        self._changed = True
+
+    def save(self) -> None:
+        """Texts that are gone are forgotten, unless this was a look at a few files only."""
+        if not self._changed:
+            return
+        kept = self._used if len(self._used) * 2 > len(self._known) else {**self._known, **self._used}
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            ignore = self._file.parents[1] / ".gitignore"
+            if not ignore.exists():
+                ignore.write_text("*\n", encoding="utf-8")
+            temporary = self._file.with_suffix(f".{os.getpid()}")
+            temporary.write_text(json.dumps({"mark": self._mark, "files": kept}, separators=(",", ":")))
+            temporary.replace(self._file)
+        except OSError:
+            pass  # a folder that cannot be written to is checked without a cache
+
+
+def _plain(outcome: Outcome) -> Any:
+    if not (outcome.sightings or outcome.problem or outcome.traced):
+        return outcome.lines
+    return [outcome.lines, outcome.problem, outcome.traced, [asdict(item) for item in outcome.sightings]]
+
+
+def _outcome(data: Any) -> Outcome:
+    if isinstance(data, int):
+        return Outcome(lines=data)
+    lines, problem, traced, sightings = data
+    return Outcome([_sighting(item) for item in sightings], str(problem), [str(name) for name in traced], int(lines))
+
+
+def _sighting(data: dict[str, Any]) -> Sighting:
+    repair = data.pop("repair")
+    made = Repair(repair["kind"], bool(repair["safe"]), repair["data"]) if repair is not None else None
+    return Sighting(**data, repair=made)

@@ -1,0 +1,144 @@
+"""Applies the repairs of what was seen, again and again until nothing changes; a result that does not parse is dropped.
+
+libcst is slow, so that only files with something to repair are read with it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from flatout.case import Case, Finding, Where
+from flatout.check import notebooks, repairs
+from flatout.check.checker import Checker
+from flatout.check.pattern import Sighting
+from flatout.source.rewrite import encoded
+from flatout.source.rewrite.document import Document, read
+
+ROUNDS = 12
+_NEWLINE = re.compile(r"\r\n?|\n")
+
+
+@dataclass
+class Fixed:
+    content: bytes
+    applied: list[Sighting] = field(default_factory=list)
+
+
+def fix(
+    content: bytes, path: str, checker: Checker, wanted: Callable[[Sighting], bool], traced: Collection[str] = ()
+) -> Fixed:
+    """The content of a file with all wanted repairs made; the same content where there are none.
+
+    `traced` holds names of functions that other files trace.
+    """
+    book: notebooks.Notebook | None = None
+    try:
+        if path.endswith(".ipynb"):
+            book = notebooks.read(content)
+            text = book.text
+        else:
+            source = encoded.decode(content)
+            text = source.text
+    except (notebooks.NotANotebook, SyntaxError, UnicodeError, LookupError):
+        return Fixed(content)
+    result, applied = _fix_text(text, path, checker, lambda item: wanted(item) and item.unless_traced not in traced)
+    if result == text:
+        return Fixed(content)
+    if book is not None:
+        return Fixed(notebooks.written(book, result, content), applied)
+    try:
+        return Fixed(source.bytes_of(result), applied)
+    except UnicodeError:
+        return Fixed(content)
+
+
+def _fix_text(text: str, path: str, checker: Checker, wanted: Callable[[Sighting], bool]) -> tuple[str, list[Sighting]]:
+    applied: list[Sighting] = []
+    hopeless: set[tuple[str, str]] = set()
+    for _ in range(ROUNDS):
+        todo = [
+            item
+            for item in checker.check(text, path).sightings
+            if item.repair is not None and wanted(item) and (item.full_name, item.code) not in hopeless
+        ]
+        if not todo:
+            break
+        changed, done = _round(text, path, todo)
+        if changed is None and len(todo) > 1:
+            changed, done = _round(text, path, todo[:1])
+        if changed is None:
+            hopeless.add((todo[0].full_name, todo[0].code))
+            continue
+        hopeless |= {(item.full_name, item.code) for item in todo if item not in done}
+        text = changed
+        applied += done
+    return text, applied
+
+
+def _round(text: str, path: str, todo: list[Sighting]) -> tuple[str | None, list[Sighting]]:
+    """All repairs that stand in different statements, at once."""
+    document = read(text)
+    if document is None:
+        return None, []
+    done: list[Sighting] = []
+    taken: list[range] = []
+    for item in todo:
+        assert item.repair is not None
+        if item.repair.kind == "lever":
+            if done:
+                continue
+            changed = _by_lever(text, path, item)
+            return (changed, [item]) if changed is not None and _parses(changed) else (None, [])
+        for node in _nodes_at(document, tuple(item.repair.data["span"])):
+            lines = _lines(document, node)
+            if any(lines.start < other.stop and other.start < lines.stop for other in taken):
+                break
+            if repairs.apply(item.repair.kind, document, node, item.repair.data):
+                done.append(item)
+                taken.append(lines)
+                break
+    changed = document.result() if done else None
+    return (changed, done) if changed is not None and _parses(changed) else (None, [])
+
+
+def _by_lever(text: str, path: str, item: Sighting) -> str | None:
+    """By the edit that `tune` writes for a lever: it is told the line as a run would tell it."""
+    import importlib
+
+    assert item.repair is not None
+    name = str(item.repair.data["lever"]).replace("-", "_")
+    module = importlib.import_module(f"flatout.source.rewrite.{name}")
+    case = Case("check", findings=(Finding(item.cause, item.message, Where(path, item.line)),))
+    changed: str | None = module.edit(text, path, case, "")
+    return changed
+
+
+def _nodes_at(document: Document, span: tuple[int, ...]) -> list[cst.CSTNode]:
+    """The nodes of the tree at exactly this place: a call, and the statement that is nothing but the call."""
+    starts = [0, *(match.end() for match in _NEWLINE.finditer(document.source))]
+    begin = starts[span[0] - 1] + span[1] - 1
+    end = starts[span[2] - 1] + span[3] - 1
+    kinds = (cst.Call, cst.Expr, cst.Assign, cst.Attribute, cst.Name, cst.BinaryOperation)
+    functions = [node for node in document.all(cst.FunctionDef) if document.span(node)[0] == begin]
+    return functions or [node for node in document.all(*kinds) if document.span(node) == (begin, end)]
+
+
+def _lines(document: Document, node: cst.CSTNode) -> range:
+    if isinstance(node, cst.FunctionDef):
+        line = document.line(node)
+        return range(line, line + 1)
+    holder = next((item for item in (node, *document.around(node)) if isinstance(item, cst.SimpleStatementLine)), node)
+    return document.lines(holder)
+
+
+def _parses(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True

@@ -1,0 +1,115 @@
+"""Notebooks: their code cells as one text, with a way back to cell and line, and to the file."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from typing import Any
+
+from flatout.check.checker import with_cell
+from flatout.check.pattern import Sighting
+
+_MAGIC = re.compile(r"^(\s*)(%|!|\?|[\w.,= \[\]]+=\s*[%!])|\?\s*$")
+_CELL_MAGIC = re.compile(r"^\s*%%(?!time\b|timeit\b|capture\b)")
+_MARK = "#flatout-cell "
+_KEPT = "#flatout-kept "
+
+
+class NotANotebook(Exception):
+    pass
+
+
+@dataclass
+class Notebook:
+    text: str = ""
+    """All code cells, each after a line that marks it; lines that are not Python are kept in comments."""
+    cells: list[int] = field(default_factory=list)
+    """Numbers, from 1 and among all cells, of the code cells."""
+    starts: list[int] = field(default_factory=list)
+    """Lines of the text on which the cells begin."""
+    broken: list[int] = field(default_factory=list)
+    content: dict[str, Any] = field(default_factory=dict)
+
+    def place(self, item: Sighting) -> Sighting:
+        number = bisect_right(self.starts, item.line) - 1
+        return with_cell(item, self.cells[number], item.line - self.starts[number] + 1)
+
+
+def read(content: bytes) -> Notebook:
+    try:
+        data = json.loads(content)
+        cells = data["cells"] if isinstance(data, dict) else None
+        if not isinstance(cells, list):
+            raise NotANotebook("not a notebook: it has no list of cells")
+        language = str(data.get("metadata", {}).get("kernelspec", {}).get("language", "python"))
+    except (ValueError, RecursionError, KeyError, AttributeError) as error:
+        raise NotANotebook(f"not a notebook: {error}") from None
+    book = Notebook(content=data)
+    if language.lower() != "python":
+        return book
+    lines: list[str] = []
+    for number, cell in enumerate(cells, start=1):
+        source = _source(cell)
+        if source is None:
+            continue
+        lines.append(f"{_MARK}{number}")
+        book.cells.append(number)
+        book.starts.append(len(lines) + 1)
+        lines += _python(source, number, book)
+    book.text = "\n".join(lines) + "\n"
+    return book
+
+
+def _source(cell: Any) -> str | None:
+    if not isinstance(cell, dict) or cell.get("cell_type") != "code":
+        return None
+    source = cell.get("source", "")
+    if isinstance(source, list):
+        source = "".join(str(part) for part in source)
+    return source if isinstance(source, str) else None
+
+
+def _python(source: str, number: int, book: Notebook) -> list[str]:
+    lines = source.split("\n")
+    if _CELL_MAGIC.match(source):
+        return [_KEPT + line for line in lines]
+    mended = [_mended(line) for line in lines]
+    try:
+        ast.parse("\n".join(mended))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        book.broken.append(number)
+        return [_KEPT + line for line in lines]
+    return mended
+
+
+def _mended(line: str) -> str:
+    """A line of magic as a statement that does nothing and holds the line."""
+    found = _MAGIC.search(line)
+    if found is None or line.lstrip().startswith("#"):
+        return line
+    indent = line[: len(line) - len(line.lstrip())]
+    return f"{indent}pass  {_KEPT}{line}"
+
+
+def written(book: Notebook, text: str, before: bytes) -> bytes:
+    """The notebook's file with the cells of a changed text; all else stays as it was."""
+    cells: dict[int, list[str]] = {}
+    current: list[str] = []
+    for line in text.removesuffix("\n").split("\n"):
+        if line.startswith(_MARK):
+            current = cells.setdefault(int(line[len(_MARK) :]), [])
+        else:
+            kept = line.find(_KEPT)
+            current.append(line[kept + len(_KEPT) :] if kept >= 0 else line)
+    for number, lines in cells.items():
+        cell = book.content["cells"][number - 1]
+        source = "\n".join(lines)
+        if source == _source(cell):
+            continue
+        cell["source"] = source.splitlines(keepends=True) if isinstance(cell["source"], list) else source
+    indent = re.search(rb"\n( +)\S", before)
+    dumped = json.dumps(book.content, indent=len(indent[1]) if indent else None, ensure_ascii=False)
+    return (dumped + ("\n" if before.endswith(b"\n") else "")).encode()

@@ -1,0 +1,46 @@
+"""What was found as a Case, the noun that all commands of flatout share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flatout import __version__
+from flatout.case import Case, Evidence, Finding, Fix, Note, Program, Where
+from flatout.check.output import View
+from flatout.check.pattern import Sighting
+
+
+def as_case(view: View, command: Sequence[str] = ("flatout", "check")) -> Case:
+    report = view.report
+    return Case(
+        "check",
+        program=Program(tuple(command), str(view.root)),
+        findings=tuple(finding(path, item) for path, item in report.all()),
+        notes=tuple(Note("warning", f"{problem.path}: {problem.text}") for problem in report.problems),
+        verdict=f"{report.count} faults in {len(report.files)} of {report.checked} files."
+        if report.count
+        else f"Nothing found in {report.checked} files.",
+        flatout=__version__,
+    )
+
+
+def finding(path: str, item: Sighting) -> Finding:
+    where = Where(path, item.line, item.function, item.code)
+    safety = None if item.repair is None else ("safe" if item.repair.safe else "unsafe")
+    data = {
+        "pattern": item.full_name,
+        "column": item.column,
+        "end_line": item.end_line,
+        "end_column": item.end_column,
+        "cell": item.cell,
+        "fix": safety,
+    }
+    return Finding(
+        item.cause,
+        item.message,
+        where,
+        (Evidence("pattern", item.full_name, "", where, "source", "", data),),
+        confidence="high",
+        fixes=(Fix(item.advice, edit=item.repair.kind if item.repair else None, equivalence=item.equivalence),),
+        estimate="not measured: seen in source",
+    )

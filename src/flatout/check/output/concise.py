@@ -1,0 +1,37 @@
+"""One line per finding: `train.py:12:5: host-sync A value is read back … [*]`."""
+
+from __future__ import annotations
+
+from flatout.check.output import View
+from flatout.check.pattern import Sighting
+from flatout.report.terminal.text import clean
+
+
+def render(view: View) -> str:
+    rows = [f"{place(path, item)}: {item.cause} {clean(item.message)}{mark(item)}" for path, item in view.report.all()]
+    return "".join(f"{row}\n" for row in rows) + summary(view)
+
+
+def place(path: str, item: Sighting) -> str:
+    cell = f":cell {item.cell}" if item.cell is not None else ""
+    return f"{clean(path)}{cell}:{item.line}:{item.column}"
+
+
+def mark(item: Sighting) -> str:
+    """What `--fix` would do about it."""
+    return "" if item.repair is None else (" [*]" if item.repair.safe else " [unsafe fix]")
+
+
+def summary(view: View) -> str:
+    report = view.report
+    if not report.count:
+        return "Nothing found.\n" if report.checked else "No Python files found.\n"
+    files = f"{len(report.files)} file{'s' if len(report.files) > 1 else ''}"
+    text = f"Found {report.count} fault{'s' if report.count > 1 else ''} in {files}"
+    safe = sum(item.repair is not None and item.repair.safe for _, item in report.all())
+    unsafe = sum(item.repair is not None and not item.repair.safe for _, item in report.all())
+    if safe:
+        text += f"; {safe} fixable with --fix"
+    if unsafe:
+        text += f"; {unsafe} {'more ' if safe else ''}with --fix --unsafe-fixes"
+    return text + ".\n"

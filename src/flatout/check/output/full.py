@@ -1,0 +1,49 @@
+"""Each finding with the code around it, its cure and its page."""
+
+from __future__ import annotations
+
+from flatout.check.output import View
+from flatout.check.output.concise import mark, place, summary
+from flatout.check.pattern import Sighting
+from flatout.report.terminal.text import clean
+
+_AROUND = 2
+_WIDEST = 200
+
+
+def render(view: View) -> str:
+    parts = []
+    for path, item in view.report.all():
+        lines = view.texts.get(path, []) if item.cell is None else [""] * (item.line - 1) + [item.code]
+        parts.append(
+            f"{item.full_name}{mark(item)}\n"
+            f"  {clean(item.message)}\n"
+            f"  --> {place(path, item)}\n"
+            f"{_frame(lines, item)}"
+            f"  cure: {clean(item.advice)} ({item.equivalence})\n"
+            f"  more: flatout explain {item.cause}\n"
+        )
+    return "\n".join([*parts, summary(view)])
+
+
+def _frame(lines: list[str], item: Sighting) -> str:
+    first = max(item.line - _AROUND, 1) if item.cell is None else item.line
+    last = min(item.line + _AROUND, len(lines))
+    width = len(str(last))
+    rows = [f"{'':{width}} |"]
+    for number in range(first, last + 1):
+        text = _visible(lines[number - 1])
+        rows.append(f"{number:{width}} | {text}".rstrip())
+        if number == item.line:
+            end = item.end_column if item.end_line == item.line else len(lines[number - 1]) + 1
+            start = item.column - 1 if item.cell is None else 0
+            length = max(min(end, len(text) + 1) - item.column, 1)
+            rows.append(f"{'':{width}} | {' ' * min(start, _WIDEST)}{'^' * length}")
+    rows.append(f"{'':{width}} |")
+    return "".join(f"{row}\n" for row in rows)
+
+
+def _visible(line: str) -> str:
+    """As it stands, columns kept, without anything that a terminal would act upon."""
+    shown = "".join(character if character.isprintable() else " " for character in line.replace("\t", " "))
+    return shown[:_WIDEST]

@@ -1,0 +1,34 @@
+"""Edits that cure what a pattern saw: one file per kind, each with `apply(document, node, data)`.
+
+`node` is what the sighting is about; the edit registers its changes with the document and returns True, or returns
+False where it is not sure. libcst tells what stands where; the change is a splice of the text, so that comments and
+formatting stay.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+import libcst as cst
+
+from flatout.source.rewrite.document import Document
+
+KINDS = (
+    "assign-result",
+    "decorate",
+    "delete-statement",
+    "drop-argument",
+    "rename",
+    "rename-argument",
+    "rename-method",
+    "set-argument",
+    "swap-stages",
+    "wrap",
+)
+
+
+def apply(kind: str, document: Document, node: cst.CSTNode, data: Mapping[str, Any]) -> bool:
+    module = importlib.import_module(f"flatout.check.repairs.{kind.replace('-', '_')}")
+    return bool(module.apply(document, node, data))

@@ -1,0 +1,18 @@
+"""A dotted name gives way to another, written as this file writes such names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import libcst as cst
+
+from flatout.source.rewrite import names
+from flatout.source.rewrite.document import Document
+
+
+def apply(document: Document, node: cst.CSTNode, data: Mapping[str, Any]) -> bool:
+    if not isinstance(node, cst.Attribute):
+        return False  # a name that was imported by itself: its import would have to go too
+    document.replace(*document.span(node), names.spell(document, str(data["new"]), node))
+    return True

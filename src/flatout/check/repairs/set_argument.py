@@ -1,0 +1,36 @@
+"""A call gets `name=value`, or another value where it has one: `num_parallel_calls=tf.data.AUTOTUNE`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import libcst as cst
+
+from flatout.source.rewrite import calls, names
+from flatout.source.rewrite.document import Document
+
+
+def apply(document: Document, node: cst.CSTNode, data: Mapping[str, Any]) -> bool:
+    if not isinstance(node, cst.Call) or any(arg.star for arg in node.args):
+        return False
+    name = str(data["name"])
+    given = calls.keyword(node, name)
+    place = data.get("place")
+    if given is None and place is not None and len(node.args) > place and node.args[place].keyword is None:
+        given = node.args[place]
+    value = _value(document, node, data)
+    if given is None:
+        calls.add(document, node, f"{name}={value}")
+    else:
+        document.replace(*document.span(given.value), value)
+    return True
+
+
+def _value(document: Document, node: cst.CSTNode, data: Mapping[str, Any]) -> str:
+    if "text" in data:
+        return str(data["text"])
+    wanted = str(data["value"])
+    return (
+        names.autotune(document, node) if wanted == "tensorflow.data.AUTOTUNE" else names.spell(document, wanted, node)
+    )

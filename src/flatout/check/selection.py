@@ -1,0 +1,56 @@
+"""Which patterns count: by cause, by group, by full name (`late-batch/cheap-map`), or all."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+from flatout.causes import catalogue
+from flatout.causes.catalogue import GROUPS
+from flatout.check.pattern import Pattern
+from flatout.errors import UnknownCause
+
+
+def all_patterns() -> list[Pattern]:
+    return [item for cause in catalogue().values() for item in cause.in_source]
+
+
+def select(chosen: Sequence[str] = (), added: Sequence[str] = (), ignored: Sequence[str] = ()) -> tuple[Pattern, ...]:
+    """The default patterns, or those chosen; with those added, without those ignored."""
+    known = all_patterns()
+    names = set(_named(chosen, known)) if chosen else {item.full_name for item in known if item.default}
+    names |= set(_named(added, known))
+    names -= set(_named(ignored, known))
+    return tuple(item for item in known if item.full_name in names)
+
+
+def matches(cause: str, full_name: str, names: Iterable[str]) -> bool:
+    """Whether one of the names stands for a finding: `all`, its group, its cause or its pattern."""
+    group = catalogue()[cause].group if cause in catalogue() else ""
+    return not {"all", group, cause, full_name}.isdisjoint(names)
+
+
+def check_names(names: Iterable[str]) -> None:
+    _named(list(names), all_patterns())
+
+
+def _named(names: Sequence[str], known: Sequence[Pattern]) -> list[str]:
+    found: list[str] = []
+    for name in names:
+        if name == "all":
+            mine = list(known)
+        elif name in GROUPS:
+            mine = [item for item in known if catalogue()[item.cause].group == name]
+        else:
+            mine = [item for item in known if name in (item.cause, item.full_name)]
+            if not mine and name not in catalogue():
+                raise UnknownCause(_unknown(name, known))
+        found += [item.full_name for item in mine]
+    return found
+
+
+def _unknown(name: str, known: Sequence[Pattern]) -> str:
+    names = {item.cause for item in known} | {item.full_name for item in known} | {"all", *GROUPS}
+    close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    hint = f" Did you mean {' or '.join(close)}?" if close else ""
+    return f"There is no cause, pattern or group named {name!r}.{hint} `flatout check --list` shows all of them."

@@ -1,0 +1,110 @@
+"""What `[tool.flatout.check]` of the nearest pyproject.toml says."""
+
+from __future__ import annotations
+
+import fnmatch
+import importlib
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from flatout.check.checker import VERSION
+from flatout.errors import FlatoutError
+
+tomllib: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+
+
+@dataclass(frozen=True)
+class Settings:
+    select: tuple[str, ...] = ()
+    extend_select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    per_file_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    exclude: tuple[str, ...] = ()
+    tf: tuple[int, int] = VERSION
+    tests: bool = False
+    root: Path = field(default_factory=Path.cwd)
+    """The directory that patterns of files are relative to."""
+
+    def ignored_in(self, path: str) -> tuple[str, ...]:
+        """Causes that are not reported in a file."""
+        return tuple(
+            name
+            for glob, names in self.per_file_ignores.items()
+            for name in names
+            if matches_path(path, glob, self.root)
+        )
+
+
+def matches_path(path: str, glob: str, root: Path) -> bool:
+    """As in a .gitignore, nearly: a pattern without a slash fits any part of the path."""
+    try:
+        relative = Path(path).resolve().relative_to(root.resolve()).as_posix()
+    except (ValueError, OSError):
+        relative = Path(path).as_posix()
+    if "/" not in glob.rstrip("/"):
+        return any(fnmatch.fnmatch(part, glob.rstrip("/")) for part in relative.split("/"))
+    glob = glob.strip("/").removeprefix("./")
+    return fnmatch.fnmatch(relative, glob) or fnmatch.fnmatch(relative, f"{glob}/*")
+
+
+def load(start: Path) -> Settings:
+    """From the nearest pyproject.toml at or above a place that has a `[tool.flatout.check]`."""
+    try:
+        start = start.resolve()
+    except OSError:
+        return Settings()
+    for folder in (start, *start.parents):
+        file = folder / "pyproject.toml"
+        try:
+            if not file.is_file():
+                continue
+            content = tomllib.loads(file.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise FlatoutError(f"{file} could not be read: {error}. Mend it, or name another place.") from None
+        except tomllib.TOMLDecodeError as error:
+            raise FlatoutError(f"{file} is not valid TOML: {error}. Mend it first.") from None
+        table = content.get("tool", {}).get("flatout", {}).get("check")
+        if table is not None:
+            return _read(table, file)
+    return Settings(root=start if start.is_dir() else start.parent)
+
+
+def _read(table: Mapping[str, Any], file: Path) -> Settings:
+    known = {"select", "extend-select", "ignore", "per-file-ignores", "exclude", "tf", "tests"}
+    unknown = sorted(set(table) - known)
+    if unknown:
+        raise FlatoutError(
+            f"[tool.flatout.check] of {file} has {', '.join(unknown)}, which flatout does not know. "
+            f"It may hold {', '.join(sorted(known))}."
+        )
+    ignores = table.get("per-file-ignores", {})
+    if not isinstance(ignores, dict):
+        raise FlatoutError(f"per-file-ignores of {file} must be a table: a pattern of files, and a list of causes.")
+    return Settings(
+        select=_texts(table, "select", file),
+        extend_select=_texts(table, "extend-select", file),
+        ignore=_texts(table, "ignore", file),
+        per_file_ignores={glob: _texts(ignores, glob, file) for glob in ignores},
+        exclude=_texts(table, "exclude", file),
+        tf=version(str(table["tf"])) if "tf" in table else VERSION,
+        tests=bool(table.get("tests", False)),
+        root=file.parent,
+    )
+
+
+def _texts(table: Mapping[str, Any], name: str, file: Path) -> tuple[str, ...]:
+    value = table.get(name, [])
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise FlatoutError(f'{name} in {file} must be a list of texts, such as ["host-sync"].')
+    return tuple(value)
+
+
+def version(text: str) -> tuple[int, int]:
+    """`2.16` → (2, 16)"""
+    parts = text.strip().split(".")
+    if len(parts) < 2 or not all(part.isdigit() for part in parts[:2]):
+        raise FlatoutError(f"{text!r} is not a version of TensorFlow. Write it as 2.16.")
+    return int(parts[0]), int(parts[1])
