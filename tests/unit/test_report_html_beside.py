@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from trace_bytes import plane, space
 
 from flatout.case import Case, Distribution, Op, Program, Steps, Where
 from flatout.report.html.beside import timeline
@@ -16,14 +17,17 @@ from flatout.report.html.beside.marks import Marks, read_marks
 from flatout.report.html.beside.source import frame_around
 from flatout.report.html.beside.stacks import ops_by_scope, python_stacks
 from flatout.report.html.beside.timeline import Timeline, _depths, read_timeline
+from flatout.report.html.beside.traces import read_traces
 from flatout.report.html.material import Material
+from flatout.report.html.views import kernels
 from flatout.trace.xplane import load
 
 TRACES = Path(__file__).parent.parent / "fixtures" / "traces"
 
 
 def traced(*names: str) -> Timeline:
-    found = read_timeline(Case("trace", program=Program(("trace", *(str(TRACES / name) for name in names)))), None)
+    case = Case("trace", program=Program(("trace", *(str(TRACES / name) for name in names))))
+    found = read_timeline(read_traces(case, None))
     assert found is not None
     return found
 
@@ -99,16 +103,41 @@ def test_a_log_directory_outside_the_case_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "case").mkdir()
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "x.xplane.pb.gz").write_bytes((TRACES / "cpu-fit.xplane.pb.gz").read_bytes())
-    assert read_timeline(Case("run", logdir="../other"), tmp_path / "case") is None
-    assert read_timeline(Case("run", logdir="other"), tmp_path) is not None
+    assert not read_traces(Case("run", logdir="../other"), tmp_path / "case")
+    assert len(read_traces(Case("run", logdir="other"), tmp_path)) == 1
 
 
 def test_a_damaged_trace_is_no_reason_to_fail(tmp_path: Path) -> None:
     (tmp_path / "trace").mkdir()
     (tmp_path / "trace" / "x.xplane.pb").write_bytes(b"\x00\x01 no trace")
-    assert read_timeline(Case("run", logdir="trace"), tmp_path) is None
-    assert read_timeline(Case("run", logdir="gone"), tmp_path) is None
-    assert read_timeline(Case("trace", program=Program(("trace", "/gone.xplane.pb"))), tmp_path) is None
+    assert not read_traces(Case("run", logdir="trace"), tmp_path)
+    assert not read_traces(Case("run", logdir="gone"), tmp_path)
+    assert not read_traces(Case("trace", program=Program(("trace", "/gone.xplane.pb"))), tmp_path)
+    assert read_timeline(()) is None
+
+
+# ── the roofline ──
+
+
+def test_a_device_that_tells_its_work_has_a_roofline(tmp_path: Path) -> None:
+    events = [("fusion.1", 0.0, 1000.0, {}), ("fusion.1", 2000.0, 1000.0, {}), ("copy.2", 4000.0, 500.0, {})]
+    limits = {"peak_teraflops_per_second": 200.0, "peak_hbm_bw_gigabytes_per_second": 1000.0}
+    shared = {"fusion.1": {"flops": 100_000_000, "bytes_accessed": 1_000_000}, "copy.2": {"bytes_accessed": 10}}
+    (tmp_path / "trace").mkdir()
+    content = space(plane("/device:TPU:0", {"XLA Ops": events}, limits, shared))
+    (tmp_path / "trace" / "x.xplane.pb").write_bytes(content)
+    material = Material(Case("run", logdir="trace"), tmp_path)
+    (roofline,) = material.rooflines
+    assert (roofline.peak, roofline.bandwidth) == (200.0, 1000.0)
+    (point,) = roofline.points
+    assert (point.name, point.intensity) == ("fusion.1", 100.0)
+    assert point.rate == pytest.approx(100.0)  # 2 × 10⁸ operations in 2 µs
+    assert "Roofline of TPU:0" in kernels.write(material)
+
+
+def test_a_device_that_does_not_tell_has_none() -> None:
+    case = Case("trace", program=Program(("trace", str(TRACES / "tf-bf16.xplane.pb.gz"))))
+    assert Material(case).rooflines == ()
 
 
 # ── stacks ──

@@ -51,7 +51,7 @@ def document(material: Material) -> str:
             tag("meta", name="generator", content=f"flatout {__version__}"),
             tag("title", f"{_name(material.case)} · flatout"),
             tag("link", rel="icon", href="data:,"),
-            tag("style", Html("".join(_asset(name) for name in STYLES))),
+            tag("style", Html(_styles())),
         ),
         tag(
             "body",
@@ -132,6 +132,15 @@ def _policy(script: str, library: str) -> str:
         f"default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
     )
+
+
+def _styles() -> str:
+    """The dark theme holds where it was chosen, and where the system wants it and nothing else was chosen."""
+    dark = _asset("dark.css")
+    chosen = f':root[data-theme="dark"] {{\n{dark}}}\n'
+    wanted = f'@media screen and (prefers-color-scheme: dark) {{ :root:not([data-theme="light"]) {{\n{dark}}} }}\n'
+    base, *others = (_asset(name) for name in STYLES)
+    return "".join((base, chosen, wanted, *others))
 
 
 def _scripts() -> str:

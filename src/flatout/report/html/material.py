@@ -12,10 +12,13 @@ from pathlib import Path
 
 from flatout.case import Case, Where
 from flatout.report.html.beside.marks import Marks, read_marks
+from flatout.report.html.beside.roofline import Roofline, read_rooflines
 from flatout.report.html.beside.source import Frame, frame_around
 from flatout.report.html.beside.stacks import Tree, ops_by_scope, python_stacks
 from flatout.report.html.beside.timeline import Timeline, read_timeline
+from flatout.report.html.beside.traces import read_traces
 from flatout.report.terminal.text import place
+from flatout.trace.model import Trace
 
 
 @dataclass(frozen=True)
@@ -24,8 +27,16 @@ class Material:
     directory: Path | None = None
 
     @cached_property
+    def traces(self) -> tuple[tuple[Trace, int], ...]:
+        return read_traces(self.case, self.directory)
+
+    @cached_property
     def timeline(self) -> Timeline | None:
-        return read_timeline(self.case, self.directory)
+        return read_timeline(self.traces)
+
+    @cached_property
+    def rooflines(self) -> tuple[Roofline, ...]:
+        return read_rooflines(self.traces)
 
     @cached_property
     def recording(self) -> Path | None:

@@ -4,7 +4,7 @@ function prepareTable(box) {
   const body = one("tbody", table);
   const atOnce = Number(box.dataset.atOnce);
   const rows = [...body.rows];
-  const texts = rows.map((row) => row.textContent.toLowerCase());
+  const texts = new Map(rows.map((row) => [row, row.textContent.toLowerCase()]));
   const search = one(".find", box);
   let whole = rows.length <= atOnce + 5;
   const more = element("button", { type: "button", class: "more" });
@@ -14,7 +14,7 @@ function prepareTable(box) {
     const wanted = search ? search.value.trim().toLowerCase() : "";
     let shown = 0;
     for (const row of body.rows) {
-      const fits = !wanted || texts[rows.indexOf(row)].includes(wanted);
+      const fits = !wanted || texts.get(row).includes(wanted);
       row.hidden = !fits || (!whole && !wanted && shown >= atOnce);
       shown += fits ? 1 : 0;
     }

@@ -10,23 +10,17 @@ import gzip
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from flatout.case import Case
-from flatout.errors import FlatoutError
 from flatout.report.terminal.text import clean
-from flatout.trace.files import SUFFIXES, find_files
 from flatout.trace.model import Line, Trace
 from flatout.trace.steps import find as find_steps
-from flatout.trace.xplane import load
 
 MOST_EVENTS = 200_000
 """More are thinned out, the shortest first: a page with more no longer opens at once."""
-LARGEST_FILE = 400 * 2**20
 DEEPEST = 30
 DETAILS = ("tf_op", "hlo_op", "name", "long_name")
 """Stats that say what an event belongs to; the first that a line has is shown."""
@@ -69,11 +63,11 @@ class _Texts:
         return np.array(numbers, np.int64)
 
 
-def read_timeline(case: Case, directory: Path | None) -> Timeline | None:
+def read_timeline(traces: Iterable[tuple[Trace, int]]) -> Timeline | None:
     names, details = _Texts(), _Texts([""])
     lanes: list[_Lane] = []
     steps: list[int] = []
-    for trace, shift in _traces(case, directory):
+    for trace, shift in traces:
         lanes += _lanes(trace, shift, names, details)
         if not steps and (found := find_steps(trace)):
             steps = [(int(at) + shift) // 1000 for at in found.starts_ps[:5000]]
@@ -83,37 +77,6 @@ def read_timeline(case: Case, directory: Path | None) -> Timeline | None:
     _thin(lanes, total)
     lanes = sorted((lane for lane in lanes if lane.start.size), key=lambda lane: (lane.rank, -lane.start.size))
     return _pack(lanes, steps, list(names.number), list(details.number), total)
-
-
-def _traces(case: Case, directory: Path | None) -> Iterator[tuple[Trace, int]]:
-    """Every trace of the case, and by how much its clock is set off against the first (picoseconds)."""
-    base: int | None = None
-    for file in _files(case, directory):
-        try:
-            trace = load(file)
-            origin = trace.origin_ns
-        except (FlatoutError, OSError, ValueError):
-            continue
-        base = origin if base is None else base
-        # Hosts count from their own start of profiling or from the epoch; clocks far apart cannot be laid together.
-        shift = (origin - base) * 1000 if abs(origin - base) < 3600 * 10**9 else 0
-        yield trace, shift
-
-
-def _files(case: Case, directory: Path | None) -> list[Path]:
-    """Traces in the case's own log directory, else the files that `flatout trace` was given, where they still are."""
-    given: list[Path] = []
-    if directory is not None and case.logdir:
-        inside = (directory / case.logdir).resolve()
-        if inside.is_dir() and inside.is_relative_to(directory.resolve()):
-            given = [inside]
-    elif case.kind == "trace":
-        given = [Path(word) for word in case.program.command[1:] if word.endswith(SUFFIXES) and Path(word).is_file()]
-    try:
-        files = find_files(given) if given else []
-        return [file for file in files if file.stat().st_size <= LARGEST_FILE]
-    except (FlatoutError, OSError):
-        return []
 
 
 def _lanes(trace: Trace, shift: int, names: _Texts, details: _Texts) -> Iterator[_Lane]:

@@ -1,8 +1,9 @@
-"""The kernels of each device by what they cost: how often, on tensor cores or not, at what precision and occupancy."""
+"""The kernels of each device by what they cost, and a roofline where the trace tells what they compute and move."""
 
 from __future__ import annotations
 
 from flatout.case import Device, Kernel
+from flatout.report.html.beside.roofline import Roofline
 from flatout.report.html.charts import chart, label
 from flatout.report.html.markup import Html, join, tag
 from flatout.report.html.material import Material
@@ -15,11 +16,14 @@ DRAWN = 12
 
 
 def has_data(material: Material) -> bool:
-    return any(device.kernels for device in material.case.devices)
+    return any(device.kernels for device in material.case.devices) or bool(material.rooflines)
 
 
 def write(material: Material) -> Html:
-    return join([_device(device) for device in material.case.devices if device.kernels])
+    return join(
+        [_device(device) for device in material.case.devices if device.kernels],
+        [_roofline(roofline) for roofline in material.rooflines],
+    )
 
 
 def _device(device: Device) -> Html:
@@ -88,3 +92,44 @@ def _table(ranked: list[Kernel]) -> Html:
         Column("operation", minor=True),
     ]
     return table(columns, rows, "Kernels by time in the window", find="kernels")
+
+
+def _roofline(roofline: Roofline) -> Html:
+    """Below the roof an op could be faster; left of its edge only by moving less."""
+    edge = 1000 * roofline.peak / roofline.bandwidth
+    reach = [point.intensity for point in roofline.points]
+    low, high = min(*reach, edge) / 2, max(*reach, edge) * 2
+    roof = {
+        "type": "scatter",
+        "mode": "lines",
+        "name": "limit of the device",
+        "x": [low, edge, high],
+        "y": [low * roofline.bandwidth / 1000, roofline.peak, roofline.peak],
+        "line": {"color": "@text", "width": 1.5},
+        "hoverinfo": "skip",
+    }
+    longest = roofline.points[0].ms
+    points = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "ops",
+        "x": [point.intensity for point in roofline.points],
+        "y": [point.rate for point in roofline.points],
+        "marker": {
+            "color": "@accent",
+            "opacity": 0.6,
+            "size": [6 + 24 * (point.ms / longest) ** 0.5 for point in roofline.points],
+        },
+        "customdata": [[label(point.name, 90), duration(point.ms)] for point in roofline.points],
+        "hovertemplate": "%{customdata[0]}<br>%{y:.3~g} of 10¹² operations a second<br>%{customdata[1]}<extra></extra>",
+    }
+    layout = {
+        "xaxis": {"title": {"text": "operations per byte"}, "type": "log"},
+        "yaxis": {"title": {"text": "10¹² operations a second"}, "type": "log"},
+        "showlegend": True,
+    }
+    bound = sum(point.ms for point in roofline.points if point.intensity < edge)
+    part = share(bound / sum(point.ms for point in roofline.points))
+    says = f"{part} of the time goes to ops that the memory's bandwidth limits; larger circles take more time."
+    heading = subheading(f"Roofline of {device_name(roofline.device)}")
+    return tag("div", heading, chart([roof, points], layout, says, height=380, caption=says), class_="block")
