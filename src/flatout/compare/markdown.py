@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 
 from flatout.compare import words
@@ -9,7 +10,7 @@ from flatout.compare.comparison import Comparison
 from flatout.report.terminal.text import clean
 
 MARKS = {"slower": "🔴", "faster": "🟢", "same": "⚪", "unknown": "❔"}
-_SPECIAL = re.compile(r"([\\`*_\[\]<>|~$&!])")
+_SPECIAL = re.compile(r"([\\`*_\[\]|~$!])")
 _LIVE = re.compile(r"([@#]|://|www\.)(?=\S)")
 """What GitHub turns into links and mentions by itself; a comment inside breaks it."""
 
@@ -41,4 +42,4 @@ def _differences(found: Comparison) -> list[str]:
 
 def escape(text: object) -> str:
     """Plain text in Markdown: no markup, no HTML, no mention of people, no end of a table's cell."""
-    return _LIVE.sub(r"\1<!-- -->", _SPECIAL.sub(r"\\\1", clean(text, 400)))
+    return _LIVE.sub(r"\1<!-- -->", _SPECIAL.sub(r"\\\1", html.escape(clean(text, 400), quote=False)))

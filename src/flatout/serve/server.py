@@ -162,6 +162,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_HEAD = do_GET  # noqa: N815
 
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """What is no request that we know (POST, half a line) is answered as plainly as everything else."""
+        self._send(Answer("Only GET and HEAD are answered here.\n", "text/plain", status=code))
+
     def _send(self, found: Answer) -> None:
         body = found.text.encode("utf-8", "replace")
         self.send_response(found.status)
@@ -173,7 +177,7 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in guard.HEADERS.items():
             self.send_header(name, value)
         self.end_headers()
-        if self.command != "HEAD":
+        if getattr(self, "command", None) != "HEAD":
             self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: Any) -> None:

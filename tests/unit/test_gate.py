@@ -1,0 +1,146 @@
+"""The gate: which baseline is taken, and with what exit code it is left."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+import runs
+from typer.testing import CliRunner
+
+from flatout import store
+from flatout.cli import app
+from flatout.errors import FlatoutError
+
+runner = CliRunner()
+
+
+class Project:
+    """A repository with a program, and runs of its commits."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.home, self.seed = root, root / store.HOME, 0
+        self.git("init", "-q", "-b", "main")
+
+    def git(self, *words: str) -> str:
+        settings = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+        done = subprocess.run(["git", *settings, *words], cwd=self.root, check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    def commit(self) -> str:
+        self.git("commit", "-q", "--allow-empty", "-m", f"{self.seed}")
+        return self.git("rev-parse", "HEAD")
+
+    def runs(self, commit: str, median: float, count: int = 2, branch: str = "main", program: str = "train.py") -> None:
+        for _ in range(count):
+            self.seed += 1
+            environment = runs.source(commit, branch)
+            runs.keep(self.home, runs.case(median, self.seed, command=("python", program), environment=environment))
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    return Project(tmp_path)
+
+
+def gate(*words: str) -> tuple[int, dict[str, object]]:
+    done = runner.invoke(app, ["gate", "--json", "-", *words])
+    return done.exit_code, json.loads(done.output)
+
+
+def test_nothing_slower_is_let_through(project: Project) -> None:
+    project.runs(project.commit(), 20.0)
+    project.git("checkout", "-q", "-b", "feature")
+    project.runs(project.commit(), 20.2, branch="feature")
+    code, told = gate("--baseline", "main")
+    assert code == 0, told
+    assert "The gate is open" in str(told["verdict"])
+
+
+def test_a_regression_is_stopped(project: Project) -> None:
+    project.runs(project.commit(), 20.0)
+    project.git("checkout", "-q", "-b", "feature")
+    project.runs(project.commit(), 25.0, branch="feature")
+    code, told = gate("--baseline", "main", "--max-regression", "5%")
+    assert code == 1
+    assert told["exit_code"] == 1
+    assert gate("--max-regression", "40%")[0] == 0
+
+
+def test_the_newest_commit_of_the_baseline_that_was_run_is_taken(project: Project) -> None:
+    project.runs(project.commit(), 40.0)
+    project.runs(project.commit(), 20.0)
+    project.commit()  # nobody ran this one
+    project.git("checkout", "-q", "-b", "feature")
+    project.runs(project.commit(), 25.0, branch="feature")
+    assert gate()[0] == 1
+
+
+def test_what_is_not_on_the_baseline_is_not_compared_with(project: Project) -> None:
+    project.commit()
+    project.git("checkout", "-q", "-b", "other")
+    project.runs(project.commit(), 10.0, branch="other")
+    project.git("checkout", "-q", "main")
+    project.runs(project.commit(), 20.0)
+    code, told = gate()
+    assert code == 3, told
+    assert runner.invoke(app, ["gate", "--allow-missing"]).exit_code == 0
+
+
+def test_a_push_to_the_baseline_is_compared_with_what_was_there_before(project: Project) -> None:
+    project.runs(project.commit(), 20.0)
+    project.runs(project.commit(), 26.0)
+    assert gate("--baseline", "main")[0] == 1
+
+
+def test_every_program_of_the_commit_is_judged(project: Project) -> None:
+    first = project.commit()
+    project.runs(first, 20.0)
+    project.runs(first, 50.0, program="serve.py")
+    second = project.commit()
+    project.runs(second, 26.0)
+    project.runs(second, 50.0, program="serve.py")
+    code, told = gate()
+    assert code == 1
+    assert len(told["programs"]) == 2  # type: ignore[arg-type]
+    assert gate("--program", "serve.py")[0] == 0
+
+
+def test_without_git_the_name_of_the_branch_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    home = tmp_path / store.HOME
+    for seed, (commit, branch, median) in enumerate([("a", "main", 20.0), ("b", "feature", 27.0)]):
+        runs.keep(home, runs.case(median, seed, environment=runs.source(commit * 40, branch)))
+    assert gate("--baseline", "main")[0] == 1
+
+
+def test_the_summary_of_the_step_is_written(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    summary = project.root / "summary.md"
+    summary.write_text("before\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    project.runs(project.commit(), 20.0)
+    project.runs(project.commit(), 26.0)
+    done = runner.invoke(app, ["gate"])
+    assert done.exit_code == 1
+    told = summary.read_text()
+    assert told.startswith("before\n")
+    assert "❌ flatout gate" in told
+    assert "| **step** |" in told
+
+
+def test_without_runs_it_says_so(project: Project) -> None:
+    project.home.mkdir()
+    with pytest.raises(FlatoutError, match="no runs to judge"):
+        runner.invoke(app, ["gate"], catch_exceptions=False)
+    with pytest.raises(FlatoutError, match="--max-regression"):
+        runner.invoke(app, ["gate", "--max-regression", "lots"], catch_exceptions=False)
+
+
+def test_a_baseline_that_looks_like_an_option_is_none(project: Project) -> None:
+    project.runs(project.commit(), 20.0)
+    assert gate("--baseline=--output=/tmp/x")[0] == 3
