@@ -16,8 +16,10 @@ from flatout.report.terminal.output import Output
 from flatout.report.terminal.page import Column, Page
 from flatout.report.terminal.text import clean, duration
 
-PLOT = 34
+PLOT = 26
 """Cells of the drawn interval."""
+RECENT = 100
+"""States that are looked at unless more are asked for."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +31,13 @@ class Point:
     """Against the state before."""
 
 
-def points(series: Series) -> list[Point]:
-    """Every state with its interval; what the repeats of all of them show of the noise holds for each."""
-    groups = [state.runs for state in series.states]
+def points(series: Series, last: int = RECENT) -> list[Point]:
+    """The last states with their intervals; what the repeats of all of them show of the noise holds for each."""
+    states = series.states[-max(last + 1, RECENT) :]
+    groups = [state.runs for state in states]
     found: list[Point] = []
-    for number, state in enumerate(series.states):
+    for number in range(max(0, len(states) - last), len(states)):
+        state = states[number]
         since = compare(groups[number - 1], state.runs, repeats=_others(groups, number)) if number else None
         own = compare(state.runs, state.runs, repeats=[group for group in groups if group is not state.runs])
         half = between.student(CONFIDENCE, own.spread.freedom) * own.spread.share / math.sqrt(len(state.runs))
@@ -62,7 +66,7 @@ def render(
 
 
 def _write(series: Series, last: int, page: Page) -> None:
-    found = points(series)[-last:]
+    found = points(series, last)
     told = f"{series.count} {'run' if series.count == 1 else 'runs'} of {len(series.states)} states"
     page.heading(clean(series.title, 120), f"{told}  ·  {clean(series.machine, 80)}")
     low, high = min(point.ms.low for point in found), max(point.ms.high for point in found)
@@ -78,7 +82,7 @@ def _write(series: Series, last: int, page: Page) -> None:
         ],
         [
             [
-                words.state(point.state.run) or clean(point.state.run.name, 40),
+                clean(words.state(point.state.run) or point.state.run.name, 28),
                 time.strftime("%Y-%m-%d %H:%M", time.localtime(point.state.recorded)),
                 str(len(point.state.entries)),
                 duration(point.ms.ratio),
@@ -131,6 +135,6 @@ def _series_json(series: Series) -> dict[str, Any]:
                 "outcome": point.since.step.outcome if point.since else None,
                 "runs": [{"case": entry.place, **entry.run.to_json()} for entry in point.state.entries],
             }
-            for point in points(series)
+            for point in points(series, len(series.states))
         ],
     }

@@ -30,7 +30,7 @@ def write(all_series: Sequence[Series]) -> str:
 
 
 def _series(series: Series) -> Html:
-    found = points(series)[-LAST:]
+    found = points(series, LAST)
     low, high = min(point.ms.low for point in found), max(point.ms.high for point in found)
     return tag(
         "section",
