@@ -158,9 +158,15 @@ def _seen(call: ast.Call, when: str) -> Seen:
         f"predict is called {when}; each call sets up a dataset, an iterator and callbacks.",
         "Predict once for all inputs; where they come one by one, call the model itself through a tf.function.",
         "reassociated",
-        repair=Repair("lever", safe=False, data={"lever": "direct-predict"}),
+        repair=Repair("lever", safe=False, data={"lever": "direct-predict"}) if _plain(call) else None,
         place=call.func,
     )
+
+
+def _plain(call: ast.Call) -> bool:
+    """Given nothing but a batch, and told to print nothing: what the edit can take over."""
+    silent = constant(keyword(call, "verbose"))
+    return silent in (0, False) and {item.arg for item in call.keywords} <= {"verbose", "batch_size", "x"}
 
 
 def _loop_of_calls(model: ast.expr, site: Site) -> ast.AST | None:

@@ -115,7 +115,11 @@ def _generator(call: ast.Call, site: Site) -> Iterator[Seen]:
 @pattern("other-generator", calls=("from_generator",), default=False)
 def _other_generator(call: ast.Call, site: Site) -> Iterator[Seen]:
     """Any `Dataset.from_generator`."""
-    if site.dotted(call.func).startswith("tensorflow.data.") and not any(_generator(call, site)):
+    if (
+        site.dotted(call.func).startswith("tensorflow.data.")
+        and not any(_generator(call, site))
+        and not _is_cached(call, site)
+    ):
         yield Seen(
             call,
             "Elements come from Python one by one, under the interpreter's lock.",

@@ -77,20 +77,22 @@ class Checker:
         by_node: dict[type[ast.AST], list[Pattern]] = {}
         wanted: set[str] = set()
         for item in active:
-            wanted |= item.words & words
+            wanted |= item.calls or item.words
             for name in item.calls:
                 by_call.setdefault(name, []).append(item)
             for kind in item.nodes:
                 by_node.setdefault(kind, []).append(item)
-        lines = _lines_with(module.text, wanted)
+        everywhere = any(item.anywhere for item in active)
+        lines = _lines_with(module.text, wanted) if not everywhere else []
         seen: list[tuple[Pattern, Seen, Site]] = []
         waiting: list[Scope] = [module.top]
         while waiting:
             scope = waiting.pop()
-            first, last = scope.extent()
-            place = bisect_left(lines, first)
-            if place >= len(lines) or lines[place] > last:
-                continue
+            if not everywhere:
+                first, last = scope.extent()
+                place = bisect_left(lines, first)
+                if place >= len(lines) or lines[place] > last:
+                    continue
             for call, site in scope.facts.calls:
                 for item in by_call.get(last_name(call.func), ()):
                     seen.extend((item, what, site) for what in item.look(call, site))
@@ -141,7 +143,7 @@ def _sighting(module: Module, pattern: Pattern, seen: Seen, site: Site) -> Sight
     span = _span(module, node)
     repair = seen.repair
     if repair is not None:
-        repair = Repair(repair.kind, repair.safe, {**repair.data, "span": _span(module, seen.node)})
+        repair = Repair(repair.kind, repair.safe, {**repair.data, "span": list(_span(module, seen.node, whole=True))})
     code = module.lines[span[0] - 1].strip()[:300] if span[0] <= len(module.lines) else ""
     return Sighting(
         pattern.cause,
@@ -161,12 +163,12 @@ def _place(item: Sighting) -> tuple[object, ...]:
     return (item.line, item.column, item.cause, item.pattern, item.end_line, item.end_column)
 
 
-def _span(module: Module, node: ast.AST) -> tuple[int, int, int, int]:
+def _span(module: Module, node: ast.AST, whole: bool = False) -> tuple[int, int, int, int]:
     """Line and column of both ends, from 1, columns in characters: ast counts bytes."""
     line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
     end_line = getattr(node, "end_lineno", None) or line
     end_column = getattr(node, "end_col_offset", None) or column
-    if isinstance(node, ast.Attribute):
+    if isinstance(node, ast.Attribute) and not whole:
         # A chain of methods begins far above: what is meant is the name of the last one.
         line, column = end_line, end_column - len(node.attr.encode())
     return line, _column(module, line, column), end_line, _column(module, end_line, end_column)

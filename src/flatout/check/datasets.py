@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -62,6 +63,7 @@ RANDOM = ("tensorflow.image.random_", "tensorflow.random.", "tensorflow.random_"
 NOT_RANDOM = ("tensorflow.random.stateless", "tensorflow.random.set_seed", "tensorflow.random.Generator")
 PYTHON = ("tensorflow.py_function", "tensorflow.numpy_function", "tensorflow.py_func")
 _FAR = 24
+_NAMED = re.compile(r"(^|_)(ds|dataset)s?\d*($|_)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,8 @@ class Chain:
     """Source first."""
     source: str = ""
     """Dotted name of what made the dataset; empty where it is not known."""
+    named: bool = False
+    """Whether it begins with a variable that is called a dataset."""
     source_call: ast.Call | None = None
     source_site: Site | None = None
 
@@ -92,6 +96,8 @@ class Chain:
             return self.source.startswith(SOURCES)
         names = [stage.name for stage in self.stages]
         if any(name in SURE or _told_by_arguments(stage) for name, stage in zip(names, self.stages, strict=True)):
+            return True
+        if self.named and {"map", "batch", "shuffle", "repeat", "cache"} & set(names):
             return True
         # Other libraries have map, filter and shuffle as well, but few have several of these together.
         return len({"map", "batch", "shuffle", "repeat", "cache"} & set(names)) >= 3
@@ -116,7 +122,9 @@ def _told_by_arguments(stage: Stage) -> bool:
 def upstream(node: ast.AST | None, site: Site) -> Chain:
     """The pipeline that an expression holds."""
     chain = Chain()
-    _follow(node, site, chain, _FAR, frozenset())
+    last = _follow(node, site, chain, _FAR, frozenset())
+    if not chain.source and last is not None and _NAMED.search(last_name(last)):
+        chain.named = not site.module.names.imports_any("datasets", "torch", "ray", "jax", "mxnet", "pyspark")
     chain.stages.reverse()
     return chain
 
@@ -126,14 +134,17 @@ def before(call: ast.Call, site: Site) -> Chain:
     return upstream(call.func.value if isinstance(call.func, ast.Attribute) else None, site)
 
 
-def _follow(node: ast.AST | None, site: Site, chain: Chain, far: int, seen: frozenset[tuple[int, str]]) -> None:
+def _follow(
+    node: ast.AST | None, site: Site, chain: Chain, far: int, seen: frozenset[tuple[int, str]]
+) -> ast.AST | None:
+    """Goes back as far as the file tells; returns the expression at which it had to stop."""
     while far > 0 and node is not None:
         far -= 1
         if isinstance(node, ast.Call):
             dotted = site.dotted(node.func)
             if dotted and dotted.startswith(("tensorflow.data", "tensorflow_datasets", "keras.")):
                 chain.source, chain.source_call, chain.source_site = dotted, node, site
-                return
+                return node
             if isinstance(node.func, ast.Attribute) and node.func.attr in STAGES and not dotted:
                 chain.stages.append(Stage(node.func.attr, node, site))
                 node = node.func.value
@@ -142,40 +153,41 @@ def _follow(node: ast.AST | None, site: Site, chain: Chain, far: int, seen: froz
             if made is not None and not made.facts.yields:
                 returned = _returned(made)
                 if returned is None:
-                    return
+                    return node
                 node, site = returned
                 continue
-            return
+            return node
         if isinstance(node, ast.IfExp):
             node = node.body
             continue
         if isinstance(node, ast.Name):
             if (id(site.scope), node.id + str(site.line)) in seen:
-                return
+                return node
             seen |= {(id(site.scope), node.id + str(site.line))}
             found = binding(node.id, site)
             if found is None:
                 found = _from_caller(node.id, site)
             if found is None or found.how not in ("assign",) or found.value is None:
-                return
+                return node
             node, site = found.value, found.site
             if found.part is not None:
                 returned = _part(node, site, found.part)
                 if returned is None:
-                    return
+                    return node
                 node, site = returned
             continue
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
             found = attribute_binding(node.attr, site)
             if found is None or found.value is None or found.part is not None:
-                return
+                return node
             key = (id(found.site.scope), f"self.{node.attr}{found.site.line}")
             if key in seen:
-                return
+                return node
             seen |= {key}
             node, site = found.value, found.site
             continue
-        return
+        return node
+    return node
 
 
 def _returned(scope: Scope) -> tuple[ast.expr, Site] | None:

@@ -53,6 +53,8 @@ class Pattern:
     """A file without any of these words cannot have the fault."""
     default: bool
     in_tests: bool
+    anywhere: bool = False
+    """Whether the words may stand in another function than the fault."""
     cause: str = ""
 
     @property
@@ -68,6 +70,7 @@ def pattern(
     words: Iterable[str] = (),
     default: bool = True,
     in_tests: bool = False,
+    anywhere: bool = False,
 ) -> Callable[[Detector], Detector]:
     """Mark a function of a cause's file as a detector.
 
@@ -77,7 +80,7 @@ def pattern(
 
     def mark(look: Detector) -> Detector:
         called = frozenset(calls)
-        found = Pattern(name, look, called, tuple(nodes), frozenset(words) or called, default, in_tests)
+        found = Pattern(name, look, called, tuple(nodes), frozenset(words) or called, default, in_tests, anywhere)
         assert found.words, f"{name} names no word to look for"
         look.pattern = found  # type: ignore[attr-defined]
         return look

@@ -56,7 +56,10 @@ TAKERS = frozenset(
     ]
 )
 """What runs the functions it is given as graphs."""
-_LIKE_FUNCTION = re.compile(r"(^|_)(tf_?)?(function|jit|autograph|graph_mode|graph_compile|tracing)", re.IGNORECASE)
+_LIKE_FUNCTION = re.compile(
+    r"^(function|defun|jit|jit_compile|function_in_tf1|to_graph)$|tf_?function|maybe_(jit|graph|function)|autograph|xla",
+    re.IGNORECASE,
+)
 MAKERS = ("tensorflow.function", "tensorflow.contrib.eager.defun", "tensorflow.contrib.eager.function")
 
 

@@ -18,6 +18,7 @@ def render(view: View) -> str:
 
 
 def _message(text: str) -> str:
+    text = "".join(letter if letter.isprintable() or letter in "\r\n" else "\ufffd" for letter in text)
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 

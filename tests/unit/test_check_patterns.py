@@ -1,0 +1,60 @@
+"""Every pattern sees what it should in tests/fixtures/check/<cause>/bad.py, and nothing in good.py.
+
+A line of bad.py that should be reported ends with `# expect: pattern`. good.py holds look-alikes: no default pattern of
+any cause may say anything about them, nor any pattern of its own cause.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from flatout.causes import catalogue
+from flatout.check.checker import Checker
+from flatout.check.selection import all_patterns, select
+
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "check"
+CAUSES = sorted({item.cause for item in all_patterns()})
+_EXPECT = re.compile(r"#\s*expect:\s*(?P<names>[\w, -]+)$")
+
+
+def seen(file: Path, cause: str) -> set[tuple[int, str]]:
+    outcome = Checker(select([cause])).check(file.read_text(), "program.py")
+    assert not outcome.problem
+    return {(item.line, item.pattern) for item in outcome.sightings if item.cause == cause}
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_faults_are_seen_where_they_are(cause: str) -> None:
+    file = FIXTURES / cause / "bad.py"
+    wanted = set()
+    for number, line in enumerate(file.read_text().splitlines(), start=1):
+        found = _EXPECT.search(line)
+        if found is not None:
+            wanted |= {(number, name.strip()) for name in found["names"].split(",")}
+    assert seen(file, cause) == wanted
+    missing = {item.name for item in catalogue()[cause].in_source} - {name for _, name in wanted}
+    assert not missing, f"bad.py of {cause} shows no {missing}"
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_good_code_is_left_in_peace(cause: str) -> None:
+    file = FIXTURES / cause / "good.py"
+    assert seen(file, cause) == set()
+    outcome = Checker(select()).check(file.read_text(), "program.py")
+    assert [(item.line, item.full_name) for item in outcome.sightings] == []
+
+
+def test_there_are_patterns_enough_and_names_are_unique() -> None:
+    names = [item.full_name for item in all_patterns()]
+    assert len(names) == len(set(names)) >= 35
+    assert all((item.look.__doc__ or "").strip() for item in all_patterns())
+
+
+def test_no_pattern_needs_a_word_that_its_calls_do_not_have() -> None:
+    """The words are what a file is searched for first: calls of a pattern without words of its own are its words."""
+    for item in all_patterns():
+        assert item.words
+        assert item.calls or item.nodes

@@ -1,0 +1,99 @@
+"""Repairs: `x.in.py` becomes `x.out.py` to the letter, which is a fixed point and parses; each kind has such a pair.
+
+tests/integration/test_check_pairs.py runs both and compares what they print.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+
+import pytest
+
+from flatout.check.checker import Checker
+from flatout.check.fixing import fix
+from flatout.check.pattern import Sighting
+from flatout.check.repairs import KINDS
+from flatout.check.selection import select
+
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "check"
+PAIRS = sorted(str(path.relative_to(FIXTURES)).removesuffix(".in.py") for path in FIXTURES.glob("*/*.in.py"))
+
+
+def everything(item: Sighting) -> bool:
+    return True
+
+
+def safe(item: Sighting) -> bool:
+    return item.repair is not None and item.repair.safe
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_the_repair_is_as_expected_and_a_fixed_point(pair: str) -> None:
+    checker = Checker(select([pair]))
+    before = (FIXTURES / f"{pair}.in.py").read_bytes()
+    wanted = (FIXTURES / f"{pair}.out.py").read_text()
+    result = fix(before, "program.py", checker, everything)
+    assert result.content.decode() == wanted
+    assert result.applied
+    ast.parse(wanted)
+    again = fix(result.content, "program.py", checker, everything)
+    assert again.content == result.content
+    assert not again.applied
+
+
+def test_every_kind_of_repair_and_every_pattern_with_one_has_a_pair() -> None:
+    kinds, patterns = set(), set()
+    for path in FIXTURES.glob("*/*.py"):
+        for item in Checker(select(["all"])).check(path.read_text(), "program.py").sightings:
+            if item.repair is not None:
+                kinds.add(item.repair.kind)
+                patterns.add(item.full_name)
+    assert set(KINDS) <= kinds | {"lever"}
+    assert patterns <= set(PAIRS)
+
+
+def test_unsafe_repairs_are_left_alone_unless_asked_for() -> None:
+    source = b"import tensorflow as tf\nmodel.compile(run_eagerly=True)\noptions.autotune.enabled = False\n"
+    result = fix(source, "program.py", Checker(select()), safe)
+    assert result.content == b"import tensorflow as tf\nmodel.compile(run_eagerly=True)\n"
+
+
+def test_line_ends_encodings_and_marks_stay() -> None:
+    text = "# café\r\nimport tensorflow as tf\r\nmodel.compile('ü', run_eagerly=True)  # é\r\n"
+    wanted = "# café\r\nimport tensorflow as tf\r\nmodel.compile('ü')  # é\r\n"
+    checker = Checker(select())
+    for encoding, head in (("utf-8", ""), ("latin-1", "# -*- coding: latin-1 -*-\r\n"), ("utf-8-sig", "")):
+        result = fix((head + text).encode(encoding), "program.py", checker, everything)
+        assert result.content == (head + wanted).encode(encoding)
+
+
+def test_a_broken_file_is_left_as_it_is() -> None:
+    for content in (b"import tensorflow as tf\nmodel.compile(run_eagerly=True\n", b"\xff\xfe\x00tensorflow", b""):
+        assert fix(content, "program.py", Checker(select()), everything).content == content
+
+
+def test_a_function_that_another_file_traces_is_not_decorated() -> None:
+    source = (FIXTURES / "eager-step" / "tape-outside-function.in.py").read_bytes()
+    result = fix(source, "program.py", Checker(select(["eager-step"])), everything, {"train_step"})
+    assert result.content == source
+
+
+def test_a_notebook_is_repaired_cell_by_cell() -> None:
+    cells = [
+        {"cell_type": "markdown", "metadata": {}, "source": ["# Title"]},
+        {
+            "cell_type": "code",
+            "metadata": {},
+            "outputs": [],
+            "source": ["%matplotlib inline\n", "import tensorflow as tf"],
+        },
+        {"cell_type": "code", "metadata": {}, "outputs": [], "source": "!ls\nmodel.compile('sgd', run_eagerly=True)"},
+        {"cell_type": "code", "metadata": {}, "outputs": [], "source": "%%bash\nls run_eagerly"},
+    ]
+    before = json.dumps({"cells": cells, "metadata": {}, "nbformat": 4}, indent=1).encode()
+    result = fix(before, "book.ipynb", Checker(select()), everything)
+    after = json.loads(result.content)["cells"]
+    assert after[2]["source"] == "!ls\nmodel.compile('sgd')"
+    assert [after[0], after[1], after[3]] == [cells[0], cells[1], cells[3]]

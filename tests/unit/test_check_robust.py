@@ -1,0 +1,205 @@
+"""Files that are broken, odd, huge, deep or unreadable give one clear line each and never end the check."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from flatout.check.checker import Checker
+from flatout.check.driver import Job, check, check_text, look
+from flatout.check.selection import select
+from flatout.check.settings import Settings, load, matches_path
+from flatout.errors import FlatoutError, UnknownCause
+
+BAD = "import tensorflow as tf\nmodel.compile(run_eagerly=True)\n"
+
+
+def job(root: Path, **changes: object) -> Job:
+    return Job(select(), Settings(root=root, **changes), processes=1, cache_root=root)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"import tensorflow\nmodel.compile(run_eagerly=True\n", "not valid Python"),
+        (b"import tensorflow\nprint 'predict'\n", "not valid Python"),
+        (b"import tensorflow\nmodel.predict(\x00)\n", "not valid Python"),
+        (b"# -*- coding: nonsense -*-\nimport tensorflow\nmodel.predict()", "not readable as text"),
+        (b"import tensorflow\nmodel.predict('\xff')\n", "not readable as text"),
+        (b"import tensorflow\nx = " + b"(" * 5000 + b"predict" + b")" * 5000, ""),
+    ],
+)
+def test_a_broken_file_gives_one_line(content: bytes, says: str) -> None:
+    outcome = look(content, "a.py", Checker(select()))
+    assert says in outcome.problem
+    assert outcome.problem
+    assert "\n" not in outcome.problem
+
+
+def test_a_thousand_elifs_and_long_sums_are_read() -> None:
+    elifs = "if x == 0:\n  pass\n" + "".join(f"elif x == {n}:\n  y = {n}\n" for n in range(800))
+    total = "z = " + " + ".join(["1"] * 800) + "\n"
+    outcome = Checker(select()).check(BAD + elifs + total, "a.py")
+    assert not outcome.problem
+    assert [item.cause for item in outcome.sightings] == ["run-eagerly"]
+
+
+def test_fifty_thousand_lines_are_read() -> None:
+    text = BAD + "def f(x):\n    return tf.reduce_sum(x)\n" * 25_000
+    outcome = Checker(select()).check(text, "a.py")
+    assert len(outcome.sightings) == 1
+    assert outcome.lines > 50_000
+
+
+def test_other_encodings_are_read() -> None:
+    checker = Checker(select())
+    for encoding, head in (("latin-1", "# coding: latin-1\n"), ("utf-8-sig", ""), ("utf-16", "")):
+        outcome = look((head + "# é\n" + BAD).encode(encoding), "a.py", checker)
+        assert bool(outcome.sightings) != bool(outcome.problem)
+        assert bool(outcome.sightings) == (encoding != "utf-16")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{}", b"[1]", b'{"cells": 3}', b"not json", b'{"cells": [1, {"cell_type": "code"}, null]}', b"\xff"],
+)
+def test_invalid_notebooks(content: bytes) -> None:
+    outcome = look(content, "a.ipynb", Checker(select()))
+    assert not outcome.sightings
+    assert "\n" not in outcome.problem
+
+
+def test_a_notebook_names_cell_and_line_and_survives_a_broken_cell() -> None:
+    cells = [
+        {"cell_type": "code", "source": ["%load_ext x\n", "import tensorflow as tf\n", "files = !ls\n"]},
+        {"cell_type": "markdown", "source": "text"},
+        {"cell_type": "code", "source": "this is ( broken"},
+        {"cell_type": "code", "source": "x = 1\nmodel.compile(run_eagerly=True)"},
+    ]
+    outcome = look(json.dumps({"cells": cells}).encode(), "a.ipynb", Checker(select()))
+    assert [(item.cell, item.line, item.cause) for item in outcome.sightings] == [(4, 2, "run-eagerly")]
+    assert outcome.problem == "not valid Python in cell 3"
+
+
+def test_links_in_a_loop_unreadable_folders_and_odd_names(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "a.py").write_text(BAD)
+    (tmp_path / "src" / "again").symlink_to(tmp_path)
+    (tmp_path / "src" / "gone.py").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "src" / "folder.py").mkdir()
+    os.mkfifo(tmp_path / "src" / "pipe.py")
+    odd = os.fsencode(tmp_path / "src") + b"/\xff.py"
+    Path(os.fsdecode(odd)).write_text(BAD)
+    report = check([str(tmp_path)], job(tmp_path))
+    assert report.count == 2
+    assert sorted(Path(problem.path).name for problem in report.problems) == ["gone.py", "pipe.py"]
+
+
+def test_results_come_from_the_cache_until_the_content_changes(tmp_path: Path) -> None:
+    file = tmp_path / "a.py"
+    file.write_text(BAD)
+    (tmp_path / "b.py").write_text("x = 1\n")
+    first = check([str(tmp_path)], job(tmp_path))
+    second = check([str(tmp_path)], job(tmp_path))
+    assert (first.from_cache, second.from_cache) == (0, 2)
+    assert list(first.all()) == list(second.all())
+    file.write_text(BAD + "model.run_eagerly = True\n")
+    third = check([str(tmp_path)], job(tmp_path))
+    assert (third.from_cache, third.count) == (1, 2)
+    (tmp_path / ".flatout" / "check" / "cache.json").write_text("{broken")
+    assert check([str(tmp_path)], job(tmp_path)).count == 2
+    assert check([str(tmp_path)], job(tmp_path, tf=(2, 5))).from_cache == 0
+
+
+def test_many_processes_find_the_same_as_one(tmp_path: Path) -> None:
+    for number in range(130):
+        (tmp_path / f"a{number}.py").write_text(BAD if number % 10 == 0 else "x = 1\n")
+    one = check([str(tmp_path)], Job(select(), Settings(root=tmp_path), 1, cached=False))
+    two = check([str(tmp_path)], Job(select(), Settings(root=tmp_path), 2, cached=False))
+    assert list(one.all()) == list(two.all())
+    assert one.count == 13
+
+
+def test_settings_of_pyproject(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.flatout.check]\nignore = ["host-sync"]\nexclude = ["old"]\ntf = "2.12"\n'
+        '[tool.flatout.check.per-file-ignores]\n"scripts/*" = ["run-eagerly"]\n'
+    )
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "old").mkdir()
+    for name in ("scripts/a.py", "old/b.py", "c.py"):
+        (tmp_path / name).write_text(BAD)
+    settings = load(tmp_path / "scripts")
+    assert settings.tf == (2, 12)
+    assert settings.ignore == ("host-sync",)
+    report = check([str(tmp_path)], Job(select(), settings, 1, cached=False))
+    assert [Path(path).name for path in report.files] == ["c.py"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[tool.flatout.check]\nselekt = []",
+        "[tool.flatout.check]\nselect = 'a'",
+        "[tool",
+        "[tool.flatout.check]\ntf='x'",
+    ],
+)
+def test_wrong_settings_say_what_to_do(tmp_path: Path, text: str) -> None:
+    (tmp_path / "pyproject.toml").write_text(text)
+    with pytest.raises(FlatoutError):
+        load(tmp_path)
+
+
+def test_patterns_of_files(tmp_path: Path) -> None:
+    assert matches_path(str(tmp_path / "a" / "b.py"), "a", tmp_path)
+    assert matches_path(str(tmp_path / "a" / "b.py"), "*.py", tmp_path)
+    assert matches_path(str(tmp_path / "a" / "b.py"), "a/*", tmp_path)
+    assert not matches_path(str(tmp_path / "a" / "b.py"), "b/*", tmp_path)
+
+
+def test_an_unknown_name_gets_a_suggestion() -> None:
+    with pytest.raises(UnknownCause, match="Did you mean"):
+        select(["host-synk"])
+
+
+def test_selection_by_group_cause_and_pattern() -> None:
+    assert {item.cause for item in select(["retracing"])} == {"retracing"}
+    assert [item.full_name for item in select(["late-batch/cheap-map"])] == ["late-batch/cheap-map"]
+    assert len(select(["all"])) > len(select(["input"])) > 10
+    assert len(select((), ["late-batch/cheap-map"])) == len(select()) + 1
+    assert not [item for item in select((), (), ["late-batch"]) if item.cause == "late-batch"]
+
+
+@pytest.mark.parametrize(
+    ("comment", "left"),
+    [
+        ("# flatout: ignore", 0),
+        ("# flatout: ignore[run-eagerly]", 0),
+        ("# flatout: ignore[host-sync, run-eagerly/compile]", 0),
+        ("# flatout: ignore[host-sync]", 1),
+        ("# flatout ignore", 1),
+        ("# flatout: ignored", 1),
+    ],
+)
+def test_comments_silence(comment: str, left: int) -> None:
+    behind = f"import tensorflow as tf\nmodel.compile(run_eagerly=True)  {comment}\n"
+    above = f"import tensorflow as tf\n{comment}\nmodel.compile(run_eagerly=True)\n"
+    text = f"import tensorflow as tf\nx = '{comment}'; model.compile(run_eagerly=True)\n"
+    checker = Checker(select())
+    assert len(checker.check(behind).sightings) == left
+    assert len(checker.check(above).sightings) == left
+    assert len(checker.check(text).sightings) == 1
+
+
+def test_a_whole_file_is_silenced() -> None:
+    assert not Checker(select()).check("# flatout: ignore-file\n" + BAD).sightings
+    assert Checker(select()).check("# flatout: ignore-file[retracing]\n" + BAD).sightings
+
+
+def test_a_text_that_is_no_file(tmp_path: Path) -> None:
+    report = check_text(BAD.encode(), "buffer.py", job(tmp_path))
+    assert [path for path, _ in report.all()] == ["buffer.py"]
