@@ -7,7 +7,7 @@ was asked for must be ours, and a request that says where it comes from must com
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from email.message import Message
 
 NAMES = ("127.0.0.1", "localhost", "[::1]")
 
@@ -31,14 +31,14 @@ HEADERS = {
 }
 
 
-def refusal(headers: Mapping[str, str], port: int) -> str | None:
+def refusal(headers: Message, port: int) -> str | None:
     """Why a request is refused, or None."""
     allowed = {f"{name}:{port}" for name in NAMES} | (set(NAMES) if port == 80 else set())
-    host = (headers.get("Host") or "").strip().lower()
-    if host not in allowed:
+    hosts = [host.strip().lower() for host in headers.get_all("Host", [])]
+    if len(hosts) != 1 or hosts[0] not in allowed:
         return f"This server answers for {NAMES[0]}:{port} and localhost:{port} only."
-    origin = headers.get("Origin")
-    if origin is not None and origin.strip().lower() not in {f"http://{name}" for name in allowed}:
+    origins = {origin.strip().lower() for origin in headers.get_all("Origin", [])}
+    if origins - {f"http://{name}" for name in allowed}:
         return "Requests of other sites are not answered."
     site, mode = headers.get("Sec-Fetch-Site"), headers.get("Sec-Fetch-Mode")
     if site in ("cross-site", "same-site") and mode != "navigate":

@@ -124,13 +124,19 @@ def make(home: Path, port: int) -> ThreadingHTTPServer:
             return site.answer(target)
 
     try:
-        server = ThreadingHTTPServer((ADDRESS, port), Handler)
+        return _Server((ADDRESS, port), Handler)
     except OSError as error:
         raise FlatoutError(
             f"Port {port} cannot be used: {error.strerror or error}. Give another with --port, or 0 for any free one."
         ) from None
-    server.daemon_threads = True
-    return server
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exc_info()[1], OSError):  # a browser that has left is no error
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -142,7 +148,7 @@ class _Handler(BaseHTTPRequestHandler):
         raise NotImplementedError
 
     def do_GET(self) -> None:
-        why = guard.refusal(self.headers, self.server.server_address[1])
+        why = guard.refusal(self.headers, int(self.server.server_address[1]))
         if why is not None:
             self._send(Answer(why + "\n", "text/plain", status=403))
             return
