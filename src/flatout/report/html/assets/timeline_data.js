@@ -22,11 +22,12 @@ class Events {
     const sizes = new Uint32Array(rows);
     for (let at = first; at < first + count; at++) sizes[this.depth[at]]++;
     const made = [...sizes].map((size) => ({
-      events: new Uint32Array(size), total: new Float64Array(size + 1), hits: null, size: 0,
+      events: new Uint32Array(size), start: new Uint32Array(size), total: new Float64Array(size + 1), hits: null, size: 0,
     }));
     for (let at = first; at < first + count; at++) {
       const row = made[this.depth[at]];
       row.total[row.size + 1] = row.total[row.size] + this.length[at];
+      row.start[row.size] = this.start[at];
       row.events[row.size++] = at;
     }
     return made;
@@ -36,12 +37,19 @@ class Events {
     return (units * this.head.unit_ns) / 1e6;
   }
 
-  // The first place in a row whose event starts at or after a time.
+  // The first place in a row, from `low` on, whose event starts at or after a time. What is sought is mostly near, so
+  // the steps begin small and double.
   seek(row, time, low = 0) {
-    let high = row.size;
+    const { start, size } = row;
+    let high = low;
+    for (let step = 1; high < size && start[high] < time; step *= 2) {
+      low = high + 1;
+      high += step;
+    }
+    high = Math.min(high, size);
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (this.start[row.events[middle]] < time) low = middle + 1;
+      if (start[middle] < time) low = middle + 1;
       else high = middle;
     }
     return low;

@@ -51,7 +51,7 @@ function drawRow(context, row, top, view, events, scale, paints) {
   let at = Math.max(0, events.seek(row, from) - 1);
   while (at < row.size) {
     const event = row.events[at];
-    const start = events.start[event];
+    const start = row.start[at];
     if (start >= to) break;
     const x = (start - from) * scale;
     const wide = events.length[event] * scale;
