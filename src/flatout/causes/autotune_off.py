@@ -44,7 +44,7 @@ from flatout.case import Case, Finding, Fix, Where
 from flatout.causes import reading
 from flatout.check import datasets
 from flatout.check.pattern import Repair, Seen, pattern
-from flatout.check.scopes import Site, constant, keyword
+from flatout.check.scopes import Site, argument, constant, keyword, takes_unknown
 from flatout.source import places
 
 GROUP = "input"
@@ -119,6 +119,23 @@ def _switched_off(node: ast.Assign, site: Site) -> Iterator[Seen]:
             f"tf.data runs without {OFF[name]}: input and step take turns where they could overlap.",
             "Delete the line; tf.data decides well by itself.",
             repair=Repair("delete-statement", safe=True),
+        )
+
+
+@pattern("no-parallel-calls", calls=("map",), default=False)
+def _no_parallel_calls(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """Any map without num_parallel_calls. TensorFlow makes stateless ones parallel by itself; old versions do not."""
+    if not isinstance(call.func, ast.Attribute) or site.dotted(call.func) or takes_unknown(call) or not call.args:
+        return
+    if argument(call, 1, "num_parallel_calls") is None and datasets.before(call, site).certain:
+        yield Seen(
+            call,
+            "This map asks for no parallel calls; old versions of TensorFlow then run it on one core.",
+            "Add num_parallel_calls=tf.data.AUTOTUNE.",
+            repair=Repair(
+                "set-argument", safe=False, data={"name": "num_parallel_calls", "value": "tensorflow.data.AUTOTUNE"}
+            ),
+            place=call.args[0],
         )
 
 

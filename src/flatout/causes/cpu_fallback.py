@@ -80,7 +80,6 @@ _ON_HOST = (
     "tensorflow.io.read_file",
     "tensorflow.io.decode_",
     "tensorflow.image.decode_",
-    "tensorflow.data.",
 )
 
 

@@ -117,6 +117,7 @@ def _place(case: Case, kind: str) -> Where | None:
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
 
 _STEP = re.compile(r"train|update|learn|optimi[sz]e|step|replay|fit", re.IGNORECASE)
+_MAKES = re.compile(r"_?(create|make|build|get)_")
 _EAGER_ONLY = ("numpy", "item", "tolist")
 
 
@@ -133,7 +134,8 @@ def _tape_outside_function(node: ast.With, site: Site) -> Iterator[Seen]:
     if not _updates(here, node, looped):
         return
     again = bool(looped) or (
-        scope is not None and (loops.called_in_loop(scope) or _STEP.search(scope.name) is not None)
+        scope is not None
+        and (loops.called_in_loop(scope) or (_STEP.search(scope.name) and not _MAKES.match(scope.name)))
     )
     if not again:
         return

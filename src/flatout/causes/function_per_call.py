@@ -96,6 +96,16 @@ def _made_in_loop(call: ast.Call, site: Site) -> Iterator[Seen]:
         yield _seen(call, f"in each call of {site.scope.name}, which is called in a loop")
 
 
+@pattern("made-in-call", calls=("function",))
+def _made_in_call(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`tf.function(…)(f)` in the `call` of a layer, and not kept: every call of the layer traces anew."""
+    if not is_tf_function(call, site.module) or site.scope.name not in ("call", "__call__") or site.scope.owner is None:
+        return
+    if isinstance(site.statement, ast.Assign) and isinstance(site.statement.targets[0], ast.Attribute):
+        return  # kept in an attribute
+    yield _seen(call, f"in each call of {site.scope.owner.name}", call.func)
+
+
 @pattern("decorated-inside", nodes=FUNCTIONS, words=("function",))
 def _decorated_inside(node: ast.FunctionDef, site: Site) -> Iterator[Seen]:
     """A decorated function inside a loop, or inside a function that is called in one and does not hand it out."""

@@ -121,7 +121,6 @@ NAMES = {
     "tensorflow.profiler.ProfileOptionBuilder": ((2, 0), "tf.profiler.experimental.ProfilerOptions", ""),
     "tensorflow.profiler.experimental.Profiler": ((2, 0), "tf.profiler.experimental.Profile", "Profile"),
     "tensorflow.xla.experimental.jit_scope": ((2, 0), "tf.function(jit_compile=True)", ""),
-    "tensorflow.xla.experimental.compile": ((2, 0), "tf.function(jit_compile=True)", ""),
     "keras.mixed_precision.experimental.set_policy": (
         (2, 4),
         "keras.mixed_precision.set_global_policy",
@@ -188,8 +187,8 @@ def _name(node: ast.stmt, site: Site) -> Iterator[Seen]:
             yield Seen(
                 inner,
                 f"{gone} is not there in TensorFlow {found[0][0]}.{found[0][1]} and later."
-                if "jit_scope" not in gone and "xla.experimental" not in gone
-                else f"{gone} does not work in TensorFlow 2.",
+                if "jit_scope" not in gone
+                else f"{gone} does not work in TensorFlow 2, outside the graphs of version 1.",
                 f"Use {found[1]}.",
                 "semantic",
                 repair=Repair("rename", safe=True, data={"new": found[2]}) if "." in found[2] else None,

@@ -37,7 +37,7 @@ from collections.abc import Iterator
 
 from flatout.check import loops
 from flatout.check.pattern import Seen, pattern
-from flatout.check.scopes import Site
+from flatout.check.scopes import Site, argument, constant
 
 GROUP = "graph"
 LEVERS = ()
@@ -54,6 +54,8 @@ def _concat_in_loop(node: ast.Assign, site: Site) -> Iterator[Seen]:
         or not call.args
     ):
         return
+    if constant(argument(call, 1, "axis")) not in (0, object):
+        return  # tokens that are added to a sequence: short, and needed whole in the end
     target, parts = node.targets[0], call.args[0]
     if not isinstance(target, ast.Name) or not isinstance(parts, (ast.List, ast.Tuple)) or len(parts.elts) != 2:
         return

@@ -214,7 +214,7 @@ def _results(loop: loops.Loop, site: Site) -> set[str]:
 def _pulls(call: ast.Call, site: Site, loop: loops.Loop, results: set[str]) -> bool:
     if isinstance(call.func, ast.Attribute) and call.func.attr == "numpy" and not call.args:
         value = call.func.value
-        if loaded_names(value) & _given(loop) or (isinstance(value, ast.Attribute) and value.attr in _ON_HOST):
+        if loaded_names(value) & _given(loop, site) or (isinstance(value, ast.Attribute) and value.attr in _ON_HOST):
             return False
         return last_name(value) not in _ON_HOST
     if isinstance(call.func, ast.Name) and call.func.id in ("float", "print") and call.args:
@@ -224,6 +224,14 @@ def _pulls(call: ast.Call, site: Site, loop: loops.Loop, results: set[str]) -> b
     return False
 
 
-def _given(loop: loops.Loop) -> set[str]:
-    """What the loop hands out in each turn lies on the host already."""
-    return loops.target_names(loop)
+def _given(loop: loops.Loop, site: Site) -> set[str]:
+    """What comes from the dataset lies on the host already: what the loop hands out, and what is unpacked from it."""
+    names = loops.target_names(loop)
+    for name, binds in site.scope.facts.binds.items():
+        for bind in binds:
+            value = bind.value
+            taken = isinstance(value, (ast.Name, ast.Subscript)) and loaded_names(value) & names
+            drawn = isinstance(value, ast.Call) and last_name(value.func) in ("next", "get_next")
+            if loop in bind.site.loops and (taken or drawn):
+                names = names | {name}
+    return names

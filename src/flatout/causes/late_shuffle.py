@@ -33,7 +33,7 @@ from collections.abc import Iterator
 
 from flatout.check import datasets
 from flatout.check.pattern import Repair, Seen, pattern
-from flatout.check.scopes import Site
+from flatout.check.scopes import Site, constant
 
 GROUP = "input"
 LEVERS = ()
@@ -46,8 +46,10 @@ def _shuffle_after_batch(call: ast.Call, site: Site) -> Iterator[Seen]:
     """`.batch(32).shuffle(1000)`, not batched again later and not shuffled before."""
     chain = datasets.before(call, site)
     batch = chain.last(*_BATCHES)
-    if batch is None or not chain.certain:
+    if batch is None or not chain.certain or constant(datasets.argument(batch.call, 0, "batch_size")) == 1:
         return
+    if site.statement is not None and "next(iter(" in ast.unparse(site.statement):
+        return  # one batch, to have a look
     since = [stage.name for stage in chain.since(batch)]
     before = chain.names()[: chain.stages.index(batch)]
     if {"unbatch", "flat_map", "interleave"} & set(since) or {"shuffle", "window"} & set(before):

@@ -108,6 +108,8 @@ def _before_take(call: ast.Call, site: Site) -> Iterator[Seen]:
     """`ds = ds.cache().take(100)`: the cache is never read to its end."""
     if not isinstance(site.statement, (ast.Assign, ast.Return)):
         return  # `for x in ds.take(1)`, to have a look
+    if constant(datasets.argument(call, 0, "count")) == 1:
+        return
     chain = datasets.before(call, site)
     cache = chain.last("cache")
     if cache is None or not chain.certain or cache.call.args or cache.call.keywords:

@@ -41,6 +41,7 @@ from collections.abc import Iterator
 
 from flatout.case import Case, Finding, Fix
 from flatout.causes import reading
+from flatout.check.names import last_name
 from flatout.check.pattern import Seen, pattern
 from flatout.check.scopes import Site, constant
 
@@ -86,26 +87,28 @@ def _policy_too_late(call: ast.Call, site: Site) -> Iterator[Seen]:
     policy = constant(call.args[0]) if call.args else None
     if not site.dotted(call.func).startswith("keras.") or not isinstance(policy, str) or "mixed" not in policy:
         return
-    for other, where in site.scope.facts.calls:
-        name = where.dotted(other.func)
-        made = name.startswith(("keras.layers.", "keras.applications.")) or name in (
-            "keras.Sequential",
-            "keras.models.Sequential",
+    for name, binds in site.scope.facts.binds.items():
+        made = [bind for bind in binds if isinstance(bind.value, ast.Call) and bind.how == "assign"]
+        early = [bind for bind in made if bind.site.line < site.line and _makes_model(bind.value, bind.site)]
+        late = [bind for bind in binds if bind.site.line > site.line]
+        trained = any(
+            last_name(other.func) in ("fit", "compile")
+            and isinstance(other.func, ast.Attribute)
+            and isinstance(other.func.value, ast.Name)
+            and other.func.value.id == name
+            and other.lineno > call.lineno
+            for other, _ in site.scope.facts.calls
         )
-        if made and other.lineno < call.lineno and not where.excludes(site) and not site.loops:
-            later = [
-                c
-                for c, w in site.scope.facts.calls
-                if c.lineno > call.lineno
-                and w.dotted(c.func).startswith(
-                    ("keras.layers.", "keras.models.", "keras.Sequential", "keras.applications.")
-                )
-            ]
-            if not later:
-                yield Seen(
-                    call,
-                    f"The policy is set after the layers were made (line {other.lineno}): they stay in float32.",
-                    "Set it before the first layer is made.",
-                    "precision",
-                )
+        if early and not late and trained and not site.loops and not early[-1].site.excludes(site):
+            yield Seen(
+                call,
+                f"The policy is set after {name} was made (line {early[-1].site.line}): its layers stay in float32.",
+                "Set it before the first layer is made.",
+                "precision",
+            )
             return
+
+
+def _makes_model(value: ast.expr | None, site: Site) -> bool:
+    name = site.dotted(value.func) if isinstance(value, ast.Call) else ""
+    return name.startswith(("keras.Sequential", "keras.models.", "keras.Model", "keras.applications."))

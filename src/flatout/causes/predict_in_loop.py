@@ -97,6 +97,12 @@ _LIKE_MODEL = re.compile(
     r"lstm|mobilenet|resnet|vgg",
     re.IGNORECASE,
 )
+_SHOWS = re.compile(
+    r"\b(plt|pyplot|axs?|axes|fig)\b.*\.(imshow|title|subplot|show|plot|set_title)\(|\bplt\.|\bdisplay\("
+)
+"""Pictures for a reader: nobody waits for their speed."""
+_FEW = 16
+"""Turns of a loop that are not worth a word: a picture for each of ten classes."""
 _OTHERS = (
     "sklearn",
     "xgboost",
@@ -172,7 +178,9 @@ def _plain(call: ast.Call) -> bool:
 def _loop_of_calls(model: ast.expr, site: Site) -> ast.AST | None:
     """The loop that calls predict of one and the same model many times."""
     loop = loops.eager_loop(site)
-    if loop is None or loops.few_turns(loop):
+    if loop is None or loops.few_turns(loop, _FEW, site):
+        return None
+    if _SHOWS.search(ast.unparse(loop)):
         return None
     root = loaded_names(model)
     if root & loops.target_names(loop) or (root - {"self"}) & stored_names(loop):
@@ -204,6 +212,8 @@ def _has_fit(site: Site) -> bool:
 def _step_like(site: Site) -> bool:
     """A function that answers one input: no loop of its own, and short."""
     if not site.scope.is_function or site.scope.name in ("main", "evaluate", "test", "run"):
+        return False
+    if re.search(r"warm|bench|show|plot|display|visuali", site.scope.name):
         return False
     return not site.scope.facts.loops and not site.arms and not _has_fit(site)
 

@@ -53,7 +53,6 @@ from flatout.check import datasets
 from flatout.check.functions import of_scope
 from flatout.check.pattern import Seen, pattern
 from flatout.check.scopes import Scope, Site, argument
-from flatout.check.traced import BY_KERAS
 
 GROUP = "input"
 LEVERS = ("cache", "parallel-map", "vectorize-map")
@@ -134,6 +133,9 @@ def _python_function(call: ast.Call, site: Site) -> Iterator[Seen]:
     name = site.dotted(call.func)
     if name not in datasets.PYTHON:
         return
+    others = [other for other, _ in site.scope.facts.calls if site.dotted(other.func) in datasets.PYTHON]
+    if min(others, key=lambda other: (other.lineno, other.col_offset)) is not call:
+        return  # told once per function
     where = _stage_around(call, site)
     if where is not None:
         yield Seen(
@@ -145,13 +147,18 @@ def _python_function(call: ast.Call, site: Site) -> Iterator[Seen]:
         )
         return
     method = next((scope for scope in site.scope.around() if scope.owner is not None), None)
-    if method is not None and method.name in (BY_KERAS & {"call", "train_step", "compute_loss"}):
+    if method is not None and method.name in ("call", "train_step") and _of_keras(method):
         yield Seen(
             call,
             f"{name.replace('tensorflow', 'tf')} leaves the graph for Python in every step, and the device waits.",
             "Write it with TensorFlow ops.",
             place=call.func,
         )
+
+
+def _of_keras(method: Scope) -> bool:
+    bases = getattr(method.owner.node, "bases", ()) if method.owner is not None else ()
+    return any(datasets.last_name(base).endswith(("Layer", "Model", "Cell")) for base in bases)
 
 
 def _generator_of(call: ast.Call, site: Site) -> Scope | None:

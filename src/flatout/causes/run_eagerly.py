@@ -74,7 +74,7 @@ _ASKED = re.compile(r"debug|eager|trace|profil|verbose|test", re.IGNORECASE)
 @pattern("compile", calls=("compile",), words=("run_eagerly",))
 def _compile(call: ast.Call, site: Site) -> Iterator[Seen]:
     """`model.compile(…, run_eagerly=True)`"""
-    if constant(keyword(call, "run_eagerly")) is True and not asked_for(site):
+    if constant(keyword(call, "run_eagerly")) is True and not asked_for(site) and not _ASKED.search(_model(call)):
         yield Seen(
             call,
             "run_eagerly=True makes Python dispatch every operation of every step.",
@@ -99,6 +99,11 @@ def _attribute(node: ast.Assign, site: Site) -> Iterator[Seen]:
             "reassociated",
             repair=Repair("delete-statement", safe=False),
         )
+
+
+def _model(call: ast.Call) -> str:
+    """`eager_model.compile(…)` says by its name that it is meant."""
+    return ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else ""
 
 
 def asked_for(site: Site) -> bool:

@@ -73,7 +73,7 @@ def _recurrent_dropout(call: ast.Call, site: Site) -> Iterator[Seen]:
 def _cell(call: ast.Call, site: Site) -> Iterator[Seen]:
     """`RNN(LSTMCell(128))`"""
     cell = argument(call, 0, "cell")
-    if site.dotted(call.func) != "keras.layers.RNN" or not isinstance(cell, ast.Call):
+    if site.dotted(call.func) != "keras.layers.RNN" or not isinstance(cell, ast.Call) or site.arms:
         return
     name = last_name(cell.func)
     if site.dotted(cell.func) in ("keras.layers.LSTMCell", "keras.layers.GRUCell"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from flatout.check.datasets import iterated_dataset
+from flatout.check.datasets import iterated_dataset, value_of
 from flatout.check.names import last_name
 from flatout.check.scopes import Loop, Scope, Site, called, constant
 from flatout.check.traced import is_traced
@@ -27,17 +27,32 @@ def is_guarded(site: Site, loop: Loop) -> bool:
     return any(isinstance(statement, ast.If) and start <= statement.lineno <= end for statement, _ in site.arms)
 
 
-def few_turns(loop: Loop, limit: int = 8) -> bool:
-    """`for _ in range(3)`, `for name in ("a", "b")`: too short to matter."""
+def few_turns(loop: Loop, limit: int = 8, site: Site | None = None) -> bool:
+    """`for _ in range(3)`, `for name in ("a", "b")`: too short to matter. With a site, names are looked up."""
     if isinstance(loop, ast.While):
         return False
-    source = loop.generators[0].iter if not isinstance(loop, (ast.For, ast.AsyncFor)) else loop.iter
-    if isinstance(source, ast.Call) and last_name(source.func) == "enumerate" and source.args:
+    source = iterated(loop)
+    while isinstance(source, ast.Call) and last_name(source.func) in ("enumerate", "zip", "tqdm") and source.args:
         source = source.args[0]
     if isinstance(source, (ast.Tuple, ast.List, ast.Set)):
         return len(source.elts) <= limit
+    part = None
+    if isinstance(source, ast.Call) and last_name(source.func) == "take" and source.args:
+        part = source.args[0]  # `dataset.take(1)`
+    elif isinstance(source, ast.Subscript) and isinstance(source.slice, ast.Slice) and source.slice.lower is None:
+        part = source.slice.upper  # `images[:4]`
+    if part is not None:
+        if isinstance(part, ast.Name) and site is not None:
+            bound = value_of(part.id, site)
+            part = bound[0] if bound is not None else part
+        turns = constant(part)
+        return isinstance(turns, int) and 0 <= turns <= limit
     if isinstance(source, ast.Call) and last_name(source.func) == "range" and source.args:
-        stop = constant(source.args[-1] if len(source.args) < 2 else source.args[1])
+        end = source.args[-1] if len(source.args) < 2 else source.args[1]
+        if isinstance(end, ast.Name) and site is not None:
+            bound = value_of(end.id, site)
+            end = bound[0] if bound is not None else end
+        stop = constant(end)
         return isinstance(stop, int) and stop <= limit
     return False
 
