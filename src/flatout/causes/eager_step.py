@@ -130,6 +130,8 @@ def _tape_outside_function(node: ast.With, site: Site) -> Iterator[Seen]:
         return  # a tape inside another: the outer one is the step's
     scope = next((around for around in site.scope.around() if isinstance(around.node, FUNCTIONS)), None)
     here = scope if scope is not None else site.scope
+    if scope is not None and _handed_out(scope):
+        return  # who calls it may trace it
     looped = [loop for loop in site.loops if not loops.few_turns(loop, 1)]
     if not _updates(here, node, looped):
         return
@@ -157,6 +159,16 @@ def _tape_outside_function(node: ast.With, site: Site) -> Iterator[Seen]:
         unless_traced=scope.name,
         place=_header(scope),
     )
+
+
+def _handed_out(scope: Scope) -> bool:
+    """Whether a function is made inside another one, which returns it or passes it on."""
+    outer = scope.parent
+    if outer is None or not outer.is_function:
+        return False
+    called = sum(isinstance(c.func, ast.Name) and c.func.id == scope.name for c, _ in outer.facts.calls)
+    loads = sum(isinstance(n, ast.Name) and n.id == scope.name for n in ast.walk(outer.node))
+    return loads > called
 
 
 def _is_tape(node: ast.AST, site: Site) -> bool:

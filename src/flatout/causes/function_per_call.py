@@ -121,7 +121,7 @@ def _decorated_inside(node: ast.FunctionDef, site: Site) -> Iterator[Seen]:
 
 
 def _called_often(scope: Scope) -> bool:
-    return scope.is_function and scope.name not in _ONCE and loops.called_in_loop(scope) and not _cached(scope)
+    return scope.is_function and scope.name not in _ONCE and loops.called_in_loop(scope, depth=2) and not _cached(scope)
 
 
 def _seen(node: ast.AST, when: str, place: ast.AST | None = None) -> Seen:

@@ -54,7 +54,7 @@ def _shuffle_after_batch(call: ast.Call, site: Site) -> Iterator[Seen]:
     before = chain.names()[: chain.stages.index(batch)]
     if {"unbatch", "flat_map", "interleave"} & set(since) or {"shuffle", "window"} & set(before):
         return
-    if _batched_again(call, site):
+    if _batched_again(call, site) or site.unsure_of(batch.site):
         return
     adjacent = isinstance(call.func, ast.Attribute) and call.func.value is batch.call
     yield Seen(

@@ -50,7 +50,7 @@ def _after_random(call: ast.Call, site: Site) -> Iterator[Seen]:
     stage = next(
         (s for s in chain.stages if s.name == "map" and datasets.draws_at_random(s.function) is not None), None
     )
-    if stage is not None and chain.certain and "cache" not in chain.names():
+    if stage is not None and chain.certain and "cache" not in chain.names() and not site.unsure_of(stage.site):
         drawn = datasets.draws_at_random(stage.function)
         yield Seen(
             call,
@@ -72,7 +72,7 @@ def _after_shuffle(call: ast.Call, site: Site) -> Iterator[Seen]:
     since = {stage.name for stage in chain.since(shuffle)}
     if {"interleave", "flat_map", "take", "skip", "shard", "batch", "padded_batch"} & since:
         return  # files were shuffled, or a part was chosen at random, for good
-    if _followed_by("shuffle", call, site):
+    if _followed_by("shuffle", call, site) or site.unsure_of(shuffle.site):
         return
     yield Seen(
         call,
@@ -89,6 +89,8 @@ def _after_repeat(call: ast.Call, site: Site) -> Iterator[Seen]:
     chain = datasets.before(call, site)
     repeat = chain.last("repeat")
     if repeat is None or not chain.certain or "take" in [stage.name for stage in chain.since(repeat)]:
+        return
+    if site.unsure_of(repeat.site):
         return
     endless = (not repeat.call.args and not repeat.call.keywords) or constant(
         datasets.argument(repeat.call, 0, "count")

@@ -159,7 +159,7 @@ def _largest_batch(case: Case, otherwise: float) -> float:
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
 
 
-@pattern("batch-taken-apart", nodes=(ast.For,), words=("newaxis", "expand_dims", "GradientTape", "None"))
+@pattern("batch-taken-apart", nodes=(ast.For,), words=("newaxis", "expand_dims", "GradientTape"))
 def _batch_taken_apart(loop: ast.For, site: Site) -> Iterator[Seen]:
     """A loop over the samples of a batch that gives each of them an axis of its own again, or a tape of its own."""
     batch = _batch_names(site)
@@ -201,7 +201,7 @@ def _taken(loop: ast.For, batch: set[str]) -> set[str]:
     source = loop.iter
     if isinstance(source, ast.Call) and last_name(source.func) in ("zip", "enumerate", "unstack"):
         inner = [item for item in source.args if isinstance(item, ast.Name)]
-        if last_name(source.func) == "enumerate" and isinstance(source.args[0], ast.Call):
+        if last_name(source.func) == "enumerate" and source.args and isinstance(source.args[0], ast.Call):
             inner = [item for item in source.args[0].args if isinstance(item, ast.Name)]
         return loops.target_names(loop) if {item.id for item in inner} & batch else set()
     if isinstance(source, ast.Name):
@@ -222,10 +222,18 @@ def _taken(loop: ast.For, batch: set[str]) -> set[str]:
 
 def _alone(node: ast.AST, taken: set[str], loop: ast.For) -> bool:
     """`sample[tf.newaxis]`, `sample[None, ...]`, `tf.expand_dims(sample, 0)`, also of `batch[i]`."""
-    if isinstance(node, ast.Subscript) and loaded_names(node.value) & taken:
+    if isinstance(node, ast.Subscript) and _is_sample(node.value, taken, loop):
         first = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
         return last_name(first) == "newaxis" or (isinstance(first, ast.Constant) and first.value is None)
     if isinstance(node, ast.Call) and last_name(node.func) == "expand_dims" and node.args:
         axis = datasets.argument(node, 1, "axis")
-        return bool(loaded_names(node.args[0]) & taken) and constant(axis) == 0
+        return _is_sample(node.args[0], taken, loop) and constant(axis) == 0
     return False
+
+
+def _is_sample(node: ast.expr, taken: set[str], loop: ast.For) -> bool:
+    """The sample itself; where the loop counts, what it picks from the batch: `batch[i]`."""
+    counts = isinstance(loop.iter, ast.Call) and last_name(loop.iter.func) == "range"
+    if counts:
+        return isinstance(node, ast.Subscript) and bool(loaded_names(node.slice) & taken)
+    return isinstance(node, ast.Name) and node.id in taken

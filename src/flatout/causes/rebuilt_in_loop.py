@@ -94,7 +94,7 @@ def _optimizer(call: ast.Call, site: Site) -> Iterator[Seen]:
             yield _seen(call, f"{site.scope.name} makes a new optimizer in each call, without moments.")
 
 
-@pattern("layer-in-call", calls=_LAYERS)
+@pattern("layer-in-call", calls=_LAYERS, needs=("call",))
 def _layer_in_call(call: ast.Call, site: Site) -> Iterator[Seen]:
     """A layer with weights made in `call`."""
     if site.scope.name != "call" or site.scope.owner is None or site.arms:

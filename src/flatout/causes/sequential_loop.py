@@ -130,7 +130,9 @@ _PLAIN_IMAGES = (
 )
 
 
-@pattern("turns-do-not-depend", nodes=(ast.For,), words=("range",))
+@pattern(
+    "turns-do-not-depend", nodes=(ast.For,), words=("function", "call", "train_step"), needs=("range",), anywhere=True
+)
 def _turns_do_not_depend(loop: ast.For, site: Site) -> Iterator[Seen]:
     """`for i in tf.range(n)` whose turns only write to a TensorArray, or add up something."""
     source = loop.iter

@@ -78,7 +78,7 @@ def in_run(case: Case) -> Iterator[Finding]:
 _MAKES_ARRAYS = ("numpy.", "keras.datasets.", "pandas.")
 
 
-@pattern("same-array-each-turn", calls=("constant", "convert_to_tensor"))
+@pattern("same-array-each-turn", calls=("constant", "convert_to_tensor"), needs=("numpy",))
 def _same_array_each_turn(call: ast.Call, site: Site) -> Iterator[Seen]:
     """`tf.constant(table)` in a loop that does not change the table."""
     if site.dotted(call.func) not in ("tensorflow.constant", "tensorflow.convert_to_tensor") or not call.args:

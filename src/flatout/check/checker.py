@@ -17,9 +17,12 @@ from flatout.check.traced import traced
 
 VERSION = (2, 16)
 """The TensorFlow that code is checked for, unless told: the oldest that flatout supports."""
-_OURS = re.compile(r"\b(?:tensorflow|keras|tf_keras|tf_slim)\b")
+_OURS = frozenset({b"tensorflow", b"keras", b"tf_keras", b"tf_slim"})
+_BETWEEN_WORDS = bytes(
+    code if chr(code).isalnum() or chr(code) == "_" or code > 127 else ord(" ") for code in range(256)
+)
 _TEST_FILE = re.compile(r"(^|[/\\])(tests?[/\\]|testing[/\\]|test_[^/\\]*\.py$|conftest\.py$)|[^/\\]*_tests?\.py$")
-_TRACES = re.compile(r"\.function\b|\bdef_function\b|\bdefun\b|_function\b|\bimport function\b|\bjit_compile\b")
+_TRACERS = frozenset({b"function", b"def_function", b"defun", b"tf_function", b"jit_compile", b"function_in_tf1"})
 
 
 @dataclass
@@ -42,23 +45,25 @@ class Checker:
         self.in_tests = in_tests
         self._patterns = patterns
         self._for_tests = [item for item in patterns if item.in_tests]
-        self._words = _word_finder(patterns)
-        self._words_for_tests = _word_finder(self._for_tests)
+        self._words = _words_of(patterns)
+        self._words_for_tests = _words_of(self._for_tests)
 
     def check(self, text: str, path: str = "") -> Outcome:
         outcome = Outcome(lines=text.count("\n") + 1)
-        if _OURS.search(text) is None:
+        there = words_in(text)
+        if there.isdisjoint(_OURS):
             return outcome
         tests = not self.in_tests and is_test(path)
         patterns, words = (self._for_tests, self._words_for_tests) if tests else (self._patterns, self._words)
-        found = frozenset(words.findall(text)) if words is not None else frozenset()
-        traces = _TRACES.search(text) is not None
-        if not found and not traces:
+        found = frozenset(word.decode() for word in there & words)
+        active = [item for item in patterns if item.needs <= found and not item.words.isdisjoint(found)]
+        traces = not there.isdisjoint(_TRACERS)
+        if not active and not traces:
             return outcome
         try:
             module = Module(text, path, self.version)
             if module.names.imports_any("tensorflow", "keras", "tf_keras", "tf_slim"):
-                self._look(module, [item for item in patterns if not item.words.isdisjoint(found)], found, outcome)
+                self._look(module, active, outcome)
                 if traces:
                     known = traced(module)
                     outcome.traced = sorted(known.wrapped | known.called)
@@ -70,7 +75,7 @@ class Checker:
             outcome.problem = f"not valid Python: {error}"
         return outcome
 
-    def _look(self, module: Module, active: Sequence[Pattern], words: frozenset[str], outcome: Outcome) -> None:
+    def _look(self, module: Module, active: Sequence[Pattern], outcome: Outcome) -> None:
         if not active:
             return
         by_call: dict[str, list[Pattern]] = {}
@@ -95,17 +100,28 @@ class Checker:
                     continue
             for call, site in scope.facts.calls:
                 for item in by_call.get(last_name(call.func), ()):
-                    seen.extend((item, what, site) for what in item.look(call, site))
+                    _ask(item, call, site, seen, outcome)
             if by_node:
                 for node, site in scope.facts.others:
                     for item in by_node.get(type(node), ()):
-                        seen.extend((item, what, site) for what in item.look(node, site))
+                        _ask(item, node, site, seen, outcome)
             waiting.extend(scope.children)
         suppressed = Suppressions(module.text)
         # Two detectors may come upon the same fault from two sides: it is told once.
         found = {_place(item): item for item in (_sighting(module, *what) for what in seen)}
         outcome.sightings = [item for item in found.values() if not suppressed.covers(item)]
         outcome.sightings.sort(key=lambda item: (item.line, item.column, item.cause, item.pattern))
+
+
+def _ask(item: Pattern, node: ast.AST, site: Site, seen: list[tuple[Pattern, Seen, Site]], outcome: Outcome) -> None:
+    try:
+        seen.extend((item, what, site) for what in item.look(node, site))
+    except RecursionError:
+        raise
+    except Exception as error:
+        # One faulty detector must not take the others with it, nor be silent.
+        line = getattr(node, "lineno", 1)
+        outcome.problem = f"line {line}: the check for {item.full_name} failed: {type(error).__name__}: {error}"
 
 
 def without_the_traced(outcomes: Iterable[Outcome]) -> frozenset[str]:
@@ -121,9 +137,17 @@ def is_test(path: str) -> bool:
     return _TEST_FILE.search(path) is not None
 
 
-def _word_finder(patterns: Iterable[Pattern]) -> re.Pattern[str] | None:
-    words = sorted({word for item in patterns for word in item.words}, key=lambda word: (-len(word), word))
-    return re.compile(rf"\b(?:{'|'.join(map(re.escape, words))})\b") if words else None
+def _words_of(patterns: Iterable[Pattern]) -> frozenset[bytes]:
+    return frozenset(word.encode() for item in patterns for word in item.words | item.needs)
+
+
+def words_in(text: str) -> set[bytes]:
+    """All names and other words of a text, comments included. A hundred times faster than to search for each."""
+    content = text.encode("utf-8", "surrogatepass")
+    found = set(content.translate(_BETWEEN_WORDS).split())
+    if b"function" in found and b".function" not in content and b"import function" not in content:
+        found.discard(b"function")  # prose
+    return found
 
 
 def _lines_with(text: str, words: set[str]) -> list[int]:

@@ -53,6 +53,8 @@ class Pattern:
     """A file without any of these words cannot have the fault."""
     default: bool
     in_tests: bool
+    needs: frozenset[str] = frozenset()
+    """A file that lacks any one of these words cannot have it either."""
     anywhere: bool = False
     """Whether the words may stand in another function than the fault."""
     cause: str = ""
@@ -71,6 +73,7 @@ def pattern(
     default: bool = True,
     in_tests: bool = False,
     anywhere: bool = False,
+    needs: Iterable[str] = (),
 ) -> Callable[[Detector], Detector]:
     """Mark a function of a cause's file as a detector.
 
@@ -80,7 +83,9 @@ def pattern(
 
     def mark(look: Detector) -> Detector:
         called = frozenset(calls)
-        found = Pattern(name, look, called, tuple(nodes), frozenset(words) or called, default, in_tests, anywhere)
+        found = Pattern(
+            name, look, called, tuple(nodes), frozenset(words) or called, default, in_tests, frozenset(needs), anywhere
+        )
         assert found.words, f"{name} names no word to look for"
         look.pattern = found  # type: ignore[attr-defined]
         return look

@@ -58,6 +58,11 @@ class Site:
     def raw(self, node: ast.AST) -> str:
         return self.module.names.raw(node)
 
+    def unsure_of(self, other: Site) -> bool:
+        """Whether both stand under conditions of their own, which may never hold together."""
+        mine, others = set(self.arms), set(other.arms)
+        return self.scope is other.scope and bool(mine - others) and bool(others - mine)
+
     def excludes(self, other: Site) -> bool:
         """Whether both stand in different arms of one statement, so that only one of them is run."""
         mine = dict(self.arms)
@@ -287,6 +292,14 @@ class _Reader:
             elif kind is ast.NamedExpr:
                 self._bind(node.target, node.value, here, "assign")  # type: ignore[attr-defined]
                 stack.append(node.value)  # type: ignore[attr-defined]
+            elif kind is ast.Subscript:
+                stack.append(node.value)  # type: ignore[attr-defined]
+                stack.append(node.slice)  # type: ignore[attr-defined]
+            elif kind is ast.BinOp:
+                stack.append(node.left)  # type: ignore[attr-defined]
+                stack.append(node.right)  # type: ignore[attr-defined]
+            elif kind is ast.Tuple or kind is ast.List:
+                stack.extend(node.elts)  # type: ignore[attr-defined]
             else:
                 if kind is ast.Yield or kind is ast.YieldFrom:
                     facts.yields = True
