@@ -113,8 +113,10 @@ _HARMLESS = ("set_log_device_placement",)
 def _switch(call: ast.Call, site: Site) -> Iterator[Seen]:
     """`tf.config.run_functions_eagerly(True)` and its kin, not under a flag and not switched back."""
     name = site.dotted(call.func)
-    if name not in SWITCHES or asked_for(site) or not isinstance(site.statement, ast.Expr):
+    if name not in SWITCHES or not isinstance(site.statement, ast.Expr):
         return
+    if any(isinstance(item, ast.If) and "__name__" not in ast.unparse(item.test) for item, _ in site.arms):
+        return  # somebody asked for it
     last = name.rpartition(".")[2]
     if call.args and constant(call.args[0]) is not True and "enable" not in last:
         return

@@ -116,7 +116,7 @@ def _decorated_inside(node: ast.FunctionDef, site: Site) -> Iterator[Seen]:
     if loop is not None:
         if any(_names(call, node.name) for call, _ in loops.calls_in(loop, site.scope)) and _stays(node, site.scope):
             yield _seen(node, "in each turn of the loop", decorator)
-    elif _stays(node, site.scope) and _called_often(site.scope):
+    elif _stays(node, site.scope) and not _called_in_turn(node, site.scope) and _called_often(site.scope):
         yield _seen(node, f"in each call of {site.scope.name}, which is called in a loop", decorator)
 
 
@@ -162,6 +162,11 @@ def _stays(node: ast.FunctionDef, scope: Scope) -> bool:
         for inner in ast.walk(scope.node)
     )
     return 0 < called == uses
+
+
+def _called_in_turn(node: ast.FunctionDef, scope: Scope) -> bool:
+    """Whether it is called in a loop where it is made: one trace then serves many calls."""
+    return any(_names(call, node.name) and site.loops for call, site in scope.facts.calls)
 
 
 def _cached(scope: Scope) -> bool:

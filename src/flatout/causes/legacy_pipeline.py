@@ -41,6 +41,7 @@ from collections.abc import Iterator
 
 from flatout.case import Case, Finding, Fix
 from flatout.causes import reading
+from flatout.check import datasets
 from flatout.check.names import last_name
 from flatout.check.pattern import Repair, Seen, pattern
 from flatout.check.scopes import Site, keyword
@@ -86,6 +87,16 @@ _MOVED = (
     "max_q_size",
 )
 """Arguments that the new methods do not take any more."""
+_OF_KERAS = (
+    *_MOVED,
+    "steps_per_epoch",
+    "epochs",
+    "validation_data",
+    "validation_steps",
+    "callbacks",
+    "verbose",
+    "steps",
+)
 _QUEUES = (
     "string_input_producer",
     "input_producer",
@@ -103,7 +114,7 @@ _QUEUES = (
 def _fit_generator(call: ast.Call, site: Site) -> Iterator[Seen]:
     """`model.fit_generator(…)`"""
     old = last_name(call.func)
-    if not isinstance(call.func, ast.Attribute) or site.module.functions.get(old):
+    if not isinstance(call.func, ast.Attribute) or site.module.functions.get(old) or not _of_keras(call, site):
         return
     new = _GENERATORS[old]
     moved = any(keyword(call, name) is not None for name in _MOVED) or keyword(call, "generator") is not None
@@ -114,6 +125,18 @@ def _fit_generator(call: ast.Call, site: Site) -> Iterator[Seen]:
         repair=None if moved else Repair("rename-method", safe=True, data={"new": new}),
         place=call.func,
     )
+
+
+def _of_keras(call: ast.Call, site: Site) -> bool:
+    """Other libraries have a fit_generator of their own: an argument of Keras, or how the model was made, tells."""
+    model = call.func.value if isinstance(call.func, ast.Attribute) else None
+    if isinstance(model, ast.Name):
+        if model.id == "self":
+            return False
+        bound = datasets.binding(model.id, site)
+        if bound is not None and isinstance(bound.value, ast.Call) and site.dotted(bound.value.func):
+            return site.dotted(bound.value.func).startswith("keras.")
+    return any(item.arg in _OF_KERAS for item in call.keywords)
 
 
 @pattern("image-generator", calls=("ImageDataGenerator",))

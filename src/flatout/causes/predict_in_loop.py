@@ -228,9 +228,21 @@ def _is_keras(model: ast.expr, call: ast.Call, site: Site) -> bool:
     made = site.dotted(bound.value.func) if bound is not None and isinstance(bound.value, ast.Call) else ""
     if made.startswith("keras."):
         return True
+    own = _own_class(bound.value, site) if bound is not None else None
+    if own is not None:
+        return own
     if made:
         return False  # made by another library
     if any(item.arg in ("batch_size", "verbose", "steps") for item in call.keywords):
         return not site.module.names.imports_any("torch", "ultralytics")
     likely = _LIKE_MODEL.search(last_name(model)) is not None
     return likely and not site.module.names.imports_any(*_OTHERS)
+
+
+def _own_class(made: ast.expr | None, site: Site) -> bool | None:
+    """Whether a class of this file is a Keras model; None for what is not made by a class of this file."""
+    if not isinstance(made, ast.Call) or not isinstance(made.func, ast.Name) or made.func.id not in site.module.classes:
+        return None
+    owner = site.module.classes[made.func.id]
+    bases = getattr(owner.node, "bases", ())
+    return any(site.dotted(base).startswith("keras.") or last_name(base).endswith("Model") for base in bases)

@@ -21,7 +21,10 @@ _OURS = frozenset({b"tensorflow", b"keras", b"tf_keras", b"tf_slim"})
 _BETWEEN_WORDS = bytes(
     code if chr(code).isalnum() or chr(code) == "_" or code > 127 else ord(" ") for code in range(256)
 )
-_TEST_FILE = re.compile(r"(^|[/\\])(tests?[/\\]|testing[/\\]|test_[^/\\]*\.py$|conftest\.py$)|[^/\\]*_tests?\.py$")
+_TEST_FILE = re.compile(
+    r"(^|[/\\])(tests?[/\\]|testing[/\\]|benchmarks?[/\\]|(test|benchmark)_[^/\\]*\.py$|conftest\.py$)"
+    r"|[^/\\]*_(tests?|benchmark)\.py$"
+)
 _TRACERS = frozenset({b"function", b"def_function", b"defun", b"tf_function", b"jit_compile", b"function_in_tf1"})
 
 
