@@ -15,7 +15,7 @@ from statistics import NormalDist, fmean
 
 STATED = 0.03
 """Standard deviation of the logarithm of a run's median, for a machine that does nothing else."""
-WEIGHT = 8
+WEIGHT = 10
 """The repeats that the statement counts for."""
 
 

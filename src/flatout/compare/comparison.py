@@ -10,7 +10,7 @@ from typing import Any
 
 from flatout.case import to_plain
 from flatout.compare import between, sameness, words
-from flatout.compare.change import Change, of_difference, of_ratio
+from flatout.compare.change import Change, Outcome, of_difference, of_ratio
 from flatout.compare.run import PARTS, Run
 from flatout.compare.sameness import Difference
 from flatout.errors import FlatoutError
@@ -33,14 +33,19 @@ class Comparison:
     program: tuple[Difference, ...]
     environment: tuple[Difference, ...]
     spread: between.Spread
+    least: float | None = None
+    """By this share the step got slower at least, with 95 % certainty: below 0, it may have got faster."""
     max_regression: float | None = None
 
     @property
     def regressed(self) -> bool:
         """Slower for sure, and by more than is allowed as far as can be told."""
-        share = self.step.share
-        allowed = self.max_regression
-        return share is not None and allowed is not None and share.low > 0 and share.ratio > allowed
+        share, allowed = self.step.share, self.max_regression
+        return share is not None and allowed is not None and (self.least or 0.0) > 0 and share.ratio > allowed
+
+    @property
+    def outcome(self) -> Outcome:
+        return "slower" if self.regressed else self.step.outcome
 
     @property
     def same_program(self) -> bool:
@@ -57,7 +62,7 @@ class Comparison:
     def to_json(self) -> dict[str, Any]:
         told = to_plain(self)
         told["verdict"] = self.verdict
-        told["outcome"] = self.step.outcome
+        told["outcome"] = self.outcome
         told["regressed"] = self.regressed
         told["same_program"] = self.same_program
         told["same_machine"] = self.same_machine
@@ -89,8 +94,17 @@ def compare(
         sameness.of_program(before, after),
         sameness.of_environment(before, after),
         known,
+        _least(step, known, len(before), len(after)),
         max_regression,
     )
+
+
+def _least(step: Change, known: between.Spread, before: int, after: int) -> float | None:
+    """An alarm asks one way only; the interval that is shown, which holds both ways, is wider."""
+    if step.share is None:
+        return None
+    half = known.half_width(before, after, 2 * CONFIDENCE - 1)
+    return (1 + step.share.ratio) / math.exp(half) - 1
 
 
 def _spread(before: Sequence[Run], after: Sequence[Run], groups: Sequence[Sequence[Run]]) -> between.Spread:
@@ -138,9 +152,9 @@ def _verdict(found: Comparison) -> str:
         few = min(run.steps for run in (*found.before, *found.after))
         return f"Too few steps to tell: one of the runs has only {few}. Let it run longer ({times})."
     threshold = f"the threshold of {100 * (allowed or 0.0):g} %"
-    if found.regressed and allowed is not None:
-        sure = "" if share.low > allowed else f", though the interval reaches below {100 * allowed:g} %"
-        return f"Slower, past {threshold}: a step takes {words.more(share)}{sure} ({times})."
+    if found.regressed and found.least is not None:
+        sure = f"at least {100 * found.least:.1f} % with 95 % certainty"
+        return f"Slower, past {threshold}: a step takes {words.more(share)}, {sure} ({times})."
     if step.outcome == "slower":
         within = f", but within {threshold}" if allowed is not None else ""
         return f"Slower{within}: a step takes {words.more(share)} ({times})."

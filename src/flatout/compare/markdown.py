@@ -16,7 +16,7 @@ _LIVE = re.compile(r"([@#]|://|www\.)(?=\S)")
 
 
 def render(found: Comparison, title: str = "") -> str:
-    mark = "🔴" if found.regressed else MARKS[found.step.outcome]
+    mark = MARKS[found.outcome]
     lines = [f"### {mark} {escape(title or found.after[0].title)}", "", escape(found.verdict), ""]
     lines += ["| | before | after | change | |", "|---|---:|---:|---|---|"]
     for row in (found.step, *found.parts):

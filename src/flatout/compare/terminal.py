@@ -21,7 +21,7 @@ def render(
 ) -> str:
     output = Output.of(width, color, unicode)
     page = output.page()
-    style = {"slower": "bold red", "faster": "bold green"}.get(found.step.outcome, "bold")
+    style = {"slower": "bold red", "faster": "bold green"}.get(found.outcome, "bold")
     page.line((clean(found.verdict), style), indent=0)
     page.gap()
     _side("before", found.before, page)
