@@ -124,6 +124,8 @@ def _switch(call: ast.Call, site: Site) -> Iterator[Seen]:
         return
     if any(other.args and constant(other.args[0]) is not True for other, _ in site.module.calls_by_name[last]):
         return  # on for a while, and off again
+    if min(site.module.calls_by_name[last], key=lambda item: item[0].lineno)[0] is not call:
+        return  # said once
     if f"disable_{last.removeprefix('enable_')}" in site.module.text:
         return
     yield Seen(

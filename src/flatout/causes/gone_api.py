@@ -193,6 +193,7 @@ def _name(node: ast.stmt, site: Site) -> Iterator[Seen]:
                 "semantic",
                 repair=Repair("rename", safe=True, data={"new": found[2]}) if "." in found[2] else None,
             )
+            return  # one per statement says enough
 
 
 @pattern("argument", calls=("function", "compile"), words=tuple(ARGUMENTS), in_tests=True)

@@ -36,6 +36,7 @@ import ast
 from collections.abc import Iterator
 
 from flatout.check import loops
+from flatout.check.names import last_name
 from flatout.check.pattern import Seen, pattern
 from flatout.check.scopes import Site, argument, constant
 
@@ -67,6 +68,10 @@ def _concat_in_loop(node: ast.Assign, site: Site) -> Iterator[Seen]:
     if _reset(target.id, loop):
         return
     uses = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == target.id and isinstance(n.ctx, ast.Load)]
+    if any(
+        _grows(other) for other, where in site.scope.facts.others if loop in where.loops and other.lineno < node.lineno
+    ):  # type: ignore[attr-defined]
+        return  # told once per loop
     if len(uses) > 1:
         return  # the growing tensor is needed in each turn, as in decoding
     yield Seen(
@@ -75,6 +80,10 @@ def _concat_in_loop(node: ast.Assign, site: Site) -> Iterator[Seen]:
         "Collect the pieces in a list (a tf.TensorArray in a tf.function), and concatenate once after the loop.",
         place=call.func,
     )
+
+
+def _grows(node: ast.AST) -> bool:
+    return isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and last_name(node.value.func) == "concat"
 
 
 def _reset(name: str, loop: loops.Loop) -> bool:

@@ -101,7 +101,8 @@ _SHOWS = re.compile(
     r"\b(plt|pyplot|axs?|axes|fig)\b.*\.(imshow|title|subplot|show|plot|set_title)\(|\bplt\.|\bdisplay\("
 )
 """Pictures for a reader: nobody waits for their speed."""
-_FEW = 16
+_ASIDE = re.compile(r"warm_?up|bench|show|display|visuali")
+_FEW = 32
 """Turns of a loop that are not worth a word: a picture for each of ten classes."""
 _OTHERS = (
     "sklearn",
@@ -127,7 +128,7 @@ def _predict(call: ast.Call, site: Site) -> Iterator[Seen]:
     loop = _loop_of_calls(model, site)
     if loop is not None:
         yield _seen(call, "in each turn of the loop")
-    elif not site.loops and _step_like(site) and loops.called_in_loop(site.scope):
+    elif not site.loops and _step_like(site) and loops.called_in_loop(site.scope, matters=_matters):
         yield _seen(call, f"in {site.scope.name}, which is called in a loop")
 
 
@@ -169,6 +170,10 @@ def _seen(call: ast.Call, when: str) -> Seen:
     )
 
 
+def _matters(loop: loops.Loop, site: Site) -> bool:
+    return not loops.few_turns(loop, _FEW, site) and not _SHOWS.search(ast.unparse(loop))
+
+
 def _plain(call: ast.Call) -> bool:
     """Given nothing but a batch, and told to print nothing: what the edit can take over."""
     silent = constant(keyword(call, "verbose"))
@@ -180,7 +185,7 @@ def _loop_of_calls(model: ast.expr, site: Site) -> ast.AST | None:
     loop = loops.eager_loop(site)
     if loop is None or loops.few_turns(loop, _FEW, site):
         return None
-    if _SHOWS.search(ast.unparse(loop)):
+    if not _matters(loop, site) or _ASIDE.search(site.scope.name):
         return None
     root = loaded_names(model)
     if root & loops.target_names(loop) or (root - {"self"}) & stored_names(loop):
@@ -213,7 +218,7 @@ def _step_like(site: Site) -> bool:
     """A function that answers one input: no loop of its own, and short."""
     if not site.scope.is_function or site.scope.name in ("main", "evaluate", "test", "run"):
         return False
-    if re.search(r"warm|bench|show|plot|display|visuali", site.scope.name):
+    if _ASIDE.search(site.scope.name):
         return False
     return not site.scope.facts.loops and not site.arms and not _has_fit(site)
 

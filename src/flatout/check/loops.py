@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable
 
 from flatout.check.datasets import iterated_dataset, value_of
 from flatout.check.names import last_name
@@ -131,16 +132,16 @@ def over_data(loop: Loop, site: Site) -> bool:
     return source is not None and iterated_dataset(source, site) is not None
 
 
-def called_in_loop(scope: Scope, depth: int = 0) -> bool:
-    """Whether the file calls a function from inside a loop, directly or through another function."""
+def called_in_loop(scope: Scope, depth: int = 0, matters: Callable[[Loop, Site], bool] | None = None) -> bool:
+    """Whether the file calls a function from inside a loop (that matters), directly or through another function."""
     if isinstance(scope.node, ast.Lambda) or depth > 3:
         return False
     for call, site in scope.module.calls_by_name.get(scope.name, ()):
         if scope.module.function_of(call.func, site) is not scope and not _same_method(call, scope):
             continue
-        if any(not few_turns(loop) for loop in site.loops):
+        if any(not few_turns(loop, 8, site) and (matters is None or matters(loop, site)) for loop in site.loops):
             return True
-        if site.scope is not scope and site.scope.is_function and called_in_loop(site.scope, depth + 1):
+        if site.scope is not scope and site.scope.is_function and called_in_loop(site.scope, depth + 1, matters):
             return True
     return False
 
