@@ -40,8 +40,12 @@ def few_turns(loop: Loop, limit: int = 8, site: Site | None = None) -> bool:
     part = None
     if isinstance(source, ast.Call) and last_name(source.func) == "take" and source.args:
         part = source.args[0]  # `dataset.take(1)`
-    elif isinstance(source, ast.Subscript) and isinstance(source.slice, ast.Slice) and source.slice.lower is None:
-        part = source.slice.upper  # `images[:4]`
+    elif isinstance(source, ast.Subscript) and isinstance(source.slice, ast.Slice):
+        part = source.slice.upper  # `images[:4]`, `images[50:60]`
+        first = constant(source.slice.lower) if source.slice.lower is not None else 0
+        if not isinstance(first, int):
+            return False
+        limit += first
     if part is not None:
         if isinstance(part, ast.Name) and site is not None:
             bound = value_of(part.id, site)
