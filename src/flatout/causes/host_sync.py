@@ -135,7 +135,10 @@ def _pull_every_step(loop: ast.For | ast.While, site: Site) -> Iterator[Seen]:
         return
     results = _results(loop, site)
     pulls = []
+    begins = _step_begins(loop, site)
     for call, where in loops.direct_calls(loop, site.scope):
+        if call.lineno < begins:
+            continue  # before the step, to choose what it works on: an action of a policy
         if not loops.is_guarded(where, loop) and _pulls(call, where, loop, results):
             pulls.append(call)
     if pulls:
@@ -192,6 +195,18 @@ def _callback_every_batch(node: ast.FunctionDef, site: Site) -> Iterator[Seen]:
                 "semantic",
                 place=call.func,
             )
+
+
+def _step_begins(loop: loops.Loop, site: Site) -> int:
+    """The line of the first tape or call of a step in a loop."""
+    return min(
+        (
+            call.lineno
+            for call, where in loops.direct_calls(loop, site.scope)
+            if last_name(call.func) == "GradientTape" or loops.makes_step(call, where)
+        ),
+        default=0,
+    )
 
 
 def _in_each_step(site: Site) -> bool:

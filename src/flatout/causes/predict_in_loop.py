@@ -102,6 +102,8 @@ _SHOWS = re.compile(
 )
 """Pictures for a reader: nobody waits for their speed."""
 _ASIDE = re.compile(r"warm_?up|bench|show|display|visuali")
+_SHORT = 15
+"""Lines of a function that answers one input, such as the choice of an action."""
 _FEW = 32
 """Turns of a loop that are not worth a word: a picture for each of ten classes."""
 _OTHERS = (
@@ -220,7 +222,9 @@ def _step_like(site: Site) -> bool:
         return False
     if _ASIDE.search(site.scope.name):
         return False
-    return not site.scope.facts.loops and not site.arms and not _has_fit(site)
+    first, last = site.scope.extent()
+    short = last - first < _SHORT
+    return not site.scope.facts.loops and (short or not site.arms) and not _has_fit(site)
 
 
 def _is_keras(model: ast.expr, call: ast.Call, site: Site) -> bool:
@@ -249,5 +253,7 @@ def _own_class(made: ast.expr | None, site: Site) -> bool | None:
     if not isinstance(made, ast.Call) or not isinstance(made.func, ast.Name) or made.func.id not in site.module.classes:
         return None
     owner = site.module.classes[made.func.id]
+    if owner.method("predict") is not None:
+        return False  # a predict of its own
     bases = getattr(owner.node, "bases", ())
     return any(site.dotted(base).startswith("keras.") or last_name(base).endswith("Model") for base in bases)
