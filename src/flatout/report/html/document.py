@@ -24,6 +24,7 @@ SCRIPTS = (
     "canvas.js",
     "timeline_data.js",
     "timeline_draw.js",
+    "timeline_input.js",
     "timeline.js",
     "flame.js",
     "page.js",

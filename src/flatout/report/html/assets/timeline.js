@@ -1,4 +1,4 @@
-// The timeline as one meets it: pointer, wheel, keys, buttons, search, selection.
+// The timeline: which part of it is in view, what is selected, what is searched for.
 class TimelineView {
   constructor(box, events) {
     this.box = box;
@@ -13,8 +13,7 @@ class TimelineView {
     this.stage.style.height = `${this.layout.height}px`;
     // Few threads need no tall box.
     this.lanes.style.height = `min(${this.layout.height + 4}px, 62vh, 560px)`;
-    this.pointers = new Map();
-    this.listen();
+    new TimelineInput(this);
     this.recolour();
     repainted.push(() => this.recolour());
     new ResizeObserver(() => this.resize()).observe(this.lanes);
@@ -189,103 +188,6 @@ class TimelineView {
       ? `${counted(found.count, "event")}, ${duration(this.events.ms(found.length))}`
       : "";
     this.request();
-  }
-
-  listen() {
-    const { canvas, lanes, box } = this;
-    const field = one(".find", box);
-    field.addEventListener("input", () => this.search(field.value));
-    field.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter") return;
-      event.preventDefault();
-      this.step(event.shiftKey ? -1 : 1);
-    });
-    const actions = {
-      in: () => this.zoom(0.5), out: () => this.zoom(2), left: () => this.move(-0.25), right: () => this.move(0.25),
-      all: () => this.show(0, this.events.span),
-    };
-    all("[data-do]", box).forEach((button) => button.addEventListener("click", actions[button.dataset.do]));
-    lanes.addEventListener("scroll", () => this.request(), { passive: true });
-    lanes.addEventListener("keydown", (event) => this.key(event, actions));
-    canvas.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
-    canvas.addEventListener("dblclick", (event) => {
-      const at = this.eventAt(event);
-      if (at >= 0) this.show(this.events.start[at] - this.events.length[at] * 0.1, this.events.start[at] + this.events.length[at] * 1.1);
-    });
-    canvas.addEventListener("pointerdown", (event) => this.press(event));
-    canvas.addEventListener("pointermove", (event) => this.drag(event));
-    for (const end of ["pointerup", "pointercancel"]) canvas.addEventListener(end, (event) => this.release(event));
-    canvas.addEventListener("pointerleave", () => (this.tip.hidden = true));
-    const jump = (event) => {
-      if (event.type === "pointermove" && !event.buttons) return;
-      const share = (event.clientX - this.overview.getBoundingClientRect().left) / this.overview.clientWidth;
-      const half = (this.view.to - this.view.from) / 2;
-      this.show(share * this.events.span - half, share * this.events.span + half);
-    };
-    this.overview.addEventListener("pointerdown", jump);
-    this.overview.addEventListener("pointermove", jump);
-  }
-
-  key(event, actions) {
-    const keys = {
-      ArrowLeft: actions.left, ArrowRight: actions.right, "+": actions.in, "=": actions.in, "-": actions.out,
-      Home: actions.all, n: () => this.step(1), p: () => this.step(-1),
-      ArrowUp: () => (this.lanes.scrollTop -= 48), ArrowDown: () => (this.lanes.scrollTop += 48),
-      Escape: () => this.select(-1),
-    };
-    if (!keys[event.key] || event.ctrlKey || event.metaKey || event.altKey) return;
-    event.preventDefault();
-    keys[event.key]();
-  }
-
-  wheel(event) {
-    const sideways = event.shiftKey ? event.deltaY || event.deltaX : event.deltaX;
-    if (event.ctrlKey || event.metaKey) {
-      const x = event.clientX - this.canvas.getBoundingClientRect().left;
-      this.zoom(Math.exp(Math.max(-60, Math.min(60, event.deltaY)) * 0.006), this.timeAt(x));
-    } else if (Math.abs(sideways) > Math.abs(event.shiftKey ? 0 : event.deltaY)) {
-      this.move(sideways / this.view.width);
-    } else {
-      return; // the page scrolls
-    }
-    event.preventDefault();
-  }
-
-  press(event) {
-    this.canvas.setPointerCapture(event.pointerId);
-    this.pointers.set(event.pointerId, event);
-    this.moved = 0;
-    this.canvas.classList.add("held");
-  }
-
-  drag(event) {
-    const before = this.pointers.get(event.pointerId);
-    if (!before) {
-      const at = event.pointerType === "touch" ? -1 : this.eventAt(event);
-      if (at < 0) this.tip.hidden = true;
-      else showTip(this.tip, event, this.lines(at));
-      return;
-    }
-    this.tip.hidden = true;
-    const others = [...this.pointers.values()].filter((other) => other.pointerId !== event.pointerId);
-    const dx = event.clientX - before.clientX;
-    this.moved += Math.abs(dx) + Math.abs(event.clientY - before.clientY);
-    if (others.length) {
-      const still = others[0].clientX;
-      const factor = Math.abs(before.clientX - still) / Math.max(8, Math.abs(event.clientX - still));
-      this.zoom(factor, this.timeAt(still - this.canvas.getBoundingClientRect().left));
-    } else {
-      this.move(-dx / this.view.width);
-      if (event.pointerType !== "touch") this.lanes.scrollTop -= event.clientY - before.clientY;
-    }
-    this.pointers.set(event.pointerId, event);
-  }
-
-  release(event) {
-    const alone = this.pointers.size === 1;
-    this.pointers.delete(event.pointerId);
-    this.canvas.classList.remove("held");
-    if (alone && this.moved < 5 && event.type === "pointerup") this.select(this.eventAt(event));
   }
 }
 
