@@ -3,9 +3,9 @@
     python benchmarks/check.py [FOLDER …]
 
 Best on a checkout of tensorflow/models; without a folder, the Keras that is installed. Every tool runs in a process of
-its own, on one core where it can be told so, and what counts is the processor time of it and its children. ruff runs its
-default rules and those for performance (PERF); pylint its default checks, on a sample, since it takes minutes; TorchFix
-looks for faults of PyTorch, with libcst. A tool that is not installed is left out.
+its own, on one core where it can be told so, and what counts is the processor time of it and its children. ruff runs
+its default rules and those for performance (PERF); pylint its default checks, on a sample, since it takes minutes;
+TorchFix looks for faults of PyTorch, with libcst. A tool that is not installed is left out.
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from flatout.check.functions import Doings, doings
@@ -305,10 +304,6 @@ def runs_python(done: Doings) -> tuple[str, ast.Call, Site] | None:
     return next((item for item in done.calls if item[0] in PYTHON), None)
 
 
-def random_layers(done: Doings) -> bool:
-    return any(last_name(call.func).startswith("Random") for _, call, _ in done.calls)
-
-
 def decodes(done: Doings) -> bool:
     """Whether it unpacks images or sound: many times the bytes of what is stored."""
     return any(
@@ -331,10 +326,6 @@ def iterated_dataset(node: ast.AST, site: Site) -> Chain | None:
         return iterated_dataset(inner, site) if inner is not None else None
     chain = upstream(node, site)
     return chain if chain.certain else None
-
-
-def arguments_of(stages: list[Stage], name: str) -> Iterator[ast.Call]:
-    return (stage.call for stage in stages if stage.name == name)
 
 
 def value_of(name: str, site: Site) -> tuple[ast.expr, Site] | None:

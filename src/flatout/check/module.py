@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from flatout.check.names import Names
-from flatout.check.scopes import FUNCTIONS, Facts, Scope, Site
+from flatout.check.scopes import FUNCTIONS, Scope, Site
 
 DEEPEST = 250
 """Statements inside statements; real code stays below twenty."""
@@ -105,9 +105,6 @@ class Module:
                 if name:
                     found.setdefault(name, []).append((call, site))
         return found
-
-    def facts_of(self, scope: Scope) -> Facts:
-        return scope.facts
 
     # ── finding what a name means ────────────────────────────────────────────────────────────────────────────
 

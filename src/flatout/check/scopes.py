@@ -334,11 +334,6 @@ def constant(node: ast.AST | None) -> object:
     return object
 
 
-def receiver(call: ast.Call) -> ast.expr | None:
-    """`x` of `x.method(...)`."""
-    return call.func.value if isinstance(call.func, ast.Attribute) else None
-
-
 def called(call: ast.Call) -> str:
     return last_name(call.func)
 

@@ -52,7 +52,6 @@ TAKERS = frozenset(
         "make_template",
         "wrap_function",
         "jit",
-        "py_func",
     ]
 )
 """What runs the functions it is given as graphs."""
