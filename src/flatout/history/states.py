@@ -105,7 +105,8 @@ def _states(rows: Sequence[Entry]) -> tuple[State, ...]:
     found: dict[object, list[Entry]] = {}
     for entry in rows:
         known = any(entry.run.state) and entry.run.changes != "unknown"
-        found.setdefault(entry.run.state if known else entry.id, []).append(entry)
+        # The program's file may not be under version control: its checksum counts too.
+        found.setdefault((*entry.run.state, entry.run.sha256) if known else entry.id, []).append(entry)
     return tuple(sorted((State(tuple(group)) for group in found.values()), key=lambda state: state.entries[0].recorded))
 
 
