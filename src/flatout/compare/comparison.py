@@ -81,8 +81,7 @@ def compare(
             raise FlatoutError(
                 f"{run.name} holds no steps to compare (a case of kind {run.kind!r}). Compare cases of `flatout run`."
             )
-    groups = [before, after, *repeats]
-    known = _spread(before, after, groups)
+    known = _spread(before, after, [before, after, *repeats])
     enough = all(run.error is not None for run in (*before, *after))
     half = known.half_width(len(before), len(after), CONFIDENCE) if enough else None
     step = of_ratio("step", _typical(before), _typical(after), half)
@@ -90,7 +89,7 @@ def compare(
         tuple(before),
         tuple(after),
         step,
-        tuple(_part(name, before, after, groups, step) for name in _parts_of(before, after)),
+        tuple(_part(name, before, after, step) for name in _parts_of(before, after)),
         sameness.of_program(before, after),
         sameness.of_environment(before, after),
         known,
@@ -116,7 +115,7 @@ def _spread(before: Sequence[Run], after: Sequence[Run], groups: Sequence[Sequen
 
 
 def _typical(side: Sequence[Run]) -> float:
-    """The middle run; in logarithms, so that before and after can change places."""
+    """The mean of the runs, in logarithms, so that before and after can change places."""
     return math.exp(fmean(math.log(run.median_ms) for run in side))
 
 
@@ -127,9 +126,7 @@ def _parts_of(before: Sequence[Run], after: Sequence[Run]) -> list[str]:
     return [name for name in PARTS if any(run.parts_ms.get(name, 0.0) > 0 for run in (*before, *after))]
 
 
-def _part(
-    name: str, before: Sequence[Run], after: Sequence[Run], groups: Sequence[Sequence[Run]], step: Change
-) -> Change:
+def _part(name: str, before: Sequence[Run], after: Sequence[Run], step: Change) -> Change:
     """Several parts are looked at together, so each has to be surer than the step has."""
     old, new = ([run.parts_ms.get(name, 0.0) for run in side] for side in (before, after))
     variance = 0.0
