@@ -3,7 +3,9 @@
 ## What it is
 By default TensorFlow makes stateless maps parallel, fuses `map` with `batch`, adds a prefetch after a
 synchronous last stage and tunes buffers and parallelism while it runs. `tf.data.Options` can switch each of
-these off, and a small fixed number in the program can take the place of tuning.
+these off, and a small fixed number in the program can take the place of tuning. Old versions of TensorFlow do
+not make maps parallel by themselves: `flatout check --extend-select autotune-off/no-parallel-calls` shows maps
+that ask for no parallel calls.
 
 ## Why it costs
 Without the injected prefetch the input and the step take turns instead of overlapping. With 10 ms on each

@@ -12,6 +12,9 @@ Names that old tutorials use and that later versions removed, renamed or left wi
 - `options.experimental_optimization.map_vectorization`: batch before map: see `late-batch`
 - `tf.contrib.*`, `tf.estimator`: Keras, or a custom loop
 - `tf.keras.utils.multi_gpu_model`: `tf.distribute.MirroredStrategy`
+- `strategy.experimental_run_v2`: `strategy.run`
+- `dataset.make_one_shot_iterator()`: `for batch in dataset`
+- `tf.Session`, `tf.placeholder`, `tf.ConfigProto`: a `tf.function`; `tf.compat.v1` keeps them as they are
 
 ## Why it costs
 A call that fails ends the program. One that is caught by a `try` or left without effect is worse: the
@@ -163,6 +166,14 @@ _METHODS = {
 }
 
 
+_VERSION_ONE = {
+    "Session": "tf.function",
+    "InteractiveSession": "eager execution",
+    "placeholder": "arguments of a tf.function",
+    "ConfigProto": "tf.config",
+}
+
+
 @pattern(
     "name",
     nodes=(ast.Expr, ast.Assign, ast.With, ast.Return, ast.FunctionDef),
@@ -249,6 +260,33 @@ def _option(node: ast.Assign, site: Site) -> Iterator[Seen]:
             "Delete it; to map whole batches, batch before map.",
             repair=Repair("delete-statement", safe=False),
         )
+
+
+@pattern("version-one", calls=tuple(_VERSION_ONE))
+def _version_one(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`tf.Session()`, `tf.placeholder(…)`: a program for TensorFlow 1, said once per file."""
+    if not _is_version_one(call, site):
+        return
+    others = [
+        other
+        for name in _VERSION_ONE
+        for other, where in site.module.calls_by_name.get(name, ())
+        if _is_version_one(other, where)
+    ]
+    if min(others, key=lambda other: (other.lineno, other.col_offset)) is call:
+        name = last_name(call.func)
+        yield Seen(
+            call,
+            f"tf.{name} is not there in TensorFlow 2: the program is written for TensorFlow 1.",
+            f"Use {_VERSION_ONE[name]}; tf.compat.v1.{name} keeps it running as it is.",
+            "semantic",
+            place=call.func,
+        )
+
+
+def _is_version_one(call: ast.Call, site: Site) -> bool:
+    name = last_name(call.func)
+    return site.raw(call.func) == f"tensorflow.{name}" and name in _VERSION_ONE and not site.arms
 
 
 def _in_try(site: Site) -> bool:

@@ -2,7 +2,8 @@
 
 ## What it is
 The peak of the device's or the process's memory comes close to the limit. flatout shows which operations
-hold the memory at that moment.
+hold the memory at that moment. Source shows one reason of its own: a `GradientTape(persistent=True)`, which
+keeps every intermediate result, although it is asked for gradients only once.
 
 ## Why it costs
 On the host, swapping makes everything slower by orders of magnitude. On a device, an allocation that finds

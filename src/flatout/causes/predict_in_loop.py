@@ -3,6 +3,7 @@
 ## What it is
 `predict` is made for one large data set: it builds a data pipeline, callbacks and a progress bar, splits
 the input into batches and collects the results. In a loop over single inputs all of that is done per call.
+`fit` for a handful of samples in a loop pays the same price; `train_on_batch` does not.
 
 ## Why it costs
 The set-up takes milliseconds, the model often less. On one machine a small model took 130,430 µs per
