@@ -1,10 +1,11 @@
-"""What observing costs: the same steps bare, observed, and inside the trace window, interleaved.
+"""What observing costs: the same steps bare, observed, and inside the trace window, interleaved in one process.
 
-Four processes live side by side and hold the same model: two bare ones, one observed without a trace, one observed with
-a trace window over each block, no longer than the window of a real run. One runs at a time, a block of steps by token,
-in shuffled order. The ratio of a round is that of the medians of its blocks; the interval is the sign test's. Two
-processes of the same program differ by some percent from start to end, so the processes are started anew several times.
-The second bare process shows what the method itself cannot tell apart.
+Two processes of the same program differ by some percent from start to end, and so do two seconds of a shared machine:
+more than what is looked for. So the program lives in one process, and flatout's probes are put in before a short block
+of steps and taken out after it, in shuffled order: bare, bare again, observed without a trace. The trace window needs
+longer blocks, as long as a window of a real run, and has bare ones of the same length beside it. The ratio of a round
+is that of the medians of its blocks; the interval is the sign test's. All of it is done in several processes, one after
+the other. The second bare block shows what the method itself cannot tell apart.
 Bars: at most 3 % outside the window, at most 10 % inside.
 """
 
@@ -21,30 +22,32 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 
-ROUNDS = int(os.environ.get("ROUNDS", "10"))
-GENERATIONS = int(os.environ.get("GENERATIONS", "4"))
-"""How often all processes are started anew; each generation runs all rounds."""
-SIDES = {
-    "bare": None,
-    "bare again": None,
-    "outside": {"trace": False},
-    "inside": {"trace": True, "window_start": 10**9, "window_steps": 10**9, "window_seconds": 1e9},
-}
+ROUNDS = int(os.environ.get("ROUNDS", "60"))
+WINDOWS = int(os.environ.get("WINDOWS", "10"))
+BLOCKS_OF_A_WINDOW = 5
+GENERATIONS = int(os.environ.get("GENERATIONS", "3"))
+"""How many processes; each runs all rounds."""
+BARE, OUTSIDE, INSIDE = None, False, True
+"""Observed? And with a trace?"""
+SIDES = {"bare": BARE, "bare again": BARE, "outside": OUTSIDE}
+LONG_SIDES = {"bare, long": BARE, "inside": INSIDE}
+BESIDE = {"bare again": "bare", "outside": "bare", "inside": "bare, long"}
 
 
 def main() -> None:
     from flatout.measure.interval import paired_ratio
 
-    print(f"medians of {GENERATIONS} × {ROUNDS} rounds, against the bare program")
+    print(f"medians of {GENERATIONS} × {ROUNDS} rounds and {GENERATIONS} × {WINDOWS} windows, against the bare program")
     print(f"{'program':24s} {'step ms':>8s}  {'bare again':26s}{'outside the window':26s}inside")
     worst = {"outside": -1.0, "inside": -1.0}
     for name in sys.argv[1:] or PROGRAMS:
-        times: dict[str, list[float]] = {side: [] for side in SIDES}
+        times: dict[str, list[float]] = {}
         for _ in range(GENERATIONS):
-            measure(name, times)
+            for side, medians in in_a_process(name).items():
+                times.setdefault(side, []).extend(medians)
         row = f"{name:24s} {statistics.median(times['bare']) * 1e3:8.3f}  "
-        for side in ("bare again", "outside", "inside"):
-            found = paired_ratio(times[side], times["bare"])
+        for side, beside in BESIDE.items():
+            found = paired_ratio(times[side], times[beside])
             row += f"{f'{found.ratio - 1:+.1%} [{found.low - 1:+.1%}, {found.high - 1:+.1%}]':26s}"
             if side in worst:
                 worst[side] = max(worst[side], found.ratio - 1)
@@ -52,70 +55,58 @@ def main() -> None:
     print(f"worst median: {worst['outside']:+.1%} outside (bar +3 %), {worst['inside']:+.1%} inside (bar +10 %)")
 
 
-def measure(name: str, times: dict[str, list[float]]) -> None:
-    """One generation: a process for each side, and its rounds."""
-    with tempfile.TemporaryDirectory() as directory:
-        workers = {side: start(name, side, directory) for side in SIDES}
-        for _ in range(ROUNDS):
-            for side in random.sample(list(SIDES), len(SIDES)):
-                times[side].append(block_of(workers[side]))
-        for worker in workers.values():
-            worker.kill()
-            worker.wait()
-
-
-def start(name: str, side: str, directory: str) -> subprocess.Popen[str]:
-    from flatout.observe.launcher import environment_for
-
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
-    settings = SIDES[side]
-    if settings is not None:
-        place = os.path.join(directory, side)
-        os.mkdir(place)
-        environment = environment_for({"directory": place, **settings}, environment)
+def in_a_process(name: str) -> dict[str, list[float]]:
     command = [sys.executable, __file__, "--worker", name]
-    worker = subprocess.Popen(
-        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
-    for _ in range(2):  # traces, allocations
-        block_of(worker)
-    return worker
-
-
-def block_of(worker: subprocess.Popen[str]) -> float:
-    assert worker.stdin is not None
-    assert worker.stdout is not None
-    worker.stdin.write("\n")
-    worker.stdin.flush()
-    for line in worker.stdout:
-        if line.startswith("median "):
-            return float(json.loads(line.split()[1]))
-    raise RuntimeError("a worker has died")
+    done = subprocess.run(command, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{name}: {done.stderr[-2000:]}")
+    return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
 def work(name: str) -> None:
+    """All rounds of one process: the medians of each side's blocks, as JSON on the last line."""
     import keras
     import tensorflow as tf
 
     block = PROGRAMS[name](tf, keras)
-    for _ in sys.stdin:
-        with window_over_block():
-            times = block()
-        print("median", statistics.median(times), flush=True)
+    times: dict[str, list[float]] = {side: [] for side in (*SIDES, *LONG_SIDES)}
+    taken(block, INSIDE)  # whatever is made on first use is made here
+    for number in range(ROUNDS):
+        for side in random.sample(list(SIDES), len(SIDES)):
+            times[side].append(taken(block, SIDES[side]))
+        if number % (ROUNDS // WINDOWS) == 0:
+            for side in random.sample(list(LONG_SIDES), len(LONG_SIDES)):
+                times[side].append(taken(block, LONG_SIDES[side], BLOCKS_OF_A_WINDOW))
+    print(json.dumps(times))
+
+
+def taken(block: Callable[[], list[float]], trace: bool | None, blocks: int = 1) -> float:
+    with tempfile.TemporaryDirectory() as directory, observed(directory, trace, block):
+        return statistics.median([seconds for _ in range(blocks) for seconds in block()])
 
 
 @contextlib.contextmanager
-def window_over_block() -> Iterator[None]:
-    """In the process that traces, a window of its own for each block: a trace that never ends would cost more."""
-    observer = next((finder.observer for finder in sys.meta_path if hasattr(finder, "observer")), None)
-    if observer is None or not observer.settings["trace"] or not observer.streams:
+def observed(directory: str, trace: bool | None, block: Callable[[], list[float]]) -> Iterator[None]:
+    """As `flatout run` does it, from here to the end of the block; `trace` opens a window over it."""
+    if trace is None:
         yield
         return
-    window, streams = observer.window, observer.streams.values()
-    window.opened_times, window.wants_ticks = 0, True
-    window.open(max(streams, key=lambda stream: (stream.priority, stream.last)))
-    yield
-    window.close("the block has ended")
+    from flatout.observe import child, private_names
+    from flatout.observe.observer import Observer
+    from flatout.observe.recorder import Recorder
+
+    never = {"window_start": 10**9, "window_steps": 10**9, "window_seconds": 1e9}
+    observer = Observer(Recorder(directory), {"directory": directory, "trace": trace, **never})
+    child.install_in_what_is_imported(observer)
+    try:
+        if trace:
+            block()  # the window follows a stream of steps, so there has to be one
+            observer.window.wants_ticks = True
+            observer.window.open(max(observer.streams.values(), key=lambda stream: (stream.priority, stream.last)))
+        yield
+    finally:
+        child.finish(observer)  # closes the window, stops the sampling
+        private_names.restore()
 
 
 def _timed(step: Callable[[], object], count: int) -> Callable[[], list[float]]:
@@ -210,13 +201,13 @@ def _inference(width: int, batch: int, count: int) -> Callable[..., Callable[[],
 
 
 PROGRAMS = {
-    "fit, 8 ms": _fit(1024, 128, 30),
-    "fit, tiny": _fit(32, 8, 300),
-    "traced loop, 8 ms": _loop(1024, 128, True, 30),
-    "traced loop, tiny": _loop(32, 8, True, 300),
-    "eager loop": _loop(128, 32, False, 12),
-    "session, 8 ms": _session(1024, 128, 30),
-    "inference call, 2 ms": _inference(1024, 64, 60),
+    "fit, 8 ms": _fit(1024, 128, 12),
+    "fit, tiny": _fit(32, 8, 60),
+    "traced loop, 8 ms": _loop(1024, 128, True, 12),
+    "traced loop, tiny": _loop(32, 8, True, 60),
+    "eager loop": _loop(128, 32, False, 10),
+    "session, 8 ms": _session(1024, 128, 12),
+    "inference call, 2 ms": _inference(1024, 64, 30),
 }
 
 if __name__ == "__main__":

@@ -81,13 +81,17 @@ class Observer:
         self.trace = 0.0
         self.call = 0.0
         self.sync = 0.0
+        self.called = 0.0
+        """When the last call of a tf.function began, and (`call_since`) the one that is under way."""
         self.call_since = 0.0
         self.streams: dict[object, Stream] = {}
         self.window = Window(recorder, settings)
         self.active = True
         self.forks = 0
-        self._best = 0
-        self._best_last = 0.0
+        self.best = 0
+        """Rank of the stream that the steps were last seen in, and when."""
+        self.best_last = 0.0
+        self.extend = recorder.extend
         self._numbers = itertools.count()
         self._flushed = time.perf_counter()
         self._counted = self._flushed
@@ -112,21 +116,22 @@ class Observer:
 
     def tick(self, stream: Stream, start: float, end: float, n: int = 1) -> None:
         """One candidate step ended. Everything here is on the program's hot path."""
+        # Between two steps TensorFlow has swept the caches: every object that is touched here costs more than its code.
         stream.count += n
-        stream.seen += 1
-        if stream.priority < self._best and end - self._best_last < SILENCE:
+        stream.seen = seen = stream.seen + 1
+        if stream.priority < self.best and end - self.best_last < SILENCE:
             return  # part of a step that is seen better: counting it is enough
-        self._best = stream.priority
-        self._best_last = end
-        if stream.seen <= MOST_ROWS:
-            self.recorder.extend((stream.id, n, start, end, self.input, self.trace, self.call, self.sync))
+        self.best = stream.priority
+        self.best_last = end
+        if seen <= MOST_ROWS:
+            self.extend((stream.id, n, start, end, self.input, self.trace, self.call, self.sync))
         if not stream.first:
             stream.first = start
         stream.last = end
         window = self.window
         if window.wants_ticks:
             window.tick(stream, end, n, self.trace)
-        if end - self._flushed > 0.25:
+        if (end - start > 0.01 or not seen & 15) and end - self._flushed > 0.25:
             self._flushed = end
             self.recorder.flush()
             if end - self._counted > 3.0:

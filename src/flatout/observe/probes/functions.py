@@ -112,14 +112,19 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
     def wrap_call(original: Any) -> Any:
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
             busy = thread.busy
-            if busy & (CALL | TRACE) or not eager():
+            if busy & (CALL | TRACE):
                 if busy & TRACE:
                     _called_while_tracing(functions, self)
                 return original(self, *args, **kwargs)
-            known = getattr(self, "_flatout_known", None) or functions.known(self)
+            try:
+                known = self._flatout_known
+            except AttributeError:
+                known = functions.known(self)
+            if not (known.settled or busy & KERAS or eager()):  # a graph is being built by hand
+                return original(self, *args, **kwargs)
             thread.busy = busy | CALL
             traced = observer.trace
-            start = observer.call_since = perf_counter()
+            start = observer.called = observer.call_since = perf_counter()
             try:
                 return original(self, *args, **kwargs)
             finally:
@@ -127,8 +132,9 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
                 thread.busy = busy
                 observer.call_since = 0.0
                 observer.call += end - start
-                known.total.calls += 1
-                known.total.seconds += end - start
+                total = known.total
+                total.calls += 1
+                total.seconds += end - start
                 if not busy & KERAS:
                     # The short way of nearly every call; what is new about a call takes the long one.
                     if known.settled and observer.trace == traced:

@@ -14,63 +14,65 @@ from types import ModuleType
 from typing import Any
 
 from flatout.observe import users_code
-from flatout.observe.observer import KERAS, Observer
+from flatout.observe.observer import KERAS, Observer, Stream
 from flatout.observe.private_names import Missing, patch
 
 
 def on_keras(observer: Observer, module: ModuleType) -> None:
-    _batches(observer, "fit", "fit-begin", "fit-end")
-    _batches(observer, "predict", "predict-begin", "predict-end")
-    _batches(observer, "evaluate", "evaluate-begin", "evaluate-end")
-    _epochs(observer, "epoch-begin")
     for name in ("fit", "predict", "evaluate"):
-        _outer_call(observer, name, name)
+        batches = _Batches(observer, name)
+        patch(f"{name}-end", batches.wrap_end)
+        _outer_call(observer, name, name, batches)
+        if name == "fit":
+            _epochs(observer, "epoch-begin", batches)
     _compile(observer, "compile")
 
 
 def on_tf_keras(observer: Observer, module: ModuleType) -> None:
-    _batches(observer, "fit", "legacy-fit-begin", "legacy-fit-end")
-    _batches(observer, "predict", "legacy-predict-begin", "legacy-predict-end")
-    _epochs(observer, "legacy-epoch-begin")
     for name in ("fit", "predict"):
-        _outer_call(observer, name, f"legacy-{name}")
+        batches = _Batches(observer, name)
+        patch(f"legacy-{name}-end", batches.wrap_end)
+        _outer_call(observer, name, f"legacy-{name}", batches)
+        if name == "fit":
+            _epochs(observer, "legacy-epoch-begin", batches)
     _compile(observer, "legacy-compile")
 
 
-class _Running:
-    """The batch under way of one kind."""
+class _Batches:
+    """The batches of one kind of call. Only their ends are hooked: each hook costs a short step some percent.
 
-    start = 0.0
-    first = 0
-    place: Any = None
+    A batch begins with the call of the function that Keras has made for it; without one, where the last has ended.
+    """
 
+    def __init__(self, observer: Observer, kind: str) -> None:
+        self.observer = observer
+        self.kind = kind
+        self.begin()
 
-def _batches(observer: Observer, kind: str, begin_key: str, end_key: str) -> None:
-    running = _Running()
+    def begin(self) -> None:
+        """A first batch comes."""
+        self.number, self.ended = -1, perf_counter()
 
-    def wrap_begin(original: Any) -> Any:
-        def begin(self: Any, batch: Any, logs: Any = None) -> Any:
-            running.start = perf_counter()
-            running.first = batch
-            return original(self, batch, logs)
+    def wrap_end(self, original: Any) -> Any:
+        observer, kind = self.observer, self.kind
+        stream: Stream | None = None
 
-        return begin
-
-    def wrap_end(original: Any) -> Any:
-        def end(self: Any, batch: Any, logs: Any = None) -> Any:
-            result = original(self, batch, logs)
-            stream = observer.streams.get(kind)
+        def end(callbacks: Any, batch: Any, logs: Any = None) -> Any:
+            nonlocal stream
+            result = original(callbacks, batch, logs)
             if stream is None:
-                stream = observer.stream(kind, kind, kind, **_model_facts(self))
-            now = perf_counter()
-            n = batch - running.first + 1 if isinstance(batch, int) and isinstance(running.first, int) else 1
-            observer.tick(stream, running.start, now, max(n, 1))
+                stream = observer.streams.get(kind) or observer.stream(kind, kind, kind, **_model_facts(callbacks))
+            before, now = self.ended, perf_counter()
+            # With `steps_per_execution` a call is several batches, and the number is that of the last.
+            n = batch - self.number
+            if n <= 0:  # it counts from the start again, and nobody has said so
+                n = batch + 1
+            self.number, self.ended = batch, now
+            called = observer.called
+            observer.tick(stream, called if called > before else before, now, n)
             return result
 
         return end
-
-    patch(begin_key, wrap_begin)
-    patch(end_key, wrap_end)
 
 
 def _model_facts(callbacks: Any) -> dict[str, Any]:
@@ -87,11 +89,13 @@ def _model_facts(callbacks: Any) -> dict[str, Any]:
     return facts
 
 
-def _epochs(observer: Observer, key: str) -> None:
+def _epochs(observer: Observer, key: str, batches: _Batches) -> None:
     def wrap(original: Any) -> Any:
         def on_epoch_begin(self: Any, epoch: Any, logs: Any = None) -> Any:
             observer.recorder.fact("epoch", number=epoch, at=perf_counter())
-            return original(self, epoch, logs)
+            result = original(self, epoch, logs)
+            batches.begin()
+            return result
 
         return on_epoch_begin
 
@@ -113,7 +117,7 @@ class _Calls:
             self.observer.recorder.fact("keras-calls", method=self.method, rows=rows)
 
 
-def _outer_call(observer: Observer, method: str, key: str) -> None:
+def _outer_call(observer: Observer, method: str, key: str, steps: _Batches) -> None:
     calls = _Calls(observer, method)
     thread = observer.thread
 
@@ -121,6 +125,7 @@ def _outer_call(observer: Observer, method: str, key: str) -> None:
         @functools.wraps(original)
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:
             busy = thread.busy
+            steps.begin()
             if busy & KERAS:  # evaluate inside fit
                 return original(self, *args, **kwargs)
             place = users_code.here() or ("", 0, "")
