@@ -45,6 +45,7 @@ from collections.abc import Iterator
 from flatout.case import Case, Finding, Fix, Where
 from flatout.causes import reading
 from flatout.check import datasets
+from flatout.check.names import last_name
 from flatout.check.pattern import Repair, Seen, pattern
 from flatout.check.scopes import Site, argument, constant, keyword, takes_unknown
 from flatout.source import places
@@ -146,7 +147,7 @@ def _one_at_a_time(call: ast.Call, site: Site) -> Iterator[Seen]:
     """`.map(prepare, num_parallel_calls=1)`"""
     if constant(keyword(call, "num_parallel_calls")) != 1:
         return
-    done = datasets.Stage(datasets.last_name(call.func), call, site).function
+    done = datasets.Stage(last_name(call.func), call, site).function
     state = datasets.draws_at_random(done) or datasets.runs_python(done)
     yield Seen(
         call,

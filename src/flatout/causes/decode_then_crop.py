@@ -33,6 +33,7 @@ import ast
 from collections.abc import Iterator
 
 from flatout.check import datasets
+from flatout.check.names import last_name
 from flatout.check.pattern import Seen, pattern
 from flatout.check.scopes import Site
 
@@ -65,7 +66,7 @@ def _crop_after_decode(call: ast.Call, site: Site) -> Iterator[Seen]:
                     place=call.func,
                 )
                 return
-            if datasets.last_name(node.func) not in _KEEPS or not node.args:
+            if last_name(node.func) not in _KEEPS or not node.args:
                 return
             node = node.args[0]
         elif isinstance(node, ast.Name):

@@ -52,7 +52,7 @@ from flatout.check import loops
 from flatout.check.functions import of_scope
 from flatout.check.names import last_name
 from flatout.check.pattern import Repair, Seen, pattern
-from flatout.check.scopes import FUNCTIONS, Scope, Site
+from flatout.check.scopes import FUNCTIONS, Loop, Scope, Site
 from flatout.check.traced import is_traced
 from flatout.source import places
 
@@ -175,7 +175,7 @@ def _is_tape(node: ast.AST, site: Site) -> bool:
     return isinstance(node, ast.Call) and site.dotted(node.func).endswith("GradientTape")
 
 
-def _updates(scope: Scope, tape: ast.With, looped: list[loops.Loop]) -> bool:
+def _updates(scope: Scope, tape: ast.With, looped: list[Loop]) -> bool:
     """Whether the optimizer is called in the same function (and in the same loop, where the tape is in one)."""
     for call, site in scope.facts.calls:
         if last_name(call.func) in loops.UPDATES and loops.of_optimizer(call) and call.lineno >= tape.lineno:

@@ -46,9 +46,10 @@ from collections.abc import Iterator
 
 from flatout.case import Case, Finding, Fix
 from flatout.causes import reading
-from flatout.check import datasets, loops
+from flatout.check import loops
+from flatout.check.names import last_name
 from flatout.check.pattern import Seen, pattern
-from flatout.check.scopes import FUNCTIONS, Scope, Site
+from flatout.check.scopes import FUNCTIONS, Loop, Scope, Site
 from flatout.check.traced import is_tf_function, is_traced
 
 GROUP = "graph"
@@ -138,7 +139,7 @@ def _called_at_once(call: ast.Call, site: Site) -> bool:
     return any(other.func is call for other, _ in site.scope.facts.calls)
 
 
-def _called_by_name(call: ast.Call, site: Site, loop: loops.Loop) -> bool:
+def _called_by_name(call: ast.Call, site: Site, loop: Loop) -> bool:
     statement = site.statement
     if not isinstance(statement, ast.Assign) or statement.value is not call or len(statement.targets) != 1:
         return False
@@ -170,4 +171,4 @@ def _called_in_turn(node: ast.FunctionDef, scope: Scope) -> bool:
 
 
 def _cached(scope: Scope) -> bool:
-    return any("cache" in datasets.last_name(d.func if isinstance(d, ast.Call) else d) for d in scope.decorators)
+    return any("cache" in last_name(d.func if isinstance(d, ast.Call) else d) for d in scope.decorators)

@@ -38,7 +38,7 @@ from collections.abc import Iterator
 from flatout.check import loops
 from flatout.check.names import last_name
 from flatout.check.pattern import Seen, pattern
-from flatout.check.scopes import Site, argument, constant
+from flatout.check.scopes import Loop, Site, argument, constant
 
 GROUP = "graph"
 LEVERS = ()
@@ -68,9 +68,8 @@ def _concat_in_loop(node: ast.Assign, site: Site) -> Iterator[Seen]:
     if _reset(target.id, loop):
         return
     uses = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == target.id and isinstance(n.ctx, ast.Load)]
-    if any(
-        _grows(other) for other, where in site.scope.facts.others if loop in where.loops and other.lineno < node.lineno
-    ):  # type: ignore[attr-defined]
+    growing = [other for other, where in site.scope.facts.others if loop in where.loops and _grows(other)]
+    if growing[0] is not node:
         return  # told once per loop
     if len(uses) > 1:
         return  # the growing tensor is needed in each turn, as in decoding
@@ -86,7 +85,7 @@ def _grows(node: ast.AST) -> bool:
     return isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and last_name(node.value.func) == "concat"
 
 
-def _reset(name: str, loop: loops.Loop) -> bool:
+def _reset(name: str, loop: Loop) -> bool:
     """Whether the loop starts it anew in each turn: then it does not grow with the turns."""
     stores = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)]
     return len(stores) > 1

@@ -51,7 +51,7 @@ from flatout.check import loops
 from flatout.check.functions import nested_calls
 from flatout.check.names import last_name
 from flatout.check.pattern import Seen, pattern
-from flatout.check.scopes import FUNCTIONS, LOOPS, Site, loaded_names
+from flatout.check.scopes import FUNCTIONS, LOOPS, Loop, Site, loaded_names
 from flatout.check.traced import is_traced
 from flatout.source import places
 
@@ -197,7 +197,7 @@ def _callback_every_batch(node: ast.FunctionDef, site: Site) -> Iterator[Seen]:
             )
 
 
-def _step_begins(loop: loops.Loop, site: Site) -> int:
+def _step_begins(loop: Loop, site: Site) -> int:
     """The line of the first tape or call of a step in a loop."""
     return min(
         (
@@ -214,7 +214,7 @@ def _in_each_step(site: Site) -> bool:
     return loop is not None and not loops.is_guarded(site, loop) and loops.is_step_loop(loop, site.scope)
 
 
-def _results(loop: loops.Loop, site: Site) -> set[str]:
+def _results(loop: Loop, site: Site) -> set[str]:
     """Names that hold what a step of this loop gave."""
     names = set()
     for name, binds in site.scope.facts.binds.items():
@@ -226,7 +226,7 @@ def _results(loop: loops.Loop, site: Site) -> set[str]:
     return names
 
 
-def _pulls(call: ast.Call, site: Site, loop: loops.Loop, results: set[str]) -> bool:
+def _pulls(call: ast.Call, site: Site, loop: Loop, results: set[str]) -> bool:
     if isinstance(call.func, ast.Attribute) and call.func.attr == "numpy" and not call.args:
         value = call.func.value
         if loaded_names(value) & _given(loop, site) or (isinstance(value, ast.Attribute) and value.attr in _ON_HOST):
@@ -239,7 +239,7 @@ def _pulls(call: ast.Call, site: Site, loop: loops.Loop, results: set[str]) -> b
     return False
 
 
-def _given(loop: loops.Loop, site: Site) -> set[str]:
+def _given(loop: Loop, site: Site) -> set[str]:
     """What comes from the dataset lies on the host already: what the loop hands out, and what is unpacked from it."""
     names = loops.target_names(loop)
     for name, binds in site.scope.facts.binds.items():

@@ -48,6 +48,7 @@ from flatout.case import Case, Finding, Fix
 from flatout.causes import autotune_off, reading, uncached_prefix
 from flatout.check import datasets
 from flatout.check.functions import Doings
+from flatout.check.names import last_name
 from flatout.check.pattern import Seen, pattern
 from flatout.check.scopes import Site
 
@@ -179,6 +180,6 @@ def _works_on_batches(done: Doings, allowed: tuple[str, ...]) -> bool:
         return False
     for name, call, site in done.calls:
         known = site.module.function_of(call.func, site) is not None
-        if not (known or name.startswith(allowed) or (not name and datasets.last_name(call.func) in _HARMLESS)):
+        if not (known or name.startswith(allowed) or (not name and last_name(call.func) in _HARMLESS)):
             return False
     return True

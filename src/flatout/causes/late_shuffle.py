@@ -33,7 +33,7 @@ from collections.abc import Iterator
 
 from flatout.check import datasets
 from flatout.check.pattern import Repair, Seen, pattern
-from flatout.check.scopes import Site, constant
+from flatout.check.scopes import Site, argument, constant
 
 GROUP = "input"
 LEVERS = ()
@@ -46,7 +46,7 @@ def _shuffle_after_batch(call: ast.Call, site: Site) -> Iterator[Seen]:
     """`.batch(32).shuffle(1000)`, not batched again later and not shuffled before."""
     chain = datasets.before(call, site)
     batch = chain.last(*_BATCHES)
-    if batch is None or not chain.certain or constant(datasets.argument(batch.call, 0, "batch_size")) == 1:
+    if batch is None or not chain.certain or constant(argument(batch.call, 0, "batch_size")) == 1:
         return
     if site.statement is not None and "next(iter(" in ast.unparse(site.statement):
         return  # one batch, to have a look

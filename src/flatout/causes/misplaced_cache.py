@@ -37,7 +37,7 @@ from collections.abc import Iterator
 
 from flatout.check import datasets
 from flatout.check.pattern import Seen, pattern
-from flatout.check.scopes import Site, constant, keyword
+from flatout.check.scopes import Site, argument, constant, keyword
 
 GROUP = "input"
 LEVERS = ("cache",)
@@ -92,9 +92,8 @@ def _after_repeat(call: ast.Call, site: Site) -> Iterator[Seen]:
         return
     if site.unsure_of(repeat.site):
         return
-    endless = (not repeat.call.args and not repeat.call.keywords) or constant(
-        datasets.argument(repeat.call, 0, "count")
-    ) in (None, -1)
+    count = constant(argument(repeat.call, 0, "count"))
+    endless = count is None or count == -1 or not (repeat.call.args or repeat.call.keywords)
     yield Seen(
         call,
         "cache comes after an endless repeat: it never completes and grows until the memory is full."
@@ -110,7 +109,7 @@ def _before_take(call: ast.Call, site: Site) -> Iterator[Seen]:
     """`ds = ds.cache().take(100)`: the cache is never read to its end."""
     if not isinstance(site.statement, (ast.Assign, ast.Return)):
         return  # `for x in ds.take(1)`, to have a look
-    if constant(datasets.argument(call, 0, "count")) == 1:
+    if constant(argument(call, 0, "count")) == 1:
         return
     chain = datasets.before(call, site)
     cache = chain.last("cache")

@@ -44,10 +44,10 @@ from dataclasses import dataclass
 
 from flatout.case import Case, Evidence, Finding, Fix, Where
 from flatout.causes import reading
-from flatout.check import datasets, loops
+from flatout.check import loops
 from flatout.check.names import last_name
 from flatout.check.pattern import Seen, pattern
-from flatout.check.scopes import Site, constant, loaded_names
+from flatout.check.scopes import Site, argument, constant, loaded_names
 from flatout.check.traced import is_traced
 from flatout.source import places
 
@@ -226,7 +226,7 @@ def _alone(node: ast.AST, taken: set[str], loop: ast.For) -> bool:
         first = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
         return last_name(first) == "newaxis" or (isinstance(first, ast.Constant) and first.value is None)
     if isinstance(node, ast.Call) and last_name(node.func) == "expand_dims" and node.args:
-        axis = datasets.argument(node, 1, "axis")
+        axis = argument(node, 1, "axis")
         return _is_sample(node.args[0], taken, loop) and constant(axis) == 0
     return False
 

@@ -48,7 +48,7 @@ from flatout.causes import reading
 from flatout.check import datasets, loops
 from flatout.check.names import last_name
 from flatout.check.pattern import Repair, Seen, pattern
-from flatout.check.scopes import Site, constant, keyword, loaded_names, stored_names
+from flatout.check.scopes import Loop, Site, constant, keyword, loaded_names, stored_names
 
 GROUP = "graph"
 LEVERS = ("direct-predict",)
@@ -173,7 +173,7 @@ def _seen(call: ast.Call, when: str) -> Seen:
     )
 
 
-def _matters(loop: loops.Loop, site: Site) -> bool:
+def _matters(loop: Loop, site: Site) -> bool:
     return not loops.few_turns(loop, _FEW, site) and not _SHOWS.search(ast.unparse(loop))
 
 
@@ -198,7 +198,7 @@ def _loop_of_calls(model: ast.expr, site: Site) -> ast.AST | None:
     return loop
 
 
-def _fits(loop: loops.Loop, site: Site) -> bool:
+def _fits(loop: Loop, site: Site) -> bool:
     """A loop that trains whole models, such as one over folds."""
     for call, where in loops.calls_in(loop, site.scope):
         if last_name(call.func) in ("fit", "fit_generator") and where.loops[-1] is loop:
@@ -208,7 +208,7 @@ def _fits(loop: loops.Loop, site: Site) -> bool:
     return False
 
 
-def _steps(loop: loops.Loop, site: Site) -> bool:
+def _steps(loop: Loop, site: Site) -> bool:
     """GANs count as epochs what are single steps: `train_on_batch` in the same turn tells."""
     return any(last_name(call.func) == "train_on_batch" for call, _ in loops.direct_calls(loop, site.scope))
 

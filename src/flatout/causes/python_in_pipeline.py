@@ -51,8 +51,9 @@ from flatout.case import Case, Finding, Fix
 from flatout.causes import blocking_map, legacy_pipeline, reading
 from flatout.check import datasets
 from flatout.check.functions import of_scope
+from flatout.check.names import last_name
 from flatout.check.pattern import Seen, pattern
-from flatout.check.scopes import Scope, Site, argument
+from flatout.check.scopes import Scope, Site, argument, keyword
 
 GROUP = "input"
 LEVERS = ("cache", "parallel-map", "vectorize-map")
@@ -158,7 +159,7 @@ def _python_function(call: ast.Call, site: Site) -> Iterator[Seen]:
 
 def _of_keras(method: Scope) -> bool:
     bases = getattr(method.owner.node, "bases", ()) if method.owner is not None else ()
-    return any(datasets.last_name(base).endswith(("Layer", "Model", "Cell")) for base in bases)
+    return any(last_name(base).endswith(("Layer", "Model", "Cell")) for base in bases)
 
 
 def _generator_of(call: ast.Call, site: Site) -> Scope | None:
@@ -200,7 +201,7 @@ def _stage_around(call: ast.Call, site: Site) -> ast.Call | None:
                 continue
             done = datasets.Stage(name, stage, where).function
             if any(inner is call for _, inner, _ in done.calls) and (
-                datasets.before(stage, where).certain or datasets.keyword(stage, "num_parallel_calls") is not None
+                datasets.before(stage, where).certain or keyword(stage, "num_parallel_calls") is not None
             ):
                 return stage
     return None

@@ -48,7 +48,7 @@ from flatout.causes import reading
 from flatout.check import datasets, loops
 from flatout.check.names import last_name
 from flatout.check.pattern import Repair, Seen, pattern
-from flatout.check.scopes import LOOPS, Scope, Site
+from flatout.check.scopes import LOOPS, Scope, Site, keyword
 from flatout.check.traced import has_signature, is_tf_function, is_traced, traced
 
 GROUP = "graph"
@@ -173,7 +173,7 @@ def _tf_function(call: ast.Call, site: Site) -> Scope | None:
     if isinstance(call.func, ast.Name):
         bound = datasets.binding(call.func.id, site)
         if bound is not None and isinstance(bound.value, ast.Call) and is_tf_function(bound.value, site.module):
-            if datasets.keyword(bound.value, "input_signature") is not None or not bound.value.args:
+            if keyword(bound.value, "input_signature") is not None or not bound.value.args:
                 return None
             return site.module.function_of(bound.value.args[0], bound.site)
     return None

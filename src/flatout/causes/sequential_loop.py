@@ -42,11 +42,10 @@ from collections.abc import Iterator
 
 from flatout.case import Case, Finding, Fix
 from flatout.causes import per_sample_loop, reading
-from flatout.check import datasets
-from flatout.check.functions import nested_calls
+from flatout.check.functions import doings, nested_calls
 from flatout.check.names import last_name
 from flatout.check.pattern import Seen, pattern
-from flatout.check.scopes import Site, loaded_names
+from flatout.check.scopes import Site, argument, loaded_names, stored_names
 from flatout.check.traced import is_traced
 from flatout.source import places
 
@@ -154,7 +153,7 @@ def _map_fn(call: ast.Call, site: Site) -> Iterator[Seen]:
     """`tf.map_fn` of operations that all take a batch."""
     if site.dotted(call.func) != "tensorflow.map_fn":
         return
-    done = datasets.doings(datasets.argument(call, 0, "fn"), site)
+    done = doings(argument(call, 0, "fn"), site)
     if not done.known or not done.calls:
         return
     if all(name.startswith(_PLAIN_IMAGES) for name, _, _ in done.calls):
@@ -235,6 +234,5 @@ def _read_early(loop: ast.For, temporaries: set[str]) -> bool:
         value = statement.value  # type: ignore[attr-defined]
         if loaded_names(value) & temporaries - known:
             return True
-        target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target  # type: ignore[attr-defined]
-        known.add(target.id)
+        known |= stored_names(statement)
     return False

@@ -38,6 +38,7 @@ import ast
 from collections.abc import Iterator
 
 from flatout.check import datasets
+from flatout.check.names import last_name
 from flatout.check.pattern import Repair, Seen, pattern
 from flatout.check.scopes import Site, argument, constant, keyword, takes_unknown
 
@@ -52,7 +53,7 @@ _MANY = ("glob", "listdir", "match_filenames_once", "matching_files", "list_file
 @pattern("files-in-turn", calls=tuple(_READERS))
 def _files_in_turn(call: ast.Call, site: Site) -> Iterator[Seen]:
     """A reader that is given what is plainly a list of several files."""
-    name = datasets.last_name(call.func)
+    name = last_name(call.func)
     if not site.dotted(call.func).startswith("tensorflow.data.") or takes_unknown(call) or not call.args:
         return
     if argument(call, _READERS[name], "num_parallel_reads") is not None or not _several(call.args[0], site):
@@ -119,9 +120,9 @@ def _several(node: ast.expr, site: Site, far: int = 4) -> bool:
     if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
         return True
     if isinstance(node, ast.Call):
-        if datasets.last_name(node.func) in _MANY:
+        if last_name(node.func) in _MANY:
             return True
-        if datasets.last_name(node.func) in ("sorted", "list", "shuffled") and node.args and far:
+        if last_name(node.func) in ("sorted", "list", "shuffled") and node.args and far:
             return _several(node.args[0], site, far - 1)
         return False
     if isinstance(node, ast.Name) and far:

@@ -47,6 +47,7 @@ from collections.abc import Iterator
 from flatout.case import Case, Finding, Fix
 from flatout.causes import reading
 from flatout.check import datasets
+from flatout.check.functions import Doings
 from flatout.check.pattern import Repair, Seen, pattern
 from flatout.check.scopes import Site, argument, takes_unknown
 
@@ -119,7 +120,7 @@ def _random_map(call: ast.Call, site: Site) -> Iterator[Seen]:
         )
 
 
-def _random_layers(done: datasets.Doings) -> bool:
+def _random_layers(done: Doings) -> bool:
     """`augment(images, training=True)`, where augment is a model or layer of the file with Random… layers."""
     for name, call, site in done.calls:
         if name.startswith("keras.layers.Random"):

@@ -41,7 +41,7 @@ from flatout.case import Case, Finding, Fix
 from flatout.causes import reading
 from flatout.check import datasets, loops
 from flatout.check.pattern import Repair, Seen, pattern
-from flatout.check.scopes import Site, loaded_names, stored_names
+from flatout.check.scopes import Loop, Site, loaded_names, stored_names
 
 GROUP = "graph"
 LEVERS = ("hoist-conversion",)
@@ -115,7 +115,7 @@ def _is_array(name: str, site: Site) -> bool:
     return False
 
 
-def _changed_in_place(name: str, loop: loops.Loop) -> bool:
+def _changed_in_place(name: str, loop: Loop) -> bool:
     for node in ast.walk(loop):
         stores = isinstance(node, (ast.Subscript, ast.Attribute)) and isinstance(node.ctx, ast.Store)
         if stores and name in loaded_names(node.value):  # type: ignore[attr-defined]

@@ -158,7 +158,8 @@ def words_in(text: str) -> set[bytes]:
 def _lines_with(text: str, words: set[str]) -> list[int]:
     """Numbers of the lines that hold one of the words, in order."""
     finder = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(words)))})\b|\n")
-    line, found = 1, []
+    line = 1
+    found: list[int] = []
     for match in finder.finditer(text):
         if match.group() == "\n":
             line += 1

@@ -12,6 +12,7 @@ from pathlib import Path
 from flatout.check import cache as caches
 from flatout.check import files, notebooks
 from flatout.check.checker import Checker, Outcome, without_the_traced
+from flatout.check.files import Problem
 from flatout.check.pattern import Pattern, Sighting
 from flatout.check.selection import matches
 from flatout.check.settings import Settings
@@ -27,7 +28,7 @@ class Report:
     """What `check` found."""
 
     files: dict[str, list[Sighting]] = field(default_factory=dict)
-    problems: list[files.Problem] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
     checked: int = 0
     lines: int = 0
     from_cache: int = 0

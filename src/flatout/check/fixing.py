@@ -68,24 +68,25 @@ def _fix_text(text: str, path: str, checker: Checker, wanted: Callable[[Sighting
         ]
         if not todo:
             break
-        changed, done = _round(text, path, todo)
+        changed, done, tried = _round(text, path, todo)
         if changed is None and len(todo) > 1:
-            changed, done = _round(text, path, todo[:1])
+            changed, done, tried = _round(text, path, todo[:1])
+        hopeless |= {(item.full_name, item.code) for item in tried if item not in done}
         if changed is None:
             hopeless.add((todo[0].full_name, todo[0].code))
             continue
-        hopeless |= {(item.full_name, item.code) for item in todo if item not in done}
         text = changed
         applied += done
     return text, applied
 
 
-def _round(text: str, path: str, todo: list[Sighting]) -> tuple[str | None, list[Sighting]]:
-    """All repairs that stand in different statements, at once."""
+def _round(text: str, path: str, todo: list[Sighting]) -> tuple[str | None, list[Sighting], list[Sighting]]:
+    """All repairs that stand in different statements, at once: the new text, what was done, what was tried."""
     document = read(text)
     if document is None:
-        return None, []
+        return None, [], []
     done: list[Sighting] = []
+    tried: list[Sighting] = []
     taken: list[range] = []
     for item in todo:
         assert item.repair is not None
@@ -93,17 +94,21 @@ def _round(text: str, path: str, todo: list[Sighting]) -> tuple[str | None, list
             if done:
                 continue
             changed = _by_lever(text, path, item)
-            return (changed, [item]) if changed is not None and _parses(changed) else (None, [])
+            if changed is not None and _parses(changed):
+                return changed, [item], [item]
+            tried.append(item)
+            continue
         for node in _nodes_at(document, tuple(item.repair.data["span"])):
             lines = _lines(document, node)
             if any(lines.start < other.stop and other.start < lines.stop for other in taken):
                 break
+            tried.append(item)
             if repairs.apply(item.repair.kind, document, node, item.repair.data):
                 done.append(item)
                 taken.append(lines)
                 break
     changed = document.result() if done else None
-    return (changed, done) if changed is not None and _parses(changed) else (None, [])
+    return (changed, done, tried) if changed is not None and _parses(changed) else (None, [], tried)
 
 
 def _by_lever(text: str, path: str, item: Sighting) -> str | None:
@@ -125,7 +130,9 @@ def _nodes_at(document: Document, span: tuple[int, ...]) -> list[cst.CSTNode]:
     end = starts[span[2] - 1] + span[3] - 1
     kinds = (cst.Call, cst.Expr, cst.Assign, cst.Attribute, cst.Name, cst.BinaryOperation)
     functions = [node for node in document.all(cst.FunctionDef) if document.span(node)[0] == begin]
-    return functions or [node for node in document.all(*kinds) if document.span(node) == (begin, end)]
+    if functions:
+        return list(functions)
+    return [node for node in document.all(*kinds) if document.span(node) == (begin, end)]
 
 
 def _lines(document: Document, node: cst.CSTNode) -> range:

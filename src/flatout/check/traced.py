@@ -169,7 +169,8 @@ def traced(module: Module) -> Traced:
     found = module.__dict__.get("_traced")
     if found is None:
         found = module.__dict__["_traced"] = Traced(module)
-    return found  # type: ignore[no-any-return]
+    assert isinstance(found, Traced)
+    return found
 
 
 def is_traced(site: Site) -> bool:
