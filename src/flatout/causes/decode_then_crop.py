@@ -47,7 +47,7 @@ _KEEPS = ("convert_image_dtype", "cast", "to_float", "identity", "squeeze")
 @pattern(
     "crop-after-decode",
     calls=("crop_to_bounding_box", "random_crop", "slice", "central_crop", "extract_glimpse"),
-    words=("decode_jpeg",),
+    needs=("decode_jpeg",),
 )
 def _crop_after_decode(call: ast.Call, site: Site) -> Iterator[Seen]:
     """A crop of what decode_jpeg gave, through names, casts and one function of the file."""

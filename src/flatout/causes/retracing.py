@@ -102,7 +102,7 @@ def _short(text: str) -> str:
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
 
 
-@pattern("python-number", nodes=LOOPS, words=("function",), anywhere=True)
+@pattern("python-number", nodes=LOOPS, words=("range", "enumerate", "trange"), needs=("function",))
 def _python_number(loop: ast.For | ast.While, site: Site) -> Iterator[Seen]:
     """`for i in range(n): step(batch, i)`, where step is a tf.function of this file."""
     if isinstance(loop, ast.While) or is_traced(site):

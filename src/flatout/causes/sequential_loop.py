@@ -129,9 +129,7 @@ _PLAIN_IMAGES = (
 )
 
 
-@pattern(
-    "turns-do-not-depend", nodes=(ast.For,), words=("function", "call", "train_step"), needs=("range",), anywhere=True
-)
+@pattern("turns-do-not-depend", nodes=(ast.For,), words=("range",), among=("function", "call", "train_step"))
 def _turns_do_not_depend(loop: ast.For, site: Site) -> Iterator[Seen]:
     """`for i in tf.range(n)` whose turns only write to a TensorArray, or add up something."""
     source = loop.iter

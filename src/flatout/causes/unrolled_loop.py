@@ -116,7 +116,7 @@ def _holds_the_step(case: Case, file: str, loop: places.Loop) -> bool:
 _MANY_TURNS = 32
 
 
-@pattern("long-range", nodes=(ast.For,), words=("function", "call", "train_step"), needs=("range",), anywhere=True)
+@pattern("long-range", nodes=(ast.For,), words=("range",), among=("function", "call", "train_step"))
 def _long_range(loop: ast.For, site: Site) -> Iterator[Seen]:
     """`for i in range(500)` in a traced function, with operations of TensorFlow in it."""
     source = loop.iter

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -21,6 +22,7 @@ _OURS = frozenset({b"tensorflow", b"keras", b"tf_keras", b"tf_slim"})
 _BETWEEN_WORDS = bytes(
     code if chr(code).isalnum() or chr(code) == "_" or code > 127 else ord(" ") for code in range(256)
 )
+_BETWEEN_WORDS_OF_LINES = _BETWEEN_WORDS[:10] + b"\n" + _BETWEEN_WORDS[11:]
 _TEST_FILE = re.compile(
     r"(^|[/\\])(tests?[/\\]|testing[/\\]|benchmarks?[/\\]|(test|benchmark)_[^/\\]*\.py$|conftest\.py$)"
     r"|[^/\\]*_(tests?|benchmark)\.py$"
@@ -61,10 +63,14 @@ class Checker:
         tests = not self.in_tests and is_test(path)
         patterns, words = (self._for_tests, self._words_for_tests) if tests else (self._patterns, self._words)
         found = frozenset(word.decode() for word in there & words)
-        active = [item for item in patterns if item.needs <= found and not item.words.isdisjoint(found)]
-        traces = not there.isdisjoint(_TRACERS)
+        active = [item for item in patterns if _may_apply(item, found)]
+        traces = not tests and not there.isdisjoint(_TRACERS)
         if not active and not traces:
             return outcome
+        # Thousands of nodes are made and none is garbage: to look for any meanwhile takes a third of the time.
+        collecting = gc.isenabled()
+        gc.disable()
+        module = None
         try:
             module = Module(text, path, self.version)
             if module.names.imports_any("tensorflow", "keras", "tf_keras", "tf_slim"):
@@ -78,6 +84,11 @@ class Checker:
             outcome.problem = "nested too deeply to be read"
         except ValueError as error:  # null bytes
             outcome.problem = f"not valid Python: {error}"
+        finally:
+            if module is not None:
+                module.let_go()
+            if collecting:
+                gc.enable()
         return outcome
 
     def _look(self, module: Module, active: Sequence[Pattern], outcome: Outcome) -> None:
@@ -87,22 +98,20 @@ class Checker:
         by_node: dict[type[ast.AST], list[Pattern]] = {}
         wanted: set[str] = set()
         for item in active:
-            wanted |= item.calls or item.words
+            wanted |= item.words
             for name in item.calls:
                 by_call.setdefault(name, []).append(item)
             for kind in item.nodes:
                 by_node.setdefault(kind, []).append(item)
-        everywhere = any(item.anywhere for item in active)
-        lines = _lines_with(module.text, wanted) if not everywhere else []
+        lines = _lines_with(module.text, frozenset(word.encode() for word in wanted))
         seen: list[tuple[Pattern, Seen, Site]] = []
         waiting: list[Scope] = [module.top]
         while waiting:
             scope = waiting.pop()
-            if not everywhere:
-                first, last = scope.extent()
-                place = bisect_left(lines, first)
-                if place >= len(lines) or lines[place] > last:
-                    continue
+            first, last = scope.extent()
+            place = bisect_left(lines, first)
+            if place >= len(lines) or lines[place] > last:
+                continue
             for call, site in scope.facts.calls:
                 for item in by_call.get(last_name(call.func), ()):
                     _ask(item, call, site, seen, outcome)
@@ -143,7 +152,13 @@ def is_test(path: str) -> bool:
 
 
 def _words_of(patterns: Iterable[Pattern]) -> frozenset[bytes]:
-    return frozenset(word.encode() for item in patterns for word in item.words | item.needs)
+    return frozenset(word.encode() for item in patterns for word in item.words | item.among | item.needs)
+
+
+def _may_apply(item: Pattern, words: frozenset[str]) -> bool:
+    if item.words.isdisjoint(words) or not item.needs <= words:
+        return False
+    return not item.among or not item.among.isdisjoint(words)
 
 
 def words_in(text: str) -> set[bytes]:
@@ -155,17 +170,11 @@ def words_in(text: str) -> set[bytes]:
     return found
 
 
-def _lines_with(text: str, words: set[str]) -> list[int]:
+def _lines_with(text: str, words: frozenset[bytes]) -> list[int]:
     """Numbers of the lines that hold one of the words, in order."""
-    finder = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(words)))})\b|\n")
-    line = 1
-    found: list[int] = []
-    for match in finder.finditer(text):
-        if match.group() == "\n":
-            line += 1
-        elif not found or found[-1] != line:
-            found.append(line)
-    return found
+    content = text.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8", "surrogatepass")
+    lines = content.translate(_BETWEEN_WORDS_OF_LINES).split(b"\n")
+    return [number for number, line in enumerate(lines, 1) if line and not words.isdisjoint(line.split())]
 
 
 def _sighting(module: Module, pattern: Pattern, seen: Seen, site: Site) -> Sighting:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import gc
 from collections.abc import Iterator
 from functools import cached_property
 
@@ -17,7 +16,7 @@ DEEPEST = 250
 class Module:
     def __init__(self, text: str, path: str = "", version: tuple[int, int] = (2, 16)) -> None:
         self.text, self.path, self.version = text, path, version
-        self.tree = _parse(text)
+        self.tree = ast.parse(text)
         self.names = Names()
         self.top = Scope(self, self.tree, None)
         self.scopes: list[Scope] = [self.top]
@@ -53,6 +52,12 @@ class Module:
                         self._statements(inner_body, scope, depth + 1)
                 for handler in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
                     self._statements(handler.body, scope, depth + 1)
+
+    def let_go(self) -> None:
+        """Scopes and modules know each other: cut the rings, so that all of it goes at once, without a search."""
+        for scope in (*self.scopes, *self._lambdas.values()):
+            scope.__dict__.clear()
+        self.__dict__.clear()
 
     def add_lambda(self, node: ast.Lambda, parent: Scope) -> Scope:
         if node not in self._lambdas:
@@ -146,14 +151,3 @@ class Module:
             bases = [base.id for base in getattr(owner.node, "bases", ()) if isinstance(base, ast.Name)]
             owner = next((self.classes[base] for base in bases if base in self.classes), None)
         return None
-
-
-def _parse(text: str) -> ast.Module:
-    # Thousands of nodes are made at once and none is garbage: collecting meanwhile takes a third of the time.
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        return ast.parse(text)
-    finally:
-        if collecting:
-            gc.enable()

@@ -50,13 +50,13 @@ class Pattern:
     nodes: tuple[type[ast.AST], ...]
     """Looks at nodes of these kinds."""
     words: frozenset[str]
-    """A file without any of these words cannot have the fault."""
+    """A function without any of these words cannot have the fault."""
     default: bool
     in_tests: bool
+    among: frozenset[str] = frozenset()
+    """Nor can a file without any of these, which may stand anywhere in it."""
     needs: frozenset[str] = frozenset()
-    """A file that lacks any one of these words cannot have it either."""
-    anywhere: bool = False
-    """Whether the words may stand in another function than the fault."""
+    """Nor can a file that lacks one of these."""
     cause: str = ""
 
     @property
@@ -72,7 +72,7 @@ def pattern(
     words: Iterable[str] = (),
     default: bool = True,
     in_tests: bool = False,
-    anywhere: bool = False,
+    among: Iterable[str] = (),
     needs: Iterable[str] = (),
 ) -> Callable[[Detector], Detector]:
     """Mark a function of a cause's file as a detector.
@@ -84,7 +84,15 @@ def pattern(
     def mark(look: Detector) -> Detector:
         called = frozenset(calls)
         found = Pattern(
-            name, look, called, tuple(nodes), frozenset(words) or called, default, in_tests, frozenset(needs), anywhere
+            name,
+            look,
+            called,
+            tuple(nodes),
+            frozenset(words) or called,
+            default,
+            in_tests,
+            frozenset(among),
+            frozenset(needs),
         )
         assert found.words, f"{name} names no word to look for"
         look.pattern = found  # type: ignore[attr-defined]

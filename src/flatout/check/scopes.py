@@ -42,6 +42,9 @@ class Site:
         self.module, self.scope, self.loops, self.arms, self.withs = module, scope, loops, arms, withs
         self.statement = statement
 
+    def at(self, statement: ast.stmt) -> Site:
+        return Site(self.module, self.scope, self.loops, self.arms, self.withs, statement)
+
     def inside(self, **changed: object) -> Site:
         made = Site(self.module, self.scope, self.loops, self.arms, self.withs, self.statement)
         for name, value in changed.items():
@@ -164,7 +167,7 @@ class _Reader:
 
     def _block(self, body: list[ast.stmt], here: Site) -> None:
         for statement in body:
-            self._statement(statement, here.inside(statement=statement))
+            self._statement(statement, here.at(statement))
 
     def _statement(self, node: ast.stmt, here: Site) -> None:
         facts = self.facts
