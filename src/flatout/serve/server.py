@@ -22,7 +22,6 @@ from flatout.serve.shelf import Begun, Shelf
 ADDRESS = "127.0.0.1"
 LONGEST = 4000
 """Characters of an address."""
-STYLES = (("flatout.report.html", ("base.css", "views.css", "print.css")), ("flatout.serve", ("pages.css",)))
 SCRIPTS = (("flatout.report.html", ("core.js", "theme.js", "tables.js")), ("flatout.serve", ("pages.js",)))
 """The report's, and what these pages have on top."""
 
@@ -148,7 +147,7 @@ class _Handler(BaseHTTPRequestHandler):
         raise NotImplementedError
 
     def do_GET(self) -> None:
-        why = guard.refusal(self.headers, int(self.server.server_address[1]))
+        why = guard.refusal(self.headers, self.connection.getsockname()[1])
         if why is not None:
             self._send(Answer(why + "\n", "text/plain", status=403))
             return
@@ -208,12 +207,18 @@ def _report(path: Path, changed: int, size: int) -> Answer:
 
 @functools.cache
 def _asset(name: str) -> Answer:
-    known = {"style.css": (STYLES, "text/css"), "script.js": (SCRIPTS, "text/javascript")}
-    if name not in known:
-        raise CaseNotFound("There is no such page.")
-    sources, kind = known[name]
-    texts = [files(package).joinpath("assets", file).read_text("utf-8") for package, names in sources for file in names]
-    return Answer("\n".join(texts), kind)
+    from flatout.report.html.document import _styles as styles_of_report
+
+    if name == "style.css":
+        return Answer(styles_of_report() + _read("flatout.serve", "pages.css"), "text/css")
+    if name == "script.js":
+        texts = [_read(package, file) for package, names in SCRIPTS for file in names]
+        return Answer("\n".join(texts), "text/javascript")
+    raise CaseNotFound("There is no such page.")
+
+
+def _read(package: str, name: str) -> str:
+    return (files(package) / "assets" / name).read_text("utf-8")
 
 
 def _finite(value: Any) -> Any:

@@ -51,11 +51,11 @@ def _kept(kept: Sequence[Kept]) -> Html:
     columns = [
         Column(""),
         Column("program", wide=True),
-        Column("verdict"),
+        Column("verdict", minor=True),
         Column("step", number=True),
         Column("where its time goes", minor=True),
         Column("commit", minor=True),
-        Column("when", number=True),
+        Column("when", number=True, minor=True),
     ]
     form = tag(
         "form",
@@ -87,7 +87,7 @@ def _row(one: Kept) -> list[Cell | Child]:
         Cell(duration(one.step_ms) if one.step_ms is not None else "–", one.step_ms or 0.0),
         small_split(one.shares),
         tag("code", one.commit) if one.commit else "",
-        Cell(when(one.changed), one.changed),
+        Cell(one.started[:16].replace("T", " ") or when(one.changed), one.changed),
     ]
 
 

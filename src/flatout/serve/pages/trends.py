@@ -83,5 +83,5 @@ def _row(point: Point, low: float, high: float) -> Html:
             ),
             class_="plot",
         ),
-        tag("td", told, chip(since.outcome, f"status {kind}") if since and kind else None),
+        tag("td", told, chip(since.outcome, f"status {kind}") if since and kind else None, class_="since"),
     )
