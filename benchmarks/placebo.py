@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from flatout.tune.child_process import Launch
-from flatout.tune.nursery import open_for
+from flatout.tune.nursery import Nurseries
 from flatout.tune.race import Contestant, Race
 from flatout.tune.warden import Warden
 
@@ -40,8 +40,8 @@ def race(program: Path, directory: Path) -> tuple[float, list[str], list[float]]
     launch = Launch((sys.executable, str(program)))
     baselines = [Contestant(launch, "baseline"), Contestant(launch, "baseline again")]
     others = [Contestant(Launch(launch.command, ("placebo",)), f"placebo {number}") for number in range(EACH)]
-    nursery = open_for(launch.command, warden, directory, {})
-    running = Race(directory / "race", warden, baselines, deadline=time.monotonic() + 600, nursery=nursery)
+    nurseries = Nurseries(launch.command, warden, directory)
+    running = Race(directory / "race", warden, baselines, deadline=time.monotonic() + 600, nurseries=nurseries)
     try:
         running.start([*baselines, *others])
         running.run(others, len(others))
@@ -49,8 +49,7 @@ def race(program: Path, directory: Path) -> tuple[float, list[str], list[float]]
         step = baselines[0].step_ms() or 0.0
     finally:
         running.close()
-        if nursery is not None:
-            nursery.close()
+        nurseries.close()
         warden.close()
     return step, [one.over for one in others], [v.speedup.ratio for v in verdicts if v is not None]
 

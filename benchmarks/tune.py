@@ -21,7 +21,7 @@ import flatout
 from flatout.case import Case
 from flatout.tune.child_process import Launch
 from flatout.tune.lineup import with_levers
-from flatout.tune.nursery import open_for
+from flatout.tune.nursery import Nurseries
 from flatout.tune.race import Contestant, Race
 from flatout.tune.warden import Warden
 
@@ -72,16 +72,15 @@ def compare(slow: Path, expert: Path, case: Case, directory: Path) -> dict[str, 
     contestants = {"expert": Contestant(Launch((sys.executable, str(expert))), "expert")}
     if case.tuned:
         contestants["flatout"] = with_levers(launch, case, case.tuned, directory / "edited")
-    nursery = open_for(launch.command, warden, directory, {})
-    race = Race(directory / "compared", warden, baselines, deadline=time.monotonic() + 300, nursery=nursery)
+    nurseries = Nurseries(launch.command, warden, directory)
+    race = Race(directory / "compared", warden, baselines, deadline=time.monotonic() + 300, nurseries=nurseries)
     try:
         race.start([*baselines, *contestants.values()])
         race.run(list(contestants.values()), len(contestants), ROUNDS)
         verdicts = {title: race.verdict(one, len(contestants)) for title, one in contestants.items()}
     finally:
         race.close()
-        if nursery is not None:
-            nursery.close()
+        nurseries.close()
         warden.close()
     return {title: (v.speedup.ratio, v.speedup.low, v.speedup.high) for title, v in verdicts.items() if v is not None}
 

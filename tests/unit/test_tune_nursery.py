@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from flatout.tune.child_process import ChildProcess, Ended, Launch
-from flatout.tune.nursery import Gone, Nursery, matter, open_for
+from flatout.tune.nursery import Gone, Nurseries, Nursery
 from flatout.tune.warden import Warden
 
 PROGRAM = """
@@ -44,29 +44,33 @@ def warden():
 
 
 @pytest.fixture
-def nursery(tmp_path, warden):
-    made = Nursery([sys.executable], "sleeps.py", warden, tmp_path, dict(os.environ))
-    made.prepare(["fractions"])
+def nurseries(tmp_path, warden):
+    made = Nurseries([sys.executable, str(program_in(tmp_path))], warden, tmp_path)
+    made.packages = ["fractions"]
     yield made
     made.close()
 
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
-    path = tmp_path / "sleeps.py"
+    return program_in(tmp_path)
+
+
+def program_in(directory: Path) -> Path:
+    path = directory / "sleeps.py"
     path.write_text(PROGRAM)
     return path
 
 
-def child_of(nursery, warden, program: Path, *words: str, place: str = "trial", sources=()) -> ChildProcess:
+def child_of(nurseries, warden, program: Path, *words: str, place: str = "trial", sources=()) -> ChildProcess:
     launch = Launch((sys.executable, str(program), *words), sources=tuple(sources))
-    child = ChildProcess(launch, program.parent / place, warden, nursery)
+    child = ChildProcess(launch, program.parent / place, warden, nurseries)
     assert not isinstance(child.process, subprocess.Popen)
     return child
 
 
-def test_a_forked_trial_is_the_program_as_python_would_run_it(tmp_path, nursery, warden, program):
-    child = child_of(nursery, warden, program, "well", "--epochs", "3")
+def test_a_forked_trial_is_the_program_as_python_would_run_it(tmp_path, nurseries, warden, program):
+    child = child_of(nurseries, warden, program, "well", "--epochs", "3")
     assert child.answer(30)["steps"] > 0
     child.go(5)
     assert child.answer(30)["steps"] == 5
@@ -79,8 +83,8 @@ def test_a_forked_trial_is_the_program_as_python_would_run_it(tmp_path, nursery,
 
 
 @pytest.mark.parametrize(("how", "code", "words"), [("raises", 1, "ValueError: no luck"), ("leaves", 3, "")])
-def test_how_a_forked_trial_ends_is_known(how, code, words, nursery, warden, program):
-    child = child_of(nursery, warden, program, how)
+def test_how_a_forked_trial_ends_is_known(how, code, words, nurseries, warden, program):
+    child = child_of(nurseries, warden, program, how)
     with pytest.raises(Ended, match=words or "the program failed"):  # noqa: PT012
         for _ in range(100):
             child.answer(30)
@@ -93,22 +97,41 @@ def test_how_a_forked_trial_ends_is_known(how, code, words, nursery, warden, pro
     child.end()
 
 
-def test_changed_sources_run_in_a_forked_trial(tmp_path, nursery, warden, program):
+def test_changed_sources_run_in_a_forked_trial(tmp_path, nurseries, warden, program):
     changed = tmp_path / "changed.py"
     changed.write_text(PROGRAM.replace("*said, ", '"changed", *said, '))
-    child = child_of(nursery, warden, program, sources=[(str(program), str(changed))])
+    child = child_of(nurseries, warden, program, sources=[(str(program), str(changed))])
     child.answer(30)
     assert (tmp_path / "trial" / "output.txt").read_text().startswith('["changed"')
     child.end()
 
 
-def test_without_a_nursery_a_trial_is_started_the_long_way(nursery, warden, program):
-    nursery.close()
+def test_without_a_nursery_a_trial_is_started_the_long_way(nurseries, warden, program):
+    nurseries.for_variables({}).close()
     launch = Launch((sys.executable, str(program)))
-    child = ChildProcess(launch, program.parent / "trial", warden, nursery)
+    child = ChildProcess(launch, program.parent / "trial", warden, nurseries)
     assert isinstance(child.process, subprocess.Popen)
     assert child.answer(30)["steps"] > 0
     child.end()
+
+
+def test_variables_of_levers_have_a_nursery_of_their_own(nurseries):
+    plain = nurseries.for_variables({})
+    other = nurseries.for_variables({"TF_ENABLE_ONEDNN_OPTS": "0"})
+    assert plain is not other
+    assert nurseries.for_variables({"TF_ENABLE_ONEDNN_OPTS": "0"}) is other
+    environment = Path(f"/proc/{other.process.pid}/environ").read_bytes().split(b"\0")
+    assert b"TF_ENABLE_ONEDNN_OPTS=0" in environment
+
+
+def test_what_the_program_sets_before_its_import_is_set_before_ours(nurseries):
+    before = nurseries.for_variables({})
+    nurseries.furnish(["fractions"], {"TF_CPP_MIN_LOG_LEVEL": "3"})
+    assert nurseries.for_variables({}) is before
+    nurseries.furnish(["fractions"], {"TF_DETERMINISTIC_OPS": "1"})
+    after = nurseries.for_variables({})
+    assert after is not before
+    assert b"TF_DETERMINISTIC_OPS=1" in Path(f"/proc/{after.process.pid}/environ").read_bytes().split(b"\0")
 
 
 def test_a_nursery_with_threads_is_none(tmp_path, warden, monkeypatch):
@@ -131,9 +154,10 @@ def test_a_forked_trial_does_not_outlive_a_killed_coordinator(tmp_path, program)
         sys.path.insert(0, {str(Path(__file__).parent)!r})
         from test_tune_nursery import *
         warden = Warden()
-        nursery = Nursery([sys.executable], "sleeps.py", warden, Path({str(tmp_path)!r}), dict(os.environ))
-        child = child_of(nursery, warden, Path({str(program)!r}))
-        print(nursery.process.pid, child.process.pid, flush=True)
+        nurseries = Nurseries([sys.executable, {str(program)!r}], warden, Path({str(tmp_path)!r}))
+        nurseries.packages = []
+        child = child_of(nurseries, warden, Path({str(program)!r}))
+        print(nurseries.for_variables({{}}).process.pid, child.process.pid, flush=True)
         time.sleep(100)
     """)
     coordinator = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
@@ -155,10 +179,5 @@ def _lives(pid: int) -> bool:
         return False
 
 
-def test_only_variables_that_change_what_tensorflow_does_matter():
-    assert not matter({"TF_CPP_MIN_LOG_LEVEL": "3"})
-    assert matter({"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0"})
-
-
 def test_a_command_that_is_no_python_has_no_nursery(tmp_path, warden):
-    assert open_for(["/usr/bin/env", "python", "train.py"], warden, tmp_path, {}) is None
+    assert Nurseries(["/usr/bin/env", "python", "train.py"], warden, tmp_path).for_variables({}) is None

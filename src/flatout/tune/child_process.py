@@ -17,7 +17,7 @@ from typing import Any
 from flatout.levers.catalogue import environment_of
 from flatout.observe import launcher
 from flatout.tune import patched_run
-from flatout.tune.nursery import Forked, Gone, Nursery
+from flatout.tune.nursery import Forked, Gone, Nurseries
 from flatout.tune.patched_run import program_place
 from flatout.tune.warden import Warden, kill_group
 
@@ -45,7 +45,7 @@ class Overdue(Exception):
 
 
 class ChildProcess:
-    def __init__(self, launch: Launch, directory: Path, warden: Warden, nursery: Nursery | None = None) -> None:
+    def __init__(self, launch: Launch, directory: Path, warden: Warden, nurseries: Nurseries | None = None) -> None:
         self.launch = launch
         self.directory = directory
         self.warden = warden
@@ -55,7 +55,7 @@ class ChildProcess:
         for_gate, to_gate = os.pipe()
         from_gate, for_words = os.pipe()
         try:
-            self.process = _forked(launch, directory, nursery, (for_gate, for_words)) or _started(
+            self.process = _forked(launch, directory, nurseries, (for_gate, for_words)) or _started(
                 launch, directory, (for_gate, for_words)
             )
         finally:
@@ -172,14 +172,16 @@ def _started(launch: Launch, directory: Path, gate: tuple[int, int]) -> subproce
         )
 
 
-def _forked(launch: Launch, directory: Path, nursery: Nursery | None, gate: tuple[int, int]) -> Forked | None:
-    """Out of the nursery, unless something has to be set before TensorFlow is imported."""
+def _forked(launch: Launch, directory: Path, nurseries: Nurseries | None, gate: tuple[int, int]) -> Forked | None:
+    """Out of a nursery, where there is one for what has to be set before TensorFlow is imported."""
+    variables = environment_of(launch.levers)
+    nursery = nurseries.for_variables(variables) if nurseries is not None else None
     place = program_place(launch.command)
-    if nursery is None or nursery.gone or place is None or environment_of(launch.levers):
+    if nursery is None or place is None:
         return None
     request = {
         "arguments": launch.command[place:],
-        "environment": _environment(directory),
+        "environment": {**_environment(directory), **variables},
         "settings": _settings(launch, directory, _held_at(gate, launch)),
         "sources": dict(launch.sources),
         "output": str((directory / "output.txt").resolve()),

@@ -42,7 +42,7 @@ def _load(directories: list[Path]) -> parity.Numbers | None:
 
 def _calm(launch: Launch, directory: Path, race: Race) -> parity.Numbers | None:
     if not (directory / FILE).exists():
-        child = ChildProcess(replace(launch, calm=True), directory, race.warden, race.nursery)
+        child = ChildProcess(replace(launch, calm=True), directory, race.warden, race.nurseries)
         try:
             with contextlib.suppress(Ended, Overdue):
                 child.answer(CALM_SECONDS)

@@ -14,7 +14,7 @@ import select
 import socket
 import subprocess
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ from flatout.tune.warden import Warden, kill_group
 
 MAIN = launcher.SITE / "nursery_main.py"
 IMPORT_SECONDS = 120.0
+MOST = 4
+"""Each holds some hundred megabytes."""
 HARMLESS = ("TF_CPP_",)
 """Variables that change what TensorFlow prints, not what it does."""
 
@@ -40,7 +42,7 @@ class Nursery:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         variables = launcher.environment_for({}, environment)
         variables.pop("FLATOUT_OBSERVE")
-        with open(directory / "nursery.txt", "wb") as output, theirs:
+        with open(directory / "nursery.txt", "ab") as output, theirs:
             self.process = subprocess.Popen(
                 [*interpreter, str(MAIN), str(theirs.fileno()), str(launcher.PACKAGE), program],
                 env=variables,
@@ -165,24 +167,56 @@ class Forked:
         return self.returncode
 
 
-def matter(changed: Iterable[str]) -> bool:
-    """Whether variables like these change what TensorFlow does."""
-    return any(not name.startswith(HARMLESS) for name in changed)
+class Nurseries:
+    """One nursery for each set of variables that levers want set before TensorFlow is imported; one without any."""
 
+    def __init__(self, command: Sequence[str], warden: Warden, directory: Path) -> None:
+        self.command = tuple(command)
+        self.warden = warden
+        self.directory = directory
+        self.packages: Sequence[str] = ("tensorflow",)
+        self.changed: dict[str, str | None] = {}
+        self._made: dict[frozenset[tuple[str, str]], Nursery | None] = {}
 
-def open_for(command: Sequence[str], warden: Warden, directory: Path, changed: dict[str, str | None]) -> Nursery | None:
-    """The nursery of a command, if it can have one. `changed`: variables that the program sets before TensorFlow."""
-    place = program_place(command)
-    if place is None or not hasattr(os, "pidfd_open") or not hasattr(socket, "send_fds"):
-        return None
-    environment = dict(os.environ)
-    environment.setdefault("PYTHONHASHSEED", "0")
-    for name, value in changed.items():
-        environment.pop(name, None) if value is None else environment.update({name: value})
-    try:
-        os.close(os.pidfd_open(os.getpid()))
-        nursery = Nursery(command[:place], command[place], warden, directory, environment)
-        nursery.prepare(["tensorflow"])
-    except (OSError, Gone):
-        return None
-    return nursery
+    def open(self) -> None:
+        """Begin to import, before the first trial is asked for."""
+        self.for_variables({})
+
+    def furnish(self, packages: Sequence[str], changed: dict[str, str | None]) -> None:
+        """Import what the program imports, under the variables that it sets before."""
+        if any(not name.startswith(HARMLESS) for name in changed):
+            self.close()
+        self.packages, self.changed = packages or self.packages, changed
+        self.open()
+        for nursery in self._made.values():
+            if nursery is not None:
+                nursery.prepare(self.packages)
+
+    def for_variables(self, variables: dict[str, str]) -> Nursery | None:
+        key = frozenset(variables.items())
+        if key not in self._made:
+            enough = sum(one is not None for one in self._made.values()) >= MOST
+            self._made[key] = None if enough else self._make(variables)
+        nursery = self._made[key]
+        return None if nursery is None or nursery.gone else nursery
+
+    def close(self) -> None:
+        for nursery in self._made.values():
+            if nursery is not None:
+                nursery.close()
+        self._made.clear()
+
+    def _make(self, variables: dict[str, str]) -> Nursery | None:
+        place = program_place(self.command)
+        if place is None or not hasattr(os, "pidfd_open") or not hasattr(socket, "send_fds"):
+            return None
+        environment = {"PYTHONHASHSEED": "0", **os.environ, **variables}
+        for name, value in self.changed.items():
+            environment.pop(name, None) if value is None else environment.update({name: value})
+        try:
+            os.close(os.pidfd_open(os.getpid()))
+            nursery = Nursery(self.command[:place], self.command[place], self.warden, self.directory, environment)
+        except OSError:
+            return None
+        nursery.prepare(self.packages)
+        return nursery

@@ -21,7 +21,7 @@ from typing import Any
 from flatout.case import Interval
 from flatout.measure.interval import paired_ratio, rounds_needed
 from flatout.tune.child_process import ChildProcess, Ended, Launch, Overdue
-from flatout.tune.nursery import Nursery
+from flatout.tune.nursery import Nurseries
 from flatout.tune.warden import Warden
 
 WORTH = 1.02
@@ -126,7 +126,7 @@ class Race:
         *,
         deadline: float,
         memory_limit: int | None = None,
-        nursery: Nursery | None = None,
+        nurseries: Nurseries | None = None,
         say: Callable[[str], None] = lambda text: None,
         look: Callable[[Race], None] = lambda race: None,
     ) -> None:
@@ -136,7 +136,7 @@ class Race:
         self.contestants: list[Contestant] = []
         self.deadline = deadline
         self.memory_limit = memory_limit
-        self.nursery = nursery
+        self.nurseries = nurseries
         self.say = say
         self.look = look
         self.random = random.Random(0)
@@ -168,7 +168,7 @@ class Race:
         place.mkdir(parents=True)
         one.directories.append(place)
         try:
-            one.child = ChildProcess(one.launch, place, self.warden, self.nursery)
+            one.child = ChildProcess(one.launch, place, self.warden, self.nurseries)
         except OSError as error:
             self._drop(one, "failed", f"it could not be started: {error}")
 

@@ -20,7 +20,7 @@ from flatout.errors import FlatoutError
 from flatout.levers.catalogue import catalogue, find
 from flatout.levers.injection import parse, shown
 from flatout.observe import launcher
-from flatout.tune import numbers_of, nursery, plan
+from flatout.tune import numbers_of, plan
 from flatout.tune.child_process import Launch
 from flatout.tune.journal import Journal
 from flatout.tune.judging import (
@@ -36,6 +36,7 @@ from flatout.tune.judging import (
     verdict_of,
 )
 from flatout.tune.lineup import with_levers
+from flatout.tune.nursery import Nurseries
 from flatout.tune.progress import Progress
 from flatout.tune.race import NOTHING, PROMISING, Contestant, Race
 from flatout.tune.scout import ended_by_itself, imports_of, priority_of, scout
@@ -75,6 +76,7 @@ class Tuner:
         self.launch = Launch(
             tuple(launcher.command_for(program, arguments, options.module)), module=program if options.module else None
         )
+        self.nurseries = Nurseries(self.launch.command, self.warden, directory)
         self.began = time.monotonic()
         self.deadline = self.began + EXPLORING * options.budget
         self.case: Case | None = None
@@ -82,7 +84,6 @@ class Tuner:
         self.skipped: dict[str, str] = {}
         self.nominated: dict[tuple[str, ...], float] = {}
         self.races: list[Race] = []
-        self.nursery: nursery.Nursery | None = None
         self.notes: list[Note] = []
         self.trouble = ""
         """Why nothing could be tried, where that is so."""
@@ -98,7 +99,7 @@ class Tuner:
         finally:
             for race in self.races:
                 race.close()
-            self._close_nursery()
+            self.nurseries.close()
             self.warden.close()
         return self._conclude()
 
@@ -106,7 +107,7 @@ class Tuner:
         if self.journal.scouted is None:
             self.journal.begin(self.launch.command, os.getcwd())
             self.progress.phase("watching the program as it is")
-            self.nursery = nursery.open_for(self.launch.command, self.warden, self.directory, {})
+            self.nurseries.open()
             found = scout(self.launch, self._place("scout"), self.warden, self.deadline, self.progress.waiting)
             self.journal.keep_scouted(found)
         self.case = self.journal.scouted
@@ -114,7 +115,7 @@ class Tuner:
         if self.case.steps is None or self.case.steps.count < FEWEST_STEPS:
             return
         self.launch = replace(self.launch, priority=priority_of(self.case))
-        self._furnish()
+        self.nurseries.furnish(*imports_of(self.directory / "scout-1"))
         limits = [] if self.options.levers else [self._contestant((name,)) for name in self._open_bounds()]
         first = self._race(self.launch, limits)
         bounds = self._bounds(first, limits)
@@ -123,20 +124,6 @@ class Tuner:
         winners += self._again(winners)
         if winners:
             self._combine(winners)
-
-    def _furnish(self) -> None:
-        """Let the nursery import what the program imports, under the variables that it sets before."""
-        packages, changed = imports_of(self.directory / "scout-1")
-        if self.nursery is None or nursery.matter(changed):
-            self._close_nursery()
-            self.nursery = nursery.open_for(self.launch.command, self.warden, self.directory, changed)
-        if self.nursery is not None:
-            self.nursery.prepare(packages)
-
-    def _close_nursery(self) -> None:
-        if self.nursery is not None:
-            self.nursery.close()
-            self.nursery = None
 
     # ── the stages ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -149,7 +136,7 @@ class Tuner:
             baselines,
             deadline=self.deadline,
             memory_limit=_memory_limit(self.case),
-            nursery=self.nursery,
+            nurseries=self.nurseries,
             say=self.progress.say,
             look=self.progress.look,
         )
