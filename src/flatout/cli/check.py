@@ -199,7 +199,7 @@ def _view(report: Report) -> View:
 
 
 def _say_problems(report: Report) -> None:
-    from flatout.report.terminal.text import clean
+    from flatout.check.output.text import clean
 
     for problem in report.problems:
         sys.stderr.write(f"{clean(problem.path)}: {clean(problem.text)}\n")

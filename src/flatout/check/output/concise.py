@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from flatout.check.output import View
+from flatout.check.output.text import clean
 from flatout.check.pattern import Sighting
-from flatout.report.terminal.text import clean
 
 
 def render(view: View) -> str:
