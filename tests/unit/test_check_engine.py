@@ -36,6 +36,7 @@ def found(source: str, *causes: str, path: str = "program.py") -> list[tuple[int
         ("import tensorflow as tf\nAUTO = tf.data.AUTOTUNE", "AUTO", "tensorflow.data.AUTOTUNE"),
         ("import tensorflow as tf\nlayers = tf.keras.layers", "layers.GRU", "keras.layers.GRU"),
         ("from tensorflow.keras.layers import *", "LSTM", "keras.layers.LSTM"),
+        ("import tensorflow as tf\ntf = tf.compat.v1", "tf.Session", "tensorflow.Session"),
         ("import numpy as np", "tf.data", ""),
     ],
 )
@@ -209,3 +210,9 @@ def test_places_are_told_in_characters_at_the_name_of_the_method() -> None:
     item = Checker(select()).check(source).sightings[0]
     assert (item.line, item.column, item.end_line, item.end_column) == (4, 4, 4, 11)
     assert item.code == '.shuffle("äöü", 3)'
+
+
+def test_a_program_that_turns_to_version_one_has_it() -> None:
+    assert [name for _, name in found("import tensorflow as tf\ntf.Session()\n")] == ["gone-api/version-one"]
+    assert found("import tensorflow as tf\ntf = tf.compat.v1\ntf.Session()\n") == []
+    assert found("import tensorflow.compat.v1 as tf\ntf.Session()\n") == []

@@ -52,10 +52,11 @@ class Names:
                 self._raw.setdefault(item.asname or item.name, f"{package}.{item.name}")
 
     def add_alias(self, name: str, value: ast.expr) -> None:
-        """`AUTOTUNE = tf.data.AUTOTUNE`, `layers = tf.keras.layers`."""
+        """`AUTOTUNE = tf.data.AUTOTUNE`, `layers = tf.keras.layers`, also `tf = tf.compat.v1`."""
         raw = self.raw(value)
-        if raw and not raw.startswith("."):
-            self._raw.setdefault(name, raw)
+        known = self._raw.get(name)
+        if raw and not raw.startswith(".") and (known is None or raw.startswith(f"{known}.")):
+            self._raw[name] = raw
 
     def raw(self, node: ast.AST) -> str:
         """The dotted name as imported; empty for what no import reaches."""
