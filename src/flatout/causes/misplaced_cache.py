@@ -72,7 +72,7 @@ def _after_shuffle(call: ast.Call, site: Site) -> Iterator[Seen]:
     since = {stage.name for stage in chain.since(shuffle)}
     if {"interleave", "flat_map", "take", "skip", "shard", "batch", "padded_batch"} & since:
         return  # files were shuffled, or a part was chosen at random, for good
-    if _followed_by("shuffle", call, site) or site.unsure_of(shuffle.site):
+    if _followed_by("shuffle", call, site) or site.unsure_of(shuffle.site) or shuffle.site.scope is not site.scope:
         return
     yield Seen(
         call,

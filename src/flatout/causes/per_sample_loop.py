@@ -171,7 +171,8 @@ def _batch_taken_apart(loop: ast.For, site: Site) -> Iterator[Seen]:
         isinstance(node, ast.With) and any("GradientTape" in ast.unparse(item.context_expr) for item in node.items)
         for node in ast.walk(loop)
     )
-    if lonely or taped:
+    # A bare name may as well be a dataset, whose batches the loop goes through.
+    if lonely or (taped and not isinstance(loop.iter, ast.Name)):
         yield Seen(
             loop,
             "The batch is taken apart, and its samples are computed one after the other.",

@@ -221,7 +221,7 @@ def _step_like(site: Site) -> bool:
     """A function that answers one input: no loop of its own, and short."""
     if not site.scope.is_function or site.scope.name in ("main", "evaluate", "test", "run"):
         return False
-    if _ASIDE.search(site.scope.name):
+    if _ASIDE.search(site.scope.name) or _SHOWS.search(ast.unparse(site.scope.node)):
         return False
     first, last = site.scope.extent()
     short = last - first < _SHORT

@@ -144,11 +144,11 @@ def _follow(
             if dotted and dotted.startswith(("tensorflow.data", "tensorflow_datasets", "keras.")):
                 chain.source, chain.source_call, chain.source_site = dotted, node, site
                 return node
-            if isinstance(node.func, ast.Attribute) and node.func.attr in STAGES and not dotted:
+            made = site.module.function_of(node.func, site)
+            if isinstance(node.func, ast.Attribute) and node.func.attr in STAGES and not dotted and made is None:
                 chain.stages.append(Stage(node.func.attr, node, site))
                 node = node.func.value
                 continue
-            made = site.module.function_of(node.func, site)
             if made is not None and not made.facts.yields:
                 returned = _returned(made)
                 if returned is None:
