@@ -16,7 +16,7 @@ from flatout.report.html.beside import timeline
 from flatout.report.html.beside.marks import Marks, read_marks
 from flatout.report.html.beside.source import frame_around
 from flatout.report.html.beside.stacks import ops_by_scope, python_stacks
-from flatout.report.html.beside.timeline import Timeline, _depths, read_timeline
+from flatout.report.html.beside.timeline import Timeline, _depths, _rows, read_timeline
 from flatout.report.html.beside.traces import read_traces
 from flatout.report.html.material import Material
 from flatout.report.html.views import kernels
@@ -83,6 +83,9 @@ def test_no_two_events_of_a_row_overlap() -> None:
 def test_depths_follow_what_is_still_going_on() -> None:
     start, end = np.array([0, 1, 2, 6, 20, 25]), np.array([10, 5, 3, 8, 30, 35])
     assert _depths(start, end).tolist() == [0, 1, 2, 1, 0, 1]
+    # Kernels of a stream, each reaching a little into the next one.
+    start, end = np.array([0, 9, 18, 27]), np.array([10, 19, 28, 37])
+    assert _rows(start, end).tolist() == [0, 1, 0, 1]
 
 
 def test_the_shortest_events_are_left_out_first(monkeypatch: pytest.MonkeyPatch) -> None:

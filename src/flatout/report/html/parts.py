@@ -9,7 +9,19 @@ from flatout.report.html.markup import Child, Html, tag, verbatim
 from flatout.report.html.material import Material
 from flatout.report.terminal.ops import short as device_name
 
-__all__ = ["STEP_PARTS", "bar", "chip", "code", "device_name", "facts", "folded", "missing", "spot", "subheading"]
+__all__ = [
+    "STEP_PARTS",
+    "bar",
+    "chip",
+    "code",
+    "device_name",
+    "facts",
+    "file_and_line",
+    "folded",
+    "missing",
+    "spot",
+    "subheading",
+]
 
 STEP_PARTS = {
     "input": "waiting for input",
@@ -53,6 +65,14 @@ def spot(material: Material, where: Where | None, width: int = 60) -> Child:
     """file:line, never broken between two of its words."""
     place = material.place(where, width)
     return tag("code", place, class_="spot", title=str(where)) if place else None
+
+
+def file_and_line(where: Where | None) -> Child:
+    """For tables, which have no room: the file without its path."""
+    if where is None or not where.file:
+        return None
+    line = f":{where.line}" if where.line else ""
+    return tag("code", where.file.rpartition("/")[2] + line, class_="spot", title=str(where))
 
 
 def code(material: Material, where: Where | None) -> Child:

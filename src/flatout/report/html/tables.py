@@ -35,7 +35,12 @@ Row = Sequence[Cell | Child]
 
 
 def table(columns: Sequence[Column], rows: Sequence[Row], caption: str, *, find: str = "", total: int = 0) -> Html:
-    """`find` names what can be searched for; without it there is no search box. `total` counts rows left out before."""
+    """`find` names what can be searched for; without it there is no search box. `total` counts rows left out before.
+
+    A minor column in which nothing stands is left out.
+    """
+    kept = [at for at, column in enumerate(columns) if not column.minor or any(_filled(row[at]) for row in rows)]
+    columns, rows = [columns[at] for at in kept], [[row[at] for at in kept] for row in rows]
     shown = rows[:MOST]
     left = max(total, len(rows)) - len(shown)
     return tag(
@@ -60,6 +65,10 @@ def table(columns: Sequence[Column], rows: Sequence[Row], caption: str, *, find:
         class_="table",
         data_at_once=AT_ONCE,
     )
+
+
+def _filled(value: Cell | Child) -> bool:
+    return bool(value.content if isinstance(value, Cell) else value)
 
 
 def _head(column: Column) -> Html:

@@ -10,44 +10,42 @@ function chartLibrary() {
   return library;
 }
 
-const CYCLE = ["compute", "copy", "trace", "input", "python", "idle", "accent", "good", "warning"];
-
-// Colours by role: "@accent" becomes what the theme says; "@cycle" takes the next one of a row.
-function coloured(value, row = { at: 0 }) {
+// Colours by role: "@accent" becomes what the theme says; "@name:X" is the colour that the name X has everywhere.
+const PLAIN = new Set(["labels", "text", "customdata", "name", "ids", "parents", "hovertemplate"]);
+function coloured(value) {
   if (typeof value === "string" && value[0] === "@") {
-    return colour(value === "@cycle" ? CYCLE[row.at++ % CYCLE.length] : value.slice(1));
+    return value.startsWith("@name:") ? fillOf(value.slice(6)) : colour(value.slice(1));
   }
-  if (Array.isArray(value)) {
-    const own = { at: 0 };
-    return value.map((item) => coloured(item, own));
-  }
+  if (Array.isArray(value)) return value.map(coloured);
   if (value && typeof value === "object") {
-    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, coloured(item, row)]));
+    // Text from the case may begin with the sign too, and stays as it is.
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, PLAIN.has(key) ? item : coloured(item)]));
   }
   return value;
 }
 
 function layoutOf(given, height) {
-  const axis = { gridcolor: "@line", linecolor: "@line", zerolinecolor: "@line", automargin: true };
+  const lines = { gridcolor: "@line", linecolor: "@line", zerolinecolor: "@line", automargin: true };
+  const axisOf = (axis = {}) => ({ ...lines, ...axis, title: { standoff: 10, ...axis.title } });
   return coloured({
     height,
     paper_bgcolor: "@panel",
     plot_bgcolor: "@panel",
     font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: "@text" },
-    margin: { l: 56, r: 16, t: 16, b: 44 },
+    margin: { l: 56, r: 16, t: 16, b: 52 },
     hoverlabel: { bgcolor: "@text", bordercolor: "@text", font: { color: "@page" }, namelength: -1 },
     legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 },
     dragmode: "zoom",
     ...given,
-    xaxis: { ...axis, ...given.xaxis },
-    yaxis: { ...axis, ...given.yaxis },
+    xaxis: axisOf(given.xaxis),
+    yaxis: axisOf(given.yaxis),
   });
 }
 
 async function drawChart(target) {
   const given = valuesOf(target.parentElement);
   const settings = { responsive: true, displaylogo: false, displayModeBar: false, locale: "en" };
-  const draw = (plotly) => plotly.react(target, coloured(given.data), layoutOf(given.layout, given.height), settings);
+  const draw = (plotly) => plotly.react(target, coloured(given.data), layoutOf(given.layout, given.height - 2), settings);
   try {
     const plotly = await chartLibrary();
     await draw(plotly);

@@ -7,6 +7,7 @@ without making an object per event.
 from __future__ import annotations
 
 import gzip
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ MOST_EVENTS = 200_000
 DEEPEST = 30
 DETAILS = ("tf_op", "hlo_op", "name", "long_name")
 """Stats that say what an event belongs to; the first that a line has is shown."""
+
+_POOL = re.compile(r"(.+?)/-?\d{9,}")
 
 Integers = NDArray[np.int64]
 
@@ -50,6 +53,7 @@ class _Lane:
     duration: Integers
     name: Integers
     detail: Integers
+    nested: bool = True
 
 
 class _Texts:
@@ -80,6 +84,7 @@ def read_timeline(traces: Iterable[tuple[Trace, int]]) -> Timeline | None:
 
 
 def _lanes(trace: Trace, shift: int, names: _Texts, details: _Texts) -> Iterator[_Lane]:
+    taken: dict[str, int] = {}
     for plane in trace.planes:
         device = plane.name.startswith("/device:")
         group = f"{trace.hostname} {plane.name}".strip()
@@ -89,9 +94,20 @@ def _lanes(trace: Trace, shift: int, names: _Texts, details: _Texts) -> Iterator
             ids, inverse = np.unique(line.name_id, return_inverse=True)
             table = names.of((plane.name_of(int(key)) for key in ids), 200)
             yield _Lane(
-                clean(line.display_name or f"thread {line.id}", 80), clean(group, 80), 0 if device else 1,
+                _title(line, taken), clean(group, 80), 0 if device else 1 if line.has_stat("step_num") else 2,
                 line.start_ps + shift, line.duration_ps.copy(), table[inverse], _details(line, details),
+                nested=not line.name.startswith("Stream"),
             )  # fmt: skip
+
+
+def _title(line: Line, taken: dict[str, int]) -> str:
+    """The name of a thread; the long number that TensorFlow puts behind those of its pools becomes a short one."""
+    name = clean(line.display_name or f"thread {line.id}", 80)
+    pool = _POOL.fullmatch(name)
+    if pool is None:
+        return name
+    taken[pool[1]] = taken.get(pool[1], 0) + 1
+    return f"{pool[1]} {taken[pool[1]]}"
 
 
 def _details(line: Line, texts: _Texts) -> Integers:
@@ -129,7 +145,7 @@ def _pack(lanes: list[_Lane], steps: list[int], names: list[str], details: list[
     column = {
         key: np.concatenate([getattr(lane, key) for lane in lanes]) for key in ("start", "duration", "name", "detail")
     }
-    depths = [_depths(lane.start, lane.start + lane.duration) for lane in lanes]
+    depths = [(_depths if lane.nested else _rows)(lane.start, lane.start + lane.duration) for lane in lanes]
     packed = b"".join(
         part.astype("<u4").tobytes()
         for part in ((column["start"] - origin) // unit, column["duration"] // unit, column["name"], column["detail"])
@@ -161,6 +177,19 @@ def _depths(start: Integers, end: Integers) -> Integers:
         if len(going) < DEEPEST:
             going.append(finish)
     return depths
+
+
+def _rows(start: Integers, end: Integers) -> Integers:
+    """As `_depths`, for streams: kernels that overlap a little do not contain each other, any free row will do."""
+    rows = np.zeros(start.size, np.int64)
+    until: list[int] = []
+    for at, (begin, finish) in enumerate(zip(start.tolist(), end.tolist(), strict=True)):
+        free = next((row for row, busy in enumerate(until) if busy <= begin), len(until))
+        if free == len(until) and free <= DEEPEST:
+            until.append(finish)
+        rows[at] = min(free, DEEPEST)
+        until[rows[at]] = finish
+    return rows
 
 
 def _longest(name: Integers, duration: Integers, names: list[str]) -> tuple[tuple[str, int, float, float], ...]:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from flatout.case import Device
 from flatout.report.html.markup import Html, join, tag
 from flatout.report.html.material import Material
 from flatout.report.html.parts import bar, chip, device_name, facts, subheading
 from flatout.report.html.tables import Cell, Column, table
-from flatout.report.terminal.text import clean, duration, number, quantity, share
+from flatout.report.terminal.text import clean, duration, number, quantity, share, size
 
 TITLE = "Devices"
 MOST = 64
+_SPECIAL: dict[str, Callable[[float], str]] = {
+    "memory_bandwidth": lambda value: f"{value / 1e9:,.0f} GB/s",
+    "memory_size": size,
+    "clock_rate": lambda value: f"{value / 1e6:.2f} GHz",
+}
+"""Facts of a device that its profiler gives in units of its own."""
 
 
 def has_data(material: Material) -> bool:
@@ -50,6 +58,8 @@ def _words(key: str) -> str:
 def _value(key: str, value: object) -> str | None:
     if isinstance(value, (dict, list)) or value is None:
         return None
+    if key in _SPECIAL and isinstance(value, (int, float)):
+        return _SPECIAL[key](value)
     return quantity(value, "ms" if key.endswith("_ms") else "")
 
 

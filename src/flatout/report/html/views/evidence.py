@@ -5,7 +5,7 @@ from __future__ import annotations
 from flatout.case import Evidence
 from flatout.report.html.markup import Html, tag
 from flatout.report.html.material import Material
-from flatout.report.html.parts import folded, spot
+from flatout.report.html.parts import file_and_line, folded
 from flatout.report.html.tables import Column, table
 from flatout.report.terminal.text import quantity
 
@@ -22,7 +22,7 @@ def write(material: Material) -> Html:
     items = _shown(material)
     rows = [
         [item.kind, quantity(item.value, item.unit) if item.value is not None else "", item.note, item.source,
-         spot(material, item.where, 40)]
+         file_and_line(item.where)]
         for item in items
     ]  # fmt: skip
     columns = [Column("kind"), Column("value"), Column("note", wide=True), Column("by", minor=True),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flatout.case import Function, Retrace
 from flatout.report.html.markup import Html, join, tag
 from flatout.report.html.material import Material
-from flatout.report.html.parts import chip, code, spot, subheading
+from flatout.report.html.parts import chip, code, file_and_line, subheading
 from flatout.report.html.tables import Cell, Column, table
 from flatout.report.terminal.text import duration, number
 
@@ -73,7 +73,7 @@ def _table(ranked: list[Function], material: Material) -> Html:
             Cell(number(f.instances), f.instances),
             Cell(number(f.nodes) if f.nodes else "", f.nodes),
             "" if f.jit_compile is None else "yes" if f.jit_compile else "no",
-            spot(material, f.where, 40),
+            file_and_line(f.where),
         ]
         for f in ranked
     ]

@@ -9,7 +9,7 @@ from flatout.report.html.markup import Html, join, tag
 from flatout.report.html.material import Material
 from flatout.report.html.parts import bar, chip, device_name, subheading
 from flatout.report.html.tables import Cell, Column, table
-from flatout.report.terminal.text import duration, number, share
+from flatout.report.terminal.text import clean, duration, elide, number, share
 
 TITLE = "Kernels"
 DRAWN = 12
@@ -77,7 +77,7 @@ def _table(ranked: list[Kernel]) -> Html:
             [kernel.name, " ", chip("tensor cores", "good") if kernel.tensor_core else None],
             kernel.precision,
             Cell(share(kernel.occupancy) if kernel.occupancy is not None else "", kernel.occupancy or 0.0),
-            kernel.op,
+            tag("span", elide(clean(kernel.op), 44, middle=True), title=kernel.op),
         ]
         for at, kernel in enumerate(ranked, 1)
     ]

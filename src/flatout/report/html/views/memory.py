@@ -6,7 +6,7 @@ from flatout.case import Memory
 from flatout.report.html.charts import chart
 from flatout.report.html.markup import Html, join
 from flatout.report.html.material import Material
-from flatout.report.html.parts import bar, facts, spot
+from flatout.report.html.parts import bar, facts, file_and_line
 from flatout.report.html.tables import Cell, Column, table
 from flatout.report.terminal.text import duration, share, size
 
@@ -25,10 +25,10 @@ def write(material: Material) -> Html:
     return join(
         facts(
             [
-                ("peak in the window", size(memory.peak_bytes)),
-                ("of the limit", f"{share(memory.peak_bytes / limit)} of {size(limit)}" if limit else None),
+                ("peak in the window", size(memory.peak_bytes) if memory.allocator != "process" else None),
                 ("process peak", size(memory.process_peak_bytes) if memory.process_peak_bytes else None),
-                ("allocator", memory.allocator),
+                ("of the limit", f"{share(memory.peak_bytes / limit)} of {size(limit)}" if limit else None),
+                ("allocator", memory.allocator if memory.allocator != "process" else None),
             ]
         ),
         _curve(memory),
@@ -42,7 +42,8 @@ def _curve(memory: Memory) -> Html | None:
     points = _thinned(memory.timeline)
     scale, unit = _unit(memory.peak_bytes)
     at, peak = max(points, key=lambda point: point[1])
-    holder = max(memory.by_op, key=lambda use: use.bytes, default=None)
+    named = [use for use in memory.by_op if not use.op.startswith("(")]  # "(no op recorded)" explains nothing
+    holder = max(named, key=lambda use: use.bytes, default=None)
     held = f"; {holder.op} alone holds {size(holder.bytes)}" if holder else ""
     span = duration(points[-1][0] - points[0][0])
     says = f"Memory in use over {span}; the peak of {size(peak)} is at {duration(at)}{held}."
@@ -106,7 +107,7 @@ def _holders(memory: Memory, material: Material) -> Html | None:
             Cell([share(use.bytes / peak), bar(use.bytes / peak)], use.bytes),
             use.op,
             use.shape,
-            spot(material, use.where, 40),
+            file_and_line(use.where),
         ]
         for use in sorted(memory.by_op, key=lambda use: -use.bytes)
     ]

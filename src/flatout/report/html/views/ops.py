@@ -8,7 +8,7 @@ from flatout.case import Op
 from flatout.report.html.charts import chart, label
 from flatout.report.html.markup import Html, join
 from flatout.report.html.material import Material
-from flatout.report.html.parts import bar, device_name, spot
+from flatout.report.html.parts import bar, device_name, file_and_line
 from flatout.report.html.tables import MOST, Cell, Column, table
 from flatout.report.terminal.text import duration, number, share
 
@@ -53,17 +53,21 @@ def _treemap(ranked: list[Op], stepwise: bool) -> Html | None:
     per = "a step" if stepwise else "in the window"
     trace: dict[str, Any] = {
         "type": "treemap",
-        "branchvalues": "total",
+        # An op knows its own time; what it adds up to is for the chart, as rounded sums would not fit.
+        "branchvalues": "remainder",
         "ids": identities,
         "labels": labels,
         "parents": parents,
-        "values": [round(value, 6) for value in values],
+        "values": [0.0 if at <= len(totals) else round(value, 6) for at, value in enumerate(values)],
         "text": [f"{duration(value)} · {share(value / whole)}" for value in values],
         "textinfo": "label+text",
         "hovertemplate": f"%{{label}}<br>%{{text}} {per}<extra></extra>",
         "tiling": {"pad": 2},
+        "textfont": {"color": "@text"},
         "maxdepth": 3,
-        "marker": {"colors": ["@panel"] + ["@cycle"] * len(totals) + [None] * (len(identities) - len(totals) - 1)},
+        "marker": {
+            "colors": ["@sunken", *(f"@name:{kind}" for kind in totals)] + [None] * len(labels[len(totals) + 1 :])
+        },
         "pathbar": {"visible": True},
     }
     largest = max(totals, key=lambda kind: totals[kind])
@@ -83,9 +87,8 @@ def _table(ranked: list[Op], material: Material) -> Html:
             op.name,
             op.type,
             device_name(op.device),
-            op.dtype,
-            op.shape,
-            spot(material, op.where, 40),
+            f"{op.dtype} {op.shape}".strip(),
+            file_and_line(op.where),
         ]
         for op in ranked[:MOST]
     ]
@@ -94,10 +97,9 @@ def _table(ranked: list[Op], material: Material) -> Html:
         Column("share", True),
         Column("count", True, minor=True),
         Column("operation", wide=True),
-        Column("type", minor=True),
+        Column("kind", minor=True),
         Column("device", minor=True),
-        Column("dtype", minor=True),
-        Column("shape", minor=True),
+        Column("type and shape", minor=True),
         Column("where", minor=True),
     ]
     caption = "Operations by self time, per step" if material.case.steps else "Operations by self time"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flatout.case import Pipeline, Stage
 from flatout.report.html.markup import Child, Html, tag
 from flatout.report.html.material import Material
-from flatout.report.html.parts import bar, chip, facts, folded, spot, subheading
+from flatout.report.html.parts import bar, chip, facts, file_and_line, folded, spot, subheading
 from flatout.report.html.tables import Cell, Column, table
 from flatout.report.terminal.input import hot
 from flatout.report.terminal.text import duration, number, share, size
@@ -98,7 +98,7 @@ def _table(pipeline: Pipeline, hottest: Stage | None, material: Material) -> Htm
             stage.buffer,
             stage.stateful,
             stage.function,
-            spot(material, stage.where, 40),
+            file_and_line(stage.where),
         ]
         for stage in pipeline.stages
     ]

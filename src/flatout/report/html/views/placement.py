@@ -5,7 +5,7 @@ from __future__ import annotations
 from flatout.case import Evidence, Placement
 from flatout.report.html.markup import Html, join, tag
 from flatout.report.html.material import Material
-from flatout.report.html.parts import bar, device_name, missing, spot, subheading
+from flatout.report.html.parts import bar, device_name, file_and_line, missing, subheading
 from flatout.report.html.tables import Cell, Column, table
 from flatout.report.terminal.text import duration, number, quantity, size
 
@@ -47,7 +47,7 @@ def _fallbacks(placement: Placement | None, material: Material) -> Html | None:
 
 
 def _fallback(item: Evidence, material: Material) -> list[object]:
-    return [f"{item.kind} {item.note}".strip(), quantity(item.value, item.unit), spot(material, item.where, 40)]
+    return [f"{item.kind} {item.note}".strip(), quantity(item.value, item.unit), file_and_line(item.where)]
 
 
 def _copies(material: Material) -> Html | None:

@@ -8,6 +8,7 @@ from flatout.case import Steps
 from flatout.report.html.charts import chart
 from flatout.report.html.markup import Html, join, tag
 from flatout.report.html.material import Material
+from flatout.report.html.parts import folded
 from flatout.report.html.tables import Cell, Column, table
 from flatout.report.terminal.text import duration
 
@@ -24,7 +25,8 @@ def write(material: Material) -> Html:
     steps = material.case.steps
     assert steps is not None
     times = steps.times_ms
-    scale = steps.count / len(times)
+    # A trace counts its last step but cannot time it: that is no thinning out.
+    scale = steps.count / len(times) if steps.count > len(times) + 1 else 1.0
     numbers = [round(at * scale) for at in range(len(times))]
     traced = dict(zip(material.marks.traced, material.marks.trace_ms, strict=True))
     warm = list(range(min(steps.warmup, len(times)))) if scale == 1 else []
@@ -110,4 +112,4 @@ def _slowest(steps: Steps, numbers: list[int], times: tuple[float, ...], traced:
         for at in ranked
     ]
     columns = [Column("step", True), Column("time", True), Column("of the median", True), Column("tracing", True)]
-    return table(columns, rows, "The slowest steps")
+    return folded("The slowest steps", table(columns, rows, "The slowest steps"))

@@ -15,7 +15,7 @@ KINDS = {
     "call": "model calls",
     "session": "session runs",
 }
-NARROW = 0.07
+NARROW = 0.11
 """Parts of the bar below this share have no room for their name."""
 
 

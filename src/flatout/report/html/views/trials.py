@@ -103,7 +103,10 @@ def _stage(case: Case, stage: str, scale: _Scale) -> Html | None:
 
 
 def _axis(scale: _Scale) -> Html:
-    ticks = [tag("span", f"{tick:g}×", style=f"left:{scale.at(tick):.2f}%", class_="tick") for tick in scale.ticks()]
+    ticks = [
+        tag("span", f"{tick:g}×", style=f"left:{scale.at(tick):.2f}%", class_="tick one-fold" if tick == 1 else "tick")
+        for tick in scale.ticks()
+    ]
     return tag("div", ticks, class_="axis", aria_hidden="true")
 
 
