@@ -38,23 +38,23 @@ def noisy_pairs(pairs: int, factor: float, spread: float = 0.02) -> list[bool]:
 
 
 def test_runs_of_the_same_thing_raise_no_alarm() -> None:
-    assert np.mean(noisy_pairs(60, 1.0)) <= 0.05
+    assert np.mean(noisy_pairs(40, 1.0)) <= 0.05
 
 
 def test_a_slowdown_of_15_percent_is_found() -> None:
-    assert np.mean(noisy_pairs(40, 1.15)) >= 0.95
+    assert np.mean(noisy_pairs(30, 1.15)) >= 0.95
 
 
 def test_intervals_hold_what_they_promise() -> None:
     """95 % of the intervals hold the true change, though the steps of a run lean on each other."""
     chance = np.random.default_rng(11)
     held = 0
-    for pair in range(80):
+    for pair in range(50):
         before, after = np.exp(chance.normal(0, 0.03, 2)) * 50.0
         share = compare([runs.run(before, 2 * pair)], [runs.run(1.1 * after, 2 * pair + 1)]).step.share
         assert share is not None
         held += share.low <= 0.1 <= share.high
-    assert held >= 0.9 * 80
+    assert held >= 0.9 * 50
 
 
 def test_before_and_after_may_change_places() -> None:

@@ -16,8 +16,10 @@ from flatout.compare.sameness import Difference
 from flatout.errors import FlatoutError
 
 CONFIDENCE = 0.95
+CALM = 0.03
+"""Share of the cores that something else may have without a word: a system is never quite still."""
 LOADED = 0.5
-"""By how much the stated spread grows for each share of the cores that something else had: a fifth makes it 13 %."""
+"""By how much the stated spread grows for each share beyond that: a fifth of the cores adds 8 %."""
 PART_STATED = 0.06
 """As `between.STATED`, for a part of the step, as a share of the part."""
 PART_FLOOR = 0.01
@@ -109,9 +111,13 @@ def _least(step: Change, known: between.Spread, before: int, after: int) -> floa
 def _spread(before: Sequence[Run], after: Sequence[Run], groups: Sequence[Sequence[Run]]) -> between.Spread:
     own = [*before, *after]
     within = math.sqrt(fmean((run.error or 0.0) ** 2 for run in own))
-    busy = max((run.others or 0.0 for run in own), default=0.0)
     logs = [[math.log(run.median_ms) for run in group if run.median_ms > 0] for group in groups]
-    return between.spread(logs, within, between.STATED + LOADED * busy)
+    return between.spread(logs, within, between.STATED + _busy(own))
+
+
+def _busy(side: Sequence[Run]) -> float:
+    """What a machine that was busy with something else adds to the spread."""
+    return LOADED * max(0.0, max(run.others or 0.0 for run in side) - CALM)
 
 
 def _typical(side: Sequence[Run]) -> float:
@@ -135,8 +141,7 @@ def _part(name: str, before: Sequence[Run], after: Sequence[Run], step: Change) 
         stated = math.hypot(PART_STATED * fmean(values), floor)
         errors = [run.part_errors.get(name, 0.0) for run in side]
         seen = between.spread([values], math.sqrt(fmean(e**2 for e in errors)), stated)
-        busy = LOADED * max(run.others or 0.0 for run in side) * fmean(values)
-        variance += (seen.share**2 + busy**2) / len(side)
+        variance += (seen.share**2 + (_busy(side) * fmean(values)) ** 2) / len(side)
     freedom = between.WEIGHT + len(old) + len(new) - 2
     half = between.student(1 - (1 - CONFIDENCE) / len(PARTS), freedom) * math.sqrt(variance)
     return of_difference(name, fmean(old), fmean(new), half if step.share is not None else None)
