@@ -10,6 +10,7 @@ during which something else used the cores is made again: what is asked here is 
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -125,7 +126,9 @@ def wait_until_idle() -> None:
         fields = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
         return fields[3] + fields[4], sum(fields[:8])
 
-    while True:
+    for second in itertools.count():
+        if second == 10:
+            print("waiting until the machine is idle", file=sys.stderr, flush=True)
         before = idle()
         time.sleep(1.0)
         after = idle()
