@@ -97,3 +97,8 @@ def test_a_notebook_is_repaired_cell_by_cell() -> None:
     after = json.loads(result.content)["cells"]
     assert after[2]["source"] == "!ls\nmodel.compile('sgd')"
     assert [after[0], after[1], after[3]] == [cells[0], cells[1], cells[3]]
+
+
+def test_arguments_by_place_are_not_left_in_the_wrong_place() -> None:
+    source = b"from tensorflow import keras\nmodel = keras.Model()\nmodel.fit_generator(batches, 100, epochs=3)\n"
+    assert fix(source, "program.py", Checker(select()), everything).content == source

@@ -44,7 +44,7 @@ from flatout.causes import reading
 from flatout.check import datasets
 from flatout.check.names import last_name
 from flatout.check.pattern import Repair, Seen, pattern
-from flatout.check.scopes import Site, keyword
+from flatout.check.scopes import Site, keyword, takes_unknown
 
 GROUP = "api"
 LEVERS = ()
@@ -117,7 +117,8 @@ def _fit_generator(call: ast.Call, site: Site) -> Iterator[Seen]:
     if not isinstance(call.func, ast.Attribute) or site.module.functions.get(old) or not _of_keras(call, site):
         return
     new = _GENERATORS[old]
-    moved = any(keyword(call, name) is not None for name in _MOVED) or keyword(call, "generator") is not None
+    # By place, the second argument was the number of steps, and is now the labels.
+    moved = len(call.args) != 1 or takes_unknown(call) or any(keyword(call, name) is not None for name in _MOVED)
     yield Seen(
         call,
         f"{old} is gone since TensorFlow 2.6 and Keras 3; {new} takes generators too, and better: datasets.",
