@@ -102,3 +102,17 @@ def test_a_notebook_is_repaired_cell_by_cell() -> None:
 def test_arguments_by_place_are_not_left_in_the_wrong_place() -> None:
     source = b"from tensorflow import keras\nmodel = keras.Model()\nmodel.fit_generator(batches, 100, epochs=3)\n"
     assert fix(source, "program.py", Checker(select()), everything).content == source
+
+
+def test_no_import_is_added_for_a_repair() -> None:
+    source = b"import tensorflow.compat.v1 as tf\nd = tf.data.Dataset.range(3).map(str, num_parallel_calls=1)\n"
+    assert fix(source, "program.py", Checker(select(["autotune-off"])), everything).content == source
+
+
+def test_what_is_not_repaired_in_a_notebook_stays_to_the_byte() -> None:
+    cells = [{"cell_type": "code", "source": ["import tensorflow as tf\n", "'caf\u00e9'\n", ""]}]
+    cells += [{"cell_type": "code", "source": ["model.run_eagerly = True\n", "x = 1\n", ""]}]
+    for ascii_only in (True, False):
+        before = json.dumps({"cells": cells}, indent=1, ensure_ascii=ascii_only).encode()
+        after = fix(before, "book.ipynb", Checker(select()), everything).content
+        assert after == before.replace(b'    "model.run_eagerly = True\\n",\n', b"")

@@ -109,7 +109,15 @@ def written(book: Notebook, text: str, before: bytes) -> bytes:
         source = "\n".join(lines)
         if source == _source(cell):
             continue
-        cell["source"] = source.splitlines(keepends=True) if isinstance(cell["source"], list) else source
+        cell["source"] = _like(cell["source"], source)
     indent = re.search(rb"\n( +)\S", before)
-    dumped = json.dumps(book.content, indent=len(indent[1]) if indent else None, ensure_ascii=False)
+    dumped = json.dumps(book.content, indent=len(indent[1]) if indent else None, ensure_ascii=before.isascii())
     return (dumped + ("\n" if before.endswith(b"\n") else "")).encode()
+
+
+def _like(before: Any, source: str) -> Any:
+    """A cell's source in the form in which it was: one text, or a list of lines, with an empty one at the end."""
+    if not isinstance(before, list):
+        return source
+    lines: list[str] = source.splitlines(keepends=True)
+    return [*lines, ""] if before[-1:] == [""] and source.endswith("\n") else lines

@@ -13,7 +13,8 @@ from typing import Any
 
 import libcst as cst
 
-from flatout.source.rewrite.document import Document
+from flatout.source.rewrite import names
+from flatout.source.rewrite.document import Document, common
 
 KINDS = (
     "assign-result",
@@ -27,6 +28,22 @@ KINDS = (
     "swap-stages",
     "wrap",
 )
+
+
+def spelled(document: Document, wanted: str, node: cst.CSTNode) -> str | None:
+    """How the file writes a name; None where none of its imports reaches it: an edit is not worth another import."""
+    reached = any(
+        wanted == common(binding.stands_for) or wanted.startswith(f"{common(binding.stands_for)}.")
+        for binding in names.bindings(document, node)
+    )
+    # `tf.keras.…` reaches Keras where only TensorFlow is imported.
+    package = "tensorflow" if wanted.startswith("keras.") else ""
+    reached = reached or any(common(binding.stands_for) == package for binding in names.bindings(document, node))
+    if not reached:
+        return None
+    return (
+        names.autotune(document, node) if wanted == "tensorflow.data.AUTOTUNE" else names.spell(document, wanted, node)
+    )
 
 
 def apply(kind: str, document: Document, node: cst.CSTNode, data: Mapping[str, Any]) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import libcst as cst
 
-from flatout.source.rewrite import names
+from flatout.check.repairs import spelled
 from flatout.source.rewrite.document import Document
 
 
@@ -17,6 +17,8 @@ def apply(document: Document, node: cst.CSTNode, data: Mapping[str, Any]) -> boo
     start = document.span(node)[0]
     if not document.begins_its_line(start):
         return False
-    written = names.spell(document, str(data["with"]), node)
+    written = spelled(document, str(data["with"]), node)
+    if written is None:
+        return False
     document.insert(start, f"@{written}{document.newline}{document.indentation(start)}")
     return True

@@ -7,12 +7,15 @@ from typing import Any
 
 import libcst as cst
 
-from flatout.source.rewrite import names
+from flatout.check.repairs import spelled
 from flatout.source.rewrite.document import Document
 
 
 def apply(document: Document, node: cst.CSTNode, data: Mapping[str, Any]) -> bool:
     if not isinstance(node, cst.Attribute):
         return False  # a name that was imported by itself: its import would have to go too
-    document.replace(*document.span(node), names.spell(document, str(data["new"]), node))
+    written = spelled(document, str(data["new"]), node)
+    if written is None:
+        return False
+    document.replace(*document.span(node), written)
     return True

@@ -7,7 +7,8 @@ from typing import Any
 
 import libcst as cst
 
-from flatout.source.rewrite import calls, names
+from flatout.check.repairs import spelled
+from flatout.source.rewrite import calls
 from flatout.source.rewrite.document import Document
 
 
@@ -19,18 +20,11 @@ def apply(document: Document, node: cst.CSTNode, data: Mapping[str, Any]) -> boo
     place = data.get("place")
     if given is None and place is not None and len(node.args) > place and node.args[place].keyword is None:
         given = node.args[place]
-    value = _value(document, node, data)
+    value = str(data["text"]) if "text" in data else spelled(document, str(data["value"]), node)
+    if value is None:
+        return False
     if given is None:
         calls.add(document, node, f"{name}={value}")
     else:
         document.replace(*document.span(given.value), value)
     return True
-
-
-def _value(document: Document, node: cst.CSTNode, data: Mapping[str, Any]) -> str:
-    if "text" in data:
-        return str(data["text"])
-    wanted = str(data["value"])
-    return (
-        names.autotune(document, node) if wanted == "tensorflow.data.AUTOTUNE" else names.spell(document, wanted, node)
-    )

@@ -7,7 +7,7 @@ from typing import Any
 
 import libcst as cst
 
-from flatout.source.rewrite import names
+from flatout.check.repairs import spelled
 from flatout.source.rewrite.document import Document
 
 
@@ -15,6 +15,8 @@ def apply(document: Document, node: cst.CSTNode, data: Mapping[str, Any]) -> boo
     if not isinstance(node, cst.BaseExpression):
         return False
     start, end = document.span(node)
-    written = names.spell(document, str(data["with"]), node)
+    written = spelled(document, str(data["with"]), node)
+    if written is None:
+        return False
     document.replace(start, end, f"{written}({document.source[start:end]})")
     return True
