@@ -84,7 +84,7 @@ def test_every_view_of_a_full_case_is_there() -> None:
         "high confidence",
         "dataset = dataset.map(load)",
         "Move the random flip behind the batch",
-        "not tried in this case",
+        "together with prefetch:",
         "Literal[0.099]",
         "NVIDIA H200",
         "2.31×",
@@ -148,7 +148,8 @@ def test_the_gain_that_was_confirmed_counts_before_the_first_race() -> None:
     )
     case = Case("tune", trials=trials)
     assert tried("cache", case) is trials[1]
-    assert tried("xla", case) is None
+    assert tried("xla", case) is trials[2]
+    assert tried("bf16", case) is None
     assert tried(None, case) is None
 
 

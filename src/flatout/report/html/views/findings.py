@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flatout.case import Case, Evidence, Finding, Fix, Trial
 from flatout.causes import catalogue
+from flatout.levers.injection import shown
 from flatout.report.html.markup import Child, Html, tag
 from flatout.report.html.material import Material
 from flatout.report.html.parts import bar, chip, code, folded, missing
@@ -102,22 +103,25 @@ def _gain(fix: Fix, case: Case) -> Child:
     outcome = chip(OUTCOMES.get(trial.status, trial.status), f"status {trial.status}")
     if trial.speedup is None:
         return [outcome, f" {trial.note}"]
+    others = [name for name in trial.levers if name.partition("=")[0] != fix.lever]
+    together = f"together with {shown(others)}: " if others else None
     interval = f" [{trial.speedup.low:.2f}, {trial.speedup.high:.2f}]"
     numbers = f" · numbers {trial.parity}" if trial.parity else ""
-    return [tag("b", f"{trial.speedup.ratio:.2f}×"), tag("span", interval + numbers, class_="quiet"), " ", outcome]
+    ratio = tag("b", f"{trial.speedup.ratio:.2f}×")
+    return [together, ratio, tag("span", interval + numbers, class_="quiet"), " ", outcome]
 
 
 def tried(lever: str | None, case: Case) -> Trial | None:
     if not lever:
         return None
     order = {"combination": 0, "single": 1}
-    alone = [
-        trial
-        for trial in case.trials
-        if trial.stage in order and len(trial.levers) == 1 and trial.levers[0].partition("=")[0] == lever
-    ]
-    ranked = sorted(alone, key=lambda t: (order[t.stage], -(t.speedup.ratio if t.speedup else 0.0)))
-    return ranked[0] if ranked else None
+    found = [t for t in case.trials if t.stage in order and lever in (name.partition("=")[0] for name in t.levers)]
+
+    def rank(trial: Trial) -> tuple[bool, int, float]:
+        """Alone before together with others, confirmed before not, faster before slower."""
+        return len(trial.levers) > 1, order[trial.stage], -(trial.speedup.ratio if trial.speedup else 0.0)
+
+    return min(found, key=rank, default=None)
 
 
 def _explanation(cause: str) -> Child:

@@ -34,7 +34,7 @@ def _pipeline(pipeline: Pipeline, material: Material) -> Html:
                 ("hot stage", hottest.name if hottest else None),
             ]
         ),
-        tag("ol", [_stage(stage, stage is hottest, material) for stage in pipeline.stages], class_="pipeline"),
+        tag("ol", [_stage(stage, stage is hottest) for stage in pipeline.stages], class_="pipeline"),
         _rewritten(pipeline),
         folded("All stages as a table", _table(pipeline, hottest, material)),
         _options(pipeline),
@@ -42,7 +42,7 @@ def _pipeline(pipeline: Pipeline, material: Material) -> Html:
     )
 
 
-def _stage(stage: Stage, is_hot: bool, material: Material) -> Html:
+def _stage(stage: Stage, is_hot: bool) -> Html:
     return tag(
         "li",
         tag("strong", stage.name),
@@ -53,7 +53,7 @@ def _stage(stage: Stage, is_hot: bool, material: Material) -> Html:
         if stage.share
         else None,
         tag("span", _settings(stage), class_="settings"),
-        spot(material, stage.where, 26),
+        file_and_line(stage.where),
         class_="hot" if is_hot else None,
     )
 

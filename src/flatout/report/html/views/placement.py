@@ -58,7 +58,7 @@ def _copies(material: Material) -> Html | None:
             Cell(number(copy.count), copy.count),
             Cell(size(copy.bytes), copy.bytes),
             Cell(duration(copy.ms), copy.ms),
-            Cell(f"{copy.bytes / copy.ms / 1e6:.1f} GB/s" if copy.ms and copy.bytes else "", copy.bytes),
+            Cell(f"{size(1000 * rate)}/s" if (rate := copy.bytes / copy.ms if copy.ms else 0.0) else "", rate),
         ]
         for device in material.case.devices
         for copy in device.copies

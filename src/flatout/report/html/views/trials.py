@@ -57,7 +57,7 @@ class _Scale:
         inside = [tick for tick in TICKS if self.low < math.log(tick) < self.high]
         kept: list[float] = [1]
         for tick in sorted(inside, key=lambda tick: -abs(math.log(tick))):
-            if all(abs(self.at(tick) - self.at(other)) >= 9 for other in kept):
+            if all(abs(self.at(tick) - self.at(other)) >= 15 for other in kept):
                 kept.append(tick)
         return sorted(kept)
 
