@@ -93,7 +93,7 @@ def _made_in_loop(call: ast.Call, site: Site) -> Iterator[Seen]:
     if loop is not None and not loops.is_guarded(site, loop):
         if at_once or _called_by_name(call, site, loop):
             yield _seen(call, "in each turn of the loop")
-    elif at_once and not site.loops and _called_often(site.scope):
+    elif not site.loops and (at_once or _stays_by_name(call, site)) and _called_often(site.scope):
         yield _seen(call, f"in each call of {site.scope.name}, which is called in a loop")
 
 
@@ -147,6 +147,19 @@ def _called_by_name(call: ast.Call, site: Site, loop: Loop) -> bool:
     return isinstance(target, ast.Name) and any(
         _names(other, target.id) for other, _ in loops.calls_in(loop, site.scope)
     )
+
+
+def _stays_by_name(call: ast.Call, site: Site) -> bool:
+    """`g = tf.function(f)`, and then `g(x)` once, in the same function, and nothing else."""
+    statement = site.statement
+    if not isinstance(statement, ast.Assign) or statement.value is not call or site.arms:
+        return False
+    target = statement.targets[0]
+    if not isinstance(target, ast.Name) or not site.scope.is_function:
+        return False
+    calls = [where for other, where in site.scope.facts.calls if _names(other, target.id)]
+    loads = [n for n in ast.walk(site.scope.node) if isinstance(n, ast.Name) and n.id == target.id]
+    return len(calls) == 1 and not calls[0].loops and len(loads) == 2
 
 
 def _names(call: ast.Call, name: str) -> bool:

@@ -163,7 +163,7 @@ def _largest_batch(case: Case, otherwise: float) -> float:
 def _batch_taken_apart(loop: ast.For, site: Site) -> Iterator[Seen]:
     """A loop over the samples of a batch that gives each of them an axis of its own again, or a tape of its own."""
     batch = _batch_names(site)
-    taken = _taken(loop, batch)
+    taken = _taken(loop, batch) or _pairs(loop, site)
     if not taken:
         return
     lonely = any(_alone(node, taken, loop) for node in ast.walk(loop))
@@ -195,6 +195,19 @@ def _batch_names(site: Site) -> set[str]:
                 if isinstance(bind.value, ast.Name) and bind.value.id in names and bind.part is not None:
                     names.add(name)
     return names
+
+
+def _pairs(loop: ast.For, site: Site) -> set[str]:
+    """Samples and labels of a function's arguments, taken apart together and each given an axis again."""
+    source = loop.iter
+    if not isinstance(source, ast.Call) or last_name(source.func) != "zip" or not site.scope.is_function:
+        return set()
+    given = {item.id for item in source.args if isinstance(item, ast.Name)}
+    if len(given) < 2 or not given <= set(site.scope.arguments):
+        return set()
+    names = loops.target_names(loop)
+    alone = {name for name in names if any(_alone(node, {name}, loop) for node in ast.walk(loop))}
+    return names if len(alone) >= 2 else set()
 
 
 def _taken(loop: ast.For, batch: set[str]) -> set[str]:

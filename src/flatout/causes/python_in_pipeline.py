@@ -104,9 +104,10 @@ def _generator(call: ast.Call, site: Site) -> Iterator[Seen]:
         why = "only hands elements on, through the interpreter one by one"
     else:
         return
+    name = made.owner.name if made.owner is not None else made.name
     yield Seen(
         call,
-        f"The generator {made.name or 'given here'} {why}, on one core and under the interpreter's lock.",
+        f"The generator {name} {why}, on one core and under the interpreter's lock.",
         "Use from_tensor_slices for arrays in memory and TensorFlow ops in map; else keep the result (cache, records).",
         place=call.func,
     )
@@ -172,7 +173,20 @@ def _generator_of(call: ast.Call, site: Site) -> Scope | None:
     if made is not None and isinstance(made.node, ast.Lambda):
         body = made.node.body
         made = site.module.function_of(body.func, site) if isinstance(body, ast.Call) else None
+    if made is None:
+        made = _callable_object(given, site)
     return made if made is not None and made.facts.yields else None
+
+
+def _callable_object(given: ast.expr, site: Site) -> Scope | None:
+    """`Recordings()`, where the class yields in its `__call__`."""
+    if isinstance(given, ast.Name):
+        bound = datasets.value_of(given.id, site)
+        given = bound[0] if bound is not None else given
+    if not isinstance(given, ast.Call) or not isinstance(given.func, ast.Name):
+        return None
+    owner = site.module.classes.get(given.func.id)
+    return owner.method("__call__") if owner is not None else None
 
 
 def _hands_on(made: Scope) -> bool:

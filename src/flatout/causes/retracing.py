@@ -48,7 +48,7 @@ from flatout.causes import reading
 from flatout.check import datasets, loops
 from flatout.check.names import last_name
 from flatout.check.pattern import Repair, Seen, pattern
-from flatout.check.scopes import LOOPS, Scope, Site, keyword
+from flatout.check.scopes import LOOPS, Bind, Scope, Site, keyword, loaded_names
 from flatout.check.traced import has_signature, is_tf_function, is_traced, traced
 
 GROUP = "graph"
@@ -102,6 +102,9 @@ def _short(text: str) -> str:
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
 
 
+_ARITHMETIC = ("float", "int", "min", "max", "abs", "round", "pow")
+
+
 @pattern("python-number", nodes=LOOPS, words=("range", "enumerate", "trange"), needs=("function",))
 def _python_number(loop: ast.For | ast.While, site: Site) -> Iterator[Seen]:
     """`for i in range(n): step(batch, i)`, where step is a tf.function of this file."""
@@ -143,25 +146,49 @@ def _counter(loop: ast.For | ast.AsyncFor) -> str | None:
     return None
 
 
-def _is_number(node: ast.expr, counter: str, site: Site) -> bool:
-    """The counter itself, or arithmetic of it and plain numbers."""
+def _is_number(node: ast.expr, counter: str, site: Site, far: int = 4) -> bool:
+    """Whether an expression is a Python number that changes with the counter: it, or arithmetic on it."""
+    return _numeric(node, counter, site, far) and _depends(node, counter, site, far)
+
+
+def _numeric(node: ast.expr, counter: str, site: Site, far: int) -> bool:
+    """Made of plain numbers and the counter by arithmetic and the functions of `math` alone."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, (int, float)) and not isinstance(node.value, bool)
     if isinstance(node, ast.Name):
+        bound = datasets.binding(node.id, site)
         if node.id == counter:
-            bound = datasets.binding(counter, site)
             return bound is None or bound.how == "for"
-        return False
+        value = _assigned(bound)
+        return far > 0 and bound is not None and value is not None and _numeric(value, counter, bound.site, far - 1)
     if isinstance(node, ast.BinOp):
-        sides = (node.left, node.right)
-        return any(_is_number(side, counter, site) for side in sides) and all(
-            isinstance(side, ast.Constant) or _is_number(side, counter, site) for side in sides
-        )
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id in ("float", "int")
-        and len(node.args) == 1
-        and _is_number(node.args[0], counter, site)
-    )
+        return all(_numeric(side, counter, site, far) for side in (node.left, node.right))
+    if isinstance(node, ast.UnaryOp):
+        return _numeric(node.operand, counter, site, far)
+    if isinstance(node, ast.Attribute):
+        return site.dotted(node) in ("math.pi", "math.e", "numpy.pi", "numpy.e")
+    if isinstance(node, ast.Call) and not node.keywords:
+        plain = isinstance(node.func, ast.Name) and node.func.id in _ARITHMETIC
+        known = plain or site.dotted(node.func).startswith("math.")
+        return known and all(_numeric(item, counter, site, far) for item in node.args)
+    return False
+
+
+def _depends(node: ast.expr, counter: str, site: Site, far: int) -> bool:
+    for name in loaded_names(node):
+        if name == counter:
+            return True
+        bound = datasets.binding(name, site)
+        value = _assigned(bound)
+        looped = far > 0 and bound is not None and bound.site.loops
+        if looped and bound is not None and value is not None and _depends(value, counter, bound.site, far - 1):
+            return True
+    return False
+
+
+def _assigned(bound: Bind | None) -> ast.expr | None:
+    """The expression behind `name = expression`."""
+    return bound.value if bound is not None and bound.how == "assign" and bound.part is None else None
 
 
 def _tf_function(call: ast.Call, site: Site) -> Scope | None:

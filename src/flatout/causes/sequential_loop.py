@@ -42,7 +42,7 @@ from collections.abc import Iterator
 
 from flatout.case import Case, Finding, Fix
 from flatout.causes import per_sample_loop, reading
-from flatout.check.functions import doings, nested_calls
+from flatout.check.functions import doings, nested_calls, of_scope
 from flatout.check.names import last_name
 from flatout.check.pattern import Seen, pattern
 from flatout.check.scopes import Site, argument, loaded_names, stored_names
@@ -105,6 +105,13 @@ _PLAIN = (
     "tensorflow.norm",
     "tensorflow.matmul",
     "tensorflow.linalg.matmul",
+    "tensorflow.linalg.matvec",
+    "tensorflow.linalg.norm",
+    "tensorflow.nn.log_softmax",
+    "tensorflow.nn.softplus",
+    "tensorflow.nn.tanh",
+    "tensorflow.nn.gelu",
+    "tensorflow.pow",
     "tensorflow.multiply",
     "tensorflow.add",
     "tensorflow.subtract",
@@ -220,9 +227,18 @@ def _known(value: ast.expr, name: str, site: Site) -> bool:
     for call in nested_calls(value):
         if last_name(call.func) == "write" and _writes(call, name):
             continue
-        if not site.dotted(call.func).startswith(_PLAIN):
+        if not site.dotted(call.func).startswith(_PLAIN) and not _plain_function(call, site):
             return False
     return True
+
+
+def _plain_function(call: ast.Call, site: Site) -> bool:
+    """A function of this file that is made of such operations alone."""
+    found = site.module.function_of(call.func, site)
+    if found is None or found.facts.attributes or found.facts.loops:
+        return False
+    done = of_scope(found)
+    return bool(done.calls) and all(name.startswith(_PLAIN) for name, _, _ in done.calls)
 
 
 def _read_early(loop: ast.For, temporaries: set[str]) -> bool:

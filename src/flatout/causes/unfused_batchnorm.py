@@ -98,6 +98,28 @@ def _fused_off(call: ast.Call, site: Site) -> Iterator[Seen]:
         )
 
 
+@pattern("by-means", calls=("reduce_mean",), needs=("square",))
+def _by_means(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`tf.reduce_mean(tf.square(images - mean), axis=[0, 1, 2])`: the variance of each channel."""
+    if site.dotted(call.func) not in ("tensorflow.reduce_mean", "tensorflow.math.reduce_mean") or not call.args:
+        return
+    axes, squared = argument(call, 1, "axis"), call.args[0]
+    if not isinstance(axes, (ast.List, ast.Tuple)) or [constant(item) for item in axes.elts] != [0, 1, 2]:
+        return
+    if not isinstance(squared, ast.Call) or not squared.args:
+        return
+    inner = squared.args[0]
+    difference = isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub)
+    if difference and site.dotted(squared.func) in ("tensorflow.square", "tensorflow.math.square"):
+        yield Seen(
+            call,
+            "Batch normalisation of images is spelled out by hand, in operations that each go over memory.",
+            "Use tf.compat.v1.nn.fused_batch_norm, or keras.layers.BatchNormalization.",
+            "reassociated",
+            place=call.func,
+        )
+
+
 @pattern("by-hand", calls=("batch_normalization",), words=("moments",))
 def _by_hand(call: ast.Call, site: Site) -> Iterator[Seen]:
     """`tf.nn.moments(images, [0, 1, 2])` and `tf.nn.batch_normalization` in one function."""

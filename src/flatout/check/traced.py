@@ -151,12 +151,29 @@ class Traced:
                     found = self.module.function_of(item, site)
                     if found is not None:
                         yield found
+                    elif item is call.func and (made := self._instance(item, site)) is not None:
+                        yield made
                     elif isinstance(item, ast.Attribute):
                         self.called.add(item.attr)
                         # A method of something else: any class of this file that has it may be meant.
                         others = [s for s in self.module.functions.get(item.attr, ()) if s.owner is not None]
                         if item is call.func and len(others) <= 3:
                             yield from others
+
+    def _instance(self, item: ast.AST, site: Site) -> Scope | None:
+        """What a call of an object runs, where the object was made by a class of this file: `network(x)`."""
+        from flatout.check.datasets import attribute_binding, binding
+
+        bound = None
+        if isinstance(item, ast.Name):
+            bound = binding(item.id, site)
+        elif isinstance(item, ast.Attribute) and isinstance(item.value, ast.Name) and item.value.id == "self":
+            bound = attribute_binding(item.attr, site)
+        made = bound.value if bound is not None else None
+        if not isinstance(made, ast.Call) or not isinstance(made.func, ast.Name):
+            return None
+        owner = self.module.classes.get(made.func.id)
+        return (owner.method("__call__") or owner.method("call")) if owner is not None else None
 
 
 def _may_be_keras(owner: Scope) -> bool:
