@@ -1,0 +1,46 @@
+"""The programs that `run` and `tune` are tested with, read instead of run: `check` sees what source can show of them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from flatout.check.checker import Checker
+from flatout.check.selection import select
+
+PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
+ONLY_IN_A_RUN = {
+    "blocking_fetch",  # that the function waits, not that it is Python
+    "cast_churn",
+    "jpeg_every_epoch",  # uncached-prefix is opt-in: whether the elements fit in memory, source does not tell
+    "layout_churn",
+    "many_small_files",
+    "map_before_batch",
+    "oversized_shuffle",
+    "per_sample_graph",  # told as sequential-loop: what the loop goes through is an argument
+    "retrace_length",
+    "tiny_fit",
+}
+
+
+def causes(file: Path) -> set[str]:
+    outcome = Checker(select()).check(file.read_text(), "program.py")
+    assert not outcome.problem
+    return {item.cause for item in outcome.sightings}
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (PROGRAMS / "slow").glob("*.py")))
+def test_the_fault_of_a_slow_program_is_seen(name: str) -> None:
+    if name in ONLY_IN_A_RUN:
+        return
+    file = PROGRAMS / "slow" / f"{name}.py"
+    fault = re.search(r"# fault: ([\w-]+)", file.read_text())
+    if fault is not None:
+        assert fault[1] in causes(file)
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (PROGRAMS / "good").glob("*.py")))
+def test_nothing_is_said_about_a_good_program(name: str) -> None:
+    assert causes(PROGRAMS / "good" / f"{name}.py") == set()
