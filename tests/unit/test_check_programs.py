@@ -1,4 +1,4 @@
-"""The programs that `run` and `tune` are tested with, read instead of run: `check` sees what source can show of them."""
+"""The programs that `run` and `tune` are tested with, read and not run: `check` sees what source can show of them."""
 
 from __future__ import annotations
 
