@@ -104,7 +104,7 @@ def _generator(call: ast.Call, site: Site) -> Iterator[Seen]:
         why = "only hands elements on, through the interpreter one by one"
     else:
         return
-    name = made.owner.name if made.owner is not None else made.name
+    name = made.owner.name if made.owner is not None and made.name == "__call__" else made.name
     yield Seen(
         call,
         f"The generator {name} {why}, on one core and under the interpreter's lock.",
