@@ -50,8 +50,8 @@ EXPLORING = 0.6
 """Share of the time for trying; the rest is for confirming what has won, and for the patch."""
 NOMINATED = 8
 """Rounds, of both baselines together, all of them faster, with which a lever goes on though its time was over."""
-PATCH_SECONDS = 40.0
-"""What the patch gets at least, start included."""
+CONFIRMING_SECONDS, PATCH_SECONDS = 40.0, 30.0
+"""What the confirmation and the patch get at least, starts included."""
 
 
 @dataclass(frozen=True)
@@ -247,7 +247,8 @@ class Tuner:
         together = plan.combinations(winners)[-4:]
         self.progress.phase("confirming in fresh processes")
         # A claim without its confirmation is no claim: it gets some time even where the budget was very small.
-        self.deadline = max(self.began + self.options.budget, time.monotonic() + 45)
+        end = self.began + self.options.budget
+        self.deadline = max(end - PATCH_SECONDS, time.monotonic() + CONFIRMING_SECONDS)
         contestants = [self._contestant(levers) for levers in together if not self.journal.known("combination", levers)]
         race = self._race(self.launch, contestants)
         race.run(contestants, len(contestants), claim=True)
