@@ -257,7 +257,7 @@ def test_levers_that_may_help_are_not_skipped() -> None:
     assert levers["xla"].skip(case("fit", jit_compile=False)) is None
     assert levers["direct-predict"].skip(case("predict")) is None
     assert levers["reuse-functions"].skip(Case(kind="run", functions=(remade,))) is None
-    assert list(levers["steps-per-execution"].values(case("fit", ms=2.0, count=1000))) == ["8", "32"]
+    assert list(levers["steps-per-execution"].values(case("fit", ms=2.0, count=1000))) == ["8", "64"]
     assert list(levers["steps-per-execution"].values(case("fit", ms=100.0, count=1000))) == ["4"]
     assert list(levers["xla"].values(case("function"))) == ["all"]
 

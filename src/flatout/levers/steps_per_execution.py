@@ -49,10 +49,10 @@ def skip(case: Case) -> str | None:
 
 
 def values(case: Case) -> Sequence[str]:
-    fitting = [
-        n for n in (8, 32) if n * reading.step_ms(case) <= CALL_MS and n * 4 <= (case.steps.count if case.steps else 0)
-    ]
-    return tuple(str(n) for n in fitting or (4,))
+    """A few, and as many as a call of bearable length holds."""
+    seen = case.steps.count if case.steps else 0
+    fitting = [n for n in (8, 16, 32, 64, 128) if n * reading.step_ms(case) <= CALL_MS and n * 4 <= seen]
+    return tuple(str(n) for n in dict.fromkeys((fitting[0], fitting[-1]))) if fitting else ("4",)
 
 
 def on_keras(injection: Injection, module: ModuleType) -> None:
