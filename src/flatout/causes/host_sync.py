@@ -131,7 +131,12 @@ _HEAVY = ("predict", "evaluate", "save", "save_weights")
 @pattern("pull-every-step", nodes=LOOPS, words=("numpy", "float", "print"), among=_WORDS)
 def _pull_every_step(loop: ast.For | ast.While, site: Site) -> Iterator[Seen]:
     """`.numpy()`, `float(loss)` or `print(loss)` in each turn of a loop whose turns are training steps."""
-    if is_traced(site) or loops.few_turns(loop, 16, site) or not loops.is_step_loop(loop, site.scope):
+    if (
+        is_traced(site)
+        or loops.few_turns(loop, 16, site)
+        or loops.names_epochs(loop)
+        or not loops.is_step_loop(loop, site.scope)
+    ):
         return
     results = _results(loop, site)
     pulls = []

@@ -119,7 +119,7 @@ def _persistent_tape(node: ast.With, site: Site) -> Iterator[Seen]:
 
 def _inside(node: ast.With, derived: list[tuple[ast.Call, Site]]) -> Iterator[Seen]:
     """Gradients asked for inside the block are recorded as well, unless they are derived again."""
-    inside = [(call, site) for call, site in derived if node in site.withs]
+    inside = [(call, site) for call, site in derived if site.withs and site.withs[-1] is node]
     for call, site in inside:
         names = set()
         if isinstance(site.statement, ast.Assign):

@@ -174,6 +174,9 @@ def _seen(call: ast.Call, when: str) -> Seen:
 
 
 def _matters(loop: Loop, site: Site) -> bool:
+    source = loops.iterated(loop)
+    if source is not None and _ASIDE.search(ast.unparse(source)):
+        return False  # `range(FLAGS.num_show)`
     return not loops.few_turns(loop, _FEW, site) and not _SHOWS.search(ast.unparse(loop))
 
 

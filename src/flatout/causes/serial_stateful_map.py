@@ -103,7 +103,7 @@ def _random_map(call: ast.Call, site: Site) -> Iterator[Seen]:
     drawn = datasets.draws_at_random(done)
     if drawn is not None:
         why = f"{drawn[0].replace('tensorflow', 'tf')} draws random numbers"
-    elif done.first("tensorflow.print") is not None:
+    elif (printed := done.first("tensorflow.print")) is not None and not printed[2].arms:
         why = "tf.print is in it"
     elif _random_layers(done):
         why = "random Keras layers keep the state of their generator"
