@@ -115,6 +115,8 @@ def test_from_the_list_to_a_report_and_back(browser: Any, address: str) -> None:
         page.wait_for_selector("html[data-ready]", state="attached")
         assert page.locator(".split .segment").count() > 0
         assert page.locator("main > section").count() >= 3
+        page.locator(".chart").first.scroll_into_view_if_needed()
+        page.wait_for_selector('.chart[data-state="drawn"]')  # the charts come through both policies
         page.go_back()
         assert page.locator("h1").inner_text() == "Cases"
 
