@@ -12,7 +12,7 @@ import pytest
 from rich.cells import cell_len
 from sample_case import sample_case
 
-from flatout.case import Case, Distribution, Finding, Split, Steps
+from flatout.case import Case, Distribution, Finding, Interval, Split, Steps, Trial
 from flatout.errors import UnknownView
 from flatout.report.terminal import VIEWS, render
 from flatout.report.terminal.charts import area, bar, buckets, spark, stacked
@@ -277,3 +277,15 @@ def test_charts() -> None:
     assert spark([1.0, 1.0], 1.0, 1.0) == "▁▁"
     assert sum(len(group) for group in buckets(list(range(5000)), 77)) == 5000
     assert area([0.0, 8.0], 2, 8.0) == [" █", " █"]
+
+
+def test_trials_on_top_of_the_winner_stand_apart_and_the_undecided_are_called_so():
+    function = "function=/home/ada/train.py:9"
+    won = Trial((function,), "won", Interval(4.0, 3.0, 5.0), parity="reassociated", stage="single", rounds=9)
+    upon = Trial((function, "xla"), "lost", Interval(0.7, 0.6, 0.8), stage="single", rounds=9)
+    waiting = Trial((function, "bf16"), "noise", stage="single", rounds=1)
+    text = render(Case(kind="tune", trials=(won, upon, waiting)), "trials", 100)
+    assert "On top  one at a time, against the program with function=train.py:9" in text
+    lines = [line.split() for line in text.splitlines()]
+    assert ["xla", "0.70×", "[0.60,", "0.80]", "slower", "9"] in lines
+    assert ["bf16", "not", "decided", "1"] in lines

@@ -68,6 +68,8 @@ class Progress:
         parity = f"  numbers: {trial.parity}" if trial.parity else ""
         note = f"  ({trial.note})" if trial.status in ("failed", "timeout") and trial.note else ""
         mark = "as if it cost nothing" if trial.stage == "bound" else MARKS[trial.status]
+        if trial.status == "noise" and trial.speedup is None:
+            mark = "not decided"
         self.say(f"{shown(trial.levers)}: {mark}{how}{parity}{note}")
 
     def _clock(self) -> str:

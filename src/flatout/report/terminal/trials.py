@@ -58,16 +58,22 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
 def tables(case: Case, page: Page) -> None:
     for stage, (title, note) in STAGES.items():
         trials = [trial for trial in case.trials if trial.stage == stage]
-        if trials:
+        on_top = [trial for trial in trials if stage == "single" and len(trial.levers) > 1]
+        plain = [trial for trial in trials if trial not in on_top]
+        if plain:
             page.heading(title, note)
-            _table(sorted(trials, key=_rank), page)
+            _table([(shown(trial.levers), trial) for trial in sorted(plain, key=_rank)], page)
+        for base in dict.fromkeys(trial.levers[:-1] for trial in on_top):
+            page.heading("On top", f"one at a time, against the program with {clean(shown(base))}")
+            upon = sorted((trial for trial in on_top if trial.levers[:-1] == base), key=_rank)
+            _table([(shown(trial.levers[-1:]), trial) for trial in upon], page)
 
 
 def _rank(trial: Trial) -> float:
     return -(trial.speedup.ratio if trial.speedup else 0.0)
 
 
-def _table(trials: list[Trial], page: Page) -> None:
+def _table(trials: list[tuple[str, Trial]], page: Page) -> None:
     page.table(
         [
             Column("lever", flexible=True),
@@ -79,18 +85,20 @@ def _table(trials: list[Trial], page: Page) -> None:
             Column("step", right=True, drop=4),
             Column("rounds", right=True, drop=5),
         ],
-        [_row(trial) for trial in trials],
+        [_row(name, trial) for name, trial in trials],
     )
 
 
-def _row(trial: Trial) -> list[str]:
+def _row(name: str, trial: Trial) -> list[str]:
     speedup, cpu = trial.speedup, trial.cpu
     known = speedup is not None and speedup.high != float("inf")
+    undecided = trial.status == "noise" and speedup is None
+    outcome = "not decided" if undecided else OUTCOMES[trial.status]
     return [
-        shown(trial.levers),
+        name,
         f"{speedup.ratio:.2f}×" if speedup else "",
         f"[{speedup.low:.2f}, {speedup.high:.2f}]" if speedup and known else "",
-        "" if trial.stage == "bound" and trial.status not in ("failed", "timeout") else OUTCOMES[trial.status],
+        "" if trial.stage == "bound" and trial.status not in ("failed", "timeout") else outcome,
         trial.parity,
         f"{cpu.ratio:.2f}×" if cpu else "",
         duration(trial.step_ms) if trial.step_ms else "",
