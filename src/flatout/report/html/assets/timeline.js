@@ -55,7 +55,7 @@ class TimelineView {
   }
 
   drawOverview() {
-    const [width, height] = [this.overview.clientWidth, 42];
+    const [width, height] = [this.lanes.clientWidth, 42]; // its own width is what was drawn last
     const context = sharpen(this.overview, width, height);
     // The load does not change with the view: it is drawn once and copied after that.
     if (!this.overviewDrawn) {

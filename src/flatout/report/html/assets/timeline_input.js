@@ -68,7 +68,7 @@ class TimelineInput {
     const { overview, events, view } = timeline;
     const jump = (event) => {
       if (event.type === "pointermove" && !event.buttons) return;
-      const share = (event.clientX - overview.getBoundingClientRect().left) / overview.clientWidth;
+      const share = (event.clientX - overview.getBoundingClientRect().left) / view.width;
       const half = (view.to - view.from) / 2;
       timeline.show(share * events.span - half, share * events.span + half);
     };
