@@ -111,13 +111,7 @@ def _by_means(call: ast.Call, site: Site) -> Iterator[Seen]:
     inner = squared.args[0]
     difference = isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub)
     if difference and site.dotted(squared.func) in ("tensorflow.square", "tensorflow.math.square"):
-        yield Seen(
-            call,
-            "Batch normalisation of images is spelled out by hand, in operations that each go over memory.",
-            "Use tf.compat.v1.nn.fused_batch_norm, or keras.layers.BatchNormalization.",
-            "reassociated",
-            place=call.func,
-        )
+        yield _by_operations(call)
 
 
 @pattern("by-hand", calls=("batch_normalization",), words=("moments",))
@@ -128,11 +122,15 @@ def _by_hand(call: ast.Call, site: Site) -> Iterator[Seen]:
     for other, _ in site.scope.facts.calls:
         axes = argument(other, 1, "axes") if last_name(other.func) == "moments" else None
         if isinstance(axes, (ast.List, ast.Tuple)) and [constant(item) for item in axes.elts] == [0, 1, 2]:
-            yield Seen(
-                call,
-                "Batch normalisation of images is spelled out by hand, in operations that each go over memory.",
-                "Use tf.compat.v1.nn.fused_batch_norm, or keras.layers.BatchNormalization.",
-                "reassociated",
-                place=call.func,
-            )
+            yield _by_operations(call)
             return
+
+
+def _by_operations(call: ast.Call) -> Seen:
+    return Seen(
+        call,
+        "Batch normalisation of images is spelled out by hand, in operations that each go over memory.",
+        "Use tf.compat.v1.nn.fused_batch_norm, or keras.layers.BatchNormalization.",
+        "reassociated",
+        place=call.func,
+    )

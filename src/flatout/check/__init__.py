@@ -8,5 +8,5 @@ they look through and what is done with what they see:
   the steps, what a function does;
 - `checker`: one text → sightings; `suppress`, `settings`, `selection`: which of them count;
 - `files`, `notebooks`, `cache`, `driver`: many files, on many cores, and none of them twice;
-- `repairs/`, `fixing`: the edits; `output/`: one file per format.
+- `repairs/`, `fixing`, `repairing`: the edits; `output/`: one file per format.
 """

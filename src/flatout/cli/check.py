@@ -117,28 +117,14 @@ def _checked_files(paths: list[str], job: Job, fix: bool, unsafe: bool, diff: bo
     report = check_files(paths, job, _progress(quiet))
     if not fix and not diff:
         return report
-    from flatout.check.fixing import fix as fixed
-    from flatout.source.rewrite.unified import diff as unified
+    from flatout.check.repairing import repair
 
-    checker = job.checker()
-    repaired = 0
-    for path, found in list(report.files.items()):
-        if not any(item.repair is not None and (unsafe or item.repair.safe) for item in found):
-            continue
-        before = Path(path).read_bytes()
-        result = fixed(before, path, checker, lambda item: _wanted(item, unsafe), report.traced)
-        if result.content == before:
-            continue
-        repaired += len(result.applied)
-        if diff:
-            _write(unified(before, result.content, path.lstrip("/")), None)
-        else:
-            _replace(Path(path), result.content)
-    if fix and not diff and repaired:
-        if not quiet:
-            sys.stderr.write(f"flatout: {repaired} fault{'s' if repaired > 1 else ''} repaired\n")
-        return check_files(paths, job, _progress(True))
-    return report
+    repaired = repair(report, job, unsafe, (lambda text: _write(text, None)) if diff else None)
+    if diff or not repaired:
+        return report
+    if not quiet:
+        sys.stderr.write(f"flatout: {repaired} fault{'s' if repaired > 1 else ''} repaired\n")
+    return check_files(paths, job, _progress(True))
 
 
 def _checked_text(content: bytes, name: str, job: Job, fix: bool, unsafe: bool, diff: bool) -> Report | None:
@@ -147,38 +133,16 @@ def _checked_text(content: bytes, name: str, job: Job, fix: bool, unsafe: bool, 
     if not fix and not diff:
         return check_text(content, name, job)
     from flatout.check.fixing import fix as fixed
+    from flatout.check.repairing import wanted
     from flatout.source.rewrite.unified import diff as unified
 
-    result = fixed(content, name, job.checker(), lambda item: _wanted(item, unsafe))
+    result = fixed(content, name, job.checker(), lambda item: wanted(item, unsafe))
     if diff:
         _write(unified(content, result.content, name.lstrip("/")), None)
     else:
         sys.stdout.buffer.write(result.content)
         sys.stdout.flush()
     return None
-
-
-def _wanted(item: object, unsafe: bool) -> bool:
-    repair = getattr(item, "repair", None)
-    return repair is not None and (unsafe or repair.safe)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """In place, with its mode, and whole or not at all."""
-    import os
-    import shutil
-
-    from flatout.errors import FlatoutError
-
-    target = path.resolve()
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        temporary.write_bytes(content)
-        shutil.copymode(target, temporary)
-        os.replace(temporary, target)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise FlatoutError(f"{path} could not be written: {error.strerror}. It is unchanged.") from None
 
 
 def _view(report: Report) -> View:

@@ -1,0 +1,57 @@
+"""Repairs all files of a report, or shows what would change."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from flatout.check.driver import Job, Report
+from flatout.check.fixing import fix
+from flatout.check.pattern import Sighting
+from flatout.check.selection import matches
+from flatout.errors import FlatoutError
+from flatout.source.rewrite.unified import diff
+
+
+def wanted(item: Sighting, unsafe: bool) -> bool:
+    return item.repair is not None and (unsafe or item.repair.safe)
+
+
+def repair(report: Report, job: Job, unsafe: bool, show: Callable[[str], None] | None = None) -> int:
+    """Writes the files that can be repaired, or gives the changes to `show` instead; returns how many faults went."""
+    checker = job.checker()
+    repaired = 0
+    for path, found in report.files.items():
+        if not any(wanted(item, unsafe) for item in found):
+            continue
+        before = Path(path).read_bytes()
+        result = fix(before, path, checker, _chooser(path, job, unsafe), report.traced)
+        if result.content == before:
+            continue
+        repaired += len(result.applied)
+        if show is not None:
+            show(diff(before, result.content, path.lstrip("/")))
+        else:
+            _replace(Path(path), result.content)
+    return repaired
+
+
+def _chooser(path: str, job: Job, unsafe: bool) -> Callable[[Sighting], bool]:
+    """What is ignored in a file is not repaired there either."""
+    ignored = job.settings.ignored_in(path)
+    return lambda item: wanted(item, unsafe) and not matches(item.cause, item.full_name, ignored)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """In place, with its mode, and whole or not at all."""
+    target = path.resolve()
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        temporary.write_bytes(content)
+        shutil.copymode(target, temporary)
+        os.replace(temporary, target)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise FlatoutError(f"{path} could not be written: {error.strerror}. It is unchanged.") from None
