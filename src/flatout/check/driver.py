@@ -140,7 +140,7 @@ def _notebook(content: bytes, path: str, checker: Checker) -> Outcome:
 
 
 def _outcomes(paths: list[str], job: Job) -> Iterator[tuple[str, Outcome]]:
-    processes = job.processes or len(os.sched_getaffinity(0))
+    processes = job.processes or _cores()
     if processes <= 1 or len(paths) <= ALONE:
         checker = job.checker()
         with warnings.catch_warnings():
@@ -153,6 +153,11 @@ def _outcomes(paths: list[str], job: Job) -> Iterator[tuple[str, Outcome]]:
     with context.Pool(min(processes, len(shares)), _start, (job,)) as pool:
         for results in pool.imap(_share, shares):
             yield from results
+
+
+def _cores() -> int:
+    """Those that this process may use, where the system tells."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 _checker: Checker | None = None
