@@ -150,7 +150,7 @@ def _scripts() -> str:
 
 
 def _asset(name: str) -> str:
-    text = files("flatout.report.html").joinpath("assets", name).read_text(encoding="utf-8")
+    text = (files("flatout.report.html") / "assets" / name).read_text(encoding="utf-8")
     if "</" in text:
         raise ValueError(f"{name} would end the element that it stands in")
     return text

@@ -150,7 +150,7 @@ def _pack(lanes: list[_Lane], steps: list[int], names: list[str], details: list[
         part.astype("<u4").tobytes()
         for part in ((column["start"] - origin) // unit, column["duration"] // unit, column["name"], column["detail"])
     ) + np.concatenate(depths).astype(np.uint8).tobytes()  # fmt: skip
-    head = {
+    head: dict[str, Any] = {
         "count": int(column["start"].size),
         "unit_ns": unit / 1000,
         "span": int((end - origin) // unit) + 1,

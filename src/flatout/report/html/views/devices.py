@@ -8,7 +8,7 @@ from flatout.case import Device
 from flatout.report.html.markup import Html, join, tag
 from flatout.report.html.material import Material
 from flatout.report.html.parts import bar, chip, device_name, facts, subheading
-from flatout.report.html.tables import Cell, Column, table
+from flatout.report.html.tables import Cell, Column, Row, table
 from flatout.report.terminal.text import clean, duration, number, quantity, share, size
 
 TITLE = "Devices"
@@ -64,7 +64,7 @@ def _value(key: str, value: object) -> str | None:
 
 
 def _hosts(material: Material) -> Html:
-    rows = [
+    rows: list[Row] = [
         [
             [host.name, " ", chip("straggler", "warning") if host.straggler else None],
             Cell(number(host.steps), host.steps),

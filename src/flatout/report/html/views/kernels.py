@@ -8,7 +8,7 @@ from flatout.report.html.charts import chart, label
 from flatout.report.html.markup import Html, join, tag
 from flatout.report.html.material import Material
 from flatout.report.html.parts import bar, chip, device_name, subheading
-from flatout.report.html.tables import Cell, Column, table
+from flatout.report.html.tables import Cell, Column, Row, table
 from flatout.report.terminal.text import clean, duration, elide, number, share
 
 TITLE = "Kernels"
@@ -68,7 +68,7 @@ def _bars(ranked: list[Kernel]) -> Html | None:
 
 
 def _table(ranked: list[Kernel]) -> Html:
-    rows = [
+    rows: list[Row] = [
         [
             Cell(f"{at}", at),
             Cell(duration(kernel.ms), kernel.ms),

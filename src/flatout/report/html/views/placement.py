@@ -6,7 +6,7 @@ from flatout.case import Evidence, Placement
 from flatout.report.html.markup import Html, join, tag
 from flatout.report.html.material import Material
 from flatout.report.html.parts import bar, device_name, file_and_line, missing, subheading
-from flatout.report.html.tables import Cell, Column, table
+from flatout.report.html.tables import Cell, Column, Row, table
 from flatout.report.terminal.text import duration, number, quantity, size
 
 TITLE = "Placement and copies"
@@ -28,7 +28,7 @@ def _devices(placement: Placement) -> Html | None:
     if not placement.by_device:
         return None
     most = max(placement.by_device.values()) or 1
-    rows = [
+    rows: list[Row] = [
         [device_name(name), Cell([number(count), bar(count / most)], count)]
         for name, count in sorted(placement.by_device.items(), key=lambda item: -item[1])
     ]
@@ -41,17 +41,17 @@ def _fallbacks(placement: Placement | None, material: Material) -> Html | None:
     heading = subheading("Fallbacks", "asked for on one device, run on another")
     if not placement.fallbacks:
         return tag("div", heading, missing("None."))
-    rows = [_fallback(item, material) for item in placement.fallbacks]
+    rows: list[Row] = [_fallback(item, material) for item in placement.fallbacks]
     columns = [Column("what", wide=True), Column("how much", True), Column("where")]
     return tag("div", heading, table(columns, rows, "Fallbacks", find="fallbacks"))
 
 
-def _fallback(item: Evidence, material: Material) -> list[object]:
+def _fallback(item: Evidence, material: Material) -> Row:
     return [f"{item.kind} {item.note}".strip(), quantity(item.value, item.unit), file_and_line(item.where)]
 
 
 def _copies(material: Material) -> Html | None:
-    rows = [
+    rows: list[Row] = [
         [
             device_name(device.name),
             copy.kind,

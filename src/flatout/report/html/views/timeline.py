@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flatout.report.html.markup import Html, block, data, join, tag
 from flatout.report.html.material import Material
-from flatout.report.html.tables import Cell, Column, table
+from flatout.report.html.tables import Cell, Column, Row, table
 from flatout.report.terminal.text import duration
 
 TITLE = "Timeline"
@@ -67,7 +67,7 @@ def write(material: Material) -> Html:
 def _longest(material: Material) -> Html:
     timeline = material.timeline
     assert timeline is not None
-    rows = [
+    rows: list[Row] = [
         [name, Cell(f"{count:,}", count), Cell(duration(total), total), Cell(duration(total / count), total / count),
          Cell(duration(greatest), greatest)]
         for name, count, total, greatest in timeline.longest
