@@ -37,7 +37,7 @@ from flatout.trace import analyse  # noqa: E402
 pytestmark = pytest.mark.slow
 
 KEPT = ("retrace_scalar", "serial_augment", "tune_tiny_fit")
-TRACES = ("keras-starved", "cpu-fit")
+TRACES = ("keras-starved",)
 EVERY = (*KEPT, *TRACES, "sample")
 
 
@@ -51,7 +51,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A report of each kind of case: observed runs, a tune, traces of a CPU and of GPUs, one that has everything."""
+    """A report of each kind of case: observed runs, a tune, a trace of a GPU, one that has everything."""
     folder = tmp_path_factory.mktemp("reports")
     for name in KEPT:
         directory = folder / name

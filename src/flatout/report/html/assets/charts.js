@@ -10,6 +10,8 @@ function chartLibrary() {
   return library;
 }
 
+const PAPER = 680; // pixels that a sheet of paper has room for
+
 // Colours by role: "@accent" becomes what the theme says; "@name:X" is the colour that the name X has everywhere.
 const PLAIN = new Set(["labels", "text", "customdata", "name", "ids", "parents", "hovertemplate"]);
 function coloured(value) {
@@ -29,6 +31,7 @@ function layoutOf(given, height) {
   const axisOf = (axis = {}) => ({ ...lines, ...axis, title: { standoff: 10, ...axis.title } });
   return coloured({
     height,
+    ...(onPaper() ? { width: PAPER } : { autosize: true }),
     paper_bgcolor: "@panel",
     plot_bgcolor: "@panel",
     font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: "@text" },

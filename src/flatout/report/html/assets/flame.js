@@ -17,6 +17,7 @@ class FlameView {
     this.wanted = "";
     this.listen();
     repainted.push(() => this.request());
+    drawnAtOnce.push(() => this.draw());
     new ResizeObserver(() => this.request()).observe(this.frames);
   }
 

@@ -1,4 +1,4 @@
-// The frame of the page: which view is being read, the buttons of the header, printing.
+// The frame of the page: which view is being read, the buttons of the header.
 const links = new Map(all("nav a").map((link) => [link.getAttribute("href").slice(1), link]));
 const reading = new IntersectionObserver(
   (entries) => {
@@ -25,5 +25,4 @@ const actions = {
 for (const [name, action] of Object.entries(actions)) {
   all(`[data-do="${name}"]`).forEach((button) => button.addEventListener("click", action));
 }
-addEventListener("beforeprint", beginAll);
 document.documentElement.dataset.ready = "true";

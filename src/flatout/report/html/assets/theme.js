@@ -1,5 +1,7 @@
 // Light, dark, or as the system has it. What is drawn on a canvas has to be told.
 const repainted = [];
+const drawnAtOnce = []; // for printing, which does not wait for the next frame
+let beforePrint = false;
 const system = matchMedia("(prefers-color-scheme: dark)");
 const printing = matchMedia("print");
 let chosen = "system";
@@ -9,10 +11,11 @@ try {
   // A file opened from disk may have no storage; the choice then lasts as long as the page.
 }
 
+const onPaper = () => beforePrint || printing.matches;
 const colour = (role) => getComputedStyle(document.documentElement).getPropertyValue(`--${role}`).trim();
 
 function paint() {
-  const dark = !printing.matches && (chosen === "dark" || (chosen === "system" && system.matches));
+  const dark = !onPaper() && (chosen === "dark" || (chosen === "system" && system.matches));
   document.documentElement.dataset.theme = dark ? "dark" : "light";
   const button = one('[data-do="theme"]');
   button.textContent = { system: "Theme: system", light: "Theme: light", dark: "Theme: dark" }[chosen];
@@ -30,4 +33,14 @@ function nextTheme() {
 }
 system.addEventListener("change", paint);
 printing.addEventListener("change", paint);
+addEventListener("beforeprint", () => {
+  beforePrint = true;
+  beginAll();
+  paint();
+  drawnAtOnce.forEach((draw) => draw());
+});
+addEventListener("afterprint", () => {
+  beforePrint = false;
+  paint();
+});
 paint();

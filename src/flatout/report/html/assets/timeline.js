@@ -16,6 +16,7 @@ class TimelineView {
     new TimelineInput(this);
     this.recolour();
     repainted.push(() => this.recolour());
+    drawnAtOnce.push(() => this.draw());
     new ResizeObserver(() => this.resize()).observe(this.lanes);
   }
 
