@@ -85,7 +85,7 @@ def _header(case: Case) -> Html:
         "header",
         tag("span", "flatout", class_="brand"),
         tag("span", _name(case), class_="program", title=" ".join(case.program.command)),
-        tag("span", case.program.started, class_="quiet started") if case.program.started else None,
+        tag("span", case.program.started[:16].replace("T", " "), class_="quiet started", title=case.program.started),
         tag(
             "span",
             tag("button", "JSON", type="button", data_do="json", title="Download the whole case as JSON"),

@@ -98,12 +98,18 @@ def _numbers(material: Material) -> Html:
             ("median step", tag("b", duration(steps.ms.median))),
             ("p10 – p90", f"{duration(steps.ms.p10)} – {duration(steps.ms.p90)}"),
             (KINDS.get(steps.kind, "steps"), f"{steps.count:,}"),
-            ("warm-up, apart", f"{steps.warmup:,} steps, {duration(steps.warmup_ms)}" if steps.warmup else None),
+            ("warm-up, apart", _warmup(steps)),
             ("outliers", f"{steps.outliers:,}" if steps.outliers else None),
             ("found by", steps.found_by),
             ("where", spot(material, steps.where, 48)),
         ]
     )
+
+
+def _warmup(steps: Steps) -> str | None:
+    if not steps.warmup:
+        return None
+    return f"{steps.warmup:,} step{'' if steps.warmup == 1 else 's'}, {duration(steps.warmup_ms)}"
 
 
 def _trace_numbers(case: Case) -> Child:
