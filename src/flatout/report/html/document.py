@@ -124,7 +124,7 @@ def _name(case: Case) -> str:
         words = words[1:]
     if words[:1] == ["-m"]:
         words = words[1:]
-    return " ".join([words[0].rpartition("/")[2], *words[1:]])[:120] if words else f"a {case.kind} case"
+    return " ".join([words[0].rpartition("/")[2], *words[1:]])[:120] if words else f"{case.kind} case"
 
 
 def _policy(script: str, library: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flatout.case import Case, Evidence, Finding, Fix, Trial
 from flatout.causes import catalogue
 from flatout.levers.injection import shown
-from flatout.report.html.markup import Child, Html, tag
+from flatout.report.html.markup import Child, Html, join, tag
 from flatout.report.html.material import Material
 from flatout.report.html.parts import bar, chip, code, folded, missing
 from flatout.report.html.prose import inline, page
@@ -23,21 +23,23 @@ OUTCOMES = {
 
 
 def has_data(material: Material) -> bool:
-    return bool(material.case.findings) or material.case.kind in ("run", "trace", "check", "env")
+    return bool(material.case.findings) or material.case.kind in ("run", "trace", "check")
 
 
 def write(material: Material) -> Html:
     findings = material.case.findings
     if not findings:
         return missing("Nothing worth changing was found.")
-    return tag(
-        "ol",
-        [tag("li", _card(number, finding, material)) for number, finding in enumerate(findings[:MOST], 1)],
-        class_="cards",
-    )
+    first = {finding.cause: finding for finding in reversed(findings)}  # a cause is explained once
+    cards = [
+        tag("li", _card(number, finding, material, explained=first[finding.cause] is finding))
+        for number, finding in enumerate(findings[:MOST], 1)
+    ]
+    more = len(findings) - MOST
+    return join(tag("ol", cards, class_="cards"), missing(f"and {more:,} more in the JSON") if more > 0 else None)
 
 
-def _card(number: int, finding: Finding, material: Material) -> Html:
+def _card(number: int, finding: Finding, material: Material, explained: bool) -> Html:
     return tag(
         "article",
         tag(
@@ -50,7 +52,7 @@ def _card(number: int, finding: Finding, material: Material) -> Html:
         tag("p", inline(finding.summary), class_="claim"),
         code(material, finding.where),
         tag("dl", _rows(finding, material.case), class_="rows"),
-        _explanation(finding.cause),
+        _explanation(finding.cause) if explained else None,
         class_="card",
         aria_label=f"Finding {number}: {finding.cause}",
     )
