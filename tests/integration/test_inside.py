@@ -38,6 +38,18 @@ watch = flatout.Observer(show=False)
 model.fit(x, y, batch_size=8, epochs=2, verbose=0, callbacks=[watch])
 told["callback"] = [watch.case.steps.count, watch.case.verdict]
 told["kept"] = flatout.load().steps.count
+
+@tf.function
+def doubled(a):
+    return 2 * a
+
+told["functions"] = []
+for _ in range(2):
+    with flatout.observe(trace=False, show=False) as seen:
+        for _ in range(30):
+            doubled(tf.ones((4,)))
+    steps = seen.case.steps
+    told["functions"].append([steps.count, [one.calls for one in seen.case.functions if one.name == "doubled"]])
 json.dump(told, open(sys.argv[1], "w"))
 """
 
@@ -74,3 +86,9 @@ def test_the_callback_observes_a_whole_fit(told):
     assert abs(count - 160) <= 1
     assert verdict
     assert told["kept"] == count
+
+
+def test_a_function_is_seen_by_each_observation_anew(told):
+    for count, calls in told["functions"]:
+        assert abs(count - 30) <= 1
+        assert calls == [30]

@@ -45,9 +45,10 @@ class Total:
 class Known:
     """What is remembered about one tf.function object, as an attribute of it."""
 
-    __slots__ = ("counter", "key", "last_count", "name", "settled", "stream", "total", "trains")
+    __slots__ = ("counter", "key", "last_count", "name", "owner", "settled", "stream", "total", "trains")
 
-    def __init__(self, key: tuple[str, int, str], name: str, total: Total) -> None:
+    def __init__(self, owner: Functions, key: tuple[str, int, str], name: str, total: Total) -> None:
+        self.owner = owner
         self.key = key
         self.total = total
         self.name = name
@@ -71,9 +72,9 @@ class Functions:
 
     def known(self, function: Any) -> Known:
         found: Known | None = getattr(function, "_flatout_known", None)
-        if found is None:
+        if found is None or found.owner is not self:  # what an observer before this one knew is not ours
             key = _definition(function)
-            found = Known(key, str(getattr(function, "_name", "") or "function"), self.total(key))
+            found = Known(self, key, str(getattr(function, "_name", "") or "function"), self.total(key))
             function._flatout_known = found
         return found
 
@@ -116,9 +117,8 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
                 if busy & TRACE:
                     _called_while_tracing(functions, self)
                 return original(self, *args, **kwargs)
-            try:
-                known = self._flatout_known
-            except AttributeError:
+            known = getattr(self, "_flatout_known", None)
+            if known is None or known.owner is not functions:
                 known = functions.known(self)
             if not (known.settled or busy & KERAS or eager()):  # a graph is being built by hand
                 return original(self, *args, **kwargs)
