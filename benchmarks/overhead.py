@@ -101,7 +101,7 @@ def observed(directory: str, trace: bool | None, block: Callable[[], list[float]
     try:
         if trace:
             block()  # the window follows a stream of steps, so there has to be one
-            observer.window.wants_ticks = True
+            observer.window.wants_ticks = observer.prompt = True
             observer.window.open(max(observer.streams.values(), key=lambda stream: (stream.priority, stream.last)))
         yield
     finally:

@@ -138,7 +138,7 @@ for name in sys.argv[3].split(","):
         if name != "fresh":  # that one starts from what `seeds` has set
             random.seed(0); np.random.seed(0); tf.random.set_seed(0); seeds._asked.clear()
             keras.utils.clear_session()
-        best = steps = watch.best = 0
+        best = steps = watch._best = 0
         os.makedirs(f"{OUT}/{name}-{change}")
         numbers.begin(f"{OUT}/{name}-{change}")
         globals()[name](change)

@@ -11,6 +11,7 @@ import itertools
 import sys
 import threading
 import time
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from flatout.observe import users_code
@@ -88,10 +89,13 @@ class Observer:
         self.window = Window(recorder, settings)
         self.active = True
         self.forks = 0
-        self.best = 0
-        """Rank of the stream that the steps were last seen in, and when."""
-        self.best_last = 0.0
-        self.extend = recorder.extend
+        self.prompt = True
+        """Whether each tick is looked at at once: somebody waits for it."""
+        self._put_down: deque[tuple[Any, ...]] = deque()
+        self.put_down = self._put_down.append
+        self._looked = 0.0
+        self._best = 0
+        self._best_last = 0.0
         self._numbers = itertools.count()
         self._flushed = time.perf_counter()
         self._counted = self._flushed
@@ -115,30 +119,43 @@ class Observer:
         return stream
 
     def tick(self, stream: Stream, start: float, end: float, n: int = 1) -> None:
-        """One candidate step ended. Everything here is on the program's hot path."""
-        # Between two steps TensorFlow has swept the caches: every object that is touched here costs more than its code.
-        stream.count += n
-        stream.seen = seen = stream.seen + 1
-        if stream.priority < self.best and end - self.best_last < SILENCE:
-            return  # part of a step that is seen better: counting it is enough
-        self.best = stream.priority
-        self.best_last = end
-        if seen <= MOST_ROWS:
-            self.extend((stream.id, n, start, end, self.input, self.trace, self.call, self.sync))
-        if not stream.first:
-            stream.first = start
-        stream.last = end
-        window = self.window
-        if window.wants_ticks:
-            window.tick(stream, end, n, self.trace)
-        if (end - start > 0.01 or not seen & 15) and end - self._flushed > 0.25:
-            self._flushed = end
-            self.recorder.flush()
-            if end - self._counted > 3.0:
-                self._counted = end
-                self.write_counters()
-        if self.at_step is not None:
-            self.at_step(stream, end, n)
+        """One candidate step ended. Everything here is on the program's hot path: TensorFlow has swept the caches, and
+        every object that is touched costs more than the code. So it is only put down, and looked at with others."""
+        self.put_down((stream, n, start, end, self.input, self.trace, self.call, self.sync))
+        if self.prompt or end - self._looked > 0.1:
+            self.look()
+
+    def look(self) -> None:
+        """Take up what `tick` has put down."""
+        window, rows = self.window, self._put_down
+        while True:
+            try:
+                row = rows.popleft()
+            except IndexError:
+                break
+            stream, n, start, end, _, traced, _, _ = row
+            stream.count += n
+            stream.seen += 1
+            if stream.priority < self._best and end - self._best_last < SILENCE:
+                continue  # part of a step that is seen better: counting it is enough
+            self._best = stream.priority
+            self._best_last = self._looked = end
+            if stream.seen <= MOST_ROWS:
+                self.recorder.extend((stream.id, *row[1:]))
+            if not stream.first:
+                stream.first = start
+            stream.last = end
+            if window.wants_ticks:
+                window.tick(stream, end, n, traced)
+            if end - self._flushed > 0.25:
+                self._flushed = end
+                self.recorder.flush()
+                if end - self._counted > 3.0:
+                    self._counted = end
+                    self.write_counters()
+            if self.at_step is not None:
+                self.at_step(stream, end, n)
+        self.prompt = window.wants_ticks or self.at_step is not None
 
     def write_counters(self) -> None:
         with self.recorder.counting():
@@ -156,6 +173,7 @@ class Observer:
     def finish(self) -> None:
         if not self.active:
             return
+        self.look()
         self.active = False
         self.window.close("the program ended")
         for write in self.at_end:

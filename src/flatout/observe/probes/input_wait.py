@@ -6,7 +6,7 @@ from time import perf_counter
 from types import ModuleType
 from typing import Any
 
-from flatout.observe.observer import SILENCE, TRACE, Observer, Stream
+from flatout.observe.observer import TRACE, Observer, Stream
 from flatout.observe.private_names import patch
 
 
@@ -29,11 +29,7 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
                 if not busy:
                     if stream is None:
                         stream = observer.stream("input", "input", "dataset")
-                    if stream.priority < observer.best and end - observer.best_last < SILENCE:
-                        stream.count += 1  # what `tick` would do; this is on the path of every step
-                        stream.seen += 1
-                    else:
-                        observer.tick(stream, start, end)
+                    observer.tick(stream, start, end)
 
         return get_next
 

@@ -129,6 +129,7 @@ def _outer_call(observer: Observer, method: str, key: str, steps: _Batches) -> N
             if busy & KERAS:  # evaluate inside fit
                 return original(self, *args, **kwargs)
             place = users_code.here() or ("", 0, "")
+            observer.look()
             stream = observer.streams.get(method)
             batches = stream.count if stream else 0
             thread.busy = busy | KERAS
@@ -140,6 +141,7 @@ def _outer_call(observer: Observer, method: str, key: str, steps: _Batches) -> N
                 row = calls.rows.setdefault(place, [0, 0.0, 0])
                 row[0] += 1
                 row[1] += perf_counter() - start
+                observer.look()
                 stream = observer.streams.get(method)
                 row[2] += (stream.count if stream else 0) - batches
 
