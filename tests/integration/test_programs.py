@@ -28,22 +28,21 @@ def programs(kind: str, usual: tuple[str, ...]) -> list[Any]:
 SLOW = programs(
     "slow",
     (
-        "generator_numpy", "serial_augment", "eager_trainer", "run_eagerly", "retrace_scalar",
-        "function_per_call", "per_sample_graph", "tiny_fit", "predict_loop", "host_sync",
-        "reconverted_table", "feed_dict",
+        "generator_numpy", "serial_augment", "retrace_scalar", "per_sample_graph", "tiny_fit", "predict_loop",
+        "host_sync", "reconverted_table", "feed_dict",
     ),
 )  # fmt: skip
 GOOD = programs(
     "good",
     (
-        "keras_conv_cached", "custom_loop_traced", "keras_plain_map", "session_iterator",
+        "keras_conv_cached", "custom_loop_traced", "session_iterator",
     ),
 )  # fmt: skip
 STEPS = programs(
     "steps",
     (
         "fit_plain", "fit_steps_per_execution", "loop_eager", "loop_next_inside",
-        "loop_dataset_in_function", "session_run", "predict_dataset", "call_eager", "saved_model_signature",
+        "loop_dataset_in_function", "session_run", "predict_dataset", "saved_model_signature",
     ),
 )  # fmt: skip
 
