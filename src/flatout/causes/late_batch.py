@@ -54,6 +54,11 @@ from flatout.check.scopes import Site
 
 GROUP = "input"
 LEVERS = ("vectorize-map",)
+ONE_AT_A_TIME = (
+    *("ReadFile", "DecodeImage", "DecodeJpeg", "DecodeAndCropJpeg", "DecodePng", "DecodeBmp", "DecodeGif"),
+    *("DecodeWebP", "DecodeWav", "ExtractJpegShape"),
+)
+"""Ops that take one file or one image: a map that calls them cannot work on batches."""
 YIELDS_TO = ("uncached-prefix",)
 
 
@@ -62,6 +67,8 @@ def in_run(case: Case) -> Iterator[Finding]:
     if hot is None or "Map" not in hot.stage.name or hot.stage.name == "FlatMap" or hot.stage.stateful is not None:
         return
     if any(autotune_off.in_run(case)) or hot.stage.detail.get("by") == "keras":
+        return
+    if any(op in ONE_AT_A_TIME for op in hot.stage.detail.get("ops") or {}):
         return
     parses = any(op.startswith("ParseSingle") or op == "ParseExampleV2" for op in hot.stage.detail.get("ops") or {})
     cheap = hot.per_sample_ms < uncached_prefix.CHEAP_MS
