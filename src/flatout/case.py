@@ -311,6 +311,16 @@ class Trial:
     """bound, single, combination, patch."""
     memory_bytes: int = 0
 
+    @property
+    def undecided(self) -> bool:
+        """The time was over before there were rounds enough for an interval."""
+        return self.status == "noise" and self.speedup is None
+
+    @property
+    def upon(self) -> tuple[str, ...]:
+        """Levers that the program had already, on both sides: the last one alone was tried."""
+        return self.levers[:-1] if self.stage == "single" else ()
+
 
 # ── the case ─────────────────────────────────────────────────────────────────────────────────────────────────
 

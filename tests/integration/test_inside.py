@@ -50,6 +50,15 @@ for _ in range(2):
             doubled(tf.ones((4,)))
     steps = seen.case.steps
     told["functions"].append([steps.count, [one.calls for one in seen.case.functions if one.name == "doubled"]])
+
+with flatout.observe(trace=False, show=False) as seen:
+    callbacks = keras.callbacks.CallbackList([keras.callbacks.Callback()], model=model)
+    callbacks.on_epoch_begin(3)
+    for number in range(5000, 5030):  # a loop of its own, which goes on counting
+        model.train_on_batch(x[:8], y[:8])
+        callbacks.on_train_batch_end(number)
+    callbacks.on_train_batch_end(None)
+told["own loop"] = seen.case.steps.count
 json.dump(told, open(sys.argv[1], "w"))
 """
 
@@ -92,3 +101,7 @@ def test_a_function_is_seen_by_each_observation_anew(told):
     for count, calls in told["functions"]:
         assert abs(count - 30) <= 1
         assert calls == [30]
+
+
+def test_the_numbers_of_a_loop_of_ones_own_are_not_taken_for_batches(told):
+    assert abs(told["own loop"] - 30) <= 1

@@ -232,7 +232,7 @@ def sample_case(count: int = 400) -> Case:
         evidence=(Evidence("float64-input", 2, "tensors", line(29, "table = np.load('t.npy')"), "probe", "table"),),
         findings=findings(),
         trials=(
-            Trial(("cache", "prefetch"), "won", Interval(2.31, 2.1, 2.6), "losses agree to 1e-6"),
+            Trial(("cache", "prefetch"), "won", Interval(2.31, 2.1, 2.6), "losses agree to 1e-6", stage="combination"),
             Trial(("xla",), "failed", None, "", "compilation failed"),
         ),
         tuned=("cache", "prefetch"),

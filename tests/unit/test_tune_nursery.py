@@ -134,6 +134,17 @@ def test_what_the_program_sets_before_its_import_is_set_before_ours(nurseries):
     assert b"TF_DETERMINISTIC_OPS=1" in Path(f"/proc/{after.process.pid}/environ").read_bytes().split(b"\0")
 
 
+def test_what_an_import_sets_is_set_for_the_program(tmp_path, nurseries, warden, program):
+    (tmp_path / "sets_a_variable.py").write_text("import os\nos.environ['SET_BY_IMPORT'] = 'yes'\n")
+    nurseries.packages = ["sets_a_variable"]
+    changed = tmp_path / "changed.py"
+    changed.write_text(PROGRAM.replace("*said, ", 'os.environ.get("SET_BY_IMPORT"), *said, '))
+    child = child_of(nurseries, warden, program, sources=[(str(program), str(changed))])
+    child.answer(30)
+    assert (tmp_path / "trial" / "output.txt").read_text().startswith('["yes"')
+    child.end()
+
+
 def test_a_nursery_with_threads_is_none(tmp_path, warden, monkeypatch):
     (tmp_path / "starts_threads.py").write_text(
         "import threading, time\n"

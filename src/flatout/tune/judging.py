@@ -43,11 +43,6 @@ def ratio(trial: Trial) -> float:
     return trial.speedup.ratio if trial.speedup is not None else 0.0
 
 
-def undecided(trial: Trial) -> bool:
-    """The time was over before there were rounds enough for an interval."""
-    return trial.status == "noise" and trial.speedup is None
-
-
 def hurts(trial: Trial) -> bool:
     return trial.status in ("lost", "failed", "timeout")
 
@@ -86,7 +81,7 @@ def verdict_of(case: Case) -> str:
     if won:
         texts = (f"{shown(trial.levers)} {ratio(trial):.2f}×" for trial in won)
         return f"Nothing worth changing as the numbers are; with others ({won[0].equivalence}): {', '.join(texts)}."
-    waiting = [trial for trial in tried if undecided(trial)]
+    waiting = [trial for trial in tried if trial.undecided]
     if waiting:
         return f"Not decided: the time was over before enough rounds of {_names(waiting)}. --budget gives them more."
     if not tried:

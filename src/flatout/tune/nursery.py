@@ -1,8 +1,8 @@
 """Starts trials in a fraction of the time: a process that has imported TensorFlow, no more, is forked for each.
 
 Importing TensorFlow costs more than most trials. A forked process shares nothing with other trials but that import.
-Wherever this cannot be had (no Python command, a lever that must be set before the import, a system without process
-descriptors, threads in the way) a trial is started as a program of its own.
+Levers that set variables before the import have a nursery of their own. Wherever none can be had (no Python command, a
+system without process descriptors, threads in the way) a trial is started as a program of its own.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class Progress:
         parity = f"  numbers: {trial.parity}" if trial.parity else ""
         note = f"  ({trial.note})" if trial.status in ("failed", "timeout") and trial.note else ""
         mark = "as if it cost nothing" if trial.stage == "bound" else MARKS[trial.status]
-        if trial.status == "noise" and trial.speedup is None:
+        if trial.undecided:
             mark = "not decided"
         self.say(f"{shown(trial.levers)}: {mark}{how}{parity}{note}")
 

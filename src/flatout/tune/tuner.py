@@ -32,7 +32,6 @@ from flatout.tune.judging import (
     keeps_the_numbers,
     promise,
     ratio,
-    undecided,
     verdict_of,
 )
 from flatout.tune.lineup import with_levers
@@ -287,7 +286,7 @@ class Tuner:
                 text = f"{', '.join(made.unwritten)} cannot be written as an edit: `flatout run --with` injects it."
                 self.notes.append(Note("info", text))
         else:
-            unknown = "there was no time to try it" if undecided(trial) else ""
+            unknown = "there was no time to try it" if trial.undecided else ""
             why = unknown or trial.note or "it did not show the same speedup with the same numbers"
             self.notes.append(Note("warning", f"The patch is withheld: {why}."))
 
@@ -319,7 +318,7 @@ class Tuner:
             compared = numbers_of.compare(race, one, self.directory)
             trial = judge(trial, compared)
         self.trials.append(trial)
-        if not undecided(trial):  # a tune that goes on gives it another chance
+        if not trial.undecided:  # a tune that goes on gives it another chance
             self.journal.keep(trial)
         elif len(ratios := race.ratios(one)) >= NOMINATED and min(ratios) > PROMISING and verdict is not None:
             self.nominated[one.levers] = verdict.speedup.ratio  # the confirmation is to decide

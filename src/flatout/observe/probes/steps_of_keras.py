@@ -47,11 +47,17 @@ class _Batches:
     def __init__(self, observer: Observer, kind: str) -> None:
         self.observer = observer
         self.kind = kind
-        self.begin()
+        self.ended = perf_counter()
+        self.number: int | None = None
+        """The last one's, inside a call of Keras' own. In a loop of the user's that calls a callback list by itself,
+        the numbers are anybody's, and each call is a batch."""
 
     def begin(self) -> None:
-        """A first batch comes."""
+        """A call or an epoch of Keras begins; its first batch comes."""
         self.number, self.ended = -1, perf_counter()
+
+    def end(self) -> None:
+        self.number = None
 
     def wrap_end(self, original: Any) -> Any:
         observer, kind = self.observer, self.kind
@@ -62,14 +68,13 @@ class _Batches:
             result = original(callbacks, batch, logs)
             if stream is None:
                 stream = observer.streams.get(kind) or observer.stream(kind, kind, kind, **_model_facts(callbacks))
-            before, now = self.ended, perf_counter()
-            # With `steps_per_execution` a call is several batches, and the number is that of the last.
-            n = batch - self.number
-            if n <= 0:  # it counts from the start again, and nobody has said so
-                n = batch + 1
-            self.number, self.ended = batch, now
+            n = 1
+            if self.number is not None and isinstance(batch, int):
+                # With `steps_per_execution` a call is several batches, and the number is that of the last.
+                n, self.number = max(batch - self.number, 1), batch
+            before, self.ended = self.ended, perf_counter()
             called = observer.called
-            observer.tick(stream, called if called > before else before, now, n)
+            observer.tick(stream, called if called > before else before, self.ended, n)
             return result
 
         return end
@@ -94,7 +99,8 @@ def _epochs(observer: Observer, key: str, batches: _Batches) -> None:
         def on_epoch_begin(self: Any, epoch: Any, logs: Any = None) -> Any:
             observer.recorder.fact("epoch", number=epoch, at=perf_counter())
             result = original(self, epoch, logs)
-            batches.begin()
+            if batches.number is not None:
+                batches.begin()
             return result
 
         return on_epoch_begin
@@ -127,7 +133,10 @@ def _outer_call(observer: Observer, method: str, key: str, steps: _Batches) -> N
             busy = thread.busy
             steps.begin()
             if busy & KERAS:  # evaluate inside fit
-                return original(self, *args, **kwargs)
+                try:
+                    return original(self, *args, **kwargs)
+                finally:
+                    steps.end()
             place = users_code.here() or ("", 0, "")
             observer.look()
             stream = observer.streams.get(method)
@@ -138,6 +147,7 @@ def _outer_call(observer: Observer, method: str, key: str, steps: _Batches) -> N
                 return original(self, *args, **kwargs)
             finally:
                 thread.busy = busy
+                steps.end()
                 row = calls.rows.setdefault(place, [0, 0.0, 0])
                 row[0] += 1
                 row[1] += perf_counter() - start

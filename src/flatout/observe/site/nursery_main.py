@@ -60,14 +60,17 @@ def serve(namespace: dict[str, Any], words: list[str]) -> None:
             poll.register(handle, select.POLLIN)
 
 
+_set_by_imports: dict[str, str] = {}
+"""Variables that TensorFlow sets when it is imported: a program finds them set afterwards."""
+
+
 def _import(channel: socket.socket, names: list[str]) -> None:
     """What cannot be imported here will fail in the program as well, or is not imported there at all."""
     before = os.environ.copy()
     for name in names:
         with contextlib.suppress(Exception):
             importlib.import_module(name)
-    os.environ.clear()
-    os.environ.update(before)
+    _set_by_imports.update({name: value for name, value in os.environ.items() if before.get(name) != value})
     _say(channel, {"imported": [name for name in names if name in sys.modules], "hindrance": _hindrance()})
 
 
@@ -114,7 +117,7 @@ def _be_a_trial(
     os.close(nothing)
     os.close(output)
     os.environ.clear()
-    os.environ.update(wanted["environment"])
+    os.environ.update({**wanted["environment"], **_set_by_imports})
     tempfile.tempdir = None
     settings = wanted["settings"]
     settings["trial"]["gate"].update(zip(("read", "write"), passed, strict=True))

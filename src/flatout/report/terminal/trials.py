@@ -8,20 +8,7 @@ from flatout.case import Case, Trial
 from flatout.levers.injection import shown
 from flatout.report.terminal.page import Column, Page
 from flatout.report.terminal.text import clean, duration
-
-STAGES = {
-    "bound": ("Bounds", "what a side would give if it cost nothing"),
-    "single": ("Levers", "one at a time, against two baselines in the same rounds"),
-    "combination": ("Together", "in fresh processes: this is the claim"),
-    "patch": ("Patch", "the edited source, run as one more trial"),
-}
-OUTCOMES = {
-    "won": "faster",
-    "lost": "slower",
-    "noise": "no measurable difference",
-    "failed": "failed",
-    "timeout": "given up",
-}
+from flatout.report.trials import groups, name, outcome
 
 
 def has_data(case: Case) -> bool:
@@ -56,49 +43,31 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
 
 
 def tables(case: Case, page: Page) -> None:
-    for stage, (title, note) in STAGES.items():
-        trials = [trial for trial in case.trials if trial.stage == stage]
-        on_top = [trial for trial in trials if stage == "single" and len(trial.levers) > 1]
-        plain = [trial for trial in trials if trial not in on_top]
-        if plain:
-            page.heading(title, note)
-            _table([(shown(trial.levers), trial) for trial in sorted(plain, key=_rank)], page)
-        for base in dict.fromkeys(trial.levers[:-1] for trial in on_top):
-            page.heading("On top", f"one at a time, against the program with {clean(shown(base))}")
-            upon = sorted((trial for trial in on_top if trial.levers[:-1] == base), key=_rank)
-            _table([(shown(trial.levers[-1:]), trial) for trial in upon], page)
+    for group in groups(case):
+        page.heading(clean(group.title), clean(group.note))
+        page.table(
+            [
+                Column("lever", flexible=True),
+                Column("speedup", right=True),
+                Column("interval"),
+                Column("outcome"),
+                Column("numbers", drop=1),
+                Column("CPU", right=True, drop=3),
+                Column("step", right=True, drop=4),
+                Column("rounds", right=True, drop=5),
+            ],
+            [_row(trial) for trial in group.trials],
+        )
 
 
-def _rank(trial: Trial) -> float:
-    return -(trial.speedup.ratio if trial.speedup else 0.0)
-
-
-def _table(trials: list[tuple[str, Trial]], page: Page) -> None:
-    page.table(
-        [
-            Column("lever", flexible=True),
-            Column("speedup", right=True),
-            Column("interval"),
-            Column("outcome"),
-            Column("numbers", drop=1),
-            Column("CPU", right=True, drop=3),
-            Column("step", right=True, drop=4),
-            Column("rounds", right=True, drop=5),
-        ],
-        [_row(name, trial) for name, trial in trials],
-    )
-
-
-def _row(name: str, trial: Trial) -> list[str]:
+def _row(trial: Trial) -> list[str]:
     speedup, cpu = trial.speedup, trial.cpu
     known = speedup is not None and speedup.high != float("inf")
-    undecided = trial.status == "noise" and speedup is None
-    outcome = "not decided" if undecided else OUTCOMES[trial.status]
     return [
-        name,
+        name(trial),
         f"{speedup.ratio:.2f}×" if speedup else "",
         f"[{speedup.low:.2f}, {speedup.high:.2f}]" if speedup and known else "",
-        "" if trial.stage == "bound" and trial.status not in ("failed", "timeout") else outcome,
+        "" if trial.stage == "bound" and trial.status not in ("failed", "timeout") else outcome(trial),
         trial.parity,
         f"{cpu.ratio:.2f}×" if cpu else "",
         duration(trial.step_ms) if trial.step_ms else "",

@@ -10,16 +10,10 @@ from flatout.report.html.material import Material
 from flatout.report.html.parts import bar, chip, code, folded, missing
 from flatout.report.html.prose import inline, page
 from flatout.report.terminal.text import duration, quantity, share
+from flatout.report.trials import outcome
 
 TITLE = "Findings"
 MOST = 60
-OUTCOMES = {
-    "won": "faster",
-    "lost": "slower",
-    "noise": "no measurable difference",
-    "failed": "failed",
-    "timeout": "given up",
-}
 
 
 def has_data(material: Material) -> bool:
@@ -102,15 +96,16 @@ def _gain(fix: Fix, case: Case) -> Child:
     if trial is None:
         words = "not tried in this case" if case.trials else "not tried yet: flatout tune tries it on the program"
         return tag("span", words if fix.lever else "an edit by hand: no lever stands for it", class_="quiet")
-    outcome = chip(OUTCOMES.get(trial.status, trial.status), f"status {trial.status}")
+    mark = chip(outcome(trial), f"status {trial.status}")
     if trial.speedup is None:
-        return [outcome, f" {trial.note}"]
+        return [mark, f" {trial.note}"]
     others = [name for name in trial.levers if name.partition("=")[0] != fix.lever]
-    together = f"together with {shown(others)}: " if others else None
+    how = "on top of" if trial.upon else "together with"
+    together = f"{how} {shown(others)}: " if others else None
     interval = f" [{trial.speedup.low:.2f}, {trial.speedup.high:.2f}]"
     numbers = f" · numbers {trial.parity}" if trial.parity else ""
     ratio = tag("b", f"{trial.speedup.ratio:.2f}×")
-    return [together, ratio, tag("span", interval + numbers, class_="quiet"), " ", outcome]
+    return [together, ratio, tag("span", interval + numbers, class_="quiet"), " ", mark]
 
 
 def tried(lever: str | None, case: Case) -> Trial | None:

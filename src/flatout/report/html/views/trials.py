@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from flatout.case import Case, Interval, Trial
 from flatout.levers.injection import shown
 from flatout.report.html.markup import Child, Html, join, tag, verbatim
 from flatout.report.html.material import Material
 from flatout.report.html.parts import chip, folded, subheading
-from flatout.report.html.views.findings import OUTCOMES
 from flatout.report.terminal.text import duration
-from flatout.report.terminal.trials import STAGES
+from flatout.report.trials import Group, groups, name, outcome
 
 TITLE = "Trials"
 TICKS = (0.1, 0.2, 0.5, 0.8, 1, 1.25, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
@@ -24,9 +24,8 @@ def has_data(material: Material) -> bool:
 def write(material: Material) -> Html:
     case = material.case
     scale = _Scale.over([trial.speedup for trial in case.trials if trial.speedup])
-    stages = dict.fromkeys([*STAGES, *(trial.stage for trial in case.trials)])
     return join(
-        [_stage(case, stage, scale) for stage in stages],
+        [_group(group, scale) for group in groups(case)],
         _use(case),
         _patch(case),
         _skipped(case),
@@ -62,20 +61,15 @@ class _Scale:
         return sorted(kept)
 
 
-def _stage(case: Case, stage: str, scale: _Scale) -> Html | None:
-    trials = [trial for trial in case.trials if trial.stage == stage]
-    if not trials:
-        return None
-    title, note = STAGES.get(stage, (stage, ""))
-    ranked = sorted(trials, key=lambda trial: -(trial.speedup.ratio if trial.speedup else 0.0))
+def _group(group: Group, scale: _Scale) -> Html:
     return tag(
         "div",
-        subheading(title, note),
+        subheading(group.title, group.note),
         tag(
             "div",
             tag(
                 "table",
-                tag("caption", f"{title}: speedup against the baseline, with intervals"),
+                tag("caption", f"{group.title}: speedups with intervals, {group.note}"),
                 tag(
                     "thead",
                     tag(
@@ -89,15 +83,15 @@ def _stage(case: Case, stage: str, scale: _Scale) -> Html | None:
                         tag("th", "rounds", scope="col", class_="number minor"),
                     ),
                 ),
-                tag("tbody", [_row(trial, scale) for trial in ranked]),
+                tag("tbody", [_row(trial, scale) for trial in group.trials]),
                 class_="forest",
             ),
             class_="scroll",
             tabindex="0",
             role="region",
-            aria_label=title,
+            aria_label=group.title,
         ),
-        _remarks(ranked),
+        _remarks(group.trials),
         class_="block",
     )
 
@@ -114,7 +108,7 @@ def _row(trial: Trial, scale: _Scale) -> Html:
     speedup = trial.speedup
     return tag(
         "tr",
-        tag("th", shown(trial.levers) or "(nothing)", scope="row"),
+        tag("th", name(trial) or "(nothing)", scope="row"),
         tag("td", tag("b", f"{speedup.ratio:.2f}×") if speedup else "–", class_="number"),
         tag("td", _interval(speedup), class_="number minor"),
         tag("td", _mark(trial, scale), class_="plot"),
@@ -128,7 +122,7 @@ def _row(trial: Trial, scale: _Scale) -> Html:
 def _outcome(trial: Trial) -> tuple[str, str]:
     if trial.stage == "bound" and trial.status not in ("failed", "timeout"):
         return "bound", "status"
-    return OUTCOMES.get(trial.status, trial.status), f"status {trial.status}"
+    return outcome(trial), f"status {trial.status}"
 
 
 def _interval(speedup: Interval | None) -> str:
@@ -151,7 +145,7 @@ def _mark(trial: Trial, scale: _Scale) -> Html:
     )
 
 
-def _remarks(trials: list[Trial]) -> Child:
+def _remarks(trials: Sequence[Trial]) -> Child:
     told = [trial for trial in trials if trial.note]
     if not told:
         return None
