@@ -83,7 +83,7 @@ def verdict_of(case: Case) -> str:
         return f"Nothing worth changing as the numbers are; with others ({won[0].equivalence}): {', '.join(texts)}."
     waiting = [trial for trial in tried if trial.undecided]
     if waiting:
-        return f"Not decided: the time was over before enough rounds of {_names(waiting)}. --budget gives them more."
+        return f"Not decided: too few rounds of {_names(waiting)}. A longer run or a larger --budget gives them more."
     if not tried:
         return "Nothing was tried: no lever fits this program."
     return f"Nothing worth changing: of {len(tried)} changes tried, none was faster beyond the noise."

@@ -73,12 +73,12 @@ class Progress:
         self.say(f"{shown(trial.levers)}: {mark}{how}{parity}{note}")
 
     def _clock(self) -> str:
-        spent = time.monotonic() - self.began
-        return f"{spent // 60:.0f}:{spent % 60:02.0f}"
+        minutes, seconds = divmod(int(time.monotonic() - self.began), 60)
+        return f"{minutes}:{seconds:02d}"
 
     def _left(self) -> str:
-        left = max(self.budget - (time.monotonic() - self.began), 0.0)
-        return f"{left // 60:.0f}:{left % 60:02.0f} left at most"
+        minutes, seconds = divmod(int(max(self.budget - (time.monotonic() - self.began), 0.0)), 60)
+        return f"{minutes}:{seconds:02d} left at most"
 
     def _show(self, race: Race | None) -> None:
         if self.live is None:
