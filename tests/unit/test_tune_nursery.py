@@ -56,6 +56,14 @@ def program(tmp_path: Path) -> Path:
     return program_in(tmp_path)
 
 
+def environment_of(nursery: Nursery) -> list[bytes]:
+    """Its variables, once its interpreter has been started: in the middle of exec the system shows none."""
+    deadline = time.monotonic() + 30
+    while not (variables := Path(f"/proc/{nursery.process.pid}/environ").read_bytes()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return variables.split(b"\0")
+
+
 def program_in(directory: Path) -> Path:
     path = directory / "sleeps.py"
     path.write_text(PROGRAM)
@@ -120,8 +128,7 @@ def test_variables_of_levers_have_a_nursery_of_their_own(nurseries):
     other = nurseries.for_variables({"TF_ENABLE_ONEDNN_OPTS": "0"})
     assert plain is not other
     assert nurseries.for_variables({"TF_ENABLE_ONEDNN_OPTS": "0"}) is other
-    environment = Path(f"/proc/{other.process.pid}/environ").read_bytes().split(b"\0")
-    assert b"TF_ENABLE_ONEDNN_OPTS=0" in environment
+    assert b"TF_ENABLE_ONEDNN_OPTS=0" in environment_of(other)
 
 
 def test_what_the_program_sets_before_its_import_is_set_before_ours(nurseries):
@@ -131,7 +138,7 @@ def test_what_the_program_sets_before_its_import_is_set_before_ours(nurseries):
     nurseries.furnish(["fractions"], {"TF_DETERMINISTIC_OPS": "1"})
     after = nurseries.for_variables({})
     assert after is not before
-    assert b"TF_DETERMINISTIC_OPS=1" in Path(f"/proc/{after.process.pid}/environ").read_bytes().split(b"\0")
+    assert b"TF_DETERMINISTIC_OPS=1" in environment_of(after)
 
 
 def test_what_an_import_sets_is_set_for_the_program(tmp_path, nurseries, warden, program):
