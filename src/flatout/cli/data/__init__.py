@@ -1,0 +1,27 @@
+"""`flatout data …`: tf.data pipelines and the files they read. One thin file per subcommand, listed here."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import typer
+
+COMMANDS: tuple[ModuleType, ...] = ()
+"""Each module defines `register(app)`; the order is the order in `flatout data --help`."""
+
+
+def register(app: typer.Typer) -> None:
+    group = typer.Typer(
+        name="data",
+        help="Say what each stage of an input pipeline costs, rewrite it, prove it, and store data as shards.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+    )
+    group.callback()(_data)  # with a callback it stays a group, however few commands there are
+    for command in COMMANDS:
+        command.register(group)
+    app.add_typer(group)
+
+
+def _data() -> None:
+    pass
