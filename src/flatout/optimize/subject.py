@@ -1,0 +1,120 @@
+"""The model to be optimized as everything in this room sees it: a directory, written once by a child process.
+
+Whatever was given (Keras file, H5, SavedModel, a model in memory, a factory), the same things lie there afterwards:
+
+    subject.json          this module's `Subject`
+    saved_model/          the model as a SavedModel, its weights once; `graph.py` opens it
+    unrolled/             the same with its recurrent layers unrolled, where it has some and their length is known
+    calibration.npz       samples that converters may see: `in0`, `in1`, … in the order of the inputs
+    calibration_out.npz   what the original answers to them: `out0`, `out1`, …
+    held_out.npz          samples that they never see; only checks read them
+    held_out_out.npz      what the original answers to those
+
+Imports numpy and nothing heavier.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+FILE = "subject.json"
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """An input or output."""
+
+    name: str
+    dtype: str
+    """As numpy spells it; `str` for strings."""
+    shape: tuple[int | None, ...]
+    """As the model declares it, batch dimension included; None is any length."""
+    sample: tuple[int, ...] = ()
+    """What one sample has: the shape without the batch dimension, every length settled (data, --shape)."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    directory: Path
+    source: str
+    """What the user gave, for people."""
+    kind: Literal["keras", "tf_keras", "saved_model"]
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    batches: tuple[int, ...] = (1,)
+    """Batch sizes that matter to the user, the first most. (0,): the model has no batch dimension."""
+    batching: Literal["dynamic", "fixed", "none"] = "dynamic"
+    parameters: int = 0
+    """Elements of all constants of the frozen graph with more than a few elements."""
+    parameter_bytes: int = 0
+    ops: dict[str, int] = field(default_factory=dict)
+    """Operations of the frozen graph and of its functions: {"Conv2D": 52}."""
+    flavours: tuple[str, ...] = ("saved_model",)
+    """Directories with a SavedModel: `unrolled` is there for recurrent models where it could be made."""
+    data: Literal["given", "synthetic"] = "given"
+    """Synthetic: random numbers, made because no data was given. They calibrate nothing."""
+
+    # ── files ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def write(self) -> None:
+        plain = dataclasses.asdict(self) | {"directory": "."}
+        (self.directory / FILE).write_text(json.dumps(plain, indent=1))
+
+    @classmethod
+    def read(cls, directory: Path) -> Subject:
+        data = json.loads((directory / FILE).read_text())
+        data["inputs"] = tuple(_tensor(item) for item in data["inputs"])
+        data["outputs"] = tuple(_tensor(item) for item in data["outputs"])
+        data["batches"], data["flavours"] = tuple(data["batches"]), tuple(data["flavours"])
+        return cls(**data | {"directory": directory})
+
+    # ── what routes ask ──────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def recurrent(self) -> bool:
+        """Whether it has loops (LSTM, GRU, while): static batch and unrolling matter to converters."""
+        return any(name in self.ops for name in ("While", "StatelessWhile", "TensorListReserve"))
+
+    @property
+    def calibrated(self) -> bool:
+        return self.data == "given" and (self.directory / "calibration.npz").exists()
+
+    def calibration(self, batch: int = 1, at_most: int = 1024) -> Iterator[list[Array]]:
+        """Real samples in batches of this size, a list of arrays in the order of the inputs each time."""
+        yield from in_batches(self.samples("calibration"), batch, at_most)
+
+    def samples(self, part: Literal["calibration", "held_out"]) -> list[Array]:
+        return _read(self.directory / f"{part}.npz", "in", len(self.inputs))
+
+    def answers(self, part: Literal["calibration", "held_out"]) -> list[Array]:
+        """What the original answers to these samples, a list of arrays in the order of the outputs."""
+        return _read(self.directory / f"{part}_out.npz", "out", len(self.outputs))
+
+
+def in_batches(arrays: list[Array], batch: int, at_most: int | None = None) -> Iterator[list[Array]]:
+    """Full batches only: the last is filled up with the first samples. Batch 0: one sample, without the dimension."""
+    count = min(len(arrays[0]), at_most or len(arrays[0]))
+    if batch == 0:
+        for i in range(count):
+            yield [array[i] for array in arrays]
+        return
+    for start in range(0, count, batch):
+        rows = [i % count for i in range(start, start + batch)]
+        yield [np.ascontiguousarray(array[rows]) for array in arrays]
+
+
+def _read(path: Path, prefix: str, count: int) -> list[Array]:
+    with np.load(path, allow_pickle=False) as stored:
+        return [stored[f"{prefix}{i}"] for i in range(count)]
+
+
+def _tensor(data: dict[str, Any]) -> Tensor:
+    return Tensor(data["name"], data["dtype"], tuple(data["shape"]), tuple(data["sample"]))
