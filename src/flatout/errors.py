@@ -10,6 +10,8 @@
     ├── UnknownLever         a lever that does not exist
     ├── UnknownView          `show --view` of a name that does not exist
     ├── PatchFailed          a source change that cannot be made or applied
+    ├── CompressionRefused   a model or a wish that compression cannot follow; names the layer
+    ├── CompressionFailed    a compressed model that did not pass its check, or a training that broke
     └── ToolMissing          an optional tool (py-spy, nsys, TensorFlow) is not installed
 
 Every message says what happened, what was expected and what to do about it. The command line prints the
@@ -59,6 +61,14 @@ class UnknownView(FlatoutError):
 
 class PatchFailed(FlatoutError):
     pass
+
+
+class CompressionRefused(FlatoutError):
+    pass
+
+
+class CompressionFailed(FlatoutError):
+    exit_code = 1
 
 
 class ToolMissing(FlatoutError):
