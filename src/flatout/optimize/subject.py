@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -34,7 +34,7 @@ class Tensor:
 
     name: str
     dtype: str
-    """As numpy spells it; `str` for strings."""
+    """As numpy spells it; `str` for strings, and `bfloat16`, whose arrays are float32."""
     shape: tuple[int | None, ...]
     """As the model declares it, batch dimension included; None is any length."""
     sample: tuple[int, ...] = ()
@@ -61,6 +61,8 @@ class Subject:
     """Directories with a SavedModel: `unrolled` is there for recurrent models where it could be made."""
     data: Literal["given", "synthetic"] = "given"
     """Synthetic: random numbers, made because no data was given. They calibrate nothing."""
+    original: dict[str, Any] = field(default_factory=dict)
+    """How a runner opens the Keras model itself (`prepare/original.py`); empty where it cannot."""
 
     # ── files ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -109,6 +111,11 @@ def in_batches(arrays: list[Array], batch: int, at_most: int | None = None) -> I
     for start in range(0, count, batch):
         rows = [i % count for i in range(start, start + batch)]
         yield [np.ascontiguousarray(array[rows]) for array in arrays]
+
+
+def write_arrays(path: Path, prefix: str, arrays: Sequence[Array]) -> None:
+    named: dict[str, Any] = {f"{prefix}{i}": array for i, array in enumerate(arrays)}
+    np.savez(path, **named)
 
 
 def _read(path: Path, prefix: str, count: int) -> list[Array]:

@@ -1,0 +1,121 @@
+"""What the routes through TensorFlow share: SavedModels written, opened and looked into."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from flatout.optimize.prepare.writing import FEW
+from flatout.optimize.route import Arrays, Inside, Runner
+from flatout.optimize.subject import Subject
+
+FOLDER = "saved_model"
+HEAVY = {
+    "Conv1D", "Conv2D", "Conv3D", "DepthwiseConv2dNative", "Conv2DBackpropInput", "MatMul", "BatchMatMul",
+    "BatchMatMulV2", "BatchMatMulV3", "Einsum", "XlaDotV2", "CudnnRNN", "CudnnRNNV3",
+}  # fmt: skip
+
+
+def save_frozen(subject: Subject, directory: Path, **options: Any) -> None:
+    """A SavedModel whose weights are constants of its graph: TensorFlow folds and fuses them at load."""
+    import tensorflow as tf
+
+    from flatout.optimize import graph
+
+    batch = None if subject.batching == "dynamic" else subject.batches[0]
+    frozen = graph.frozen(subject, batch)
+    specifications = graph.specifications(subject, batch)
+    names = [one.name for one in subject.outputs]
+    module = tf.Module()
+    module.serve = tf.function(lambda *inputs: tuple(tf.nest.flatten(frozen(*inputs))), autograph=False, **options)
+    module.serve.get_concrete_function(*specifications)
+    signature = tf.function(lambda *inputs: dict(zip(names, module.serve(*inputs), strict=True)), autograph=False)
+    tf.saved_model.save(
+        module,
+        str(directory / FOLDER),
+        signatures={"serving_default": signature.get_concrete_function(*specifications)},
+    )
+
+
+def open_saved(directory: Path, **options: Any) -> Runner:
+    import tensorflow as tf
+
+    model = tf.saved_model.load(str(directory / FOLDER))
+    return runner(tf.function(lambda *inputs: model.serve(*inputs), autograph=False, **options))
+
+
+def runner(function: Any) -> Runner:
+    """Arrays in, arrays out: the answer is there, not only promised, when it returns."""
+    import tensorflow as tf
+
+    def run(inputs: Arrays) -> Arrays:
+        return [as_array(one) for one in tf.nest.flatten(function(*[tf.constant(array) for array in inputs]))]
+
+    return run
+
+
+def as_array(tensor: Any) -> np.ndarray[Any, Any]:
+    array = np.asarray(tensor)
+    return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
+
+
+def inspect_saved(directory: Path, precision_known: bool = True) -> Inside:
+    """Weights are variables of the checkpoint and constants of the functions."""
+    import tensorflow as tf
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    folder = directory / FOLDER
+    message = saved_model_pb2.SavedModel()
+    message.ParseFromString((folder / "saved_model.pb").read_bytes())
+    functions = message.meta_graphs[0].graph_def.library.function
+    nodes = [node for function in functions for node in function.node_def]
+    sizes = [_constant(node) for node in nodes if node.op == "Const"]
+    index = folder / "variables" / "variables"
+    if index.with_suffix(".index").exists():
+        reader = tf.train.load_checkpoint(str(index))
+        types = reader.get_variable_to_dtype_map()
+        sizes += [
+            (int(np.prod(shape, dtype=np.int64)), types[name].size)
+            for name, shape in reader.get_variable_to_shape_map().items()
+            if not name.startswith(("save_counter", "_CHECKPOINTABLE"))
+        ]
+    sizes = [(count, width) for count, width in sizes if count > FEW]
+    computes: dict[str, int] = {}
+    for node in nodes:
+        if node.op in HEAVY and precision_known:
+            name = tf.dtypes.as_dtype(node.attr["T"].type).name
+            computes[name] = computes.get(name, 0) + 1
+    return Inside(sum(count for count, _ in sizes), sum(count * width for count, width in sizes), computes)
+
+
+def _constant(node: Any) -> tuple[int, int]:
+    import tensorflow as tf
+
+    value = node.attr["value"].tensor
+    count = int(np.prod([dimension.size for dimension in value.tensor_shape.dim], dtype=np.int64))
+    return count, tf.dtypes.as_dtype(value.dtype).size
+
+
+LOADER = '''"""Loads the model that flatout made. Needs TensorFlow."""
+
+from pathlib import Path
+
+import tensorflow as tf
+{before}
+
+def load(directory=Path(__file__).parent):
+    """A function from a list of arrays to a list of arrays."""
+    model = tf.saved_model.load(str(Path(directory) / "saved_model"))
+    function = tf.function(lambda *inputs: model.serve(*inputs), autograph=False{options})
+
+    def run(inputs):
+        return [output.numpy() for output in function(*[tf.constant(array) for array in inputs])]
+
+    return run
+'''
+
+
+def loader(before: str = "", options: str = "") -> str:
+    return LOADER.format(before=before and f"\n{before}\n", options=options)

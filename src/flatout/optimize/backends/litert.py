@@ -1,0 +1,149 @@
+"""LiteRT (TensorFlow Lite): one flat file, a small runtime, XNNPACK's kernels; at home on servers as well as on phones.
+
+In float32, with float16 weights, with int8 weights (`dynamic`: the runtime quantizes activations as they come), in
+int8 throughout after calibration, and in int8 but for the layers that it hurts (`mixed`). Inputs and outputs stay as
+the model has them in all of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from flatout.case import Equivalence
+from flatout.errors import FlatoutError
+from flatout.optimize.route import Arrays, Inside, Precision, Route, Runner, Setting
+from flatout.optimize.subject import Subject
+
+ANY = "model.tflite"
+
+
+def file_for(batch: int) -> str:
+    return f"model-b{batch}.tflite"
+
+
+class Float32(Route):
+    name = "litert-fp32"
+    family = "LiteRT"
+    format = "LiteRT"
+    precision: ClassVar[Precision] = "float32"
+    equivalence: ClassVar[Equivalence] = "reassociated"
+    packages = ("ai_edge_litert",)
+
+    def hopeless(self, subject: Subject) -> str | None:
+        if any(one.dtype == "str" for one in subject.inputs):
+            return "LiteRT's kernels do not take strings"
+        return None
+
+    def settings(self, subject: Subject, cores: int) -> Sequence[Setting]:
+        return [{"threads": count} for count in dict.fromkeys((cores, 1))]
+
+    def convert(self, subject: Subject, directory: Path) -> None:
+        from flatout.optimize.backends import _litert_convert
+
+        _litert_convert.convert(subject, directory, self.precision)
+
+    def inspect(self, directory: Path) -> Inside:
+        from flatout.optimize.backends import _litert_inside
+
+        return _litert_inside.inspect(_first(directory))
+
+    def open(self, directory: Path, setting: Setting, batch: int) -> Runner:
+        from ai_edge_litert.interpreter import Interpreter
+
+        threads = int(setting.get("threads", 1))
+        own = directory / file_for(batch)
+        interpreter = Interpreter(model_path=str(own if own.exists() else directory / ANY), num_threads=threads)
+        return runner(interpreter, batch)
+
+    def loader(self, subject: Subject, setting: Setting, batch: int) -> str:
+        return _LOADER.format(threads=int(setting.get("threads", 1)), batch=batch)
+
+
+class Float16(Float32):
+    name = "litert-fp16"
+    precision = "float16"
+    equivalence = "precision"
+
+
+class Dynamic(Float32):
+    name = "litert-dynamic"
+    precision = "int8-weights"
+    equivalence = "precision"
+
+
+class Int8(Float32):
+    name = "litert-int8"
+    precision = "int8"
+    equivalence = "precision"
+    needs_data = True
+    cost = 2
+
+
+class Mixed(Int8):
+    name = "litert-int8-mixed"
+    cost = 3
+
+    def convert(self, subject: Subject, directory: Path) -> None:
+        from flatout.optimize.backends import _litert_mixed
+
+        _litert_mixed.convert(subject, directory)
+
+
+ROUTES = (Float32(), Float16(), Dynamic(), Int8(), Mixed())
+
+
+def _first(directory: Path) -> Path:
+    files = sorted(directory.glob("*.tflite"))
+    if not files:
+        raise FlatoutError(f"There is no .tflite file in {directory}.")
+    return files[0]
+
+
+def runner(interpreter: Any, batch: int) -> Runner:
+    """Inputs and outputs by their place in the file: the converter keeps the order of the function's."""
+    inputs = interpreter.get_input_details()
+    for one in inputs:
+        if batch and one["shape"][0] != batch:
+            interpreter.resize_tensor_input(one["index"], [batch, *one["shape"][1:]])
+    interpreter.allocate_tensors()
+    places = [one["index"] for one in inputs]
+    results = [one["index"] for one in interpreter.get_output_details()]
+
+    def run(arrays: Arrays) -> Arrays:
+        for place, array in zip(places, arrays, strict=True):
+            interpreter.set_tensor(place, array)
+        interpreter.invoke()
+        return [interpreter.get_tensor(place) for place in results]
+
+    return run
+
+
+_LOADER = '''"""Loads the model that flatout made. Needs the package ai-edge-litert."""
+
+from pathlib import Path
+
+from ai_edge_litert.interpreter import Interpreter
+
+
+def load(directory=Path(__file__).parent, batch={batch}, threads={threads}):
+    """A function from a list of arrays to a list of arrays."""
+    own = Path(directory) / f"model-b{{batch}}.tflite"
+    path = own if own.exists() else Path(directory) / "model.tflite"
+    interpreter = Interpreter(model_path=str(path), num_threads=threads)
+    inputs = interpreter.get_input_details()
+    for one in inputs:
+        if batch and one["shape"][0] != batch:
+            interpreter.resize_tensor_input(one["index"], [batch, *one["shape"][1:]])
+    interpreter.allocate_tensors()
+    outputs = interpreter.get_output_details()
+
+    def run(arrays):
+        for one, array in zip(inputs, arrays):
+            interpreter.set_tensor(one["index"], array)
+        interpreter.invoke()
+        return [interpreter.get_tensor(one["index"]) for one in outputs]
+
+    return run
+'''

@@ -1,0 +1,46 @@
+"""The graph with its weights as constants, so that TensorFlow's own optimizer folds and fuses them.
+
+Batch normalisation goes into the convolution before it, bias and activation into one kernel. Still a SavedModel, for
+TF Serving.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from flatout.case import Equivalence
+from flatout.optimize.backends import _tensorflow
+from flatout.optimize.route import Inside, Precision, Route, Runner, Setting
+from flatout.optimize.subject import Subject
+
+LARGEST = 1_900_000_000
+"""A graph file cannot be larger than 2 GB."""
+
+
+class Frozen(Route):
+    name = "tf-frozen"
+    family = "TensorFlow"
+    format = "SavedModel"
+    precision: ClassVar[Precision] = "float32"
+    equivalence: ClassVar[Equivalence] = "reassociated"
+
+    def hopeless(self, subject: Subject) -> str | None:
+        if subject.parameter_bytes > LARGEST:
+            return "the weights do not fit into a graph file of 2 GB"
+        return None
+
+    def convert(self, subject: Subject, directory: Path) -> None:
+        _tensorflow.save_frozen(subject, directory)
+
+    def inspect(self, directory: Path) -> Inside:
+        return _tensorflow.inspect_saved(directory)
+
+    def open(self, directory: Path, setting: Setting, batch: int) -> Runner:
+        return _tensorflow.open_saved(directory)
+
+    def loader(self, subject: Subject, setting: Setting, batch: int) -> str:
+        return _tensorflow.loader()
+
+
+ROUTES = (Frozen(),)

@@ -1,0 +1,39 @@
+"""The model as a `tf.function`, from a SavedModel with its weights stored once.
+
+What TF Serving runs, and what every other route is measured against.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import ClassVar
+
+from flatout.case import Equivalence
+from flatout.optimize.backends import _tensorflow
+from flatout.optimize.route import Inside, Route, Runner, Setting
+from flatout.optimize.subject import Subject
+
+
+class Function(Route):
+    name = "tf-function"
+    family = "TensorFlow"
+    format = "SavedModel"
+    precision = "float32"
+    equivalence: ClassVar[Equivalence] = "exact"
+    cost = 0
+
+    def convert(self, subject: Subject, directory: Path) -> None:
+        shutil.copytree(subject.directory / "saved_model", directory / _tensorflow.FOLDER)
+
+    def inspect(self, directory: Path) -> Inside:
+        return _tensorflow.inspect_saved(directory)
+
+    def open(self, directory: Path, setting: Setting, batch: int) -> Runner:
+        return _tensorflow.open_saved(directory)
+
+    def loader(self, subject: Subject, setting: Setting, batch: int) -> str:
+        return _tensorflow.loader()
+
+
+ROUTES = (Function(),)

@@ -1,0 +1,37 @@
+"""The model compiled by XLA when it is first called, as a SavedModel.
+
+Gains on matrix products with much around them; on a CPU, depthwise convolutions become many times slower.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from flatout.optimize.backends import _tensorflow
+from flatout.optimize.backends.tf_function import Function
+from flatout.optimize.machine import has_gpu
+from flatout.optimize.route import Runner, Setting
+from flatout.optimize.subject import Subject
+
+UNCOMPILED = {"LookupTableFindV2", "StringSplitV2", "RegexReplace", "DecodeJpeg", "Unique", "Where", "PyFunc"}
+
+
+class Xla(Function):
+    name = "tf-xla"
+    equivalence = "reassociated"
+    cost = 1
+
+    def hopeless(self, subject: Subject) -> str | None:
+        if "DepthwiseConv2dNative" in subject.ops and not has_gpu():
+            return "XLA runs depthwise convolutions on a CPU many times slower"
+        stuck = sorted(UNCOMPILED & set(subject.ops))
+        return f"XLA cannot compile {', '.join(stuck)}" if stuck else None
+
+    def open(self, directory: Path, setting: Setting, batch: int) -> Runner:
+        return _tensorflow.open_saved(directory, jit_compile=True)
+
+    def loader(self, subject: Subject, setting: Setting, batch: int) -> str:
+        return _tensorflow.loader(options=", jit_compile=True")
+
+
+ROUTES = (Xla(),)

@@ -1,0 +1,34 @@
+"""What the processor here can do, read from the system. No heavy import."""
+
+from __future__ import annotations
+
+import functools
+import os
+from pathlib import Path
+
+
+@functools.cache
+def cpu_flags() -> frozenset[str]:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.lower().startswith(("flags", "features")):
+                return frozenset(line.partition(":")[2].split())
+    except OSError:
+        pass
+    return frozenset()
+
+
+def has_gpu() -> bool:
+    """A device that TensorFlow would see; hidden ones do not count."""
+    return Path("/dev/nvidia0").exists() and os.environ.get("CUDA_VISIBLE_DEVICES", "0") not in ("", "-1")
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def free_memory() -> int:
+    """Bytes that can be taken without anything else having to go; within the limit of the container."""
+    from flatout.environment.cgroup import memory_left
+
+    return memory_left() or 1 << 62

@@ -1,0 +1,139 @@
+"""What a child process can be asked. One process does either the preparing, or conversions, or runs one artefact."""
+
+from __future__ import annotations
+
+import gc
+import importlib.util
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from flatout.errors import FlatoutError
+from flatout.optimize.backends import find
+from flatout.optimize.route import Runner
+from flatout.optimize.subject import Array, Subject, in_batches, write_arrays
+
+FEEDS = 8
+"""Different inputs that a timed block goes through in turn."""
+FEED_BYTES = 64 << 20
+WARM_CALLS = 3
+
+
+class Tasks:
+    def __init__(self) -> None:
+        self._runner: Runner | None = None
+        self._batch = 1
+        self._feeds: list[list[Array]] = []
+        self._judge: Any = None
+
+    # ── preparing and judging ────────────────────────────────────────────────────────────────────────────────
+
+    def prepare(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Make the subject from what the user gave; stay ready to judge answers."""
+        from flatout.optimize.prepare.preparing import Request, prepare
+
+        prepared = prepare(Request.from_json(request))
+        self._judge = prepared.judge
+        return prepared.summary()
+
+    def judge(self, answers: str) -> dict[str, Any]:
+        """The user's metric for the answers in this file."""
+        return dict(self._judge(Path(answers)))
+
+    # ── converting ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def convert(self, route: str, subject: str, directory: str) -> dict[str, Any]:
+        began = time.monotonic()
+        find(route).convert(Subject.read(Path(subject)), Path(directory))
+        return {"seconds": time.monotonic() - began}
+
+    def inspect(self, route: str, directory: str) -> dict[str, Any]:
+        inside = find(route).inspect(Path(directory))
+        return {"weights": inside.weights, "weight_bytes": inside.weight_bytes, "computes": dict(inside.computes)}
+
+    # ── running ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def open(self, route: str, directory: str, setting: dict[str, Any], batch: int, feeds: list[str]) -> dict[str, Any]:
+        """Load the artefact and run it until it is warm. `feeds`: an .npz with samples, and the names of its arrays."""
+        samples = read_arrays(feeds)
+        every = max(1, sum(array[:1].nbytes for array in samples) * max(batch, 1))
+        most = max(1, min(FEEDS, FEED_BYTES // every))
+        self._feeds = list(in_batches(samples, batch, at_most=max(batch, 1) * most))
+        del samples
+        began = time.perf_counter()
+        self._runner, self._batch = find(route).open(Path(directory), setting, batch), batch
+        loaded = time.perf_counter()
+        self._runner(self._feeds[0])
+        first = time.perf_counter()
+        for feed in self._feeds[:WARM_CALLS]:
+            self._runner(feed)
+        warm = time.perf_counter()
+        return {
+            "load_ms": (loaded - began) * 1e3,
+            "first_ms": (first - loaded) * 1e3,
+            "call_ms": (warm - first) * 1e3 / len(self._feeds[:WARM_CALLS]),
+            "peak_bytes": peak_bytes(),
+        }
+
+    def answer(self, feeds: list[str], output: str, at_most: int | None = None) -> dict[str, Any]:
+        """What the artefact answers to these samples, into an .npz as `out0`, `out1`, …"""
+        if self._runner is None:
+            raise FlatoutError("Nothing has been opened yet.")
+        answers = answers_of(self._runner, read_arrays(feeds), self._batch, at_most)
+        write_arrays(Path(output), "out", answers)
+        return {"samples": len(answers[0])}
+
+    def time(self, seconds: float, at_least: int) -> dict[str, Any]:
+        """Call for about this long; how long each call took, in milliseconds."""
+        if self._runner is None:
+            raise FlatoutError("Nothing has been opened yet.")
+        runner, feeds, clock = self._runner, self._feeds, time.perf_counter
+        runner(feeds[0])  # caches are cold after the others' turn
+        gc.collect()
+        gc.disable()
+        times: list[float] = []
+        cpu, end = time.process_time(), clock() + seconds
+        began = clock()
+        while began < end or len(times) < at_least:
+            runner(feeds[len(times) % len(feeds)])
+            now = clock()
+            times.append((now - began) * 1e3)
+            began = now
+        cpu = time.process_time() - cpu
+        gc.enable()
+        return {"times": times, "cpu_ms": cpu * 1e3 / len(times), "peak_bytes": peak_bytes()}
+
+    def snippet(self, path: str, directory: str, batch: int, feeds: list[str], output: str) -> dict[str, Any]:
+        """Run the loader that is handed over, as its user would: from its file, on the artefact."""
+        specification = importlib.util.spec_from_file_location("artefact_loader", path)
+        if specification is None or specification.loader is None:
+            raise FlatoutError(f"{path} cannot be imported.")
+        module = importlib.util.module_from_spec(specification)
+        specification.loader.exec_module(module)
+        answers = answers_of(module.load(directory), read_arrays(feeds), batch, None)
+        write_arrays(Path(output), "out", answers)
+        return {"samples": len(answers[0])}
+
+
+def answers_of(runner: Runner, samples: list[Array], batch: int, at_most: int | None) -> list[Array]:
+    """All answers, one row for each sample; what a batch was filled up with is cut off again."""
+    count = min(len(samples[0]), at_most or len(samples[0]))
+    pieces = [[np.array(array) for array in runner(feed)] for feed in in_batches(samples, batch, count)]
+    if batch == 0:
+        return [np.stack(column) for column in zip(*pieces, strict=True)]
+    return [np.concatenate(column)[:count] for column in zip(*pieces, strict=True)]
+
+
+def read_arrays(feeds: list[str]) -> list[Array]:
+    path, *names = feeds
+    with np.load(path, allow_pickle=False) as stored:
+        return [stored[name] for name in names]
+
+
+def peak_bytes() -> int:
+    """The most memory that this process has ever held."""
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
