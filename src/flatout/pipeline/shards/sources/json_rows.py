@@ -1,0 +1,170 @@
+"""JSON: one element per line (`.jsonl`, `.ndjson`) or per file (`.json`), one feature per key.
+
+Nested objects become `outer/inner`. Lists of numbers or of text keep their length, or say that it varies. What has no
+such form (a list of objects, a key that is now a number and now text) is kept as JSON text.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from flatout.errors import FlatoutError
+from flatout.pipeline.shards.example import Element
+from flatout.pipeline.shards.schema import Feature
+from flatout.pipeline.shards.sources import Corrupt, Numbers, rows
+
+SUFFIXES = frozenset((".jsonl", ".ndjson", ".json"))
+AROUND = 48
+_NOT_THERE = object()
+
+
+@dataclass(frozen=True)
+class Json:
+    places: rows.Places
+    reading: rows.Reading
+    keep_text: bool = False
+    kind: ClassVar[str] = "json"
+
+    @classmethod
+    def open(cls, paths: Sequence[Path], float64: bool = False, keep_text: bool = False) -> Json:
+        from flatout.pipeline.shards import workers
+
+        opened = cls(rows.places(paths, header=False, quoted=False), rows.Reading((), ()), keep_text)
+        found = rows.merge(workers.spread(survey, opened))
+        if not found:
+            raise FlatoutError(f"No row of {paths[0]} is a JSON object; an object per line was expected.")
+        if keep_text and rows.TEXT_FEATURE in found:
+            raise FlatoutError(f"The rows have a key {rows.TEXT_FEATURE!r}, which --keep-text needs. Rename it.")
+        return dataclasses.replace(opened, reading=rows.reading(found, float64, rows.JSON))
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        text = (Feature(rows.TEXT_FEATURE, "bytes", "string"),) if self.keep_text else ()
+        return (*self.reading.features, *text)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.reading.notes
+
+    @property
+    def layout(self) -> dict[str, Any]:
+        return {
+            "files": self.places.files,
+            "headers": self.places.headers,
+            "rows": [int((self.places.file == number).sum()) for number in range(len(self.places.files))],
+            "text": rows.TEXT_FEATURE if self.keep_text else None,
+        }
+
+    def __len__(self) -> int:
+        return len(self.places.start)
+
+    def sizes(self) -> Numbers:
+        around = sum(len(one.name.encode(errors="surrogatepass")) + AROUND for one in self.features) + AROUND
+        return self.places.length * (rows.size_factor(self.reading.features) + self.keep_text) + around
+
+    def fingerprint(self) -> str:
+        return self.places.fingerprint() + repr(self.reading.features) + str(self.keep_text)
+
+    def select(self, numbers: Numbers) -> Json:
+        return dataclasses.replace(self, places=self.places.select(numbers))
+
+    def name(self, number: int) -> str:
+        return self.places.name(number)
+
+    def read(self, number: int) -> Element:
+        data = self.places.bytes_of(number)
+        flat = flattened(parsed(data))
+        values = {}
+        for one in self.reading.features:
+            given = flat.get(one.name, _NOT_THERE)
+            if one.encoding == "json":
+                text = "" if given is _NOT_THERE else json.dumps(given, ensure_ascii=False, sort_keys=True)
+                values[one.name] = rows.value_of(one, text)
+            else:
+                values[one.name] = rows.value_of(one, None if given is _NOT_THERE else given)
+        return {**values, rows.TEXT_FEATURE: data} if self.keep_text else values
+
+
+def parsed(data: bytes) -> Mapping[str, Any]:
+    try:
+        row = json.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise Corrupt(f"is no JSON: {error}") from None
+    if not isinstance(row, dict):
+        raise Corrupt(f"is {type(row).__name__} where an object was expected")
+    return row
+
+
+def flattened(row: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in row.items():
+        if isinstance(value, dict) and value:
+            flat.update(flattened(value, f"{above}{key}/"))
+        else:
+            flat[above + key] = value
+    return flat
+
+
+def survey(part: Json) -> tuple[int, rows.Columns]:
+    return _total(_seen(part))
+
+
+def _seen(part: Json) -> Iterator[dict[str, rows.Column]]:
+    for number in range(len(part)):
+        try:
+            flat = flattened(parsed(part.places.bytes_of(number)))
+        except Corrupt:
+            continue
+        yield {name: looks_like(value) for name, value in flat.items()}
+
+
+def _total(seen: Iterator[dict[str, rows.Column]]) -> tuple[int, rows.Columns]:
+    count = 0
+    counts: dict[str, int] = {}
+    merged: rows.Columns = {}
+    for row in seen:
+        count += 1
+        for name, column in row.items():
+            merged[name] = merged[name].merged(column) if name in merged else column
+            counts[name] = counts.get(name, 0) + 1
+    for name, column in merged.items():
+        merged[name] = dataclasses.replace(column, missing=column.missing or counts[name] < count)
+    return count, merged
+
+
+def looks_like(value: Any) -> rows.Column:
+    if value is None:
+        return rows.Column(missing=True)
+    if isinstance(value, bool):
+        return rows.Column(rows.BOOL)
+    if isinstance(value, int):
+        small = abs(value) <= rows.EXACT_IN_FLOAT32
+        return rows.Column(rows.INTEGER, large=not small) if -(1 << 63) <= value < 1 << 63 else rows.Column(rows.JSON)
+    if isinstance(value, float):
+        return rows.Column(rows.FLOAT)
+    if isinstance(value, str):
+        return rows.Column(rows.TEXT)
+    if isinstance(value, list):
+        return _list(value)
+    return rows.Column(rows.JSON)
+
+
+def _list(value: list[Any]) -> rows.Column:
+    if not value:
+        return rows.Column(missing=True)
+    items = {looks_like(item) for item in value}
+    result = rows.Column()
+    for item in sorted(items, key=repr):
+        result = result.merged(item)
+    if result.kind == rows.JSON or result.missing or None in result.shape:
+        return rows.Column(rows.JSON)
+    return dataclasses.replace(result, shape=(len(value), *result.shape))
