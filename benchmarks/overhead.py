@@ -2,7 +2,7 @@
 
 Two processes of the same program differ by some percent from start to end, and so do two seconds of a shared machine:
 more than what is looked for. So the program lives in one process, and flatout's probes are put in before a short block
-of steps and taken out after it, in shuffled order: bare, bare again, observed without a trace. The trace window needs
+of steps and taken out after it, in shuffled order: bare, bare again, observed outside the window. The window needs
 longer blocks, as long as a window of a real run, and has bare ones of the same length beside it. The ratio of a round
 is that of the medians of its blocks; the interval is the sign test's. All of it is done in several processes, one after
 the other. The second bare block shows what the method itself cannot tell apart.
@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable, Iterator
 
 ROUNDS = int(os.environ.get("ROUNDS", "60"))
-WINDOWS = int(os.environ.get("WINDOWS", "10"))
+WINDOWS = int(os.environ.get("WINDOWS", "30"))
 BLOCKS_OF_A_WINDOW = 5
 GENERATIONS = int(os.environ.get("GENERATIONS", "3"))
 """How many processes; each runs all rounds."""
@@ -91,18 +91,19 @@ def observed(directory: str, trace: bool | None, block: Callable[[], list[float]
     if trace is None:
         yield
         return
-    from flatout.observe import child, private_names
+    from flatout.observe import child, private_names, window
     from flatout.observe.observer import Observer
     from flatout.observe.recorder import Recorder
 
-    never = {"window_start": 10**9, "window_steps": 10**9, "window_seconds": 1e9}
-    observer = Observer(Recorder(directory), {"directory": directory, "trace": trace, **never})
+    window.FULL_SECONDS, window.LONGEST_SECONDS, window.MOST_STEPS = 1e9, 1e9, 10**9  # it stays as long as the block
+    observer = Observer(Recorder(directory), {"directory": directory, "window_start": 10**9})
+    observer.window.opened_times = 1  # outside the window is, mostly, after it
     child.install_in_what_is_imported(observer)
     try:
         if trace:
             block()  # the window follows a stream of steps, so there has to be one
-            observer.window.wants_ticks = observer.prompt = True
             observer.window.open(max(observer.streams.values(), key=lambda stream: (stream.priority, stream.last)))
+            observer.look()
         yield
     finally:
         child.finish(observer)  # closes the window, stops the sampling

@@ -89,8 +89,8 @@ class Observer:
         self.window = Window(recorder, settings)
         self.active = True
         self.forks = 0
-        self.prompt = True
-        """Whether each tick is looked at at once: somebody waits for it."""
+        self.prompt: Any = self.look_at_once
+        """Called with each tick as it comes, where somebody waits for it."""
         self._put_down: deque[tuple[Any, ...]] = deque()
         self.put_down = self._put_down.append
         self._looked = 0.0
@@ -122,7 +122,19 @@ class Observer:
         """One candidate step ended. Everything here is on the program's hot path: TensorFlow has swept the caches, and
         every object that is touched costs more than the code. So it is only put down, and looked at with others."""
         self.put_down((stream, n, start, end, self.input, self.trace, self.call, self.sync))
-        if self.prompt or end - self._looked > 0.1:
+        if self.prompt is not None:
+            self.prompt(stream, end, n)
+        elif end - self._looked > 0.1:
+            self.look()
+
+    def look_at_once(self, stream: Stream, end: float, n: int) -> None:
+        self.window.mark(stream, n)
+        self.look()
+
+    def look_soon(self, stream: Stream, end: float, n: int) -> None:
+        """While the trace window is open: each step is marked in it, all else can wait a moment."""
+        self.window.mark(stream, n)
+        if end - self._looked > 0.02:
             self.look()
 
     def look(self) -> None:
@@ -155,7 +167,12 @@ class Observer:
                     self.write_counters()
             if self.at_step is not None:
                 self.at_step(stream, end, n)
-        self.prompt = window.wants_ticks or self.at_step is not None
+        if self.at_step is not None or window.impatient:
+            self.prompt = self.look_at_once
+        elif window.is_open:
+            self.prompt = self.look_soon
+        else:
+            self.prompt = None
 
     def write_counters(self) -> None:
         with self.recorder.counting():

@@ -8,7 +8,9 @@ under test.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +19,7 @@ from typing import Any
 @dataclass(frozen=True)
 class PrivateName:
     module: str
+    """A Python module, or the shared library of TensorFlow that has the symbol."""
     attribute: str
     view: str
     """What cannot be seen without it."""
@@ -28,6 +31,7 @@ class PrivateName:
 _TF = "TensorFlow 2.16–2.21"
 _KERAS = "Keras 3.0–3.15"
 _TF_KERAS = "tf_keras 2.16–2.21"
+_LIBRARY = "libtensorflow_framework.so.2"
 _FUNCTION = "tensorflow.python.eager.polymorphic_function"
 _SHIELD = "keeping a trial off the user's files"
 
@@ -287,6 +291,15 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
     "trace-scope": PrivateName(
         "tensorflow.python.profiler.trace", "Trace.__init__", "the trace, as cheap as it could be", _TF
     ),
+    "thread-pool-tracing": PrivateName(
+        _LIBRARY, "_ZN3tsl8profiler19threadpool_listener10DeactivateEv", "the trace, as cheap as it could be", _TF
+    ),
+    "thread-pool-collector": PrivateName(
+        _LIBRARY,
+        "_ZN3tsl7tracing17SetEventCollectorENS0_13EventCategoryEPKNS0_14EventCollectorE",
+        "the trace, as cheap as it could be",
+        _TF,
+    ),
     # the shield of trials: TensorFlow's ways to files
     **{
         f"file-{name}": PrivateName("tensorflow.python.lib.io._pywrap_file_io", name, _SHIELD, _TF)
@@ -414,12 +427,15 @@ def resolve(key: str) -> tuple[Any, str, Any]:
     """The holder (module or class), the attribute's name and its value."""
     name = PRIVATE_NAMES[key]
     try:
+        if name.module == _LIBRARY:
+            library = ctypes.CDLL(name.module, mode=os.RTLD_NOLOAD)  # TensorFlow has loaded it
+            return library, name.attribute, getattr(library, name.attribute)
         holder: Any = importlib.import_module(name.module)
         *path, last = name.attribute.split(".")
         for part in path:
             holder = getattr(holder, part)
         return holder, last, getattr(holder, last)
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, OSError) as error:
         raise Missing(f"{name.module}.{name.attribute}: {error}") from None
 
 

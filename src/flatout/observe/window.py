@@ -47,6 +47,7 @@ class Window:
         self.opened_times = 0
         self._session: Any = None
         self._mark: Any = None
+        self._marked = 0
         self.opened_at = 0.0
         self._steps = 0
         self._last_trace = 0.0
@@ -61,7 +62,6 @@ class Window:
         if self._session is not None:
             if stream is self.opened_for:
                 self._steps += n
-                self._next_mark(stream)
                 elapsed = now - self.opened_at
                 if self._full(elapsed):
                     self.close("enough steps seen")
@@ -128,12 +128,17 @@ class Window:
                 at=self.opened_at,
             )
             if stream is not None:
-                self._next_mark(stream)
+                self._marked = stream.count
+                self.mark(stream, 0)
 
-    def _next_mark(self, stream: Stream) -> None:
+    def mark(self, stream: Stream, n: int) -> None:
+        """Say in the trace that `n` steps have ended."""
+        if self._session is None or stream is not self.opened_for:
+            return
         if self._mark is not None:
             self._mark.Stop()
-        self._mark = self.make_mark("train", step_num=stream.count, _r=1)
+        self._marked += n
+        self._mark = self.make_mark("train", step_num=self._marked, _r=1)
 
     def close(self, why: str) -> None:
         with self._lock:
@@ -171,6 +176,12 @@ class Window:
                 why=why,
                 steps=self._steps,
             )
+
+    @property
+    def impatient(self) -> bool:
+        """Whether a step that has ended must be told at once: the first window opens and a counted one closes on it."""
+        counts = self._session is not None and self.steps_wanted is not None
+        return self.wants_ticks and (counts or not self.opened_times)
 
     @property
     def is_open(self) -> bool:
