@@ -9,9 +9,18 @@ from flatout import observe
 
 if TYPE_CHECKING:
     from flatout.case import Case
+    from flatout.optimize.compress.cluster import cluster
+    from flatout.optimize.compress.distill import distill
+    from flatout.optimize.compress.fold import fold
+    from flatout.optimize.compress.prune import prune
+    from flatout.optimize.compress.quantize import quantize
+    from flatout.pipeline.api import inspect, tune_dataset
 
 __version__ = "0.1.0"
-__all__ = ["Observer", "__version__", "load", "observe"]
+__all__ = [
+    "Observer", "__version__", "cluster", "distill", "fold", "inspect", "load", "observe", "prune", "quantize",
+    "tune_dataset",
+]  # fmt: skip
 
 
 def load(path: str | os.PathLike[str] | None = None) -> Case:
@@ -26,3 +35,18 @@ def Observer(*, trace: bool = True, show: bool = True) -> Any:  # noqa: N802  # 
     from flatout.observe import inside
 
     return inside.callback(trace=trace, show=show)
+
+
+_LATER = {
+    **{name: f"flatout.optimize.compress.{name}" for name in ("cluster", "distill", "fold", "prune", "quantize")},
+    **dict.fromkeys(("inspect", "tune_dataset"), "flatout.pipeline.api"),
+}
+"""Names that are imported when they are first used, and the modules that hold them."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'flatout' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_LATER[name]), name)

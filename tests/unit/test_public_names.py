@@ -10,7 +10,10 @@ from flatout.errors import CaseNotFound
 
 
 def test_exported_members():
-    assert flatout.__all__ == ["Observer", "__version__", "load", "observe"]
+    assert flatout.__all__ == [
+        *("Observer", "__version__", "cluster", "distill", "fold", "inspect", "load", "observe", "prune", "quantize"),
+        "tune_dataset",
+    ]
     assert all(hasattr(flatout, name) for name in flatout.__all__)
 
 

@@ -1,0 +1,141 @@
+"""Layers that make a model compute as int8 would, in float, so that it can be trained: rounding with gradients passed
+through.
+
+Weights: symmetric, one scale per output channel, always the largest weight over 127, as LiteRT and ONNX Runtime store
+them. Activations: one scale and zero point per tensor, from ranges that are moving averages of what was seen, or
+learned. Where the range is settled they are rounded by TensorFlow's own fake-quant operation, which converters
+recognise.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+WEIGHTED = {
+    **{f"Conv{rank}D": (-1,) for rank in (1, 2, 3)},
+    **{f"Conv{rank}DTranspose": (-2,) for rank in (1, 2, 3)},
+    **{f"DepthwiseConv{rank}D": (-2, -1) for rank in (1, 2)},
+    "Dense": (-1,),
+}
+"""Layers whose kernel is rounded, and the axes of it that have scales of their own."""
+
+
+def grid(kernel: Any, axes: tuple[int, ...]) -> Any:
+    """The nearest values that int8 can hold, one scale for each position along `axes`; straight-through gradient."""
+    others = tuple(axis for axis in range(len(kernel.shape)) if axis - len(kernel.shape) not in axes)
+    scale = ops.maximum(ops.max(ops.abs(kernel), axis=others, keepdims=True), 1e-8) / 127.0
+    rounded = ops.round(kernel / ops.stop_gradient(scale)) * ops.stop_gradient(scale)
+    return kernel + ops.stop_gradient(rounded - kernel)
+
+
+def levels(values: Any, low: Any, high: Any) -> Any:
+    """The nearest of 256 levels between two bounds, one of them zero; gradients pass inside the bounds, and to them
+    outside."""
+    scale = (high - low) / 255.0
+    zero = ops.round(-low / scale)
+    first = low + ops.stop_gradient(-zero * scale - low)
+    last = high + ops.stop_gradient((255.0 - zero) * scale - high)
+    inside = ops.minimum(ops.maximum(values, first), last)
+    rounded = ops.round((inside - first) / scale) * scale + first
+    return inside + ops.stop_gradient(rounded - inside)
+
+
+@keras.saving.register_keras_serializable(package="flatout")
+class RoundedWeights(keras.layers.Wrapper):  # type: ignore[misc]
+    """A layer whose kernel is rounded to int8 at each call."""
+
+    enabled = True
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        return WEIGHTED[type(self.layer).__name__]
+
+    def call(self, inputs: Any) -> Any:
+        if not self.enabled:
+            return self.layer(inputs)
+        kernel = self.layer.kernel
+        values = [
+            grid(ops.convert_to_tensor(v), self.axes) if v is kernel else v for v in self.layer.trainable_variables
+        ]
+        others = [
+            grid(ops.convert_to_tensor(v), self.axes) if v is kernel else v for v in self.layer.non_trainable_variables
+        ]
+        outputs, _ = self.layer.stateless_call(values, others, inputs)
+        return outputs
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        return self.layer.compute_output_shape(input_shape)
+
+    def served(self) -> list[Any]:
+        """The weights of the layer, its kernel rounded for good."""
+        kernel = self.layer.kernel
+        return [
+            ops.convert_to_numpy(grid(ops.convert_to_tensor(v), self.axes) if v is kernel else v)
+            for v in self.layer.weights
+        ]
+
+
+@keras.saving.register_keras_serializable(package="flatout")
+class RoundedValues(keras.layers.Layer):  # type: ignore[misc]
+    """Values rounded to 256 levels between two bounds."""
+
+    enabled = True
+    watching = False
+
+    def __init__(
+        self, bounds: tuple[float, float] | None = None, learned: bool = False, momentum: float = 0.99, **keywords: Any
+    ) -> None:
+        super().__init__(**keywords)
+        self.bounds = None if bounds is None else tuple(bounds)
+        self.learned, self.momentum = learned, momentum
+
+    def build(self, input_shape: Any) -> None:
+        first, last = self.bounds or (0.0, 0.0)
+        trained = self.learned and self.bounds is None
+        self.low = self.add_weight(
+            shape=(), initializer=keras.initializers.Constant(first), name="low", trainable=trained, dtype="float32"
+        )
+        self.high = self.add_weight(
+            shape=(), initializer=keras.initializers.Constant(last), name="high", trainable=trained, dtype="float32"
+        )
+        self.seen = 0
+
+    def call(self, inputs: Any, training: bool | None = None) -> Any:
+        if self.watching:  # eager, while ranges are found
+            self._watch(inputs)
+        if not self.enabled:
+            return inputs
+        values = ops.cast(inputs, "float32")
+        if training and self.bounds is None and not self.learned:
+            self.low.assign(self.momentum * self.low + (1 - self.momentum) * ops.minimum(ops.min(values), 0.0))
+            self.high.assign(self.momentum * self.high + (1 - self.momentum) * ops.maximum(ops.max(values), 0.0))
+        if self.bounds is not None and keras.backend.backend() == "tensorflow":
+            import tensorflow as tf  # constants, which every converter understands
+
+            fixed = tf.quantization.fake_quant_with_min_max_args(values, *self.bounds, num_bits=8)
+            return ops.cast(fixed, inputs.dtype)
+        low = ops.minimum(ops.convert_to_tensor(self.low), 0.0)
+        high = ops.maximum(ops.convert_to_tensor(self.high), low + 1e-6)
+        return ops.cast(levels(values, low, high), inputs.dtype)
+
+    def _watch(self, inputs: Any) -> None:
+        if self.bounds is None:
+            values = ops.convert_to_numpy(ops.cast(inputs, "float32"))
+            self.seen += 1
+            low, high = float(ops.convert_to_numpy(self.low)), float(ops.convert_to_numpy(self.high))
+            self.low.assign(low + (min(float(values.min()), 0.0) - low) / self.seen)
+            self.high.assign(high + (max(float(values.max()), 0.0) - high) / self.seen)
+
+    def range(self) -> tuple[float, float]:
+        low = min(float(ops.convert_to_numpy(self.low)), 0.0)
+        return low, max(float(ops.convert_to_numpy(self.high)), low + 1e-6)
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        return input_shape
+
+    def get_config(self) -> dict[str, Any]:
+        mine = {"bounds": self.bounds, "learned": self.learned, "momentum": self.momentum}
+        return {**super().get_config(), **mine}

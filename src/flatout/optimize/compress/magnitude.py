@@ -1,0 +1,260 @@
+"""Magnitude pruning: the smallest weights become zero and stay zero while the rest is trained on.
+
+The masks are held by the variables themselves (a Keras constraint, applied after every update of the optimizer), so
+they hold in `fit` and in a training loop of the user's own. A schedule raises the sparsity while training goes on; at
+the end what was reached is counted, not assumed. It makes files smaller (they compress well); it makes no dense
+kernel faster.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from flatout.errors import CompressionFailed, CompressionRefused
+from flatout.optimize.compress import graph, training
+from flatout.optimize.compress.results import Compressed, Size
+
+SCHEDULES: dict[str, Callable[[float], float]] = {
+    "constant": lambda done: 1.0,
+    "polynomial": lambda done: 1 - (1 - done) ** 3,
+}
+"""Share of the wanted sparsity by the share of training that is done."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """One variable under a mask."""
+
+    layer: Any
+    variable: Any
+    mask: Any
+    """A variable of ones and zeros of the same shape."""
+    former: Any
+    """The constraint that the variable had before."""
+
+
+class Masks:
+    """The masks of a model: set, held, counted, taken off."""
+
+    def __init__(
+        self,
+        model: Any,
+        sparsity: float,
+        *,
+        scope: str = "layer",
+        pattern: tuple[int, int] | None = None,
+        keep: tuple[str, ...] = (),
+    ) -> None:
+        import keras
+
+        self.sparsity, self.scope, self.pattern = sparsity, scope, pattern
+        self.targets: list[Target] = []
+        for layer in graph.layers(model):
+            if layer.name in keep or not getattr(layer, "trainable", False):
+                continue
+            for variable in kernels(layer):
+                mask = keras.Variable(np.ones(variable.shape, "float32"), trainable=False, name=f"{layer.name}_mask")
+                self.targets.append(Target(layer, variable, mask, variable.constraint))
+        if not self.targets:
+            raise CompressionRefused("No layer of this model has weights that could be pruned and may be trained.")
+
+    def hold(self) -> None:
+        for target in self.targets:
+            target.variable.constraint = _Held(target.mask, target.former)
+
+    def release(self) -> None:
+        for target in self.targets:
+            target.variable.constraint = target.former
+
+    def raise_to(self, share: float) -> None:
+        """Set masks for this part of the wanted sparsity. What is zero already is smallest and stays so."""
+        wanted = self.sparsity * share
+        sizes = [np.abs(np.asarray(target.variable.numpy(), dtype=np.float32)) for target in self.targets]
+        limit = None
+        if self.scope == "global" and self.pattern is None:
+            every = np.concatenate([size.ravel() / (size.std() + 1e-12) for size in sizes])
+            limit = float(np.sort(every)[max(0, int(np.ceil(wanted * every.size)) - 1)]) if wanted else -1.0
+        for target, size in zip(self.targets, sizes, strict=True):
+            if self.pattern is not None:
+                keep = _pattern(size, self.pattern)
+            elif limit is not None:
+                keep = size / (size.std() + 1e-12) > limit
+            else:
+                keep = _largest(size, size.size - int(np.ceil(wanted * size.size)))
+            target.mask.assign(keep.astype("float32"))
+            target.variable.assign(np.asarray(target.variable.numpy()) * keep)
+
+    def reached(self) -> float:
+        """Share of exact zeros in the weights under masks."""
+        zeros = sum(int((target.variable.numpy() == 0).sum()) for target in self.targets)
+        return zeros / sum(int(np.prod(target.variable.shape)) for target in self.targets)
+
+    def verify(self) -> float:
+        """Every weight that a mask removed is zero, and as many are as were asked for."""
+        for target in self.targets:
+            if np.any(np.asarray(target.variable.numpy())[target.mask.numpy() == 0]):
+                raise CompressionFailed(
+                    f"The mask of {target.layer.name} was not held: weights that were pruned have moved. "
+                    "An optimizer that is not Keras' own does not apply constraints: let train= use one of Keras'."
+                )
+        reached, asked = self.reached(), self.sparsity
+        if self.pattern is not None:  # a line whose length is no multiple of m has fewer zeros at its end
+            removed = sum(int((target.mask.numpy() == 0).sum()) for target in self.targets)
+            asked = removed / sum(int(np.prod(target.variable.shape)) for target in self.targets)
+        if reached < asked - 1e-3:
+            raise CompressionFailed(f"A sparsity of {asked:.1%} was asked for, and {reached:.1%} was reached.")
+        return reached
+
+
+class _Held:
+    """A constraint: the mask on top of the one that was there."""
+
+    def __init__(self, mask: Any, former: Any) -> None:
+        self._mask, self._former = mask, former
+
+    def __call__(self, value: Any) -> Any:
+        import keras
+
+        value = value if self._former is None else self._former(value)
+        return keras.ops.multiply(value, keras.ops.cast(self._mask, value.dtype))
+
+
+def sparsify(
+    model: Any,
+    sparsity: float,
+    *,
+    train: training.Train | None = None,
+    schedule: str = "polynomial",
+    scope: str = "layer",
+    pattern: tuple[int, int] | None = None,
+    rounds: int = 3,
+    keep: tuple[str, ...] = (),
+    seed: int | None = 0,
+    checkpoint: str | os.PathLike[str] | None = None,
+) -> Compressed:
+    """Set a share of the weights to zero.
+
+    `schedule` is constant or polynomial; with `fit` it runs over the first three quarters of the steps, with a
+    `train(model)` of the user's own over `rounds` calls of it. `scope` is layer (each equally sparse) or global
+    (where weights are small). `pattern` (n, m) leaves the n largest of every m weights along a layer's input.
+    """
+    if schedule not in SCHEDULES or scope not in ("layer", "global"):
+        raise CompressionRefused(f"schedule is one of {', '.join(SCHEDULES)}, scope one of layer, global.")
+    if pattern is not None:
+        n, m = pattern
+        if not 0 < n < m:
+            raise CompressionRefused(f"A pattern n:m keeps n of m weights, 0 < n < m; {n}:{m} is none.")
+        sparsity = 1 - n / m
+    pruned = graph.compile_like(graph.duplicate(model), model)
+    masks = Masks(pruned, sparsity, scope=scope, pattern=pattern, keep=tuple(keep))
+    journal = training.Journal(checkpoint, model, ["sparsify", sparsity, schedule, scope, pattern, seed])
+    if train is None:
+        masks.raise_to(1.0)
+    else:
+        masks.hold()
+        try:
+            _train(journal, masks, pruned, train, SCHEDULES[schedule], rounds, seed)
+        finally:
+            masks.release()
+    reached = masks.verify()
+    total = sum(int(np.prod(v.shape)) for v in pruned.weights)
+    nonzero = sum(int(np.count_nonzero(v.numpy())) for v in pruned.weights)
+    return Compressed(
+        pruned,
+        "weights pruned",
+        Size(total, nonzero=total),
+        Size(total, nonzero=nonzero),
+        details={"sparsity": round(reached, 4), "compressed bytes": [packed(model), packed(pruned)]},
+    )
+
+
+def _train(journal: Any, masks: Masks, model: Any, train: Any, schedule: Any, rounds: int, seed: int | None) -> None:
+    if callable(train):
+        for number in range(1, rounds + 1):
+            masks.raise_to(schedule(number / rounds))
+
+            def once(backup: Any, number: int = number) -> None:
+                task = f"training under masks, {number} of {rounds}"
+                training.run(train, model, task=task, seed=seed)
+
+            journal.trained(f"sparse-{number}", model, once)
+        masks.raise_to(1.0)
+        return
+
+    def fit(backup: Any) -> None:
+        ours = [rising(masks, schedule)]
+        training.run(train, model, task="training under masks", seed=seed, callbacks=ours, backup=backup)
+
+    journal.trained("sparse", model, fit)
+    masks.raise_to(1.0)
+
+
+def rising(masks: Masks, schedule: Callable[[float], float], over: float = 0.75) -> Any:
+    """A Keras callback that raises the sparsity over the first part of a `fit`."""
+    import keras
+
+    class Rising(keras.callbacks.Callback):  # type: ignore[misc]
+        def on_train_begin(self, logs: Any = None) -> None:
+            self._steps = self.params.get("steps")
+            self._last = -1.0
+            self._set(0.0 if schedule(0.0) == 0 else 1.0)
+
+        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+            self._epoch = epoch
+            self._set((epoch / self.params["epochs"]) / over)
+
+        def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+            if self._steps:
+                self._set((self._epoch + batch / self._steps) / self.params["epochs"] / over)
+
+        def on_train_end(self, logs: Any = None) -> None:
+            self._set(1.0)  # early stopping included
+
+        def _set(self, done: float) -> None:
+            share = schedule(min(done, 1.0))
+            if share >= self._last + 0.02 or (share == 1.0 and self._last < 1.0):
+                masks.raise_to(share)
+                self._last = share
+
+    return Rising()
+
+
+def kernels(layer: Any) -> list[Any]:
+    """The variables of a layer that hold connections: two axes and more, trained, no embedding table."""
+    if type(layer).__name__ in ("Embedding", "DepthwiseConv1D", "DepthwiseConv2D"):
+        return []  # a row of a table or a small filter is no place for zeros: little to win, much to lose
+    return [v for v in getattr(layer, "trainable_variables", []) if len(v.shape) > 1]
+
+
+def packed(model: Any) -> int:
+    """Bytes of all weights after compression, as a zipped file would hold them."""
+    buffer = io.BytesIO()
+    for variable in model.weights:
+        buffer.write(np.ascontiguousarray(training.plain(variable)).tobytes())
+    return len(zlib.compress(buffer.getvalue(), 6))
+
+
+def _largest(size: Any, count: int) -> Any:
+    keep = np.zeros(size.size, bool)
+    if count > 0:
+        keep[np.argpartition(size.ravel(), -count)[-count:]] = True
+    return keep.reshape(size.shape)
+
+
+def _pattern(size: Any, pattern: tuple[int, int]) -> Any:
+    """The n largest of every m in a row along the input axis, which is the one before the last."""
+    n, m = pattern
+    lines = np.moveaxis(size, -2, -1)
+    short = -lines.shape[-1] % m
+    padded = np.pad(lines, [(0, 0)] * (lines.ndim - 1) + [(0, short)], constant_values=-1)
+    blocks = padded.reshape(*padded.shape[:-1], -1, m)
+    ranks = np.argsort(np.argsort(-blocks, axis=-1, kind="stable"), axis=-1, kind="stable")
+    keep = (ranks < n).reshape(padded.shape)[..., : lines.shape[-1]]
+    return np.moveaxis(keep, -1, -2)

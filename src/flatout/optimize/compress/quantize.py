@@ -1,0 +1,169 @@
+"""Quantization: int8 after training, or with training so that the model learns to live with the rounding.
+
+Batch norms are folded, rounding layers put in (`insert.py`), ranges found on calibration data, then trained if asked
+for. The result is a Keras model that computes as the int8 file will; `litert.py` and `onnx_qdq.py` write that file.
+How much each layer loses by rounding is measured; layers that hurt more than allowed stay in float.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from flatout.errors import CompressionRefused
+from flatout.optimize.compress import checks, cost, graph, progress, training
+from flatout.optimize.compress.fold import fold
+from flatout.optimize.compress.results import Compressed, Size
+
+Array = np.ndarray[Any, Any]
+
+
+def quantize(
+    model: Any,
+    calibration: Any,
+    *,
+    train: training.Train | None = None,
+    ranges: str = "averages",
+    float_layers: tuple[str, ...] | str = (),
+    tolerance: float = 0.05,
+    batch_size: int = 64,
+    seed: int | None = 0,
+    checkpoint: str | os.PathLike[str] | None = None,
+) -> Compressed:
+    """A model that computes as int8 does.
+
+    `calibration` holds inputs (an array, or a list of one array per input; a few hundred samples). With `train` the
+    model is trained under rounding; `ranges` of activations are moving "averages" or "learned". `float_layers` names
+    layers that stay in float; "auto" measures every layer and leaves those in float that move the outputs by more
+    than `tolerance` by themselves.
+    """
+    from flatout.optimize.compress.insert import rounding
+
+    if ranges not in ("averages", "learned"):
+        raise CompressionRefused(f'ranges is "averages" or "learned", not {ranges!r}.')
+    inputs = _arrays(calibration)
+    folded = fold(model, keep_dropout=train is not None, data=inputs)
+    details: dict[str, Any] = {}
+    if float_layers == "auto":
+        losses = sensitivity(folded.model, inputs, batch_size)
+        details["sensitivity"] = losses
+        float_layers = tuple(name for name, loss in losses.items() if loss > tolerance)
+    elif isinstance(float_layers, str):
+        raise CompressionRefused(f'float_layers takes names of layers, or "auto", not {float_layers!r}.')
+    skip = frozenset(float_layers)
+    rebuilt = rounding(folded.model, skip=skip, learned=ranges == "learned" and train is not None)
+    _copy(folded.model, rebuilt)
+    calibrate(rebuilt.model, inputs, batch_size)
+    graph.compile_like(rebuilt.model, model)
+    if train is not None:
+        journal = training.Journal(checkpoint, model, ["quantize", ranges, sorted(skip), seed])
+
+        def once(backup: Any) -> None:
+            training.run(train, rebuilt.model, task="training under rounding", seed=seed, backup=backup)
+
+        journal.trained("quantize", rebuilt.model, once)
+    details["float layers"] = list(float_layers)
+    size = Size(*cost.of(model))
+    return Compressed(rebuilt.model, "int8", size, size, folded.checks, details=details)
+
+
+def calibrate(model: Any, inputs: list[Array], batch_size: int = 64) -> None:
+    """Find the ranges of all values on data, with rounding off."""
+    from flatout.optimize.compress.fake_quant import RoundedValues
+
+    rounders = [layer for layer in graph.layers(model) if isinstance(layer, RoundedValues)]
+    _switch(model, False)
+    for layer in rounders:
+        layer.watching = True
+    try:
+        starts = range(0, len(inputs[0]), batch_size)
+        told = progress.Progress("calibrating, batch", len(starts))
+        for number, start in enumerate(starts):
+            checks.outputs(model, [array[start : start + batch_size] for array in inputs])
+            told.step(number + 1)
+    finally:
+        for layer in rounders:
+            layer.watching = False
+        _switch(model, True)
+
+
+def sensitivity(model: Any, inputs: list[Array], batch_size: int = 64) -> dict[str, float]:
+    """By layer: how far the outputs move, as a share of their spread, when this layer alone is rounded."""
+    from flatout.optimize.compress.fake_quant import RoundedValues, RoundedWeights
+    from flatout.optimize.compress.insert import rounding
+
+    rebuilt = rounding(model)
+    _copy(model, rebuilt)
+    calibrate(rebuilt.model, inputs, batch_size)
+    _switch(rebuilt.model, False)
+    some = [array[:batch_size] for array in inputs]
+    expected = checks.outputs(rebuilt.model, some)
+    losses = {}
+    every = graph.layers(rebuilt.model)
+    weighted = [layer for layer in every if isinstance(layer, RoundedWeights)]
+    told = progress.Progress("measuring layer", len(weighted))
+    for number, layer in enumerate(weighted):
+        own = layer.layer.name
+        parts: list[Any] = [layer, *(v for v in every if isinstance(v, RoundedValues) and v.name.startswith(f"{own}_"))]
+        for part in parts:
+            part.enabled = True
+        found = checks.outputs(rebuilt.model, some)
+        for part in parts:
+            part.enabled = False
+        losses[own] = max(
+            float(np.sqrt(np.mean((a - b) ** 2)) / (a.std() + 1e-12)) for a, b in zip(expected, found, strict=True)
+        )
+        told.step(number + 1)
+    return dict(sorted(losses.items(), key=lambda item: -item[1]))
+
+
+def served(model: Any) -> Any:
+    """The same model with its weights rounded and its ranges settled for good: what is written into a file."""
+    from flatout.optimize.compress.fake_quant import RoundedValues, RoundedWeights
+
+    def make(layer: Any, config: dict[str, Any]) -> Any:
+        if isinstance(layer, RoundedWeights):
+            return graph.remake(layer.layer, dict(layer.layer.get_config()))
+        if isinstance(layer, RoundedValues):
+            config["bounds"] = layer.range()
+        return graph.remake(layer, config)
+
+    rebuilt = graph.Rebuilt(model, make)
+    for old in graph.layers(model):
+        new = rebuilt.layers[id(old)]
+        if isinstance(old, RoundedWeights):
+            for variable, value in zip(new.weights, old.served(), strict=True):
+                variable.assign(value)
+        elif not isinstance(old, RoundedValues):
+            graph.copy_weights([(old, new)])
+    return rebuilt.model
+
+
+def _copy(model: Any, rebuilt: graph.Rebuilt) -> None:
+    from flatout.optimize.compress.fake_quant import RoundedWeights
+
+    for old in graph.layers(model):
+        new = rebuilt.layers.get(id(old))
+        if new is not None:
+            graph.copy_weights([(old, new.layer if isinstance(new, RoundedWeights) else new)])
+
+
+def _switch(model: Any, on: bool) -> None:
+    from flatout.optimize.compress.fake_quant import RoundedValues, RoundedWeights
+
+    for layer in graph.layers(model):
+        if isinstance(layer, RoundedValues | RoundedWeights):
+            layer.enabled = on
+
+
+def _arrays(calibration: Any) -> list[Array]:
+    from keras import tree
+
+    arrays = [np.asarray(part) for part in tree.flatten(calibration)]
+    if not arrays or not len(arrays[0]):
+        raise CompressionRefused(
+            "calibration holds no samples: give inputs of a few hundred, as an array or a list of arrays."
+        )
+    return arrays

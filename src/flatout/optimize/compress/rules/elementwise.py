@@ -1,0 +1,60 @@
+"""Layers that treat every channel by itself: activations, dropout, pooling, padding, upsampling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flatout.optimize.compress.rules import Shape, at, channel_axis, follows, per_element
+from flatout.optimize.compress.units import Labels, Ledger
+
+
+@follows(
+    *("ReLU", "LeakyReLU", "ELU", "Identity", "Masking", "ActivityRegularization"),
+    *("Dropout", "AlphaDropout", "GaussianDropout", "GaussianNoise", "SpatialDropout1D"),
+    *("SpatialDropout2D", "SpatialDropout3D"),
+)
+def unchanged(layer: Any, inputs: list[Labels], shapes: list[Shape], ledger: Ledger) -> list[Labels]:
+    return [inputs[0].moved(shapes[0], inputs[0].axis)]
+
+
+@follows("Activation")
+def activation(layer: Any, inputs: list[Labels], shapes: list[Shape], ledger: Ledger) -> list[Labels]:
+    if not per_element(layer.activation):
+        ledger.pin(inputs[0].units, f"{layer.name}: its activation looks at all channels")
+    return unchanged(layer, inputs, shapes, ledger)
+
+
+@follows("Softmax")
+def softmax(layer: Any, inputs: list[Labels], shapes: list[Shape], ledger: Ledger) -> list[Labels]:
+    ledger.pin(inputs[0].units, f"{layer.name}: a softmax looks at all channels")
+    return unchanged(layer, inputs, shapes, ledger)
+
+
+@follows("Rescaling")
+def rescaling(layer: Any, inputs: list[Labels], shapes: list[Shape], ledger: Ledger) -> list[Labels]:
+    if not all(isinstance(value, int | float) for value in (layer.scale, layer.offset)):
+        ledger.pin(inputs[0].units, f"{layer.name}: a scale per channel")
+    return unchanged(layer, inputs, shapes, ledger)
+
+
+@follows("PReLU")
+def prelu(layer: Any, inputs: list[Labels], shapes: list[Shape], ledger: Ledger) -> list[Labels]:
+    axis = inputs[0].axis
+    if layer.alpha.shape[axis - 1] == len(inputs[0].units):  # 1 where the slope is shared over channels
+        ledger.cut(layer, layer.alpha, axis - 1, ledger.takes(layer, "in", inputs[0].units))
+    return unchanged(layer, inputs, shapes, ledger)
+
+
+@follows(
+    *(f"{kind}Pooling{rank}D" for kind in ("Max", "Average", "AdaptiveMax", "AdaptiveAverage") for rank in (1, 2, 3)),
+    *(f"{kind}{rank}D" for kind in ("ZeroPadding", "Cropping", "UpSampling") for rank in (1, 2, 3)),
+)
+def spatial(layer: Any, inputs: list[Labels], shapes: list[Shape], ledger: Ledger) -> list[Labels]:
+    axis = channel_axis(layer, len(shapes[0]))
+    return [Labels(shapes[0], axis, at(inputs[0], axis, ledger, layer.name))]
+
+
+@follows(*(f"Global{kind}Pooling{rank}D" for kind in ("Max", "Average") for rank in (1, 2, 3)))
+def global_pooling(layer: Any, inputs: list[Labels], shapes: list[Shape], ledger: Ledger) -> list[Labels]:
+    units = at(inputs[0], channel_axis(layer, len(inputs[0].shape)), ledger, layer.name)
+    return [Labels(shapes[0], channel_axis(layer, len(shapes[0])) if layer.keepdims else 1, units)]

@@ -1,0 +1,143 @@
+"""All that trains: with the user's own `train(model)`, or with `fit` and the arguments that the user gives it.
+
+What was trained is written to `checkpoint` after each stage, inside a `fit` after each epoch; started again with the
+same model and settings, it goes on where it was. A loss that is not a number ends the training with an error; the
+model that the user gave is never touched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from flatout.errors import CompressionFailed, CompressionRefused
+from flatout.optimize.compress import progress
+
+Train = Callable[..., Any] | Mapping[str, Any]
+"""A function that trains the model it is given, or the arguments of `fit`: {"x": …, "y": …, "epochs": 3}."""
+
+
+class Journal:
+    """The stages that are behind us, in a directory; without one, nothing is kept."""
+
+    def __init__(self, directory: str | os.PathLike[str] | None, model: Any, settings: Any) -> None:
+        self.directory = Path(directory) if directory is not None else None
+        if self.directory is None:
+            return
+        self.directory.mkdir(parents=True, exist_ok=True)
+        mark = {"work": _fingerprint(model, settings)}
+        file = self.directory / "work.json"
+        if file.exists() and json.loads(file.read_text()) != mark:
+            raise CompressionRefused(
+                f"{self.directory} holds the checkpoints of another model or of other settings. "
+                "Give another directory, or remove it to begin anew."
+            )
+        file.write_text(json.dumps(mark))
+
+    def decided(self, stage: str, decide: Callable[[], frozenset[int]]) -> frozenset[int]:
+        """What was decided at a stage: a measurement would not come out the same again."""
+        if self.directory is None:
+            return decide()
+        file = self.directory / f"{stage}.json"
+        if not file.exists():
+            unfinished = file.with_suffix(".unfinished")
+            unfinished.write_text(json.dumps(sorted(decide())))
+            unfinished.replace(file)
+        return frozenset(json.loads(file.read_text()))
+
+    def trained(self, stage: str, model: Any, train: Callable[[Path | None], Any]) -> bool:
+        """Train, or take what an earlier run has trained at this stage; whether it was there already."""
+        if self.directory is None:
+            train(None)
+            return False
+        file = self.directory / f"{stage}.npz"
+        if file.exists():
+            with np.load(file, allow_pickle=False) as kept:
+                for number, variable in enumerate(model.variables):
+                    variable.assign(kept[f"v{number}"].astype(variable.dtype))
+            return True
+        inner = self.directory / f"{stage}.epochs"
+        train(inner)
+        arrays = {f"v{number}": plain(variable) for number, variable in enumerate(model.variables)}
+        unfinished = file.with_suffix(".unfinished.npz")
+        np.savez(unfinished, **arrays)
+        unfinished.replace(file)  # a kill leaves the whole file or none
+        shutil.rmtree(inner, ignore_errors=True)
+        return False
+
+
+def run(
+    train: Train,
+    model: Any,
+    *,
+    task: str,
+    seed: int | None = None,
+    callbacks: Sequence[Any] = (),
+    backup: Path | None = None,
+) -> None:
+    """Train a model once."""
+    import keras
+
+    if seed is not None:
+        keras.utils.set_random_seed(seed)
+    watch = keras.callbacks.TerminateOnNaN()
+    ours = [*callbacks, watch, progress.callback(task)]
+    if isinstance(train, Mapping):
+        if not model.compiled:
+            raise CompressionRefused(
+                "The model is not compiled, so `fit` does not know its loss. Compile the model before, "
+                "or give train= a function that compiles and trains the model it is given."
+            )
+        arguments = {"verbose": 0, **train}
+        given = arguments.pop("callbacks", None) or []
+        if backup is not None:
+            ours.append(keras.callbacks.BackupAndRestore(str(backup)))
+        model.fit(**arguments, callbacks=[*given, *ours])
+    elif callable(train):
+        names = inspect.signature(train).parameters
+        answer = train(model, callbacks=ours) if "callbacks" in names else train(model)
+        if isinstance(answer, keras.Model) and answer is not model:
+            model.set_weights(answer.get_weights())
+    else:
+        raise CompressionRefused("train= takes a function train(model), or a dictionary of arguments for fit.")
+    broken = next((v.path for v in model.trainable_variables if not np.isfinite(plain(v)).all()), None)
+    if broken is not None:
+        raise CompressionFailed(
+            f"{task}: the weights {broken} are not finite any more. Lower the learning rate; the original is unharmed."
+        )
+
+
+def loss_on(data: Any, batch_size: int = 64) -> Callable[[Any], float]:
+    """The loss of a compiled model on data that `evaluate` takes: (x, y), or a dataset."""
+
+    def loss(model: Any) -> float:
+        if not model.compiled:
+            raise CompressionRefused("The model is not compiled: there is no loss to measure. Compile it before.")
+        if isinstance(data, tuple):
+            answer = model.evaluate(*data, batch_size=batch_size, verbose=0, return_dict=True)
+        else:
+            answer = model.evaluate(data, verbose=0, return_dict=True)
+        return float(answer["loss"])
+
+    return loss
+
+
+def plain(variable: Any) -> Any:
+    value = np.asarray(variable.numpy())
+    return value.astype(np.float32) if value.dtype.kind == "V" or value.dtype.name == "bfloat16" else value
+
+
+def _fingerprint(model: Any, settings: Any) -> str:
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode())
+    for variable in model.variables:
+        digest.update(variable.path.encode())
+        digest.update(np.ascontiguousarray(plain(variable)).tobytes())
+    return digest.hexdigest()

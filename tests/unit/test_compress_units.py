@@ -1,0 +1,113 @@
+"""Units, plans and patterns: the parts of compression that need no Keras."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from flatout.errors import CompressionRefused
+from flatout.optimize.compress import magnitude
+from flatout.optimize.compress.channels import Channels, Group
+from flatout.optimize.compress.cluster import centres_of
+from flatout.optimize.compress.plan import Limits, Planner
+from flatout.optimize.compress.rules.shape import reshaped
+from flatout.optimize.compress.units import Labels, Ledger
+
+
+def test_what_is_tied_to_something_pinned_is_pinned():
+    ledger = Ledger()
+    one, other, third = ledger.fresh(4), ledger.fresh(4), ledger.fresh(4)
+    ledger.tie(one, other)
+    ledger.pin(third[:1], "an output")
+    ledger.tie(other, third)
+    assert ledger.root(int(one[0])) in ledger.pinned
+    assert ledger.root(int(one[1])) not in ledger.pinned
+    ledger.settle()
+    assert (ledger.roots(one) == ledger.roots(third)).all()
+    assert ledger.kept(other, frozenset({ledger.root(int(third[2]))})).tolist() == [0, 1, 3]
+
+
+def test_a_cut_of_another_size_is_no_cut():
+    ledger = Ledger()
+    variable = SimpleNamespace(shape=(3, 5), path="kernel")
+    with pytest.raises(AssertionError, match="kernel"):
+        ledger.cut(None, variable, 1, ledger.fresh(3))
+    ledger.cut(None, None, 1, ledger.fresh(3))
+    assert not ledger.cuts
+
+
+def test_flatten_repeats_units_and_reshape_undoes_it():
+    ledger = Ledger()
+    units = ledger.fresh(3)
+    flat = reshaped(Labels((None, 2, 2, 3), 3, units), (None, 12), ledger, "flatten")
+    assert flat.units.tolist() == [0, 1, 2] * 4
+    back = reshaped(flat, (None, 2, 2, 3), ledger, "reshape")
+    assert (back.axis, back.units.tolist()) == (3, [0, 1, 2])
+
+
+def test_reshape_into_channels_ties_what_belongs_to_one():
+    ledger = Ledger()
+    labels = reshaped(Labels((None, 12), 1, ledger.fresh(12)), (None, 2, 2, 3), ledger, "reshape")
+    assert labels.axis == 3
+    assert len({ledger.root(unit) for unit in range(12)}) == 3
+
+
+def test_sizes_that_are_not_known_pin():
+    ledger = Ledger()
+    units = ledger.fresh(3)
+    reshaped(Labels((None, None, 3), 2, units), (None, None), ledger, "flatten")
+    assert {ledger.root(int(unit)) for unit in units} <= set(ledger.pinned)
+
+
+def planner(multiple=1, least=0.1):
+    groups = (Group("a", tuple(range(10)), ("a",)), Group("b", tuple(range(10, 30)), ("b",)))
+    scores = {unit: float(unit % 10) for unit in range(30)}
+    return Planner(Channels(None, Ledger(), groups, {}), scores, Limits(least, multiple))
+
+
+def test_the_least_important_go_first_and_none_is_emptied():
+    plan = planner()
+    assert plan.removing(3) == {0, 10, 20}
+    everything = plan.removing(plan.most)
+    assert len(everything) == 27
+    assert 9 not in everything
+
+
+def test_widths_stay_multiples():
+    kept = 20 - len([unit for unit in planner(multiple=8).removing(12) if unit >= 10])
+    assert kept in (8, 16)
+
+
+def test_a_target_is_met_with_as_few_as_possible():
+    plan = planner()
+    removed = plan.meeting(lambda gone: 30 - len(gone), 20, "units")
+    assert len(removed) == 10
+    with pytest.raises(CompressionRefused, match="cannot be reached"):
+        plan.meeting(lambda gone: 30 - len(gone), 1, "units")
+
+
+def test_patterns_keep_n_of_m():
+    size = np.random.default_rng(0).random((3, 3, 10, 4))
+    keep = magnitude._pattern(size, (2, 4))
+    lines = np.moveaxis(keep, -2, -1)
+    assert (lines[..., :4].sum(-1) == 2).all()
+    assert (lines[..., 8:].sum(-1) == 2).all(), "a rest shorter than m keeps its n largest"
+    assert keep[size == size.max()].all()
+
+
+def test_schedules_rise_to_one():
+    for schedule in magnitude.SCHEDULES.values():
+        values = [schedule(done / 10) for done in range(11)]
+        assert values == sorted(values)
+        assert values[-1] == 1
+
+
+def test_centres_are_few_and_near_and_zeros_stay():
+    value = np.random.default_rng(0).normal(size=(40, 40)).astype("float32")
+    centres, places = centres_of(value, 16, True)
+    assert len(centres) <= 16
+    assert np.abs(centres[places].reshape(value.shape) - value).mean() < 0.12
+    value[np.abs(value) < 0.7] = 0
+    centres, places = centres_of(value, 4, True)
+    assert (centres[places].reshape(value.shape)[value == 0] == 0).all()
+    assert len(centres) <= 4
