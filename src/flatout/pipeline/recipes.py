@@ -3,8 +3,9 @@
 Every public method that makes a dataset of another one is wrapped once: the result remembers its input, the method and
 the arguments. `rebuild` replays only what comes behind a change, with the program's own arguments. Replaying has no
 effect that the program could see: functions that were traced are used again, not traced anew; a shuffle keeps the
-seeds that it has drawn; and nothing is taken from the sequences of random numbers. A dataset that was made in another
-way is an opaque source: nothing before it can be changed.
+seeds that it has drawn; and nothing is taken from the sequences of random numbers. Where nobody watched, the call is
+read from the stage itself (`remade`). A dataset that was made in another way is an opaque source: nothing before it
+can be changed.
 """
 
 from __future__ import annotations
@@ -19,10 +20,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from flatout.observe.private_names import DATASET_METHODS, Missing, patch, resolve
-from flatout.pipeline import stages
+from flatout.pipeline import remade, stages
 
 Change = Callable[[Any], Any]
 """Given a stage: the dataset that takes its place, or None to leave it and look further upstream."""
+
+
+CONSTRUCTORS = ("TFRecordDataset",)
+"""Makers of datasets in `tf.data` that take another dataset first, of file names."""
 
 
 class Opaque(Exception):
@@ -53,9 +58,10 @@ class _Replay(threading.local):
 _replay = _Replay()
 
 
-@functools.cache
 def install() -> None:
-    """Begin to remember; called by the first lever that rewrites pipelines."""
+    """Begin to remember; called by whatever rewrites pipelines."""
+    if getattr(resolve("dataset-seed")[2], "of_flatout", False):
+        return
     for name in DATASET_METHODS:
         with contextlib.suppress(Missing):
             patch(f"dataset-{name.replace('_', '-')}", functools.partial(_remembering, name))
@@ -64,6 +70,13 @@ def install() -> None:
 
 
 def recipe_of(dataset: Any) -> Recipe | None:
+    found = _remembered(dataset)
+    if found is None and (call := remade.call_of(dataset)) is not None:
+        found = dataset._flatout_recipe = Recipe(dataset._inputs()[0], call[0], (), call[1])
+    return found
+
+
+def _remembered(dataset: Any) -> Recipe | None:
     found = getattr(dataset, "_flatout_recipe", None)
     return found if isinstance(found, Recipe) else None
 
@@ -166,6 +179,11 @@ def without_draws() -> Iterator[None]:
 
 
 def _method(name: str) -> Callable[..., Any]:
+    if name in CONSTRUCTORS:
+        import tensorflow as tf
+
+        made: Callable[..., Any] = getattr(tf.data, name)
+        return made
     found: Callable[..., Any] = resolve(f"dataset-{name.replace('_', '-')}")[2]
     return found
 
@@ -211,7 +229,7 @@ def _remembering(name: str, original: Any) -> Any:
 def _remember(result: Any, recipe: Recipe) -> None:
     """The innermost call that made a dataset is its recipe: the first one to see it."""
     made, source = stages.plain(result), stages.plain(recipe.source)
-    if made is source or recipe_of(made) is not None or not hasattr(made, "_variant_tensor"):
+    if made is source or _remembered(made) is not None or not hasattr(made, "_variant_tensor"):
         return
     if any(stage is source for stage, _ in stages.chain(made)):  # `apply` may answer with anything
         made._flatout_recipe = recipe
@@ -239,4 +257,5 @@ def _reusing_seeds(original: Any) -> Any:
             return stage._seed, stage._seed2
         return original(seed)
 
+    get_seed.of_flatout = True  # type: ignore[attr-defined]
     return get_seed

@@ -55,14 +55,14 @@ def late_batches(dataset: Any) -> list[LateBatch]:
     return found
 
 
-def vectorized(late: LateBatch) -> tuple[Any, bool]:
+def vectorized(late: LateBatch, again: bool = False) -> tuple[Any, bool]:
     """The dataset that takes the place of the batch, and whether it agrees to the bit. Raises `Unlike`."""
     known: Any = getattr(late.batch, "_flatout_vectorized", None)  # several pipelines may have the stage in common
     if known is None:
         # The first map may have no form for batches (decoding an image), and those behind it have one.
         for first in range(len(late.maps)):
             try:
-                known = _compared(LateBatch(late.maps[first:], late.batch))
+                known = compared(LateBatch(late.maps[first:], late.batch), again)
                 break
             except Unlike as unlike:
                 known = unlike
@@ -73,9 +73,10 @@ def vectorized(late: LateBatch) -> tuple[Any, bool]:
     return dataset, exact
 
 
-def _compared(late: LateBatch) -> tuple[Any, bool]:
+def compared(late: LateBatch, again: bool = False) -> tuple[Any, bool]:
+    """As `vectorized`, for all maps at once. `again`: code that the program could notice may run once more for it."""
     try:
-        held = _first_batches(late)
+        held = _first_batches(late, again)
     except Exception as error:
         raise Unlike(_said(error)) from None
     failures = []
@@ -125,8 +126,8 @@ def _rebuilt(late: LateBatch, source: Any, functions: list[Callable[..., Any]]) 
     return dataset
 
 
-def _first_batches(late: LateBatch) -> list[Any]:
-    """Batches of what enters the maps. Nothing that the program could notice may run for it a second time."""
+def _first_batches(late: LateBatch, again: bool) -> list[Any]:
+    """Batches of what enters the maps. Nothing that the program could notice runs once more, unless it may."""
 
     def aside(stage: Any) -> Any:
         """Without shuffles and caches: they remember who has read them."""
@@ -136,7 +137,7 @@ def _first_batches(late: LateBatch) -> list[Any]:
 
     for stage, _ in stages.chain(late.source):
         touched = [state for state in stages.states(stage) if state not in UNTOUCHED]
-        if touched:
+        if touched and not again:
             raise Unlike(f"{stages.place(stage)} ({touched[0]}) would have to run once more to compare")
     upstream = recipes.rebuild(late.source, aside)
     size = stages.setting(late.batch, "_batch_size")

@@ -14,6 +14,11 @@ STAGES = {
     "combination": ("Together", "in fresh processes: this is the claim"),
     "patch": ("Patch", "the edited source, run as one more trial"),
 }
+REWRITES = {
+    "single": ("Rewrites", "one at a time, against the pipeline as written, in turns"),
+    "combination": ("Together", "raced once more against the pipeline as written: this is the claim"),
+}
+"""The same for the rewrites of a pipeline (`flatout data tune`)."""
 OUTCOMES = {
     "won": "faster",
     "lost": "slower",
@@ -34,7 +39,7 @@ class Group:
 
 def groups(case: Case) -> Iterator[Group]:
     for stage in dict.fromkeys([*STAGES, *(trial.stage for trial in case.trials)]):
-        title, note = STAGES.get(stage, (stage, ""))
+        title, note = {**STAGES, **(REWRITES if case.kind == "data" else {})}.get(stage, (stage, ""))
         trials = sorted((trial for trial in case.trials if trial.stage == stage), key=_rank)
         for base in dict.fromkeys(trial.upon for trial in sorted(trials, key=lambda trial: len(trial.upon))):
             if base:

@@ -6,7 +6,9 @@ from types import ModuleType
 
 import typer
 
-COMMANDS: tuple[ModuleType, ...] = ()
+from flatout.cli.data import convert, inspect, tune
+
+COMMANDS: tuple[ModuleType, ...] = (inspect, tune, convert)
 """Each module defines `register(app)`; the order is the order in `flatout data --help`."""
 
 

@@ -32,7 +32,7 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
         page.heading("Notes")
         for remark in case.notes:
             page.line(clean(remark.text))
-    if case.tuned:
+    if case.tuned and case.kind == "tune":
         page.heading("To use it")
         page.line("flatout run --with @tuned …", "   runs the program for real with these levers injected")
     if case.patch:

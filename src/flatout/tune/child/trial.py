@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def start(observer: Observer, settings: dict[str, Any]) -> None:
-    """`settings`: shield (bool), seed, calm (bool), gate ({read, write, priority}) or scout (bool)."""
+    """`settings`: shield (bool), seed, calm (bool), gate ({read, write, priority}), scout (bool) or data."""
     from flatout.tune.child import calm, gate, iterators, numbers, seeds, shield
 
     if settings.get("shield", True):
@@ -20,6 +20,11 @@ def start(observer: Observer, settings: dict[str, Any]) -> None:
         observer.companions.append(seeds)
     if settings.get("calm"):
         observer.companions.append(calm)
+    if settings.get("data"):
+        from flatout.pipeline import child as data
+
+        data.start(observer, settings["data"])
+        return
     if settings.get("scout"):
         observer.at_step = gate.Scout(observer).tick
         return

@@ -1,0 +1,48 @@
+"""`flatout data inspect TARGET`: what each stage of a pipeline costs, and which one limits it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from flatout.cli.run import PASS_ON
+
+TargetArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="TARGET", help="A program (script.py), or a function that makes a dataset (package.module:function)."
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    @app.command("inspect", context_settings=PASS_ON)
+    def _command(
+        context: typer.Context,
+        target: TargetArgument,
+        module: Annotated[bool, typer.Option("-m", help="TARGET is a module to run, as in `python -m`.")] = False,
+        needs: Annotated[
+            float | None, typer.Option("--needs", metavar="RATE", help="Batches a second that the trainer takes.")
+        ] = None,
+        json: Annotated[
+            str | None, typer.Option("--json", metavar="FILE", help="Write the case as JSON (- is stdout).")
+        ] = None,
+        quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the verdict only.")] = False,
+    ) -> None:
+        """Measure every stage of the pipelines that a program iterates, and say which one limits each.
+
+        The program runs in a child until its steps are known; its files are not written to.
+        """
+        from flatout import store
+        from flatout.cli.data.output import show
+        from flatout.pipeline import session
+
+        settings = (("do", "inspect"), ("needs", needs))
+        asked = session.Asked(target, tuple(context.args), module, settings, seconds=60.0)
+        directory = session.new_directory(target)
+        case = session.run(asked, directory, quiet)
+        store.save(case, directory)
+        show(case, "stages", directory, json, quiet)
+        sys.exit(0)

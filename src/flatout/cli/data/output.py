@@ -1,0 +1,23 @@
+"""What the commands of this group have in common: how a case is shown."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from flatout.case import Case
+
+
+def show(case: Case, view: str, directory: Path, json: str | None, quiet: bool) -> None:
+    """The view on standard output; with `--json -` the case is there, and the view is not."""
+    if json is not None:
+        from flatout.report.json import write
+
+        write(case, json)
+    if quiet:
+        sys.stderr.write(f"flatout: {case.verdict}\n")
+    elif json != "-":
+        from flatout.report.terminal import render
+
+        sys.stdout.write(render(case, view, directory=directory))
+        sys.stdout.flush()

@@ -1,0 +1,79 @@
+"""Two pipelines side by side: passes in turns, in shuffled order, and the interval of their ratio.
+
+A pass takes a fixed number of elements from a new iterator, many at a time, so that it is not Python that is measured.
+The first pass of each is not counted: it fills caches and makes kernels.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from flatout.case import Interval
+from flatout.measure.interval import paired_ratio, rounds_needed
+from flatout.pipeline import costing
+
+PASS_SECONDS = 0.25
+MOST_EPOCHS = 64
+MOST_HELD, HELD_BYTES = 128, 64 << 20
+"""Elements that are taken at a time: each call into Python costs as much as some small batches."""
+
+
+@dataclass
+class Runner:
+    """One pipeline in the race."""
+
+    dataset: Any
+    elements: int
+    """Of one epoch, or as many as a pass takes of a pipeline without end."""
+    epochs: int = 1
+    seconds: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+
+    def run(self) -> tuple[float, float]:
+        """Wall and CPU seconds of one pass."""
+        wall = cpu = 0.0
+        for _ in range(self.epochs):
+            iterator = iter(self._several_at_a_time)
+            began, busy = time.perf_counter(), time.process_time()
+            for _ in iterator:
+                pass
+            wall += time.perf_counter() - began
+            cpu += time.process_time() - busy
+            del iterator  # its threads end before the other one's turn
+        return wall, cpu
+
+    @functools.cached_property
+    def _several_at_a_time(self) -> Any:
+        first = next(iter(self.dataset))
+        held = max(1, min(MOST_HELD, HELD_BYTES // max(costing.bytes_of(first), 1)))
+        return self.dataset.take(self.elements).window(held)
+
+    def warm(self) -> float:
+        """Passes until the time of one has settled; answers with it."""
+        self.run()
+        once = self.run()[0]
+        self.epochs = max(1, min(MOST_EPOCHS, round(PASS_SECONDS / max(once / self.epochs, 1e-6))))
+        return once
+
+
+def race(before: Runner, after: Runner, rounds: int | None = None, deadline: float = float("inf")) -> Interval | None:
+    """How many times as fast `after` is; None where there was no time for rounds enough."""
+    before.warm()
+    after.warm()
+    before.epochs = after.epochs = max(before.epochs, 1)
+    order, chance = [before, after], random.Random()
+    for count in range(rounds or rounds_needed(0.95) + 2):
+        if time.monotonic() > deadline and count >= 2:
+            break
+        chance.shuffle(order)
+        for runner in order:
+            wall, cpu = runner.run()
+            runner.seconds.append(wall)
+            runner.cpu.append(max(cpu, 1e-6))
+    if len(before.seconds) < rounds_needed(0.95):
+        return None
+    return paired_ratio(before.seconds, after.seconds)

@@ -1,0 +1,31 @@
+"""Maps before a batch work on whole batches behind it, compared to the bit; parsing of records gains most."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flatout.pipeline import recipes, stages, vectorizing
+from flatout.pipeline.rewrites.room import Proposal, Room, Unfit
+
+NAME = "vectorize-map"
+EQUIVALENCE = "exact"
+
+
+def rewrite(dataset: Any, room: Room) -> Proposal | None:
+    places, unlike = [], []
+    for late in vectorizing.late_batches(dataset):
+        try:
+            batches, exact = vectorizing.vectorized(late, again=True)
+        except vectorizing.Unlike as error:
+            unlike.append(f"the map at {stages.place(late.maps[-1])} does not work on batches: {error}")
+            continue
+        if not exact and "reassociated" not in room.allow:
+            unlike.append(f"the map at {stages.place(late.maps[-1])} rounds otherwise on batches")
+            continue
+        dataset = recipes.rebuild(dataset, recipes.exchange(late.batch, batches))
+        places.append(stages.place(late.maps[-1]))
+    if not places:
+        if unlike:
+            raise Unfit("; ".join(unlike))
+        return None
+    return Proposal(dataset, f"the map at {' and '.join(places)} works on whole batches")

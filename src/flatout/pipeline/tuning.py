@@ -1,0 +1,297 @@
+"""Tunes a dataset: rewrites are proposed one after the other, compared, raced, and kept where they win.
+
+Each proposal stands on what was kept before it. It is compared with the program's own pipeline over whole epochs, then
+raced against the best so far; in the end the result is raced once more against the program's own, and that is the
+claim. Long pipelines are raced on copies that read fewer records; the comparison still wants an epoch.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from flatout.case import Case, Evidence, Interval, Note, Trial
+from flatout.measure.interval import paired_ratio
+from flatout.pipeline import caching, copying, costing, equality, inspecting, racing, recipes, running, stages
+from flatout.pipeline.rewrites import REWRITES, cache, late_map
+from flatout.pipeline.rewrites.room import Proposal, Room, Unfit
+
+WORTH = 1.03
+"""A rewrite is kept if it is faster for sure, and at least by this much."""
+RACED_SECONDS = 0.8
+"""How long an epoch of the copies in a race should take."""
+FOR_TRIALS = 0.75
+"""Share of the time for trials; the rest is for the claim."""
+COMPARE_SHARE = 0.3
+"""Share of the time that is left which one comparison may take."""
+
+
+@dataclass(frozen=True)
+class Wishes:
+    allow: frozenset[str] = frozenset()
+    """`semantic` (another order of calls or elements) and `reassociated` (other rounding) have to be allowed."""
+    memory: int | None = None
+    """Bytes that a cache may hold; a third of what is free if it is not said."""
+    disk: str | None = None
+    """A directory in which a cache may be kept that does not fit into memory."""
+    seconds: float = 120.0
+    needs: float | None = None
+    without: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The rewritten dataset, and the case that says what was tried and what it gave."""
+
+    dataset: Any
+    case: Case
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.dataset)
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        return self.case.trials
+
+
+def tune(
+    dataset: Any,
+    wishes: Wishes,
+    told: inspecting.Told = inspecting.NOWHERE,
+    keep: Callable[[Case], None] = lambda _: None,
+) -> Tuned:
+    """`keep` is given the case as far as it is known, after each trial."""
+    recipes.install()
+    with recipes.without_draws():
+        return _Tuning(stages.plain(dataset), wishes, told, keep).run()
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A pipeline with the rewrites that were kept, and how it was before each of them."""
+
+    dataset: Any
+    kept: tuple[str, ...] = ()
+    before: tuple[_Line, ...] = ()
+
+
+@dataclass
+class _Tuning:
+    given: Any
+    wishes: Wishes
+    told: inspecting.Told
+    keep: Callable[[Case], None]
+    trials: list[Trial] = field(default_factory=list)
+    left_out: list[Evidence] = field(default_factory=list)
+    deadline: float = 0.0
+    short: Callable[[Any], racing.Runner] = field(init=False)
+    known: dict[int, equality.Compared] = field(default_factory=dict)
+    alive: list[Any] = field(default_factory=list)
+
+    def run(self) -> Tuned:
+        self.deadline = time.monotonic() + FOR_TRIALS * self.wishes.seconds
+        costs = costing.Costs(costing.Limits(seconds=0.5), self.told)
+        case = inspecting.inspect([self.given], self.wishes.needs, costs, self.told)
+        self.keep(case)
+        memory = self.wishes.memory if self.wishes.memory is not None else caching.memory_limit()
+        room = Room(memory, self.wishes.disk, self.wishes.allow, self._count, costs)
+        self.short = self._shortened(costs)
+        line = self._improved(_Line(self.given), REWRITES, room, case)
+        other = self._instead(line, room, case)
+        if other is not None:
+            line = other
+        best, kept = line.dataset, list(line.kept)
+        if kept:
+            self.told("racing the result against the program's own")
+            self.deadline = float("inf")  # rounds enough for an interval, however long the trials have taken
+            claim = self._tried(self.given, Proposal(best, ""), tuple(kept), self._equivalence(), stage="combination")
+            self.trials.append(claim)
+            if claim.status != "won":
+                best, kept = self.given, []
+        return Tuned(best, self._case(case, tuple(kept)))
+
+    def _improved(self, line: _Line, rewrites: Sequence[Any], room: Room, case: Case) -> _Line:
+        """One rewrite after the other, each upon those that have won."""
+        for rewrite in rewrites:
+            if rewrite.NAME in self.wishes.without:
+                continue
+            if time.monotonic() > self.deadline:
+                self._leave_out(rewrite.NAME, "the time was over")
+                continue
+            self.told(f"trying {rewrite.NAME}")
+            proposal = self._proposed(rewrite, line.dataset, room)
+            if proposal is None:
+                continue
+            name = f"{rewrite.NAME}={proposal.setting}" if proposal.setting else rewrite.NAME
+            equivalence = proposal.equivalence or rewrite.EQUIVALENCE
+            trial = self._tried(line.dataset, proposal, (*line.kept, name), equivalence)
+            self.trials.append(trial)
+            if trial.status == "won":
+                line = _Line(proposal.dataset, (*line.kept, name), (*line.before, line))
+            self.keep(self._case(case, ()))
+        return line
+
+    def _instead(self, line: _Line, room: Room, case: Case) -> _Line | None:
+        """A map that went behind the shuffle cannot be cached any more: was the cache worth more than that?"""
+        moved, cached = late_map.NAME, cache.NAME
+        if moved not in line.kept or cached in line.kept or time.monotonic() > self.deadline:
+            return None
+        start = line.before[line.kept.index(moved)]
+        rest = [one for one in REWRITES if one.NAME not in (*line.kept, moved)]
+        other = self._improved(start, rest, room, case)
+        if cached not in other.kept:
+            return None
+        self.told(f"racing {' + '.join(other.kept)} against {' + '.join(line.kept)}")
+        found = racing.race(self.short(line.dataset), self.short(other.dataset), deadline=self.deadline)
+        return other if found is not None and found.ratio > 1.0 else None
+
+    # ── one rewrite ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def _proposed(self, rewrite: Any, best: Any, room: Room) -> Proposal | None:
+        try:
+            proposal: Proposal | None = rewrite.rewrite(best, room)
+        except (Unfit, recipes.Opaque) as reason:
+            self._leave_out(rewrite.NAME, str(reason))
+            return None
+        except Exception as error:  # a rewrite that stumbles over a pipeline leaves it as it is
+            self._leave_out(rewrite.NAME, f"{type(error).__name__}: {str(error)[:200]}")
+            return None
+        if proposal is not None and proposal.dataset.element_spec != best.element_spec:
+            self._leave_out(rewrite.NAME, "it would have given elements of another shape or type")
+            return None
+        return proposal
+
+    def _tried(
+        self, before: Any, proposal: Proposal, levers: tuple[str, ...], equivalence: str, stage: str = "single"
+    ) -> Trial:
+        trial = Trial(levers, "failed", note=proposal.what, equivalence=equivalence, stage=stage)
+        try:
+            compared = self._compared(proposal.dataset, equivalence)
+            notes = "; ".join(text for text in (proposal.what, compared.note) if text)
+            trial = replace(trial, parity=compared.parity, note=notes)
+            if compared.result == "differs" and not (equivalence == "semantic" and compared.elements):
+                return trial
+            runners = self.short(before), self.short(proposal.dataset)
+            interval = racing.race(*runners, deadline=self.deadline)
+        except Exception as error:
+            return replace(trial, note=f"{type(error).__name__}: {str(error)[:300]}")
+        step = _median(runners[1].seconds) / max(runners[1].elements * runners[1].epochs, 1) * 1e3
+        return replace(
+            trial,
+            status=_status(interval),
+            speedup=interval,
+            cpu=paired_ratio(runners[0].cpu, runners[1].cpu) if interval is not None else None,
+            step_ms=step,
+            rounds=len(runners[1].seconds),
+        )
+
+    def _compared(self, dataset: Any, equivalence: str) -> equality.Compared:
+        found = self.known.get(id(dataset))
+        if found is None:
+            left = min(max(self.deadline - time.monotonic(), 10.0), self.wishes.seconds)
+            found = self.known[id(dataset)] = equality.compare(self.given, dataset, COMPARE_SHARE * left)
+            self.alive.append(dataset)  # an id is only good while its dataset lives
+        if equivalence == "semantic" and found.result == "differs":
+            return replace(found, note="the order of the calls, or of the elements, is another one (allowed)")
+        return found
+
+    # ── how long, how many ───────────────────────────────────────────────────────────────────────────────────
+
+    def _shortened(self, costs: costing.Costs) -> Callable[[Any], racing.Runner]:
+        """How a pipeline is made short enough to be raced; the same for all."""
+        run = running.look(copying.fresh(self.given), RACED_SECONDS)
+        if run.ended:
+            return lambda dataset: racing.Runner(copying.fresh(dataset), run.elements)
+        records = self._records_for(run.elements, costs)
+        if records is None:  # without end, or nobody knows what its records are
+            return lambda dataset: racing.Runner(copying.fresh(dataset), run.elements)
+        return lambda dataset: _cut(dataset, records, run.elements)
+
+    def _records_for(self, elements: int, costs: costing.Costs) -> int | None:
+        """Records that give about so many elements of the last stage."""
+        taken = inspecting.counts_for_each(self.given, costs)
+        heads = [taken.get(id(stage)) for stage in copying.record_stages(self.given)]
+        each = max((count for count in heads if count), default=None)
+        return max(round(elements * each), 1) if each is not None else None
+
+    def _count(self, stage: Any) -> int | None:
+        """Elements of one epoch, counted where nobody knows them."""
+        known = int(stage.cardinality())
+        if known >= 0:
+            return known
+        if known == caching.INFINITE:
+            return None
+        until = time.monotonic() + 0.2 * max(self.deadline - time.monotonic(), 0.0)
+        count = 0
+        for window in copying.fresh(stage).window(256):
+            count += int(_first(window).cardinality())
+            if time.monotonic() > until:
+                return None
+        return count
+
+    # ── the case ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _leave_out(self, name: str, why: str) -> None:
+        self.left_out.append(Evidence("lever-skipped", name, note=why))
+
+    def _equivalence(self) -> str:
+        """The weakest promise of what was kept."""
+        order = ("exact", "reassociated", "precision", "semantic")
+        won = [trial.equivalence for trial in self.trials if trial.status == "won"]
+        return max(won, key=order.index, default="exact")
+
+    def _case(self, case: Case, kept: tuple[str, ...]) -> Case:
+        claim = self.trials[-1] if kept else None
+        return replace(
+            case,
+            trials=tuple(self.trials),
+            tuned=kept,
+            evidence=(*case.evidence, *self.left_out),
+            notes=(*case.notes, *_notes(claim)),
+            verdict=_verdict(claim),
+        )
+
+
+def _first(window: Any) -> Any:
+    """A window of tuples is a tuple of windows, all of one length."""
+    while not hasattr(window, "cardinality"):
+        window = next(iter(window.values() if isinstance(window, dict) else window))
+    return window
+
+
+def _cut(dataset: Any, records: int, elements: int) -> racing.Runner:
+    short = copying.limited(dataset, records)
+    count = 0
+    for _ in short.take(elements):  # fills a cache as well
+        count += 1
+    return racing.Runner(short, count)
+
+
+def _status(interval: Interval | None) -> Any:
+    if interval is None:
+        return "noise"
+    if interval.low > 1.0 and interval.ratio >= WORTH:
+        return "won"
+    return "lost" if interval.high < 1.0 else "noise"
+
+
+def _verdict(claim: Trial | None) -> str:
+    if claim is None or claim.speedup is None:
+        return "Nothing worth changing was found."
+    found = claim.speedup
+    same = {"exact": "the same elements", "multiset": "the same elements in another order"}.get(
+        claim.parity, "the elements were not proven to be the same" if claim.equivalence != "semantic" else "semantic"
+    )
+    return f"{found.ratio:.2f}× as fast [{found.low:.2f}, {found.high:.2f}] with {' + '.join(claim.levers)}; {same}."
+
+
+def _notes(claim: Trial | None) -> list[Note]:
+    if claim is not None and claim.parity == "unknown":
+        return [Note("warning", "There was no time to compare a whole epoch: give more with --budget.")]
+    return []
+
+
+def _median(values: list[float]) -> float:
+    return sorted(values)[len(values) // 2]
