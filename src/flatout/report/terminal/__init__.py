@@ -20,6 +20,7 @@ from flatout.report.terminal import (
     ops,
     overview,
     placement,
+    stages,
     timeline,
     trials,
 )
@@ -46,6 +47,7 @@ VIEWS = {
         "placement": placement,
         "devices": devices,
         "trials": trials,
+        "stages": stages,
     }.items()
 }
 
