@@ -139,7 +139,9 @@ _DECODED = {
     if decoded:
         dataset = dataset.map(lambda element: decode(element, channels), tf.data.AUTOTUNE)""",
     "note": """
-    `decoded=False` leaves the files' bytes as they are; `channels` is how many each element shall have, 0: its own.""",
+
+    `decoded=False` leaves the files' bytes as they are; `channels` is how many each element shall have, 0: its own.
+    """,
 }
 
 _HEAD = '''"""Reads {title}.
@@ -182,9 +184,7 @@ _DECODE = '''def decode(element, channels=0):
 {lines}    return element
 '''
 _LOAD = '''def load(directory=None, in_order=False{arguments}):
-    """All elements. Several shards are read at a time, unless they are wanted in the order of writing.
-{note}
-    """
+    """All elements. Several shards are read at a time, unless they are wanted in the order of writing.{note}"""
     paths = files(directory)
     parallel = None if in_order else tf.data.AUTOTUNE
     dataset = tf.data.TFRecordDataset(paths, COMPRESSION, num_parallel_reads=parallel)
@@ -192,9 +192,7 @@ _LOAD = '''def load(directory=None, in_order=False{arguments}):
     return dataset.apply(tf.data.experimental.assert_cardinality(ELEMENTS)).prefetch(tf.data.AUTOTUNE)
 '''
 _LOAD_ARRAYS = '''def load(directory=None, in_order=True{arguments}):
-    """All elements, in the order of writing.
-{note}
-    """
+    """All elements, in the order of writing.{note}"""
     def records():
         with ArrayRecordDataSource(files(directory)) as source:
             for start in range(0, len(source), 256):

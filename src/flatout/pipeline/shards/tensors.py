@@ -52,7 +52,8 @@ def _value(one: Feature, array: NDArray[Any]) -> Value:
         return int(array)
     if one.stored == "float32":
         return float(array)
-    return np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()
+    swapped = array.astype(array.dtype.newbyteorder("<")) if array.dtype.byteorder == ">" else array
+    return swapped.tobytes()
 
 
 def restored(one: Feature, element: Decoded) -> NDArray[Any]:

@@ -12,6 +12,7 @@ import itertools
 import multiprocessing
 import os
 import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -119,8 +120,9 @@ class _Plain:
 
 
 def _started(task: Callable[[Any, Tell], Any], others: Sequence[Connection]) -> _Worker:
-    methods = multiprocessing.get_all_start_methods()
-    context: Any = multiprocessing.get_context("fork" if "fork" in methods else "spawn")
+    # A fork of a process with threads may inherit a lock that nobody will release: Beam has threads, our parent none.
+    forks = "fork" in multiprocessing.get_all_start_methods() and threading.active_count() == 1
+    context: Any = multiprocessing.get_context("fork" if forks else "spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_work, args=(task, theirs, (ours, *others)), daemon=True)
     process.start()
