@@ -1,0 +1,109 @@
+"""The subject as an ONNX model: what ONNX Runtime, OpenVINO and TensorRT start from.
+
+It is converted once and lies beside the subject (`onnx/`) for every route that asks. The batch dimension stays open
+where the model's is: the runtimes close it when they load. The inputs and outputs stand in the original's order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from flatout.errors import FlatoutError
+from flatout.optimize import graph
+from flatout.optimize.backends._onnx_graph import graphs
+from flatout.optimize.backends._onnx_repair import repair
+from flatout.optimize.subject import Subject
+
+OPSET = 17
+"""The first with LayerNormalization; tf2onnx goes up to 18."""
+LOOPS = ("Loop", "Scan")
+BATCH = "batch"
+"""The name of the open dimension."""
+
+
+def of(subject: Subject) -> Path:
+    """The model's file, converted if nobody has yet."""
+    kept = subject.directory / "onnx" / "model.onnx"
+    if not kept.exists():
+        kept.parent.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=kept.parent) as directory:
+            fresh = Path(directory) / "model.onnx"
+            save(_converted(subject), fresh)
+            os.replace(fresh, kept)  # two routes may convert at the same time: whoever is last wins whole
+    return kept
+
+
+def copy(subject: Subject, target: Path) -> None:
+    shutil.copyfile(of(subject), target)
+
+
+def save(model: Any, path: Path) -> None:
+    import onnx
+
+    onnx.checker.check_model(model, full_check=True)
+    onnx.save(model, path)
+
+
+def _converted(subject: Subject) -> Any:
+    """The model as it is; where that fails or leaves a loop, with its recurrent layers unrolled, if it can be."""
+    if "unrolled" not in subject.flavours:
+        return _convert(subject, "saved_model")
+    with contextlib.suppress(Exception):
+        model = _convert(subject, "saved_model")
+        if not any(node.op_type in LOOPS for node in model.graph.node):
+            return model
+    return _convert(subject, "unrolled")
+
+
+def _convert(subject: Subject, flavour: str) -> Any:
+    import tf2onnx.tf_loader
+
+    batch = None if subject.batching == "dynamic" else subject.batches[0]
+    function = graph.concrete(subject, batch, flavour)
+    inputs = [tensor.name for tensor in function.inputs if tensor.dtype.name != "resource"]
+    outputs = [tensor.name for tensor in function.outputs]
+    definition = tf2onnx.tf_loader.from_function(function, inputs, outputs)
+    names = {name: name.partition(":")[0] for name in inputs} | {name: f"output_{i}" for i, name in enumerate(outputs)}
+    model, _ = tf2onnx.convert.from_graph_def(
+        definition, input_names=inputs, output_names=outputs, opset=OPSET, tensors_to_rename=names
+    )
+    repair(model)
+    _in_order(model.graph.input, [names[name] for name in inputs])
+    _in_order(model.graph.output, [names[name] for name in outputs])
+    if batch is None:
+        _name_batch(model)
+    _refuse_unknown(model)
+    return model
+
+
+def _in_order(values: Any, names: list[str]) -> None:
+    """Inputs and outputs as the original has them, whatever order the converter found."""
+    ordered = sorted(values, key=lambda value: names.index(value.name))
+    kept = [type(value).FromString(value.SerializeToString()) for value in ordered]
+    del values[:]
+    values.extend(kept)
+
+
+def _name_batch(model: Any) -> None:
+    """One name for the open first dimension, so that a runtime can be told its length; the rest follows from it."""
+    for value in model.graph.input:
+        dimensions = value.type.tensor_type.shape.dim
+        if dimensions and not dimensions[0].HasField("dim_value"):
+            dimensions[0].dim_param = BATCH
+    del model.graph.value_info[:]
+
+
+def _refuse_unknown(model: Any) -> None:
+    """tf2onnx writes what it cannot convert as if ONNX had it."""
+    import onnx
+
+    known = {(schema.domain, schema.name) for schema in onnx.defs.get_all_schemas()}
+    nodes = [node for inner in graphs(model.graph) for node in inner.node]
+    strange = sorted({node.op_type for node in nodes if (node.domain, node.op_type) not in known})
+    if strange:
+        raise FlatoutError(f"tf2onnx cannot express {', '.join(strange)} in ONNX.")

@@ -1,0 +1,171 @@
+"""OpenVINO: the model as an IR, in float32, in bfloat16 where the processor has it, or in 8 bits.
+
+OpenVINO computes in bfloat16 by itself where the processor can (AMX, AVX-512 BF16): the float32 route tells it not to,
+so that its row is what it says. What is run is read from the compiled model, node by node.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from flatout.case import Equivalence
+from flatout.optimize.backends import _onnx_convert
+from flatout.optimize.backends._loaders import only_if, opened
+from flatout.optimize.machine import cpu_flags
+from flatout.optimize.route import Inside, Precision, Route, Runner, Setting
+from flatout.optimize.subject import Subject
+
+FILE = "model.xml"
+FEW = 8
+"""Constants of at most so many elements are not weights."""
+HEAVY = ("Convolution", "Deconvolution", "FullyConnected", "MatMul", "RNNSeq", "RNNCell", "ScaledDotProductAttention")
+"""Kinds of nodes, as the compiled model names them, that carry the time."""
+TYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i8": "int8", "u8": "int8"}
+
+
+class OpenVino(Route):
+    name: ClassVar[str] = "openvino-fp32"
+    family: ClassVar[str] = "OpenVINO"
+    format: ClassVar[str] = "OpenVINO IR"
+    precision: ClassVar[Precision] = "float32"
+    equivalence: ClassVar[Equivalence] = "reassociated"
+    packages: ClassVar[tuple[str, ...]] = ("openvino", "onnx", "tf2onnx")
+    rest: ClassVar[tuple[str, ...]] = ("f32",)
+    """What is not quantized may be computed in these types, the most promising first."""
+
+    def settings(self, subject: Subject, cores: int) -> Sequence[Setting]:
+        return [{"threads": cores, "rest": rest} for rest in self.rest if rest == "f32" or bfloat16()]
+
+    def convert(self, subject: Subject, directory: Path) -> None:
+        import openvino
+
+        openvino.save_model(read(subject), directory / FILE, compress_to_fp16=False)
+
+    def inspect(self, directory: Path) -> Inside:
+        import openvino
+
+        model = openvino.Core().read_model(directory / FILE)
+        constants = [node.data for node in model.get_ops() if node.get_type_name() == "Constant"]
+        weights = {one.ctypes.data: one for one in constants if one.size > FEW}.values()  # shared ones lie there once
+        rest = next(iter(self.rest))
+        return Inside(
+            weights=sum(one.size for one in weights),
+            weight_bytes=sum(one.nbytes for one in weights),
+            computes=computes(openvino.compile_model(model, "CPU", configuration(1, rest))),
+        )
+
+    def open(self, directory: Path, setting: Setting, batch: int) -> Runner:
+        return opened(source(setting, batch), directory)
+
+    def loader(self, subject: Subject, setting: Setting, batch: int) -> str:
+        return source(setting, batch)
+
+
+class OpenVinoBfloat16(OpenVino):
+    name: ClassVar[str] = "openvino-bf16"
+    precision: ClassVar[Precision] = "bfloat16"
+    equivalence: ClassVar[Equivalence] = "precision"
+    rest: ClassVar[tuple[str, ...]] = ("bf16",)
+
+    def hopeless(self, subject: Subject) -> str | None:
+        return None if bfloat16() else "this processor has no instructions for bfloat16"
+
+    def convert(self, subject: Subject, directory: Path) -> None:
+        import openvino
+
+        openvino.save_model(read(subject), directory / FILE, compress_to_fp16=True)
+
+
+class OpenVinoInt8(OpenVino):
+    name: ClassVar[str] = "openvino-int8"
+    precision: ClassVar[Precision] = "int8"
+    equivalence: ClassVar[Equivalence] = "precision"
+    packages: ClassVar[tuple[str, ...]] = (*OpenVino.packages, "nncf")
+    needs_data: ClassVar[bool] = True
+    cost: ClassVar[int] = 2
+    rest: ClassVar[tuple[str, ...]] = ("bf16", "f32")
+
+    def convert(self, subject: Subject, directory: Path) -> None:
+        import openvino
+
+        from flatout.optimize.backends import _openvino_quantize
+
+        model = _openvino_quantize.quantize(read(subject), subject)
+        openvino.save_model(model, directory / FILE, compress_to_fp16=False)
+
+
+class OpenVinoMixed(OpenVinoInt8):
+    name: ClassVar[str] = "openvino-int8-mixed"
+    cost: ClassVar[int] = 3
+
+    def convert(self, subject: Subject, directory: Path) -> None:
+        import openvino
+
+        from flatout.optimize.backends import _openvino_quantize
+
+        model = _openvino_quantize.mixed(read(subject), subject)
+        openvino.save_model(model, directory / FILE, compress_to_fp16=False)
+
+
+def read(subject: Subject) -> Any:
+    """The model through ONNX, where recurrent layers are operations and not loops of tensor lists."""
+    import openvino
+
+    return openvino.convert_model(_onnx_convert.of(subject))
+
+
+def configuration(threads: int, rest: str) -> dict[str, Any]:
+    return {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": rest}
+
+
+def computes(compiled: Any) -> dict[str, int]:
+    """How many heavy nodes of a compiled model work in each type."""
+    found: Counter[str] = Counter()
+    for node in compiled.get_runtime_model().get_ops():
+        facts = node.get_rt_info()
+        if facts["layerType"].astype(str) in HEAVY:
+            kind = facts["runtimePrecision"].astype(str).lower()
+            found[TYPES.get(kind, kind)] += 1
+    return dict(found)
+
+
+def bfloat16() -> bool:
+    """Whether the processor multiplies in bfloat16 rather than pretending to."""
+    return not cpu_flags().isdisjoint({"amx_bf16", "avx512_bf16"})
+
+
+def source(setting: Setting, batch: int) -> str:
+    options = configuration(int(setting["threads"]), str(setting["rest"]))
+    static = f"""
+        # The batch that was measured; without this line any other can be served.
+        model.reshape({{entry: [{batch}, *list(entry.partial_shape)[1:]] for entry in model.inputs}})
+    """
+    return f'''\
+from pathlib import Path
+
+import numpy as np
+import openvino
+
+
+def load(directory, cache=None):
+    """A function from a list of arrays to a list of arrays. `cache`: a directory that makes the next load faster."""
+    core = openvino.Core()
+    if cache is not None:
+        core.set_property({{"CACHE_DIR": str(cache)}})
+    model = core.read_model(Path(directory) / "{FILE}")
+{only_if(batch, static)}\
+    request = core.compile_model(model, "CPU", {options!r}).create_infer_request()
+    outputs = range(len(model.outputs))
+
+    def run(inputs):
+        request.infer(list(inputs), share_inputs=True)
+        return [np.array(request.get_output_tensor(i).data) for i in outputs]
+
+    return run
+'''
+
+
+ROUTES = (OpenVino(), OpenVinoBfloat16(), OpenVinoInt8(), OpenVinoMixed())

@@ -1,0 +1,179 @@
+"""Real conversions of small models through ONNX, opened and compared with the original's answers on unseen samples.
+
+TensorFlow runs in one child process that writes the subjects and their ONNX files. What routes do with those files
+happens here, without it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from flatout.errors import FlatoutError
+from flatout.measure.agreement import agreement
+from flatout.optimize.backends import catalogue, openvino
+from flatout.optimize.subject import Subject, in_batches
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        any(importlib.util.find_spec(name) is None for name in ("onnxruntime", "openvino", "nncf", "tf2onnx")),
+        reason="the extra [backends] is not installed",
+    ),
+]
+
+WRITING = """
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+from keras import layers
+from flatout.errors import FlatoutError
+from flatout.measure.agreement import agreement
+from flatout.optimize.backends import _onnx_convert
+from flatout.optimize.prepare.preparing import Request, prepare
+
+keras.utils.set_random_seed(3)
+rng = np.random.default_rng(3)
+here = Path(sys.argv[1])
+
+def write(name, model, **arrays):
+    directory = here / name
+    directory.mkdir()
+    model.save(directory / "model.keras")
+    np.savez(directory / "data.npz", **arrays)
+    request = Request(str(directory), str(directory / "model.keras"), str(directory / "data.npz"), batches=(1, 4))
+    _onnx_convert.of(prepare(request).subject)
+
+images = rng.normal(size=(96, 16, 16, 3)).astype("float32")
+picture = keras.Input((16, 16, 3), name="picture")
+x = layers.Conv2D(16, 3, strides=2, use_bias=False)(picture)
+x = layers.ReLU(6.0)(layers.BatchNormalization()(x))
+x = layers.Conv2D(32, 1)(layers.ReLU()(layers.DepthwiseConv2D(3)(x)))
+write("convolutions", keras.Model(picture, layers.Dense(10)(layers.GlobalAveragePooling2D()(x))), picture=images)
+
+words = keras.Input((12,), dtype="int32", name="words")
+x = layers.Embedding(50, 32)(words)
+y = layers.LayerNormalization()(x)
+x = x + layers.MultiHeadAttention(2, 16)(y, y)
+x = x + layers.Dense(32)(layers.Dense(64, activation="gelu")(layers.LayerNormalization()(x)))
+write("encoder", keras.Model(words, layers.Dense(5)(x[:, 0])), words=rng.integers(0, 50, (96, 12)).astype("int32"))
+
+waves = rng.normal(size=(96, 9, 6)).astype("float32")
+series = keras.Input((9, 6), name="series")
+x = layers.Bidirectional(layers.LSTM(12, return_sequences=True))(series)
+write("lstm", keras.Model(series, layers.Dense(3)(layers.LSTM(8)(x))), series=waves)
+write("gru", keras.Sequential([series, layers.GRU(8), layers.Dense(3)]), series=waves)
+
+# In an order that is not the alphabet's, nor that of the graph.
+second, first = keras.Input((4,), name="b"), keras.Input((6,), name="a")
+outputs = [layers.Dense(2, name="late")(first), layers.Dense(3, name="early")(second)]
+write("order", keras.Model([second, first], outputs[::-1]), b=images[:, 0, :4, 0], a=images[:, 1, :6, 0])
+
+# A channel a thousand times as large as what matters: 8 bits for both leave nothing of the small one.
+plain = keras.Input((16,), name="plain")
+hidden = layers.Dense(16, activation="relu")
+model = keras.Model(plain, layers.Dense(4)(layers.Dense(32, activation="relu")(hidden(plain))))
+kernel, bias = hidden.get_weights()
+kernel[:, 0] *= 3000
+hidden.set_weights([kernel, bias])
+inner = model.layers[-2]
+kernel, bias = inner.get_weights()
+kernel[0] /= 3000
+inner.set_weights([kernel, bias])
+write("outlier", model, plain=rng.normal(size=(96, 16)).astype("float32"))
+"""
+
+
+@pytest.fixture(scope="session")
+def subjects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Subject]:
+    directory = tmp_path_factory.mktemp("subjects")
+    done = subprocess.run([sys.executable, "-c", WRITING, str(directory)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return {path.name: Subject.read(path) for path in directory.iterdir()}
+
+
+def made(name: str, subject: Subject, directory: Path) -> Any:
+    """An artefact, and the route that made it."""
+    route = catalogue()[name]
+    route.convert(subject, directory)
+    return route
+
+
+def answers(route: Any, subject: Subject, directory: Path, batch: int) -> list[Any]:
+    run = route.open(directory, route.settings(subject, 2)[0], batch)
+    pieces = [run(feed) for feed in in_batches(subject.samples("held_out"), batch)]
+    wanted = subject.answers("held_out")
+    return [np.concatenate(column)[: len(its)] for column, its in zip(zip(*pieces, strict=True), wanted, strict=True)]
+
+
+def agreed(route: Any, subject: Subject, directory: Path) -> float:
+    return min(agreement(subject.answers("held_out"), answers(route, subject, directory, 4)))
+
+
+@pytest.mark.parametrize("model", ["convolutions", "encoder", "lstm", "gru", "order"])
+@pytest.mark.parametrize("name", ["onnxruntime-fp32", "openvino-fp32"])
+def test_float_answers_like_the_original(name: str, model: str, subjects: dict[str, Subject], tmp_path: Path) -> None:
+    subject = subjects[model]
+    route = made(name, subject, tmp_path)
+    for batch in (1, 4):
+        for mine, its in zip(answers(route, subject, tmp_path, batch), subject.answers("held_out"), strict=True):
+            np.testing.assert_allclose(mine, its, rtol=1e-3, atol=1e-4)
+    inside = route.inspect(tmp_path)
+    assert inside.weights == pytest.approx(subject.parameters, rel=0.25)
+    assert set(inside.computes) == {"float32"}
+
+
+@pytest.mark.parametrize("name", ["onnxruntime-int8", "openvino-int8"])
+def test_int8_is_int8_and_still_answers_alike(name: str, subjects: dict[str, Subject], tmp_path: Path) -> None:
+    subject = subjects["convolutions"]
+    route = made(name, subject, tmp_path)
+    inside = route.inspect(tmp_path)
+    assert inside.computes["int8"] >= 3
+    assert inside.weight_bytes < 0.6 * subject.parameter_bytes
+    assert agreed(route, subject, tmp_path) >= 0.9
+
+
+def test_recurrent_layers_are_operations_and_not_loops(subjects: dict[str, Subject]) -> None:
+    import onnx
+
+    graph = onnx.load(subjects["lstm"].directory / "onnx" / "model.onnx").graph
+    assert {"Loop", "Scan"}.isdisjoint({node.op_type for node in graph.node})
+    assert [node.op_type for node in graph.node].count("LSTM") in (2, 3)
+
+
+def test_dynamic_quantization_of_products(subjects: dict[str, Subject], tmp_path: Path) -> None:
+    subject = subjects["encoder"]
+    route = made("onnxruntime-dynamic", subject, tmp_path)
+    assert route.inspect(tmp_path).computes["int8-weights"] >= 6
+    assert agreed(route, subject, tmp_path) >= 0.9
+
+
+@pytest.mark.skipif(not openvino.bfloat16(), reason="this processor has no bfloat16")
+def test_bfloat16_is_what_runs(subjects: dict[str, Subject], tmp_path: Path) -> None:
+    subject = subjects["convolutions"]
+    route = made("openvino-bf16", subject, tmp_path)
+    assert set(route.inspect(tmp_path).computes) == {"bfloat16"}
+    for mine, its in zip(answers(route, subject, tmp_path, 4), subject.answers("held_out"), strict=True):
+        assert 0 < np.abs(mine - its).max() < 0.05 * np.abs(its).max()
+
+
+@pytest.mark.parametrize("family", ["onnxruntime", "openvino"])
+def test_layers_that_hurt_stay_in_float(family: str, subjects: dict[str, Subject], tmp_path: Path) -> None:
+    subject = subjects["outlier"]
+    for name in ("int8", "int8-mixed"):
+        (tmp_path / name).mkdir()
+    blunt = made(f"{family}-int8", subject, tmp_path / "int8")
+    mixed = made(f"{family}-int8-mixed", subject, tmp_path / "int8-mixed")
+    computes = mixed.inspect(tmp_path / "int8-mixed").computes
+    assert sum(count for kind, count in computes.items() if kind != "int8") >= 1
+    assert agreed(blunt, subject, tmp_path / "int8") < 0.99 < agreed(mixed, subject, tmp_path / "int8-mixed")
+    with pytest.raises(FlatoutError, match="Nothing to hand back"):
+        mixed.convert(subjects["convolutions"], tmp_path)
