@@ -64,6 +64,11 @@ class Numbers:
     """Scalars by what they are, then by step."""
     outputs: dict[str, Array] = field(default_factory=dict)
 
+    @property
+    def steps(self) -> int:
+        """Up to which step anything was seen."""
+        return max((step for seen in (self.weights, *self.series.values()) for step in seen), default=0)
+
     @classmethod
     def load(cls, path: str | Path) -> Numbers:
         with np.load(path, allow_pickle=False) as file:

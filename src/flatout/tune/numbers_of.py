@@ -20,16 +20,21 @@ def compare(race: Race, one: Contestant, directory: Path) -> parity.Parity:
     compiler may draw other random numbers and still be right."""
     baseline, twin = (_load(other.directories) for other in race.baselines)
     trial = _load(one.directories)
+    found = parity.Parity("unknown", None, "no numbers could be compared")
+    seen = 0
     if baseline is not None and trial is not None:
         found = parity.compare(baseline, trial, twin)
         if found.verdict in ("exact", "reassociated"):
             return found
+        seen = min(baseline.steps, trial.steps)
     place = directory / "calm" / race.directory.name  # another race may have another baseline
     calm_base = _calm(race.baselines[0].launch, place / "baseline", race)
     calm_twin = _calm(race.baselines[0].launch, place / "twin", race)
     calm_trial = _calm(one.launch, place / one.directories[0].name, race)
     if calm_base is None or calm_trial is None:
-        return parity.Parity("unknown", None, "no numbers could be compared")
+        return found
+    if min(calm_base.steps, calm_trial.steps) < min(seen, CALM_STEPS) // 2:
+        return found  # a calm run that ended too soon does not acquit what the race has seen
     return parity.compare(calm_base, calm_trial, calm_twin)
 
 

@@ -100,6 +100,7 @@ class Gate:
     def _say(self, what: str, **facts: Any) -> None:
         injections = self.observer.injections
         facts["levers"] = injections.report() if injections is not None else {}
+        self.numbers.write()  # before the answer: whoever has it may end this process
         line = json.dumps({"say": what, **facts}) + "\n"
         try:
             os.write(self.writing, line.encode("ascii"))
@@ -108,7 +109,6 @@ class Gate:
 
     def _wait(self) -> None:
         with self._lock:
-            self.numbers.write()
             line = self.reading.readline()
             word = json.loads(line) if line.endswith("\n") else {"do": "end"}
             if word["do"] != "go":
