@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from flatout.check.settings import Settings, matches_path
 from flatout.errors import FlatoutError
@@ -83,6 +82,7 @@ def read(path: str) -> bytes | Problem:
     try:
         if not os.path.isfile(path):
             return Problem(path, "is not a file")
-        return Path(path).read_bytes()
+        with open(path, "rb", buffering=0) as stream:
+            return stream.readall()
     except OSError as error:
         return Problem(path, f"cannot be read: {error.strerror}")
