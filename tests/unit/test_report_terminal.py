@@ -106,7 +106,12 @@ def test_a_view_without_data_says_so_and_what_would_give_it(view: str) -> None:
 
 
 def test_a_well_tuned_program_is_told_so() -> None:
-    assert "Nothing worth changing" in plain(Case(kind="run", verdict="fine"), "overview")
+    steps = sample_case().steps
+    assert "Nothing worth changing" in plain(Case(kind="run", verdict="fine", steps=steps), "overview")
+
+
+def test_a_program_without_steps_is_not_called_well_tuned() -> None:
+    assert "Nothing worth changing" not in plain(Case(kind="run", verdict="No step was seen."), "overview")
 
 
 def test_an_unknown_view_lists_the_known_ones() -> None:

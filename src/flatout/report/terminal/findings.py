@@ -14,6 +14,8 @@ _CONFIDENCE = {"high": "green", "medium": "yellow", "low": "bright_black"}
 
 def write(case: Case, page: Page) -> None:
     if not case.findings:
+        if case.kind == "run" and case.steps is None:
+            return  # nothing could be looked at, and the verdict has said so
         page.heading("Findings")
         page.line("Nothing worth changing was found.")
         return

@@ -17,7 +17,8 @@ MOST = 60
 
 
 def has_data(material: Material) -> bool:
-    return bool(material.case.findings) or material.case.kind in ("run", "trace", "check")
+    case = material.case
+    return bool(case.findings) or case.kind in ("trace", "check") or (case.kind == "run" and case.steps is not None)
 
 
 def write(material: Material) -> Html:
