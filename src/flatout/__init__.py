@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from flatout import observe
+from flatout import observe, optimize
 
 if TYPE_CHECKING:
     from flatout.case import Case
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "Observer", "__version__", "cluster", "distill", "fold", "inspect", "load", "observe", "prune", "quantize",
+    "Observer", "__version__", "cluster", "distill", "fold", "inspect", "load", "observe", "optimize", "prune", "quantize",
     "tune_dataset",
 ]  # fmt: skip
 

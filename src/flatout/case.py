@@ -293,6 +293,52 @@ class Interval:
 
 
 @dataclass(frozen=True)
+class Latency:
+    """Of one call with a batch of this size (0: the model has no batch dimension), in milliseconds."""
+
+    batch: int
+    p50: float
+    p95: float
+    p99: float
+    calls: int = 0
+    throughput: float = 0.0
+    """Samples a second, one call after the other."""
+    joules: float | None = None
+    """Of a call, where the machine tells; of the whole processor, not of this process alone."""
+
+
+@dataclass(frozen=True)
+class Serving:
+    """A model made ready to serve by one route: what it is, what it answers, what it costs."""
+
+    route: str
+    family: str = ""
+    format: str = ""
+    precision: str = ""
+    setting: Json = field(default_factory=dict)
+    latencies: tuple[Latency, ...] = ()
+    metric: float | None = None
+    """The user's metric on held-out samples."""
+    drop: float | None = None
+    """How much worse than the original's; negative is better."""
+    agreement: float | None = None
+    """With the original's answers: 1 is the same, 0 no better than their mean."""
+    samples: int = 0
+    """Held-out samples that these were measured on."""
+    size_bytes: int = 0
+    memory_bytes: int = 0
+    """The most that a process which serves it has held."""
+    load_ms: float | None = None
+    convert_ms: float | None = None
+    computes: Json = field(default_factory=dict)
+    """How many heavy nodes work in each type."""
+    on_front: bool = False
+    """Nothing else is better in latency, size and accuracy at once."""
+    artefact: str | None = None
+    """Its directory, where it was handed over."""
+
+
+@dataclass(frozen=True)
 class Trial:
     levers: tuple[str, ...]
     status: Literal["won", "lost", "noise", "failed", "timeout"]
@@ -308,8 +354,9 @@ class Trial:
     """As `speedup`, for the CPU time of a step."""
     rounds: int = 0
     stage: str = "single"
-    """bound, single, combination, patch."""
+    """bound, single, combination, patch; of an optimize: route, setting, claim."""
     memory_bytes: int = 0
+    serving: Serving | None = None
 
     @property
     def undecided(self) -> bool:

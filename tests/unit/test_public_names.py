@@ -11,7 +11,19 @@ from flatout.errors import CaseNotFound
 
 def test_exported_members():
     assert flatout.__all__ == [
-        *("Observer", "__version__", "cluster", "distill", "fold", "inspect", "load", "observe", "prune", "quantize"),
+        *(
+            "Observer",
+            "__version__",
+            "cluster",
+            "distill",
+            "fold",
+            "inspect",
+            "load",
+            "observe",
+            "optimize",
+            "prune",
+            "quantize",
+        ),
         "tune_dataset",
     ]
     assert all(hasattr(flatout, name) for name in flatout.__all__)

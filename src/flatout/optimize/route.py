@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 
 from flatout.case import Equivalence
+from flatout.errors import FlatoutError
 from flatout.optimize.subject import Subject
 
 Arrays = Sequence[np.ndarray[Any, Any]]
@@ -32,6 +33,10 @@ Setting = Mapping[str, Any]
 
 Precision = Literal["float32", "float16", "bfloat16", "int8", "int8-weights"]
 """What the heavy nodes compute with. `int8-weights`: the activations stay float, or are quantized on the fly."""
+
+
+class Needless(FlatoutError):
+    """Raised by `convert` where the route has nothing to offer here that another does not: left out, not failed."""
 
 
 class Runner(Protocol):

@@ -16,6 +16,7 @@ from flatout.errors import FlatoutError
 from flatout.measure.agreement import agreement
 from flatout.optimize.backends._litert_convert import calibration, configured, write
 from flatout.optimize.backends.litert import runner
+from flatout.optimize.route import Needless
 from flatout.optimize.subject import Subject, in_batches
 
 ENOUGH = 0.995
@@ -41,7 +42,7 @@ def _made(converter: Any, subject: Subject, batch: int | None, floats: list[str]
         return _without(debugger, floats)
     content = bytes(debugger.get_nondebug_quantized_model())
     if _agreement(content, subject, batch) >= ENOUGH:
-        raise FlatoutError("Nothing to hand back to float: the answers of litert-int8 agree with the original's.")
+        raise Needless("nothing to hand back to float: the answers of litert-int8 agree with the original's")
     debugger.run()
     worst = _worst_first(debugger.layer_statistics)
     count = 1

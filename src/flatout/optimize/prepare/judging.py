@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,32 +12,32 @@ from flatout.errors import FlatoutError
 from flatout.optimize.prepare.original import named
 from flatout.optimize.subject import Array
 
-_LOWER = re.compile(r"error|loss|entropy|mse|mae|mape|msle|divergence|hinge|poisson|log_?cosh|fn$|fp$|false", re.I)
-
 Measure = Callable[[Sequence[Array], Sequence[Array]], float]
 
 
 class Judge:
     """Called with a file of answers to the held-out samples, the first of which it may be only."""
 
-    def __init__(self, measure: Measure, labels: Sequence[Array], names: Sequence[str]) -> None:
+    def __init__(self, measure: Measure, labels: Sequence[Array]) -> None:
         self.measure = measure
         self.labels = labels
-        self.names = names
+        self.original: Sequence[Array] = ()
+        """The original's answers to all of them."""
+        self._values: dict[int, float] = {}
 
     def __call__(self, answers: Path) -> dict[str, float]:
+        """Of these answers, and of the original's to the same samples."""
         with np.load(answers, allow_pickle=False) as stored:
             outputs = [stored[f"out{i}"] for i in range(len(stored.files))]
-        return {"metric": self.of(outputs)}
+        count = len(outputs[0])
+        if count not in self._values:
+            self._values[count] = self.of([output[:count] for output in self.original])
+        return {"metric": self.of(outputs), "original": self._values[count]}
 
     def of(self, outputs: Sequence[Array]) -> float:
         count = len(outputs[0])
         value = float(self.measure([labels[:count] for labels in self.labels], outputs))
         return value if np.isfinite(value) else float("nan")
-
-
-def lower_is_better(metric: str) -> bool:
-    return bool(_LOWER.search(metric))
 
 
 def measure_of(metric: str | Callable[..., Any]) -> Measure:

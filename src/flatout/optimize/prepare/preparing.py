@@ -78,7 +78,7 @@ def prepare(
     tensors = tuple(_tensor(one, i, arrays, batching) for i, one in enumerate(inputs))
     batches = _batches(request.batches, batching, inputs, notes)
     labels = samples.labels if samples else []
-    judge = _judge(request.metric, metric, labels, [one.name for one in tensors])
+    judge = _judge(request.metric, metric, labels)
     if arrays is None:
         arrays = synthetic.samples(tensors, count=64)
     subject = Subject(
@@ -96,8 +96,8 @@ def prepare(
     subject = writing.write(subject, model, parts, notes)
     if judge is None:
         return Prepared(subject, None, None, notes)
-    judge.labels = [array[: len(subject.samples("held_out")[0])] for array in parts["held_out"][1]]
-    value = judge.of(subject.answers("held_out"))
+    judge.labels, judge.original = parts["held_out"][1], subject.answers("held_out")
+    value = judge.of(judge.original)
     if not np.isfinite(value):
         raise FlatoutError(
             f"{request.metric or 'The metric'} of the original is not a number: its labels or answers do not fit it."
@@ -105,9 +105,7 @@ def prepare(
     return Prepared(subject, judge, value, notes)
 
 
-def _judge(
-    name: str | None, function: Callable[..., Any] | None, labels: list[Array], inputs: Sequence[str]
-) -> judging.Judge | None:
+def _judge(name: str | None, function: Callable[..., Any] | None, labels: list[Array]) -> judging.Judge | None:
     wanted = function or name
     if wanted is None:
         return None
@@ -116,7 +114,7 @@ def _judge(
             f"{name or 'The metric'} compares answers with labels, and the data has none. Add them (`y` in an .npz, "
             "the second of a pair in a dataset), or leave the metric out: then agreement with the original is measured."
         )
-    return judging.Judge(judging.measure_of(wanted), labels, inputs)
+    return judging.Judge(judging.measure_of(wanted), labels)
 
 
 def _inputs_of(samples: data.Samples | None, shapes: Mapping[str, Sequence[int]]) -> tuple[Declared, ...]:

@@ -13,6 +13,7 @@ import traceback
 from typing import IO
 
 from flatout.errors import FlatoutError
+from flatout.optimize.route import Needless
 from flatout.optimize.work.tasks import Tasks
 
 LONGEST = 600
@@ -28,10 +29,10 @@ def main(reading: int, writing: int) -> None:
             try:
                 answer = {"answer": getattr(tasks, request["task"])(**request["arguments"])}
             except FlatoutError as error:
-                answer = {"error": str(error)}
+                answer = {"error": str(error), "how": "needless" if isinstance(error, Needless) else "failed"}
             except (Exception, SystemExit) as error:
                 traceback.print_exc()
-                answer = {"error": shortened(error)}
+                answer = {"error": shortened(error), "how": "failed"}
             _say(answers, answer)
 
 

@@ -10,41 +10,36 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from flatout.optimize.work.memory import resident_bytes
+from flatout.optimize.work.nursery import Forked, Gone, Nursery
 from flatout.tune.warden import Warden, kill_group
 
 
 class WorkFailed(Exception):
-    """What was asked did not come about. `how` is failed, timeout or memory; the text says why."""
+    """What was asked did not come about. `how` is failed, timeout, memory or needless; the text says why."""
 
-    def __init__(self, how: Literal["failed", "timeout", "memory"], text: str) -> None:
+    def __init__(self, how: Literal["failed", "timeout", "memory", "needless"], text: str) -> None:
         super().__init__(text)
         self.how = how
 
 
 class Worker:
-    def __init__(self, log: Path, warden: Warden, variables: Mapping[str, str] | None = None) -> None:
+    def __init__(self, log: Path, warden: Warden, nursery: Nursery | None = None) -> None:
+        """Forked from the nursery, where there is one; else a program of its own."""
         log.parent.mkdir(parents=True, exist_ok=True)
         self.log = log
         self.peak_bytes = 0
         self._pending = b""
         for_child, self._to_child = os.pipe()
         self._from_child, for_answers = os.pipe()
-        with open(log, "ab") as output:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "flatout.optimize.work.child", str(for_child), str(for_answers)],
-                env={**_QUIET, **os.environ, **(variables or {})},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                pass_fds=(for_child, for_answers),
-                start_new_session=True,
-            )
-        os.close(for_child)
-        os.close(for_answers)
+        try:
+            self.process = _forked(nursery, log, (for_child, for_answers)) or _started(log, (for_child, for_answers))
+        finally:
+            os.close(for_child)
+            os.close(for_answers)
         self._warden = warden
         warden.watch(self.process.pid)
 
@@ -56,7 +51,7 @@ class Worker:
             raise self._gone() from None
         said = self._answer(timeout, memory_limit)
         if "error" in said:
-            raise WorkFailed("failed", str(said["error"]))
+            raise WorkFailed(said["how"], str(said["error"]))
         return dict(said["answer"])
 
     def _answer(self, timeout: float, memory_limit: int | None) -> dict[str, Any]:
@@ -67,7 +62,7 @@ class Worker:
                 self.end()
                 raise WorkFailed("timeout", f"no answer in {timeout:.0f} s")
             ready, _, _ = select.select([self._from_child], [], [], min(left, 0.2))
-            self.peak_bytes = max(self.peak_bytes, self._resident_bytes())
+            self.peak_bytes = max(self.peak_bytes, resident_bytes(self.process.pid))
             if memory_limit is not None and self.peak_bytes > memory_limit:
                 self.end()
                 raise WorkFailed("memory", f"it took more than {memory_limit / 2**30:.1f} GiB of memory")
@@ -82,13 +77,6 @@ class Worker:
     @property
     def alive(self) -> bool:
         return self.process.poll() is None
-
-    def _resident_bytes(self) -> int:
-        try:
-            pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
-            return pages * os.sysconf("SC_PAGE_SIZE")
-        except (OSError, IndexError, ValueError):
-            return 0
 
     def _gone(self) -> WorkFailed:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -125,4 +113,23 @@ class Worker:
         self._to_child = self._from_child = -1
 
 
-_QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONWARNINGS": "ignore"}
+def _forked(nursery: Nursery | None, log: Path, descriptors: tuple[int, int]) -> Forked | None:
+    if nursery is None:
+        return None
+    try:
+        return nursery.worker(log, descriptors)
+    except Gone:
+        return None
+
+
+def _started(log: Path, descriptors: tuple[int, int]) -> subprocess.Popen[bytes]:
+    with open(log, "ab") as output:
+        return subprocess.Popen(
+            [sys.executable, "-m", "flatout.optimize.work.child", *map(str, descriptors)],
+            env={"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            pass_fds=descriptors,
+            start_new_session=True,
+        )

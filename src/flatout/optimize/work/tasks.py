@@ -14,6 +14,7 @@ from flatout.errors import FlatoutError
 from flatout.optimize.backends import find
 from flatout.optimize.route import Runner
 from flatout.optimize.subject import Array, Subject, in_batches, write_arrays
+from flatout.optimize.work.memory import peak_bytes
 
 FEEDS = 8
 """Different inputs that a timed block goes through in turn."""
@@ -130,10 +131,3 @@ def read_arrays(feeds: list[str]) -> list[Array]:
     path, *names = feeds
     with np.load(path, allow_pickle=False) as stored:
         return [stored[name] for name in names]
-
-
-def peak_bytes() -> int:
-    """The most memory that this process has ever held."""
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -20,6 +20,7 @@ from flatout.report.terminal import (
     ops,
     overview,
     placement,
+    serving,
     stages,
     timeline,
     trials,
@@ -47,6 +48,7 @@ VIEWS = {
         "placement": placement,
         "devices": devices,
         "trials": trials,
+        "serving": serving,
         "stages": stages,
     }.items()
 }

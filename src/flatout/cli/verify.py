@@ -1,0 +1,38 @@
+"""`flatout verify ARTEFACT`: repeat the check of an artefact that `optimize` made, on this machine."""
+
+from __future__ import annotations
+
+import json as json_module
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    @app.command("verify")
+    def _command(
+        artefact: Annotated[Path, typer.Argument(help="The directory that `flatout optimize` handed over.")],
+        json: Annotated[
+            str | None, typer.Option("--json", metavar="FILE", help="Write the findings as JSON (- is stdout).")
+        ] = None,
+        quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print what is wrong only.")] = False,
+    ) -> None:
+        """Check an artefact here: its files, weights, precision and answers, and how fast it is on this machine."""
+        from flatout.optimize.verifying import Finding, verify
+        from flatout.report.terminal.text import clean
+
+        findings: list[Finding] = []
+
+        def say(finding: Finding) -> None:
+            findings.append(finding)
+            if not quiet or not finding.ok:
+                mark = "ok    " if finding.ok else "WRONG "
+                sys.stderr.write(f"{mark} {finding.what:<9} {clean(finding.text)}\n")
+
+        passed = verify(artefact, say)
+        if json is not None:
+            text = json_module.dumps({"passed": passed, "findings": [vars(finding) for finding in findings]}, indent=1)
+            sys.stdout.write(text + "\n") if json == "-" else Path(json).write_text(text, encoding="utf-8")
+        sys.exit(0 if passed else 1)

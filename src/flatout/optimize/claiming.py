@@ -1,0 +1,208 @@
+"""The claim: the best of a race look better than they are, so they are measured again, in fresh processes.
+
+Two baselines run beside the finalists, and a speedup has to hold against each. Before that, each finalist answers all
+held-out samples and not only the first. The winner is handed over once its loader was run and answers like it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from flatout.case import Interval, Latency
+from flatout.measure.agreement import relative_error
+from flatout.optimize import handover
+from flatout.optimize.contestant import Contestant, feeds
+from flatout.optimize.lineup import BASELINE
+from flatout.optimize.race import Race, against
+from flatout.optimize.subject import Array
+from flatout.optimize.work.process import Worker, WorkFailed
+from flatout.optimize.workshop import Workshop
+
+if TYPE_CHECKING:
+    from flatout.optimize.optimizer import Options
+    from flatout.optimize.progress import Progress
+
+FINALISTS = 3
+ROUNDS = 13
+ROUNDS_OF_OTHER_BATCHES = 8
+CHECK_SECONDS = 25.0
+ALIKE = 1e-5
+"""Relative difference that an artefact and its own loader may show: they run the same thing."""
+
+
+@dataclass
+class Claim:
+    race: Race
+    winner: Contestant | None
+    speedup: Interval | None = None
+    place: Path | None = None
+    """Where the artefact was handed over."""
+    others: list[tuple[Contestant, Contestant]] = field(default_factory=list)
+    """Winner and baseline at the other batches."""
+    ties: list[Contestant] = field(default_factory=list)
+    """Finalists that cannot be told from the winner."""
+    notes: list[str] = field(default_factory=list)
+
+    def latencies(self) -> tuple[Latency, ...]:
+        ran = [self.winner, *(one for one, _ in self.others)]
+        return tuple(found for one in ran if one is not None and (found := one.latency()) is not None)
+
+    def baseline_latencies(self) -> tuple[Latency, ...]:
+        ran = [self.race.baselines[0], *(base for _, base in self.others)]
+        return tuple(found for one in ran if (found := one.latency()) is not None)
+
+
+def claim(
+    heats: Sequence[Race], workshop: Workshop, options: Options, place: Path, deadline: float, progress: Progress
+) -> Claim:
+    ranking = ranked(heats, options.objective)
+    baseline = heats[0].baselines[0]
+    baselines = [_fresh(baseline) for _ in range(2)]
+    finalists: list[Contestant] = []
+    answers: dict[int, list[Array]] = {}
+    for one in (*baselines, *_finalists(ranking, options.objective)):
+        again = one if one in baselines else _fresh(one)
+        try:
+            workshop.open(again)
+            if again not in baselines:
+                answers[id(again)] = _checked(again, workshop)
+        except WorkFailed as error:
+            again.fail(error)
+        if again not in baselines and not again.over:
+            finalists.append(again)
+    race = Race(baselines, finalists, deadline + 30.0, progress.look)
+    race.run(ROUNDS, eliminate=False)
+    result = Claim(race, None)
+    for one in _best_first(finalists, options.objective):
+        problem = _hand_over(one, answers[id(one)], workshop, place)
+        if not problem:
+            result.winner, result.place = one, place
+            break
+        one.candidate.drop("failed", problem)
+        progress.say(f"{one.name}: {problem}")
+    for one in (*baselines, *finalists):
+        one.close()
+    if result.winner is not None:
+        result.speedup = race.speedup(result.winner, 1 - 0.05 / max(len(finalists), 1))
+        result.ties = [one for one in finalists if one is not result.winner and _tied(result.winner, one)]
+        _measure_other_batches(result, workshop, deadline, progress)
+    return result
+
+
+def ranked(heats: Sequence[Race], objective: str) -> list[Contestant]:
+    """All that may be handed over, the best first."""
+    every = [(race, one) for race in heats for one in race.contestants]
+    baseline = heats[0].baselines[0]
+    fit = [
+        one
+        for _, one in every
+        if one.candidate.route.deployable
+        and not one.candidate.given
+        and not one.candidate.over
+        and one.over not in ("failed", "timeout")
+        and one.call_ms() is not None
+    ]
+    return _best_first([*fit, baseline], objective)
+
+
+def _best_first(contestants: Sequence[Contestant], objective: str) -> list[Contestant]:
+    def key(one: Contestant) -> tuple[float, float]:
+        call = one.call_ms() or float("inf")
+        if objective == "size":
+            return one.candidate.size_bytes, call
+        if objective == "memory":
+            return one.memory_bytes, call
+        return call, one.candidate.size_bytes
+
+    return sorted((one for one in contestants if not one.candidate.over), key=key)
+
+
+def _finalists(ranking: Sequence[Contestant], objective: str) -> list[Contestant]:
+    """The best, and those that the screening could not tell from it."""
+    best, *rest = ranking
+    if objective in ("size", "memory"):
+        return [best]
+    near = [one for one in rest if not one.over and (ratio := against(best, one)) is not None and ratio.high >= 1]
+    near = [one for one in near if one.candidate.route.name != BASELINE]
+    spare = [one for one in rest if one not in near and one.candidate is not best.candidate][:1]
+    return [best, *near[: FINALISTS - 1]] if near else [best, *spare]
+
+
+def _fresh(one: Contestant) -> Contestant:
+    return Contestant(one.candidate, one.setting, one.batch)
+
+
+def _checked(one: Contestant, workshop: Workshop) -> list[Array]:
+    """All held-out samples this time, as far as the time allows."""
+    given = workshop.check(one, CHECK_SECONDS)
+    if one.candidate.over:
+        one.over, one.note = "failed", one.candidate.note
+        one.close()
+    return given
+
+
+def _hand_over(one: Contestant, answers: list[Array], workshop: Workshop, place: Path) -> str:
+    """Put the artefact in its place and run its loader there, in a fresh process. Says what is wrong, if anything."""
+    subject = workshop.subject
+    try:
+        handover.assemble(one, subject, place)
+        count = handover.write_check(subject, answers, place)
+        output = workshop.directory / "loaded.npz"
+        worker = Worker(workshop.directory / "logs" / "loader.txt", workshop.warden)
+        names = feeds(subject)[1:]
+        try:
+            worker.ask(
+                "snippet",
+                120.0,
+                workshop.memory_limit,
+                path=str(place / handover.LOADER),
+                directory=str(place),
+                batch=one.batch,
+                feeds=[str(place / handover.CHECK), *names],
+                output=str(output),
+            )
+        finally:
+            worker.end()
+        with np.load(output, allow_pickle=False) as stored:
+            loaded = [stored[f"out{i}"] for i in range(len(stored.files))]
+        output.unlink()
+        error = relative_error([array[:count] for array in answers], loaded)
+        return "" if error <= ALIKE else f"loader: its answers differ from the artefact's by {error:.1e}"
+    except (WorkFailed, OSError, NotImplementedError) as error:
+        return f"loader: {error}"
+
+
+def _tied(winner: Contestant, one: Contestant) -> bool:
+    ratio = against(winner, one)
+    return ratio is not None and ratio.high >= 1
+
+
+def _measure_other_batches(result: Claim, workshop: Workshop, deadline: float, progress: Progress) -> None:
+    winner = result.winner
+    assert winner is not None
+    for batch in workshop.subject.batches:
+        if batch == winner.batch:
+            continue
+        if time.monotonic() > deadline:
+            result.notes.append(f"There was no time left to measure batch {batch}: give more with --budget.")
+            continue
+        pair = (
+            Contestant(winner.candidate, winner.setting, batch),
+            Contestant(result.race.baselines[0].candidate, {}, batch),
+        )
+        try:
+            for one in pair:
+                workshop.open(one)
+            Race([pair[1]], [pair[0]], deadline + 30.0, progress.look).run(ROUNDS_OF_OTHER_BATCHES, eliminate=False)
+            result.others.append(pair)
+        except WorkFailed as error:
+            result.notes.append(f"Batch {batch} could not be measured: {error}")
+        finally:
+            for one in pair:
+                one.close()

@@ -1,0 +1,123 @@
+"""The artefact as it is handed over: files, a loader that was run, samples to check by, and a manifest that says all.
+
+manifest.json   route, versions, measurements, the files and their digests
+load.py         `load()`: a function from arrays to arrays; needs the runtime and nothing of flatout
+check.npz       samples, the original's answers and the artefact's: what `flatout verify` asks again elsewhere
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import platform
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import flatout
+from flatout.case import Interval, Serving, to_plain
+from flatout.errors import FlatoutError
+from flatout.optimize.contestant import Contestant
+from flatout.optimize.machine import cores
+from flatout.optimize.route import Route
+from flatout.optimize.subject import Array, Subject
+
+MANIFEST = "manifest.json"
+LOADER = "load.py"
+CHECK = "check.npz"
+SCHEMA = 1
+KEPT_SAMPLES = 32
+KEPT_BYTES = 8 << 20
+PACKAGES = ("tensorflow", "tensorflow-cpu", "keras", "tf-keras", "numpy", "ai-edge-litert", "onnxruntime", "onnx",
+            "tf2onnx", "openvino", "nncf", "tensorrt")  # fmt: skip
+
+
+def place_for(output: Path | None, directory: Path, force: bool) -> Path:
+    """Where the artefact goes; said before anything is run."""
+    if output is None:
+        return directory / "artefact"
+    if output.exists() and any(output.iterdir() if output.is_dir() else [output]):
+        if not force:
+            raise FlatoutError(f"{output} already exists, will not overwrite it without --force.")
+        if not (output / MANIFEST).exists():
+            raise FlatoutError(f"{output} is not an artefact of flatout's: it is not overwritten, --force or not.")
+    return output
+
+
+def assemble(one: Contestant, subject: Subject, place: Path) -> None:
+    """Copy the artefact and write its loader; the manifest comes when both have been tried."""
+    if place.exists():
+        shutil.rmtree(place)
+    shutil.copytree(one.candidate.directory, place)
+    route = one.candidate.route
+    (place / LOADER).write_text(route.loader(subject, one.setting, one.batch), encoding="utf-8")
+
+
+def write_check(subject: Subject, answers: list[Array], place: Path) -> int:
+    """Some held-out samples with both answers; how many there was room for."""
+    samples, original = subject.samples("held_out"), subject.answers("held_out")
+    each = sum(array[:1].nbytes for array in (*samples, *original, *answers))
+    count = max(1, min(KEPT_SAMPLES, len(answers[0]), KEPT_BYTES // max(each, 1)))
+    arrays: dict[str, Any] = {f"in{i}": array[:count] for i, array in enumerate(samples)}
+    arrays |= {f"original{i}": array[:count] for i, array in enumerate(original)}
+    arrays |= {f"answer{i}": array[:count] for i, array in enumerate(answers)}
+    np.savez_compressed(place / CHECK, **arrays)
+    return count
+
+
+def write_manifest(
+    place: Path,
+    one: Contestant,
+    subject: Subject,
+    serving: Serving,
+    speedup: Interval | None,
+    extra: Mapping[str, Any],
+) -> None:
+    route: Route = one.candidate.route
+    manifest = {
+        "schema": SCHEMA,
+        "flatout": flatout.__version__,
+        "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "route": route.name,
+        "family": route.family,
+        "format": route.format,
+        "precision": route.precision,
+        "equivalence": route.equivalence,
+        "setting": dict(one.setting),
+        "batch": one.batch,
+        "source": Path(subject.source).name if "/" in subject.source else subject.source,
+        "parameters": subject.parameters,
+        "inputs": [to_plain(tensor) for tensor in subject.inputs],
+        "outputs": [to_plain(tensor) for tensor in subject.outputs],
+        "serving": to_plain(serving),
+        "speedup_over_tf_function": None if speedup is None else to_plain(speedup),
+        **extra,
+        "versions": versions(),
+        "machine": {"processor": platform.processor() or platform.machine(), "cores": cores()},
+        "files": {str(path.relative_to(place)): digest(path) for path in sorted(place.rglob("*")) if path.is_file()},
+    }
+    (place / MANIFEST).write_text(json.dumps(manifest, indent=1, allow_nan=False), encoding="utf-8")
+
+
+def versions() -> dict[str, str]:
+    found = {"python": platform.python_version(), "platform": sys.platform}
+    for name in PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def digest(path: Path) -> str:
+    total = hashlib.sha256()
+    with open(path, "rb") as stream:
+        while chunk := stream.read(1 << 20):
+            total.update(chunk)
+    return total.hexdigest()

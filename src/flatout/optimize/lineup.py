@@ -1,0 +1,112 @@
+"""Which routes are tried, in what order, and why the others are not."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from flatout.errors import FlatoutError
+from flatout.optimize.backends import find
+from flatout.optimize.checks import Checked
+from flatout.optimize.route import Inside, Route, Setting
+from flatout.optimize.subject import Subject
+
+BASELINE = "tf-function"
+
+
+@dataclass
+class Candidate:
+    """A route on its way: converted, looked into, checked; or why not."""
+
+    route: Route
+    directory: Path
+    over: str = ""
+    """failed, timeout or needless where it takes no further part."""
+    note: str = ""
+    title: str = ""
+    inside: Inside | None = None
+    size_bytes: int = 0
+    convert_ms: float | None = None
+    checked: Checked | None = None
+    settings: Sequence[Setting] = field(default_factory=lambda: ({},))
+    given: Path | None = None
+    """A file of the user's that stands in for the conversion."""
+
+    @property
+    def name(self) -> str:
+        return self.title or self.route.name
+
+    def drop(self, over: str, note: str) -> None:
+        self.over, self.note = over, note
+
+
+@dataclass(frozen=True)
+class Skipped:
+    name: str
+    why: str
+
+
+def line_up(
+    routes: Mapping[str, Route],
+    subject: Subject,
+    directory: Path,
+    *,
+    only: Sequence[str] = (),
+    without: Sequence[str] = (),
+    exhaustive: bool = False,
+    cores: int = 1,
+) -> tuple[list[Candidate], list[Skipped]]:
+    """The cheap first. A name given by the user stands for all routes that begin with it: `litert`."""
+    candidates, skipped = [], []
+    for route in sorted(routes.values(), key=lambda route: route.cost):
+        if route.name != BASELINE and ((only and not _meant(route.name, only)) or _meant(route.name, without)):
+            continue
+        why = _obstacle(route, subject, exhaustive)
+        if why:
+            skipped.append(Skipped(route.name, why))
+            continue
+        settings = route.settings(subject, cores) or ({},)
+        candidates.append(Candidate(route, directory / route.name, settings=settings))
+    return candidates, skipped
+
+
+def check_names(routes: Mapping[str, Route], names: Sequence[str]) -> None:
+    for name in names:
+        if not any(_meant(route, [name]) for route in routes):
+            find(name)  # says which there are
+
+
+def _meant(route: str, names: Sequence[str]) -> bool:
+    return any(route == name or route.startswith(f"{name}-") for name in names)
+
+
+def _obstacle(route: Route, subject: Subject, exhaustive: bool) -> str | None:
+    package = route.missing()
+    if package is not None:
+        return f'needs the package {package}: pip install "flatout[{route.extra}]"'
+    if route.needs_data and not subject.calibrated:
+        return "has to see real samples to calibrate: give --data"
+    return None if exhaustive else route.hopeless(subject)
+
+
+def given(path: Path, routes: Mapping[str, Route], directory: Path, settings_for: Subject, cores: int) -> Candidate:
+    """A file that is there already, to compare with: run by the route whose format it is."""
+    formats = {".tflite": "LiteRT", ".onnx": "ONNX"}
+    if not path.is_file() or path.suffix not in formats:
+        raise FlatoutError(f"--compare takes a .tflite or .onnx file that exists, not {path}.")
+    for route in routes.values():
+        if route.format == formats[path.suffix] and route.precision == "float32":
+            if (package := route.missing()) is not None:
+                raise FlatoutError(f'{path} needs the package {package}: pip install "flatout[{route.extra}]"')
+            settings = route.settings(settings_for, cores) or ({},)
+            place = directory / f"given-{path.stem}"
+            return Candidate(route, place, title=path.name, settings=settings, given=path)
+    raise FlatoutError(f"No route runs {formats[path.suffix]} files here.")
+
+
+def adopt(candidate: Candidate) -> None:
+    assert candidate.given is not None
+    candidate.directory.mkdir(parents=True)
+    shutil.copyfile(candidate.given, candidate.directory / f"model{candidate.given.suffix}")

@@ -1,0 +1,213 @@
+"""The story of an optimize: prepare, line up, make and check, race, claim in fresh processes, hand over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from flatout.errors import FlatoutError
+from flatout.optimize import handover, lineup
+from flatout.optimize.backends import catalogue
+from flatout.optimize.checks import Budget
+from flatout.optimize.claiming import Claim, claim
+from flatout.optimize.contestant import Contestant
+from flatout.optimize.lineup import BASELINE, Candidate, Skipped
+from flatout.optimize.machine import cores, free_memory
+from flatout.optimize.prepare.preparing import Prepared, Request
+from flatout.optimize.progress import Progress
+from flatout.optimize.race import FEWEST_ROUNDS, Race
+from flatout.optimize.subject import Subject
+from flatout.optimize.work.nursery import Nursery, opened
+from flatout.optimize.work.process import Worker, WorkFailed
+from flatout.optimize.workshop import JUDGE_SECONDS, KEPT_FREE, JudgeCall, Workshop
+from flatout.tune.warden import Warden
+
+PREPARE_SECONDS = 300.0
+SCREENING_ROUNDS = 9
+SHARE_FOR_MAKING = 0.6
+SHARE_FOR_RACING = 0.8
+"""Of the time that is given. The rest is for the claim."""
+
+
+@dataclass(frozen=True)
+class Options:
+    objective: str = "latency"
+    max_drop: float = 0.01
+    lower_is_better: bool = False
+    routes: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    compare: tuple[Path, ...] = ()
+    exhaustive: bool = False
+    budget: float = 300.0
+    output: Path | None = None
+    force: bool = False
+
+
+@dataclass
+class Outcome:
+    """All that was found out; `telling` makes a Case of it."""
+
+    subject: Subject
+    budget: Budget
+    original_metric: float | None
+    notes: list[str]
+    candidates: list[Candidate] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    heats: list[Race] = field(default_factory=list)
+    claim: Claim | None = None
+
+
+class Optimizer:
+    def __init__(
+        self, request: Request, options: Options, directory: Path, progress: Progress, prepared: Prepared | None = None
+    ) -> None:
+        """`prepared` is for a model in memory: it was made ready in the user's own process."""
+        self.request = request
+        self.options = options
+        self.directory = directory
+        self.progress = progress
+        self.prepared = prepared
+        self.began = time.monotonic()
+
+    def run(self) -> Outcome:
+        lineup.check_names(catalogue(), (*self.options.routes, *self.options.without))
+        place = handover.place_for(self.options.output, self.directory, self.options.force)
+        warden = Warden()
+        nursery = opened(warden, self.directory / "logs" / "nursery.txt")
+        try:
+            outcome, judge = self._prepare(warden, nursery)
+            workshop = Workshop(
+                outcome.subject,
+                self.directory,
+                warden,
+                nursery,
+                outcome.budget,
+                judge,
+                self._at(SHARE_FOR_MAKING),
+                self.progress.say,
+            )
+            contestants = self._make(outcome, workshop)
+            self._race(outcome, workshop, contestants)
+            self.progress.phase("measuring the best again, in fresh processes")
+            outcome.claim = claim(outcome.heats, workshop, self.options, place, self._at(1.0), self.progress)
+            return outcome
+        finally:
+            if nursery is not None:
+                nursery.close()
+            warden.close()
+
+    def _at(self, share: float) -> float:
+        return self.began + share * self.options.budget
+
+    # ── preparing ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _prepare(self, warden: Warden, nursery: Nursery | None) -> tuple[Outcome, JudgeCall | None]:
+        self.progress.phase("opening the model")
+        if self.prepared is not None:
+            said, judge = self.prepared.summary(), self.prepared.judge
+            call: JudgeCall | None = judge
+        else:
+            worker = Worker(self.directory / "logs" / "prepare.txt", warden, nursery)
+            try:
+                said = worker.ask("prepare", PREPARE_SECONDS, request=self.request.to_json())
+            except WorkFailed as error:
+                raise FlatoutError(str(error)) from None
+            call = _asking(worker) if said["judged"] else None
+        subject = Subject.read(Path(self.request.directory))
+        metric = self.request.metric if said["judged"] else None
+        budget = Budget(self.options.max_drop, metric, self.options.lower_is_better)
+        return Outcome(subject, budget, said["metric"], list(said["notes"])), call
+
+    # ── making and racing ────────────────────────────────────────────────────────────────────────────────────
+
+    def _make(self, outcome: Outcome, workshop: Workshop) -> list[Contestant]:
+        subject, routes = outcome.subject, catalogue()
+        made = self.directory / "candidates"
+        outcome.candidates, outcome.skipped = lineup.line_up(
+            routes,
+            subject,
+            made,
+            only=self.options.routes,
+            without=self.options.without,
+            exhaustive=self.options.exhaustive,
+            cores=cores(),
+        )
+        outcome.candidates += [lineup.given(path, routes, made, subject, cores()) for path in self.options.compare]
+        self.progress.phase(f"converting and checking {len(outcome.candidates)} candidates")
+        contestants = workshop.make(outcome.candidates, self._batch(subject))
+        if not any(one.candidate.route.name == BASELINE for one in contestants):
+            failed = next(one for one in outcome.candidates if one.route.name == BASELINE)
+            raise FlatoutError(f"The model itself does not run as a tf.function: {failed.note}")
+        more = [
+            Contestant(one.candidate, setting, one.batch)
+            for one in contestants
+            for setting in one.candidate.settings[1:]
+        ]
+        return [*contestants, *more]
+
+    def _batch(self, subject: Subject) -> int:
+        """At which the race is run."""
+        return max(subject.batches) if self.options.objective == "throughput" else subject.batches[0]
+
+    def _race(self, outcome: Outcome, workshop: Workshop, contestants: list[Contestant]) -> None:
+        baseline = next(one for one in contestants if one.candidate.route.name == BASELINE)
+        waiting = [one for one in contestants if one is not baseline]
+        self.progress.phase(f"racing {len(waiting)} contestants")
+        deadline = self._at(SHARE_FOR_RACING)
+        while True:
+            heat, waiting = _that_fit(waiting, workshop, baseline)
+            race = Race([baseline], heat, deadline, self.progress.look)
+            outcome.heats.append(race)
+            race.run(SCREENING_ROUNDS if heat else FEWEST_ROUNDS)
+            for one in heat:
+                one.close()
+            if not waiting or time.monotonic() > deadline:
+                break
+            baseline = _again(baseline)
+            workshop.open(baseline)
+        for one in waiting:
+            one.over, one.note = "timeout", "there was no time left to race it: give more with --budget"
+        for race in outcome.heats:
+            for one in race.baselines:
+                one.close()
+
+
+def _that_fit(
+    waiting: Sequence[Contestant], workshop: Workshop, baseline: Contestant
+) -> tuple[list[Contestant], list[Contestant]]:
+    """As many as there is memory for, opened two at a time."""
+    heat = [one for one in waiting if one.worker is not None]
+    rest = [one for one in waiting if one.worker is None]
+    step = max(1, min(cores(), 4))
+    with ThreadPoolExecutor(max_workers=step) as pool:
+        while rest and (free_memory() > KEPT_FREE or not heat):
+            now, rest = rest[:step], rest[step:]
+            list(pool.map(_opener(workshop), now))
+            heat += now
+    return [one for one in heat if not one.over], rest
+
+
+def _opener(workshop: Workshop) -> Callable[[Contestant], None]:
+    def opened(one: Contestant) -> None:
+        try:
+            workshop.open(one)
+        except WorkFailed as error:
+            one.fail(error)
+
+    return opened
+
+
+def _again(one: Contestant) -> Contestant:
+    one.close()
+    return Contestant(one.candidate, one.setting, one.batch)
+
+
+def _asking(worker: Worker) -> JudgeCall:
+    def judge(answers: Path) -> dict[str, Any]:
+        return worker.ask("judge", JUDGE_SECONDS, answers=str(answers))
+
+    return judge

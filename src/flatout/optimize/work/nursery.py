@@ -1,0 +1,66 @@
+"""Workers that need TensorFlow, in a fraction of the time: forked from a process that has imported it and no more.
+
+The parent's side is that of `tune`'s nurseries; what is forked here is a worker. Where none can be had (threads in the
+way, a system without process descriptors), a worker is started as a program of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from flatout.tune import nursery
+from flatout.tune.nursery import Forked, Gone
+from flatout.tune.warden import Warden
+
+__all__ = ["Forked", "Gone", "Nursery", "opened"]
+
+
+class Nursery(nursery.Nursery):
+    def __init__(self, warden: Warden, log: Path) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with open(log, "ab") as output, theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "flatout.optimize.work.nursery_main", str(theirs.fileno())],
+                env={"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,
+            )
+        self.warden = warden
+        warden.watch(self.process.pid)
+        self._channel = ours
+        self._codes = {}
+        self.gone = ""
+        self._lock = threading.RLock()
+
+    def worker(self, log: Path, descriptors: Sequence[int]) -> Forked:
+        """Fork one that writes to this log and is asked over these descriptors."""
+        place = log.with_suffix(".request")
+        place.mkdir(parents=True, exist_ok=True)
+        with self._lock:  # workers are started from several threads
+            return self.start({"output": str(log.resolve())}, place, descriptors)
+
+    def code_of(self, pid: int) -> int | None:
+        with self._lock:
+            return super().code_of(pid)
+
+
+def opened(warden: Warden, log: Path) -> Nursery | None:
+    if not hasattr(os, "pidfd_open") or not hasattr(socket, "send_fds"):
+        return None
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+        made = Nursery(warden, log)
+    except OSError:
+        return None
+    made.prepare(["tensorflow", "keras"])
+    return made

@@ -1,0 +1,179 @@
+"""Makes candidates ready, a few at a time: converted, looked into, opened in a fresh process, checked.
+
+Routes of one runtime share a converter's process one after the other, which saves their imports; a conversion that
+crashes, hangs or takes too much memory costs that process, and the next begins in a new one. Nothing is timed
+meanwhile.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from flatout.optimize import checks, lineup
+from flatout.optimize.checks import Budget
+from flatout.optimize.contestant import ANSWER_SECONDS, Contestant
+from flatout.optimize.lineup import Candidate
+from flatout.optimize.machine import cores, free_memory
+from flatout.optimize.route import Inside
+from flatout.optimize.subject import Array, Subject
+from flatout.optimize.work.nursery import Nursery
+from flatout.optimize.work.process import Worker, WorkFailed
+from flatout.tune.warden import Warden
+
+CONVERT_SECONDS = 240.0
+INSPECT_SECONDS = 60.0
+JUDGE_SECONDS = 120.0
+SHARE_OF_MEMORY = 0.7
+KEPT_FREE = 2 << 30
+"""Contestants are kept open for the race only while so much memory is left."""
+
+JudgeCall = Callable[[Path], dict[str, Any]]
+
+
+class Workshop:
+    def __init__(
+        self,
+        subject: Subject,
+        directory: Path,
+        warden: Warden,
+        nursery: Nursery | None,
+        budget: Budget,
+        judge: JudgeCall | None,
+        deadline: float,
+        say: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self.subject = subject
+        self.directory = directory
+        self.warden = warden
+        self.nursery = nursery
+        self.budget = budget
+        self.deadline = deadline
+        self.say = say
+        self.memory_limit = int(SHARE_OF_MEMORY * free_memory())
+        self.done = 0
+        self._judge = judge
+        self._judging = threading.Lock()
+        self._numbers = itertools.count(1)
+
+    def make(self, candidates: Sequence[Candidate], batch: int) -> list[Contestant]:
+        """Those that came through, with their first setting. The others say in their `note` why not."""
+        families: dict[str, list[Candidate]] = {}
+        for candidate in candidates:
+            families.setdefault(candidate.route.family, []).append(candidate)
+        with ThreadPoolExecutor(max_workers=max(1, min(cores(), 4))) as pool:
+            made = pool.map(lambda family: self._family(family, batch), families.values())
+            return [one for members in made for one in members]
+
+    def _family(self, candidates: Sequence[Candidate], batch: int) -> list[Contestant]:
+        worker: Worker | None = None
+        ready = []
+        try:
+            for candidate in candidates:
+                if time.monotonic() > self.deadline and candidate.route.name != lineup.BASELINE:
+                    candidate.drop("timeout", "there was no time left to try it: give more with --budget")
+                    continue
+                if worker is None or not worker.alive:
+                    worker = Worker(self._log("convert"), self.warden, self.nursery)
+                if self._converted(candidate, worker):
+                    ready += self._opened(candidate, batch)
+                self._tell(candidate)
+        finally:
+            if worker is not None:
+                worker.end()
+        return ready
+
+    def _converted(self, candidate: Candidate, worker: Worker) -> bool:
+        where = str(candidate.directory)
+        try:
+            if candidate.given is not None:
+                lineup.adopt(candidate)
+            else:
+                candidate.directory.mkdir(parents=True)
+                said = worker.ask(
+                    "convert",
+                    min(CONVERT_SECONDS, max(self.deadline - time.monotonic(), 30.0)),
+                    self.memory_limit,
+                    route=candidate.route.name,
+                    subject=str(self.subject.directory),
+                    directory=where,
+                )
+                candidate.convert_ms = 1e3 * said["seconds"]
+            inside = worker.ask(
+                "inspect", INSPECT_SECONDS, self.memory_limit, route=candidate.route.name, directory=where
+            )
+        except WorkFailed as error:
+            if error.how == "needless":
+                candidate.drop("needless", str(error))
+            else:
+                candidate.drop("timeout" if error.how == "timeout" else "failed", f"conversion: {error}")
+            return False
+        candidate.inside = Inside(inside["weights"], inside["weight_bytes"], inside["computes"])
+        if candidate.route.deployable:
+            candidate.size_bytes = sum(path.stat().st_size for path in candidate.directory.rglob("*") if path.is_file())
+        # What the user brought is what it is: it states nothing about itself.
+        problem = "" if candidate.given else checks.contents(candidate.route, candidate.inside, self.subject.parameters)
+        if problem:
+            candidate.drop("failed", f"check: {problem}")
+        return not problem
+
+    def _opened(self, candidate: Candidate, batch: int) -> list[Contestant]:
+        one = Contestant(candidate, candidate.settings[0], batch)
+        try:
+            self.open(one)
+            self.check(one)
+        except WorkFailed as error:
+            candidate.drop("timeout" if error.how == "timeout" else "failed", f"run: {error}")
+        if candidate.over:
+            one.close()
+            return []
+        if free_memory() < KEPT_FREE:
+            one.close()
+        return [one]
+
+    def open(self, one: Contestant) -> None:
+        """In a fresh process; raises WorkFailed."""
+        try:
+            worker = Worker(self._log("run"), self.warden, self._nursery_for(one))
+            one.open(self.subject, worker, self.memory_limit)
+        except WorkFailed:
+            one.close()
+            raise
+
+    def _nursery_for(self, one: Contestant) -> Nursery | None:
+        """What serves without TensorFlow is opened in a process without it."""
+        return None if one.candidate.route.packages else self.nursery
+
+    def check(self, one: Contestant, seconds: float = ANSWER_SECONDS) -> list[Array]:
+        """Hold its answers to held-out samples against the original's; the candidate remembers."""
+        candidate = one.candidate
+        output = self.directory / f"answers-{next(self._numbers):03d}.npz"
+        given = one.answers(self.subject, output, seconds)
+        checked = checks.answers(candidate.route, self.subject.answers("held_out"), given, self.budget)
+        if candidate.given and checked.problem.startswith("it is stated"):
+            checked = replace(checked, problem="")
+        if self._judge is not None and checked.samples:
+            with self._judging:
+                said = self._judge(output)
+            checked = checks.in_metric(checked, float(said["metric"]), float(said["original"]), self.budget)
+        candidate.checked = checked
+        output.unlink(missing_ok=True)
+        if checked.problem:
+            candidate.drop("failed", f"check: {checked.problem}")
+        return given
+
+    def _tell(self, candidate: Candidate) -> None:
+        self.done += 1
+        if candidate.over:
+            self.say(f"{candidate.name}: {candidate.note}")
+        else:
+            self.say(f"{candidate.name}: ready")
+
+    def _log(self, what: str) -> Path:
+        return self.directory / "logs" / f"{next(self._numbers):03d}-{what}.txt"
