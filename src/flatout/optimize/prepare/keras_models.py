@@ -118,7 +118,9 @@ def plain_name(name: str, position: int) -> str:
 
 def packed(model: Any, inputs: Sequence[Any]) -> Any:
     """The inputs in the structure that the model was built with."""
-    structure = getattr(model, "_inputs_struct", None) or getattr(model, "_nested_inputs", None)
+    structure = getattr(model, "_inputs_struct", None)
+    if structure is None:  # a lone input is a symbolic tensor, which has no truth value
+        structure = getattr(model, "_nested_inputs", None)
     if structure is None:
         return inputs[0] if len(inputs) == 1 else list(inputs)
     return _tree(model).pack_sequence_as(structure, list(inputs))
