@@ -66,8 +66,9 @@ def _without(debugger: Any, floats: list[str]) -> bytes:
 def _worst_first(statistics: dict[str, dict[str, Any]]) -> list[str]:
     """Layers by error in steps of their quantization."""
     errors = {
-        str(entry["tensor_name"]): float(np.sqrt(entry["mean_squared_error"])) / max(float(entry["scale"]), 1e-30)
+        str(entry["tensor_name"]): float(np.sqrt(entry["mean_squared_error"])) / float(np.max(entry["scale"]))
         for entry in statistics.values()
+        if np.size(entry["scale"]) and np.max(entry["scale"]) > 0
     }
     return sorted(errors, key=lambda name: -errors[name])
 

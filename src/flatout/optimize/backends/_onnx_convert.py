@@ -65,7 +65,8 @@ def _convert(subject: Subject, flavour: str) -> Any:
 
     batch = None if subject.batching == "dynamic" else subject.batches[0]
     function = graph.concrete(subject, batch, flavour)
-    inputs = [tensor.name for tensor in function.inputs if tensor.dtype.name != "resource"]
+    # Constants that a SavedModel shares between functions are inputs of the function too, after its own.
+    inputs = [tensor.name for tensor in function.inputs[: len(subject.inputs)]]
     outputs = [tensor.name for tensor in function.outputs]
     definition = tf2onnx.tf_loader.from_function(function, inputs, outputs)
     names = {name: name.partition(":")[0] for name in inputs} | {name: f"output_{i}" for i, name in enumerate(outputs)}

@@ -69,8 +69,9 @@ def inspect_saved(directory: Path, precision_known: bool = True) -> Inside:
     folder = directory / FOLDER
     message = saved_model_pb2.SavedModel()
     message.ParseFromString((folder / "saved_model.pb").read_bytes())
-    functions = message.meta_graphs[0].graph_def.library.function
-    nodes = [node for function in functions for node in function.node_def]
+    graph = message.meta_graphs[0].graph_def
+    # Constants that functions share stand in the graph itself.
+    nodes = [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
     sizes = [_constant(node) for node in nodes if node.op == "Const"]
     index = folder / "variables" / "variables"
     if index.with_suffix(".index").exists():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import time
 from typing import Any
 
@@ -78,12 +79,15 @@ def _with_facts(subject: Subject, concrete: Any) -> Subject:
     nodes = [*definition.node, *(node for function in definition.library.function for node in function.node_def)]
     ops: dict[str, int] = {}
     elements = size = 0
+    seen: set[bytes] = set()
     for node in nodes:
         ops[node.op] = ops.get(node.op, 0) + 1
         if node.op == "Const":
             value = node.attr["value"].tensor
             count = int(np.prod([dimension.size for dimension in value.tensor_shape.dim], dtype=np.int64))
-            if count > FEW:
+            digest = hashlib.sha256(value.SerializeToString()).digest()
+            if count > FEW and digest not in seen:  # a weight that is read twice is frozen twice
+                seen.add(digest)
                 elements += count
                 size += len(value.tensor_content) or count * 4
     return dataclasses.replace(subject, ops=ops, parameters=elements, parameter_bytes=size)
