@@ -218,3 +218,10 @@ def test_lines_that_are_no_facts_are_counted(tmp_path: Path) -> None:
 def test_no_recording_at_all(tmp_path: Path) -> None:
     found = load(tmp_path)
     assert (found.started, found.facts, found.ticks.shape) == (False, {}, (0, 8))
+
+
+def test_a_fit_for_each_batch_is_a_step_from_end_to_end() -> None:
+    """Each batch is the first of its epoch: what lies between is paid at every step, and belongs to it."""
+    rows = ticks(0, 40, period=0.1, own=0.01)
+    begins = [{"at": end - 0.02} for _, _, _, end, *_ in rows]
+    assert np.median(measured(recording({0: "fit"}, rows, epoch=begins)).sample) == pytest.approx(0.1)

@@ -42,6 +42,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from flatout.case import Case, Finding, Fix
 from flatout.causes import reading
@@ -61,34 +62,44 @@ def in_run(case: Case) -> Iterator[Finding]:
         return
     for item in case.evidence_of("keras-call"):
         calls, batches = int(item.data["calls"]), int(item.data["batches"])
-        if item.value != "predict" or calls < CALLS or batches > 2 * calls:
+        if item.value not in ("predict", "fit") or calls < CALLS or batches > 2 * calls:
             continue
         per_call = float(item.data["ms"]) / calls
-        often = calls / max(case.steps.count, 1)
-        if reading.step_kind(case) == "predict":
-            cost = reading.step_ms(case) - reading.part_ms(case, "compute")
-        else:
-            # Within another step: a call of the model itself would do the same in the time that is computing.
-            cost = per_call * often * 0.9
+        cost, estimate = _cost(case, str(item.value), item.data, per_call)
         yield from reading.finding(
             "predict-in-loop",
             case,
-            f"model.predict is called {calls} times for {batches} batches; "
+            f"model.{item.value} is called {calls} times for {batches} batches; "
             "each call sets up a dataset, an iterator and callbacks.",
             cost_ms=cost,
             where=item.where,
-            evidence=[reading.number("predict", per_call, "ms", "per call", "hook")],
-            fixes=[
-                Fix(
-                    "Call the model through a tf.function: f = tf.function(model); f(x).",
-                    equivalence="reassociated",
-                ),
-                Fix("Or predict once, on all samples together.", equivalence="reassociated"),
-            ],
-            estimate="the step less its computing"
-            if reading.step_kind(case) == "predict"
-            else "an estimate: 90 % of the calls",
+            evidence=[reading.number(str(item.value), per_call, "ms", "per call", "hook")],
+            fixes=_FIXES[str(item.value)],
+            estimate=estimate,
         )
+
+
+def _cost(case: Case, method: str, seen: dict[str, Any], per_call: float) -> tuple[float, str]:
+    if method == "predict" and reading.step_kind(case) == "predict":
+        return reading.step_ms(case) - reading.part_ms(case, "compute"), "the step less its computing"
+    often = int(seen["calls"]) / max(case.steps.count if case.steps else 0, 1)
+    if method == "fit":
+        batch = float(seen.get("batch_ms") or 0.0) * int(seen["batches"]) / int(seen["calls"])
+        return max(per_call - batch, 0.0) * often, "the calls less the batches in them"
+    # Within another step: a call of the model itself would do the same in the time that is computing.
+    return per_call * often * 0.9, "an estimate: 90 % of the calls"
+
+
+_FIXES = {
+    "predict": [
+        Fix("Call the model through a tf.function: f = tf.function(model); f(x).", equivalence="reassociated"),
+        Fix("Or predict once, on all samples together.", equivalence="reassociated"),
+    ],
+    "fit": [
+        Fix("Call model.train_on_batch(x, y): the same update without the set-up.", equivalence="reassociated"),
+        Fix("Or collect the samples and fit once, on all of them together.", equivalence="semantic"),
+    ],
+}
 
 
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────

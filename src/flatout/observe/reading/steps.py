@@ -19,6 +19,7 @@ from flatout.observe.reading.recording import Recording
 Floats = NDArray[np.float64]
 COVERS = 0.25
 """A stream must cover this share of what the widest one covers to be the step."""
+MOSTLY = 0.6
 
 
 @dataclass(frozen=True)
@@ -111,11 +112,13 @@ def measure(recording: Recording, stream: Stream) -> Measured:
     start, end, n = rows[:, 2], rows[:, 3], np.maximum(rows[:, 1], 1).astype(np.int64)
     previous = np.concatenate((start[:1], end[:-1]))
     if stream.kind == "fit":
-        # The first batch of an epoch begins with itself: what lies before (validation, a new iterator) is no step.
+        # The first batch of an epoch begins with itself: what lies before (validation, a new iterator) is no step. But
+        # where nearly every batch is the first (a `fit` for each batch), all that lies between is paid at every step.
         epochs = np.array([fact["at"] for fact in recording.all("epoch")])
         if len(epochs):
             crossed = np.searchsorted(epochs, end) > np.searchsorted(epochs, previous)
-            previous = np.where(crossed, start, previous)
+            if crossed.mean() <= MOSTLY:
+                previous = np.where(crossed, start, previous)
     totals = rows[:, 4:8]
     deltas = np.diff(totals, axis=0, prepend=totals[:1])
     touched = np.zeros(len(rows), bool)

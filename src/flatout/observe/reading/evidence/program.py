@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+import numpy as np
+
 from flatout.case import Evidence
 from flatout.observe.reading.recording import Recording
 from flatout.observe.reading.steps import Measured
@@ -56,7 +58,10 @@ def keras(recording: Recording) -> list[Evidence]:
         for fact in recording.all("compile")
     ]
     newest = {fact["method"]: fact for fact in recording.all("keras-calls")}
+    kinds = {fact["of"]: fact["id"] for fact in recording.all("stream")}
     for method, fact in newest.items():
+        rows = recording.ticks[recording.ticks[:, 0] == kinds.get(method, -1)]
+        own = float(np.median((rows[:, 3] - rows[:, 2]) / np.maximum(rows[:, 1], 1))) * 1e3 if len(rows) else None
         for file, line, function, calls, seconds, batches in fact["rows"]:
             found.append(
                 Evidence(
@@ -64,7 +69,7 @@ def keras(recording: Recording) -> list[Evidence]:
                     method,
                     where=places.where(file, line, function),
                     source="hook",
-                    data={"calls": calls, "ms": seconds * 1e3, "batches": batches},
+                    data={"calls": calls, "ms": seconds * 1e3, "batches": batches, "batch_ms": own},
                 )
             )
     return found
