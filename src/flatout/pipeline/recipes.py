@@ -86,8 +86,13 @@ def upstream(dataset: Any) -> list[Any]:
     recipe = recipe_of(dataset)
     if recipe is None:
         return [stages.plain(item) for item in dataset._inputs()]
-    others = [item for item in (*recipe.args, *recipe.kwargs.values()) if hasattr(item, "_variant_tensor")]
+    others = [item for item in (*recipe.args, *recipe.kwargs.values()) if _is_dataset(item)]
     return [stages.plain(item) for item in (recipe.source, *others)]
+
+
+def _is_dataset(value: Any) -> bool:
+    """A class may stand among the arguments: `flat_map(tf.data.TFRecordDataset)`."""
+    return hasattr(value, "_variant_tensor") and not isinstance(value, type)
 
 
 def main_line(dataset: Any) -> Iterator[Any]:

@@ -37,7 +37,7 @@ def look(dataset: Any, seconds: float = LOOK_SECONDS) -> Run:
     """Iterate for a moment, as fast as it goes, and ask TensorFlow what it has made of the pipeline."""
     iterator = iter(dataset)
     count, ended, first = 0, False, None
-    began = time.perf_counter()
+    began = time.perf_counter()  # behind the iterator: making it is not the pipeline's pace
     nodes: tuple[Node, ...] = ()
     for number in itertools.count():
         try:
@@ -52,9 +52,15 @@ def look(dataset: Any, seconds: float = LOOK_SECONDS) -> Run:
             nodes = _model(iterator) or nodes  # after the end there is nothing left to ask
         if now - began > seconds:
             break
-    last = time.perf_counter()
-    ms = (last - first) / (count - 1) * 1e3 if first is not None and count > 1 else None
-    return Run(nodes, ms, count, ended)
+    return Run(nodes, _pace(count, ended, began, first, time.perf_counter()), count, ended)
+
+
+def _pace(count: int, ended: bool, began: float, first: float | None, last: float) -> float | None:
+    """Milliseconds for one element. Over a whole epoch all of its time counts: what filled a buffer at the beginning
+    comes for nothing at the end. Else the first element is left out, which waits until the buffers are full."""
+    if ended:
+        return (last - began) / count * 1e3 if count else None
+    return (last - first) / (count - 1) * 1e3 if first is not None and count > 1 else None
 
 
 def _model(iterator: Any) -> tuple[Node, ...]:

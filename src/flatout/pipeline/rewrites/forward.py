@@ -86,7 +86,7 @@ def _earlier_predicate(stage: Any, before: Any) -> Any | None:
             flat[origin] if tensor.name in read and origin is not None else _unread(tensor)
             for tensor, origin in zip(looked_at, origins, strict=True)
         ]
-        return predicate(*values)
+        return predicate(*values)[0]
 
     def _unread(tensor: Any) -> Any:
         sizes = tensor.shape.as_list() if tensor.shape.rank is not None else []

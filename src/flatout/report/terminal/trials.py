@@ -36,7 +36,8 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
         page.heading("To use it")
         page.line("flatout run --with @tuned …", "   runs the program for real with these levers injected")
     if case.patch:
-        page.heading("Patch", "checked: same speedup, same numbers")
+        checked = "same elements" if case.kind == "data" else "same speedup, same numbers"
+        page.heading("Patch", f"checked: {checked}")
         for row in case.patch.splitlines()[:60]:
             mark, body = (row[0], row[1:]) if row[:1] in ("+", "-", " ") else ("", row)
             page.code(mark + " " * (len(body) - len(body.lstrip(" "))) + clean(body))
