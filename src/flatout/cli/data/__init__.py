@@ -6,9 +6,9 @@ from types import ModuleType
 
 import typer
 
-from flatout.cli.data import convert, inspect, tune
+from flatout.cli.data import convert, inspect, serve, tune
 
-COMMANDS: tuple[ModuleType, ...] = (inspect, tune, convert)
+COMMANDS: tuple[ModuleType, ...] = (inspect, tune, convert, serve)
 """Each module defines `register(app)`; the order is the order in `flatout data --help`."""
 
 

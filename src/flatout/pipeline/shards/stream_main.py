@@ -62,8 +62,8 @@ def _converted(asked: dict[str, Any], say: Any) -> dict[str, Any]:
     }
 
 
-def made(target: str) -> Any:
-    """The dataset that the user's function makes."""
+def made(target: str, endless: bool = False) -> Any:
+    """The dataset that the user's function makes; one without an end only where that is no harm."""
     import tensorflow as tf
 
     from flatout.pipeline import target_main
@@ -81,7 +81,7 @@ def made(target: str) -> Any:
     found = target_main.datasets_in(value() if callable(value) and not isinstance(value, tf.data.Dataset) else value)
     if len(found) != 1:
         raise Failed(f"{target} gives {len(found)} datasets where one was expected. Name a function that returns one.")
-    if int(found[0].cardinality()) == tf.data.INFINITE_CARDINALITY:
+    if not endless and int(found[0].cardinality()) == tf.data.INFINITE_CARDINALITY:
         raise Failed(f"The pipeline of {target} has no end. Leave out its `repeat()`, or add `take(count)`.")
     return found[0]
 
