@@ -7,9 +7,9 @@ where the model's is: the runtimes close it when they load. The inputs and outpu
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +27,20 @@ BATCH = "batch"
 
 
 def of(subject: Subject) -> Path:
-    """The model's file, converted if nobody has yet."""
+    """The model's file, converted if nobody has yet; who asks meanwhile, in another process, waits for it."""
     kept = subject.directory / "onnx" / "model.onnx"
-    if not kept.exists():
-        kept.parent.mkdir(exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=kept.parent) as directory:
-            fresh = Path(directory) / "model.onnx"
-            save(_converted(subject), fresh)
-            os.replace(fresh, kept)  # two routes may convert at the same time: whoever is last wins whole
+    kept.parent.mkdir(exist_ok=True)
+    failed = kept.with_name("failed.txt")
+    with open(kept.with_name("lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if failed.exists():
+            raise FlatoutError(failed.read_text(encoding="utf-8"))
+        if not kept.exists():
+            try:
+                save(_converted(subject), kept)
+            except Exception as error:
+                failed.write_text(f"{type(error).__name__}: {error}", encoding="utf-8")
+                raise
     return kept
 
 
@@ -46,7 +52,8 @@ def save(model: Any, path: Path) -> None:
     import onnx
 
     onnx.checker.check_model(model, full_check=True)
-    onnx.save(model, path)
+    onnx.save(model, path.with_suffix(".part"))
+    os.replace(path.with_suffix(".part"), path)
 
 
 def _converted(subject: Subject) -> Any:

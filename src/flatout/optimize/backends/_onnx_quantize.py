@@ -17,6 +17,7 @@ import numpy as np
 from flatout.errors import FlatoutError
 from flatout.measure.agreement import agreement
 from flatout.optimize.machine import cpu_flags
+from flatout.optimize.route import Needless
 from flatout.optimize.subject import Subject, in_batches
 
 SAMPLES = 128
@@ -45,7 +46,7 @@ def mixed(source: Path, target: Path, subject: Subject) -> None:
     with _prepared(source) as prepared:
         _quantize(prepared, target, subject)
         if _agreement(target, subject) >= ENOUGH:
-            raise FlatoutError("Nothing to hand back to float: the answers in 8 bits agree with the original's.")
+            raise Needless("nothing to hand back to float: the answers of onnxruntime-int8 agree with the original's")
         worst = _worst_first(prepared, target, subject)
         count = 1
         while True:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from flatout.errors import FlatoutError
 from flatout.measure.agreement import agreement
+from flatout.optimize.route import Needless
 from flatout.optimize.subject import Subject, in_batches
 
 SAMPLES = 128
@@ -50,7 +50,7 @@ def mixed(model: Any, subject: Subject) -> Any:
 
     first = nncf.quantize(model, nncf.Dataset(batches), **_options(nncf, subject))
     if judged(openvino.compile_model(first, "CPU"), items)[0] >= ENOUGH:
-        raise FlatoutError("Nothing to hand back to float: the answers in 8 bits agree with the original's.")
+        raise Needless("nothing to hand back to float: the answers of openvino-int8 agree with the original's")
     return nncf.quantize_with_accuracy_control(
         model,
         nncf.Dataset(batches),

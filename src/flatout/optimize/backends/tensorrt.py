@@ -43,6 +43,9 @@ class TensorRt(Route):
     extra: ClassVar[str] = "tensorrt"
     cost: ClassVar[int] = 3
 
+    def missing(self) -> str | None:
+        return super().missing() if has_gpu() else None  # packages alone would not help
+
     def hopeless(self, subject: Subject) -> str | None:
         return None if has_gpu() else "there is no NVIDIA GPU here"
 
