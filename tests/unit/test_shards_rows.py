@@ -115,6 +115,29 @@ def test_a_table_without_names_of_columns(tmp_path: Path) -> None:
         converted(tmp_path / "u.csv", tmp_path / "no", name="u")
 
 
+def test_rows_are_what_python_s_own_reader_makes_of_them(tmp_path: Path) -> None:
+    """A quote inside a field that is not quoted, a field of many lines, one beyond any form's length."""
+    path = tmp_path / "t.csv"
+    long = "x" * 300_000
+    path.write_text(f'size,word\n5" pipe,a\n"6"" pipe\n\n,",b\n{long},c\n')
+    done = converted(path, tmp_path / "out", name="t")
+    assert [row["size"][0] for row in elements(done)] == [b'5" pipe', b'6" pipe\n\n,', long.encode()]
+    assert [row["word"][0] for row in elements(done)] == [b"a", b"b", b"c"]
+
+
+def test_text_that_is_none_is_told(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text('{"a": "\\ud83d"}\n{"a": "\\ud83d\\ude00"}\n')
+    with pytest.raises(FlatoutError, match="half a character"):
+        converted(tmp_path / "t.jsonl", tmp_path / "no", name="t")
+    done = converted(tmp_path / "t.jsonl", tmp_path / "out", name="t", skip=True)
+    assert elements(done)[0]["a"] == ["😀".encode()]
+    (tmp_path / "t.csv").write_bytes(b"caf\xe9\n1\n")
+    with pytest.raises(FlatoutError, match="UTF-8"):
+        converted(tmp_path / "t.csv", tmp_path / "no", name="t")
+    (tmp_path / "u.csv").write_bytes(b"a\ncaf\xe9\n")
+    assert elements(converted(tmp_path / "u.csv", tmp_path / "u", name="u"))[0]["a"] == [b"caf\xe9"]
+
+
 def test_json_keeps_lists_and_nested_objects(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     rows = [

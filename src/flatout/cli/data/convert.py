@@ -92,7 +92,7 @@ def convert(
         if extract:
             _extracted(source, dest, wishes)
             return
-        opened = None if _is_pipeline(source) else _opened(source, kind, header, float64, keep_text)
+        opened = None if _is_pipeline(source) else _opened(source, dest, kind, header, float64, keep_text)
         outcome = _converted(opened, source, dest, wishes, runner, runner_option or [])
         verified = _verified(outcome, opened, wishes) if verify else None
     except KeyboardInterrupt:
@@ -105,9 +105,15 @@ def _is_pipeline(source: str) -> bool:
     return ":" in source and not Path(source).exists()
 
 
-def _opened(source: str, kind: str, header: bool, float64: bool, keep_text: bool) -> Source:
+def _opened(source: str, dest: Path, kind: str, header: bool, float64: bool, keep_text: bool) -> Source:
+    from flatout.errors import FlatoutError
     from flatout.pipeline.shards.sources.opening import Rows, opened
 
+    inside = Path(source).resolve()
+    if inside.is_dir() and inside in (dest.resolve(), *dest.resolve().parents):
+        raise FlatoutError(
+            f"{dest} lies inside {source}: the shards would be among the files. Name a folder beside it."
+        )
     return opened(source, kind, Rows(header, float64, keep_text))
 
 

@@ -29,6 +29,8 @@ from flatout.pipeline.shards.sources import Corrupt, Source
 
 Tell = Callable[[int, int], None]
 """Is told of elements and bytes done since the last time."""
+LARGEST = (1 << 31) - 1
+"""Bytes of a record that TensorFlow can parse."""
 EVERY = 0.2
 """Seconds between two words about progress."""
 
@@ -94,7 +96,10 @@ def _note(job: Job) -> Path:
 def _records(job: Job, skipped: list[Skipped]) -> Iterator[bytes]:
     for number in range(len(job.elements)):
         try:
-            yield example.encode(job.elements.read(number))
+            record = example.encode(job.elements.read(number))
+            if len(record) > LARGEST:
+                raise Corrupt("is larger than the 2 GB that an element can have")
+            yield record
         except Corrupt as error:
             name = job.elements.name(number)
             if not job.skip:

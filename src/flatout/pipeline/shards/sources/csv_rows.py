@@ -41,10 +41,10 @@ class Csv:
 
     @classmethod
     def open(cls, paths: Sequence[Path], header: bool = True, float64: bool = False, keep_text: bool = False) -> Csv:
-        places = rows.places(paths, header, quoted=True)
+        delimiter = _delimiter(paths[0])
+        places = rows.places(paths, header, delimiter)
         first = places.headers[0] if header else places.bytes_of(0).decode("latin-1")
         first = first.encode("latin-1").decode("utf-8-sig", "surrogateescape")
-        delimiter = max(",;\t|", key=first.count)
         fields = next(csv.reader([first], delimiter=delimiter), [])
         columns = tuple(fields) if header else tuple(f"column_{number}" for number in range(len(fields)))
         _expect_distinct(columns, paths[0], keep_text)
@@ -108,6 +108,12 @@ class Csv:
             text = fields[one.name]
             values[one.name] = rows.value_of(one, text if one.stored == "bytes" else text.strip() or None)
         return {**values, rows.TEXT_FEATURE: data} if self.keep_text else values
+
+
+def _delimiter(path: Path) -> str:
+    with open(path, "rb") as stream:
+        line = stream.readline(1 << 20).decode("latin-1")
+    return max(",;\t|", key=line.count)
 
 
 def _expect_distinct(columns: tuple[str, ...], path: Path, keep_text: bool) -> None:

@@ -52,7 +52,7 @@ def listed(root: Path, suffixes: Collection[str] | None, what: str) -> Listed:
     """All files with such an ending, at any depth. Hidden files are left out; of others that are, a note tells."""
     others: collections.Counter[str] = collections.Counter()
     rows: list[tuple[str, int, int]] = []
-    for name, status in _walk(os.fspath(root), "", set()):
+    for name, status in _walk(os.fspath(root), "", frozenset()):
         suffix = os.path.splitext(name)[1].lower()
         if suffixes is None or suffix in suffixes:
             rows.append((name, status.st_size, status.st_mtime_ns))
@@ -83,19 +83,19 @@ def listed(root: Path, suffixes: Collection[str] | None, what: str) -> Listed:
     )
 
 
-def _walk(root: str, below: str, seen: set[tuple[int, int]]) -> Iterator[tuple[str, os.stat_result]]:
+def _walk(root: str, below: str, above: frozenset[tuple[int, int]]) -> Iterator[tuple[str, os.stat_result]]:
     directory = os.path.join(root, below)
     status = os.stat(directory)
-    if (status.st_dev, status.st_ino) in seen:
-        return  # a link that leads back
-    seen.add((status.st_dev, status.st_ino))
+    if (status.st_dev, status.st_ino) in above:
+        return  # a link that leads back to a folder it lies in
+    above = above | {(status.st_dev, status.st_ino)}
     with os.scandir(directory) as entries:
         for entry in entries:
             if entry.name.startswith("."):
                 continue
             name = f"{below}/{entry.name}" if below else entry.name
             if entry.is_dir():
-                yield from _walk(root, name, seen)
+                yield from _walk(root, name, above)
             elif entry.is_file():
                 yield name, entry.stat()
 

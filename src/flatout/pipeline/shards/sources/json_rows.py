@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from flatout.errors import FlatoutError
-from flatout.pipeline.shards.example import Element
+from flatout.pipeline.shards.example import Element, Value
 from flatout.pipeline.shards.schema import Feature
 from flatout.pipeline.shards.sources import Corrupt, Numbers, rows
 
@@ -34,7 +34,7 @@ class Json:
     def open(cls, paths: Sequence[Path], float64: bool = False, keep_text: bool = False) -> Json:
         from flatout.pipeline.shards import workers
 
-        opened = cls(rows.places(paths, header=False, quoted=False), rows.Reading((), ()), keep_text)
+        opened = cls(rows.places(paths, header=False), rows.Reading((), ()), keep_text)
         found = rows.merge(workers.spread(survey, opened))
         if not found:
             raise FlatoutError(f"No row of {paths[0]} is a JSON object; an object per line was expected.")
@@ -83,6 +83,13 @@ class Json:
     def read(self, number: int) -> Element:
         data = self.places.bytes_of(number)
         flat = flattened(parsed(data))
+        try:
+            values = self._values(flat)
+        except UnicodeEncodeError:
+            raise Corrupt("holds half a character, as `\\ud83d` is one") from None
+        return {**values, rows.TEXT_FEATURE: data} if self.keep_text else values
+
+    def _values(self, flat: Mapping[str, Any]) -> dict[str, Value]:
         values = {}
         for one in self.reading.features:
             given = flat.get(one.name, _NOT_THERE)
@@ -91,7 +98,7 @@ class Json:
                 values[one.name] = rows.value_of(one, text)
             else:
                 values[one.name] = rows.value_of(one, None if given is _NOT_THERE else given)
-        return {**values, rows.TEXT_FEATURE: data} if self.keep_text else values
+        return values
 
 
 def parsed(data: bytes) -> Mapping[str, Any]:

@@ -5,10 +5,11 @@ The type of a column is what every row of it allows; all rows are looked at, on 
 
 from __future__ import annotations
 
+import csv
 import functools
 import hashlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
@@ -21,6 +22,7 @@ from flatout.pipeline.shards.example import Value
 from flatout.pipeline.shards.schema import Feature
 from flatout.pipeline.shards.sources import Corrupt, Numbers
 
+csv.field_size_limit((1 << 31) - 1)  # its own limit of 128 kB is for forms, not for data
 CHUNK = 1 << 26
 EXACT_IN_FLOAT32 = 1 << 24
 TEXT_FEATURE = "text"
@@ -70,12 +72,12 @@ def _opened(path: str) -> IO[bytes]:
     return open(path, "rb")
 
 
-def places(paths: Sequence[Path], header: bool, quoted: bool) -> Places:
-    """Rows of all files, in the order of their names. A header is that of each file."""
+def places(paths: Sequence[Path], header: bool, delimiter: str = "") -> Places:
+    """Rows of all files, in the order of their names. A header is that of each file; a delimiter makes it CSV."""
     parts: list[tuple[Numbers, Numbers]] = []
     headers: list[str] = []
     for path in paths:
-        starts, ends = _whole(path) if path.suffix.lower() == ".json" else _lines(path, quoted)
+        starts, ends = _whole(path) if path.suffix.lower() == ".json" else _lines(path, delimiter)
         if header and len(starts):
             with open(path, "rb") as stream:
                 headers.append(stream.read(int(ends[0])).decode("latin-1"))
@@ -102,26 +104,44 @@ def _whole(path: Path) -> tuple[Numbers, Numbers]:
     return np.zeros(1, np.int64), np.array([path.stat().st_size], np.int64)
 
 
-def _lines(path: Path, quoted: bool) -> tuple[Numbers, Numbers]:
-    """Line ends, but not those inside quotes: a row goes on while the number of quotes before it is odd."""
-    size, odd = path.stat().st_size, 0
-    found: list[Numbers] = []
-    with open(path, "rb") as stream:
-        for begin in range(0, size, CHUNK):
-            data = np.frombuffer(stream.read(CHUNK), np.uint8)
-            ends = np.flatnonzero(data == ord("\n"))
-            if quoted:
-                quotes = np.flatnonzero(data == ord('"'))
-                ends = ends[(np.searchsorted(quotes, ends) + odd) % 2 == 0]
-                odd = (odd + len(quotes)) % 2
-            found.append(ends + begin + 1)
-    every = np.concatenate([np.zeros(1, np.int64), *found, np.full(1, size)])
-    bounds: Numbers = np.unique(every)
+def _lines(path: Path, delimiter: str) -> tuple[Numbers, Numbers]:
+    size = path.stat().st_size
+    bounds: Numbers = np.unique(np.concatenate([np.zeros(1, np.int64), _ends(path, delimiter), np.full(1, size)]))
     starts, ends = bounds[:-1], bounds[1:]
-    blank = _blank(path, starts, ends)
     # An empty line belongs to the row before it: it is no element, and yet its bytes are kept.
-    starts = starts[~blank]
+    starts = starts[~_blank(path, starts, ends)]
     return starts, np.append(starts[1:], size) if len(starts) else starts
+
+
+def _ends(path: Path, delimiter: str) -> Numbers:
+    """Where lines end; in CSV with quotes, where rows do, as a line end may stand inside quotes."""
+    found: list[Numbers] = [np.zeros(0, np.int64)]
+    with open(path, "rb") as stream:
+        while block := stream.read(CHUNK):
+            if delimiter and b'"' in block:
+                return _ends_of_quoted(path, delimiter)
+            data = np.frombuffer(block, np.uint8)
+            found.append(np.flatnonzero(data == ord("\n")) + stream.tell() - len(block) + 1)
+    return np.concatenate(found)
+
+
+def _ends_of_quoted(path: Path, delimiter: str) -> Numbers:
+    """Python's own reader decides what a row is; what it has taken when it gives one is where that ends."""
+    taken, ends = 0, list[int]()
+
+    def lines() -> Iterator[str]:
+        nonlocal taken
+        with open(path, "rb") as stream:
+            for line in stream:
+                taken += len(line)
+                yield line.decode("latin-1")
+
+    try:
+        for _ in csv.reader(lines(), delimiter=delimiter):
+            ends.append(taken)
+    except csv.Error as error:
+        raise FlatoutError(f"{path} cannot be split into rows near byte {taken}: {error}. Mend it there.") from None
+    return np.array(ends, np.int64)
 
 
 def _blank(path: Path, starts: Numbers, ends: Numbers) -> NDArray[np.bool_]:
@@ -189,12 +209,24 @@ def reading(columns: Mapping[str, Column], float64: bool, mixed: str) -> Reading
     """`mixed` is what a column becomes whose rows disagree: text, or JSON text."""
     features, kept, notes = [], [], []
     for name in sorted(columns):
+        if not _is_text(name):
+            raise FlatoutError(
+                f"The name of the column {name!r} is no UTF-8 text. Save the file as UTF-8, or rename it."
+            )
         column = _settled(columns[name], mixed)
         if column.kind in (TEXT, JSON) and columns[name].kind not in (TEXT, JSON, ""):
             notes.append(f"column {name!r} is kept as text: {_why_text(columns[name])}")
         features.append(_feature(name, column, float64))
         kept.append(column)
     return Reading(tuple(features), tuple(kept), tuple(notes))
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _settled(column: Column, mixed: str) -> Column:
