@@ -62,8 +62,8 @@ def truth_of(function: Callable[[Any], Any], clock: str) -> Truth:
 
 def costs() -> dict[str, tuple[Any, list[Truth], int]]:
     """Name → dataset, what each of its maps costs in truth, which of them is critical."""
-    waits = {ms: sleeping(ms) for ms in (1, 2, 4, 5, 8, 10, 20)}
-    works = {ms: computing(ms) for ms in (3, 4, 5, 9, 12)}
+    waits = {ms: sleeping(ms) for ms in (2, 5, 8, 10, 20, 40)}
+    works = {ms: computing(ms) for ms in (5, 6, 10, 15)}
     wall = {ms: truth_of(function, "wall") for ms, function in waits.items()}
     cpu = {ms: truth_of(function, "cpu") for ms, function in works.items()}
     numbers = Data.range(100_000)
@@ -73,13 +73,13 @@ def costs() -> dict[str, tuple[Any, list[Truth], int]]:
     pool.threading.private_threadpool_size = 8
     return {
         "waiting": (
-            numbers.map(mapped(waits[2])).map(mapped(waits[8])).map(mapped(waits[4])).batch(8),
-            [wall[2], wall[8], wall[4]],
+            numbers.map(mapped(waits[5])).map(mapped(waits[10])).map(mapped(waits[8])).batch(8),
+            [wall[5], wall[10], wall[8]],
             1,
         ),
         "computing": (
-            numbers.map(mapped(works[3])).map(mapped(works[9])).map(mapped(works[5])).batch(8),
-            [cpu[3], cpu[9], cpu[5]],
+            numbers.map(mapped(works[6])).map(mapped(works[15])).map(mapped(works[10])).batch(8),
+            [cpu[6], cpu[15], cpu[10]],
             1,
         ),
         "fused with batch": (
@@ -88,23 +88,23 @@ def costs() -> dict[str, tuple[Any, list[Truth], int]]:
             0,
         ),
         "fused maps": (
-            numbers.map(mapped(works[4])).map(mapped(works[12])).batch(8).prefetch(2).with_options(fused),
-            [cpu[4], cpu[12]],
+            numbers.map(mapped(works[5])).map(mapped(works[15])).batch(8).prefetch(2).with_options(fused),
+            [cpu[5], cpu[15]],
             1,
         ),
         "whole batches": (
-            numbers.map(mapped(waits[1])).batch(32).map(mapped(waits[20], (None,))),
-            [wall[1], wall[20]],
+            numbers.map(mapped(waits[5])).batch(16).map(mapped(waits[40], (None,))),
+            [wall[5], wall[40]],
             0,
         ),
         "behind a cache": (
-            Data.range(64).map(mapped(waits[10])).cache().repeat().map(mapped(waits[2])).batch(8),
-            [wall[10], wall[2]],
+            Data.range(64).map(mapped(waits[10])).cache().repeat().map(mapped(waits[5])).batch(8),
+            [wall[10], wall[5]],
             1,
         ),
         "waits and works": (
-            numbers.map(mapped(works[4])).shuffle(16).map(mapped(waits[10])).batch(4).prefetch(AUTO),
-            [cpu[4], wall[10]],
+            numbers.map(mapped(works[5])).shuffle(16).map(mapped(waits[10])).batch(4).prefetch(AUTO),
+            [cpu[5], wall[10]],
             1,
         ),
     }

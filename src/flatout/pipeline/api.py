@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from flatout.case import Case
@@ -17,7 +19,8 @@ def inspect(dataset: Any, *, needs: float | None = None, show: bool = True) -> C
 
     `needs` is how many elements (batches) a second the trainer takes. The dataset is not iterated: copies of it are.
     """
-    case = inspecting.inspect([_dataset(dataset)], needs, told=_telling(show))
+    with _hushed():
+        case = inspecting.inspect([_dataset(dataset)], needs, told=_telling(show))
     _show(case, "stages", show)
     return case
 
@@ -42,7 +45,8 @@ def tune_dataset(
     if unknown:
         raise FlatoutError(f"allow takes semantic and reassociated, not {', '.join(sorted(unknown))}.")
     wishes = tuning.Wishes(frozenset(allow), memory, disk, budget, needs)
-    tuned = tuning.tune(_dataset(dataset), wishes, _telling(show))
+    with _hushed():
+        tuned = tuning.tune(_dataset(dataset), wishes, _telling(show))
     _show(tuned.case, "trials", show)
     return tuned
 
@@ -51,6 +55,21 @@ def _dataset(value: Any) -> Any:
     if not hasattr(value, "_variant_tensor"):
         raise FlatoutError(f"A tf.data.Dataset was expected, not {type(value).__name__}.")
     return value
+
+
+@contextlib.contextmanager
+def _hushed() -> Iterator[None]:
+    """TensorFlow warns of each option that is changed, and copies of a pipeline have them changed on purpose."""
+
+    def passes(record: logging.LogRecord) -> bool:
+        return "Changing the value of option" not in record.getMessage()
+
+    logger = logging.getLogger("absl")
+    logger.addFilter(passes)
+    try:
+        yield
+    finally:
+        logger.removeFilter(passes)
 
 
 def _telling(show: bool) -> inspecting.Told:

@@ -3,8 +3,8 @@
 TensorFlow's own accounts cannot tell: they see fused stages as one, count waiting as work, and take the difference of
 large numbers for small ones. Here a sample of what enters a stage is held in memory and given to it again and again,
 on one thread, with all of TensorFlow's rewrites off; the same sample without the stage runs in turns with it. The
-difference is what the stage costs: wall time and, from the process's clock, CPU time. Elements are consumed by a
-`window`, so that no Python runs between them.
+difference is what the stage costs: wall time, without what other processes took of it (`clock`), and CPU time.
+Elements are consumed by a `window`, so that no Python runs between them.
 
 The program's functions run for this as they would in another epoch; caches and shuffles of the program are not touched.
 """
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flatout.pipeline import recipes, stages
+from flatout.pipeline.clock import Clock, Times
 
 PASSED_THROUGH = {
     "Take",
@@ -165,10 +166,9 @@ class Costs:
         while len(walls) < MOST_ROUNDS:
             if len(walls) >= FEWEST_ROUNDS and time.perf_counter() - began > self.limits.seconds:
                 break
-            wall, cpu = _pull(with_stage)
-            base_wall, base_cpu = _pull(without)
-            walls.append((wall - base_wall) / held.count)
-            cpus.append((cpu - base_cpu) / held.count)
+            took, base_took = _pull(with_stage), _pull(without)
+            walls.append((took.wall - base_took.wall) / held.count)
+            cpus.append((took.cpu - base_took.cpu) / held.count)
         walls.sort()
         cpus.sort()
         quarter = len(walls) // 4
@@ -260,17 +260,17 @@ def bytes_of(element: Any) -> int:
     return total
 
 
-def _pull(iterator: Any) -> tuple[float, float]:
-    """Wall and CPU seconds of the next window."""
-    cpu, wall = time.process_time(), time.perf_counter()
+def _pull(iterator: Any) -> Times:
+    """What the next window takes."""
+    clock = Clock.now()
     next(iterator)
-    return time.perf_counter() - wall, time.process_time() - cpu
+    return clock.passed()
 
 
 def _per_element(held: _Held) -> float:
     rows = iter(plainly(held.dataset.repeat()).window(held.count))
     _pull(rows)
-    return _middle(sorted(_pull(rows)[0] for _ in range(FEWEST_ROUNDS))) / held.count * 1e3
+    return _middle(sorted(_pull(rows).wall for _ in range(FEWEST_ROUNDS))) / held.count * 1e3
 
 
 def _middle(ordered: list[float]) -> float:

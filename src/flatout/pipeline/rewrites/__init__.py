@@ -17,6 +17,7 @@ from types import ModuleType
 from flatout.pipeline.rewrites import (
     autotune,
     cache,
+    crop,
     forward,
     generator,
     late_map,
@@ -32,6 +33,7 @@ REWRITES: tuple[ModuleType, ...] = (
     autotune,
     tidy,
     forward,
+    crop,
     reads,
     generator,
     late_map,
