@@ -130,7 +130,7 @@ def _finalists(ranking: Sequence[Contestant], objective: str) -> list[Contestant
         return [best]
     near = [one for one in rest if not one.over and (ratio := against(best, one)) is not None and ratio.high >= 1]
     near = [one for one in near if one.candidate.route.name != BASELINE]
-    spare = [one for one in rest if one not in near and one.candidate is not best.candidate][:1]
+    spare = [one for one in rest if one.candidate is not best.candidate and one.candidate.route.name != BASELINE][:1]
     return [best, *near[: FINALISTS - 1]] if near else [best, *spare]
 
 

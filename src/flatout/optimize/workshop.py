@@ -155,7 +155,9 @@ class Workshop:
         candidate = one.candidate
         output = self.directory / f"answers-{next(self._numbers):03d}.npz"
         given = one.answers(self.subject, output, seconds)
-        checked = checks.answers(candidate.route, self.subject.answers("held_out"), given, self.budget)
+        checked = checks.answers(
+            candidate.route, self.subject.answers("held_out"), given, self.budget, self.subject.float16_error
+        )
         if candidate.given and checked.problem.startswith("it is stated"):
             checked = replace(checked, problem="")
         if self._judge is not None and checked.samples:

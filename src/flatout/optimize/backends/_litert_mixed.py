@@ -7,6 +7,9 @@ well the calibration samples' answers agree with the original's. Held-out sample
 
 from __future__ import annotations
 
+import csv
+import io
+import math
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +47,7 @@ def _made(converter: Any, subject: Subject, batch: int | None, floats: list[str]
     if _agreement(content, subject, batch) >= ENOUGH:
         raise Needless("nothing to hand back to float: the answers of litert-int8 agree with the original's")
     debugger.run()
-    worst = _worst_first(debugger.layer_statistics)
+    worst = _worst_first(debugger)
     count = 1
     while True:
         floats[:] = worst[:count]
@@ -63,13 +66,15 @@ def _without(debugger: Any, floats: list[str]) -> bytes:
     return bytes(debugger.get_nondebug_quantized_model())
 
 
-def _worst_first(statistics: dict[str, dict[str, Any]]) -> list[str]:
+def _worst_first(debugger: Any) -> list[str]:
     """Layers by error in steps of their quantization."""
-    errors = {
-        str(entry["tensor_name"]): float(np.sqrt(entry["mean_squared_error"])) / float(np.max(entry["scale"]))
-        for entry in statistics.values()
-        if np.size(entry["scale"]) and np.max(entry["scale"]) > 0
-    }
+    table = io.StringIO()
+    debugger.layer_statistics_dump(table)  # the only place where it tells the steps
+    table.seek(0)
+    errors: dict[str, float] = {}
+    for row in csv.DictReader(table):
+        squared, step = float(row["mean_squared_error"]), float(row["scale"])
+        errors[row["tensor_name"]] = math.sqrt(squared) / step if step > 0 and math.isfinite(squared) else math.inf
     return sorted(errors, key=lambda name: -errors[name])
 
 

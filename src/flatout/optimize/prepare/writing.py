@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from flatout.measure.agreement import relative_error
 from flatout.optimize import graph
 from flatout.optimize.prepare.original import Original
 from flatout.optimize.subject import Array, Subject, Tensor, in_batches, write_arrays
@@ -40,6 +41,7 @@ def write(subject: Subject, original: Original, parts: Parts, notes: list[str]) 
     ):
         subject = _with_unrolled(subject, original, specifications)
     _write_parts(subject, serve, parts, notes)
+    subject = dataclasses.replace(subject, float16_error=_float16_error(subject))
     subject.write()
     return subject
 
@@ -136,6 +138,23 @@ def _answers(subject: Subject, serve: Any, arrays: list[Array]) -> list[Array]:
     if batch == 0 or not rows_first(subject):
         return [np.stack(column) for column in zip(*pieces, strict=True)]
     return [np.concatenate(column)[:count] for column in zip(*pieces, strict=True)]
+
+
+def _float16_error(subject: Subject) -> float:
+    """Measured on the copy that was saved: the user's model is left alone."""
+    import tensorflow as tf
+
+    copy = graph.load(subject)
+    floats = [variable for variable in copy.kept if variable.dtype == tf.float32]
+    for variable in floats:
+        variable.assign(tf.cast(tf.cast(variable, tf.float16), tf.float32))
+    feed = next(in_batches(subject.samples("held_out"), _checking_batch(subject)))
+    rounded = [output.numpy() for output in copy.serve(*(tf.constant(array) for array in feed))]
+    answers = subject.answers("held_out")
+    if subject.batches == (0,) or not rows_first(subject):
+        answers = [array[0] for array in answers]
+    error = relative_error(answers, rounded) if floats else 0.0
+    return error if np.isfinite(error) else 0.0
 
 
 def rows_first(subject: Subject) -> bool:

@@ -1,0 +1,136 @@
+"""What an artefact has to pass before it is timed."""
+
+import numpy as np
+import pytest
+
+from flatout.measure.agreement import agreement, relative_error
+from flatout.optimize import checks
+from flatout.optimize.backends import catalogue
+from flatout.optimize.backends.litert import Float32, Int8
+from flatout.optimize.backends.tf_bf16 import Bfloat16
+from flatout.optimize.checks import Budget, Checked
+from flatout.optimize.metrics import lower_is_better
+from flatout.optimize.route import Inside
+
+SOURCE = np.random.default_rng(0)
+ORIGINAL = [SOURCE.normal(size=(200, 10)).astype("float32"), SOURCE.normal(size=(200, 10)).astype("float32")]
+
+
+def answers(given, route=None, budget=None, **more):
+    return checks.answers(route or Int8(), ORIGINAL, given, budget or Budget(0.01), **more)
+
+
+def noisy(size):
+    return [array + size * SOURCE.normal(size=array.shape).astype("float32") for array in ORIGINAL]
+
+
+def test_the_same_answers_pass():
+    assert answers(ORIGINAL) == Checked("", 1.0, samples=200)
+
+
+def test_agreement_is_the_share_of_the_original_that_is_kept():
+    assert agreement(ORIGINAL, noisy(0.1)) == pytest.approx([0.99, 0.99], abs=0.002)
+    assert agreement(ORIGINAL, [np.zeros_like(a) for a in ORIGINAL]) == pytest.approx([0.0, 0.0], abs=0.01)
+    assert agreement([np.array([1, 2, 3, 4])], [np.array([1, 2, 3, 5])]) == [0.75]
+    assert relative_error(ORIGINAL, noisy(1e-3)) == pytest.approx(1e-3, rel=0.1)
+
+
+def test_answers_that_are_all_alike_are_told_from_others():
+    alike = [np.full((50, 3), 5.0, "float32")]
+    assert agreement(alike, alike) == [1.0]
+    assert agreement(alike, [np.full((50, 3), 4.0, "float32")])[0] < 0
+
+
+def test_fewer_answers_are_held_against_the_first():
+    assert answers([array[:64] for array in ORIGINAL]).samples == 64
+
+
+def test_too_far_off():
+    checked = answers(noisy(0.2))
+    assert "agree with the original's to 0.9" in checked.problem
+    assert checked.agreement == pytest.approx(0.96, abs=0.01)
+
+
+def test_float32_that_is_not():
+    assert not answers(noisy(1e-6), Float32()).problem
+    assert "stated as float32" in answers(noisy(3e-3), Float32()).problem
+
+
+def test_a_model_in_which_differences_grow_is_held_to_its_own_measure():
+    assert not answers(noisy(3e-3), Float32(), float16_error=0.05).problem
+    assert "stated as float32" in answers(noisy(3e-2), Float32(), float16_error=0.05).problem
+
+
+def test_bfloat16_that_is_not():
+    assert "those of float32" in answers(noisy(1e-8), Bfloat16()).problem
+    assert not answers(noisy(3e-3), Bfloat16()).problem
+
+
+def test_outputs_in_another_order():
+    assert "another order" in answers(ORIGINAL[::-1]).problem
+    shapes = [ORIGINAL[0], ORIGINAL[1][:, :3]]
+    assert "another order" in checks.answers(Int8(), shapes, shapes[::-1], Budget()).problem
+
+
+def test_outputs_of_another_form():
+    assert "gives 1 outputs; the original has 2" in answers(ORIGINAL[:1]).problem
+    assert "shape" in answers([ORIGINAL[0], ORIGINAL[1][:, :9]]).problem
+
+
+def test_saturation_and_nan():
+    assert "saturates" in answers([np.minimum(array, 0.1) for array in ORIGINAL]).problem
+    broken = [array.copy() for array in ORIGINAL]
+    broken[0][3, 3] = np.nan
+    assert "NaN" in answers(broken).problem
+
+
+def test_what_is_infinite_in_the_original_may_be():
+    original = [ORIGINAL[0].copy()]
+    original[0][:, 0] = -np.inf
+    assert not checks.answers(Int8(), original, original, Budget()).problem
+
+
+def test_weights_and_precision_in_the_files():
+    full = Inside(1000, 4000, {"float32": 5})
+    assert not checks.contents(Float32(), full, 1000)
+    assert "carries 3 weights" in checks.contents(Float32(), Inside(3, 12, {"float32": 5}), 1000)
+    assert "none of its heavy nodes" in checks.contents(Int8(), full, 1000)
+    assert "stated as float32" in checks.contents(Float32(), Inside(1000, 1000, {"int8": 5}), 1000)
+    assert not checks.contents(Int8(), Inside(1000, 1000, {"int8": 4, "float32": 1}), 1000)
+    assert not checks.contents(Int8(), Inside(1000, 1000), 1000)  # the format does not tell; the answers will
+
+
+@pytest.mark.parametrize(
+    ("value", "lower", "passes"), [(0.89, False, True), (0.87, False, False), (0.95, False, True), (0.93, True, False)]
+)
+def test_the_users_metric(value, lower, passes):
+    budget = Budget(0.02, "accuracy", lower_is_better=lower)
+    checked = checks.in_metric(Checked("", 0.9, samples=10), value, 0.9, budget)
+    assert bool(checked.problem) != passes
+    assert checked.metric == value
+
+
+def test_a_metric_that_is_no_number_fails():
+    checked = checks.in_metric(Checked("", 0.9, samples=10), float("nan"), 0.9, Budget(0.02, "accuracy"))
+    assert checked.problem
+    assert checked.metric is None
+
+
+def test_a_check_that_has_failed_stays_failed():
+    assert checks.in_metric(Checked("saturates"), 0.9, 0.9, Budget(0.1, "accuracy")).problem == "saturates"
+
+
+@pytest.mark.parametrize(
+    ("name", "lower"),
+    [("accuracy", False), ("auc", False), ("mean_squared_error", True), ("mae", True), ("own:loss", True),
+     ("sparse_categorical_crossentropy", True), ("error_free:score", False), (None, False)],
+)  # fmt: skip
+def test_the_good_direction_of_a_metric(name, lower):
+    assert lower_is_better(name) is lower
+
+
+def test_every_route_says_who_it_is():
+    for name, route in catalogue().items():
+        assert name == route.name
+        assert all((route.family, route.format, route.precision, route.equivalence))
+        assert type(route).__module__.startswith("flatout.optimize.backends.")

@@ -1,0 +1,262 @@
+"""Model files that are damaged or hostile, data that does not fit: refused with the reason, before anything is run."""
+
+import json
+import zipfile
+
+import numpy as np
+import pytest
+
+from flatout.cli.optimize import _batches, _shapes
+from flatout.errors import FlatoutError
+from flatout.optimize.prepare import columns, data, preparing, synthetic, trust
+from flatout.optimize.prepare.data import DataUnusable
+from flatout.optimize.prepare.original import Declared, open_original
+from flatout.optimize.prepare.trust import ModelRefused
+from flatout.optimize.subject import Tensor
+from flatout.optimize.verifying import ArtefactUnreadable, read
+
+IMAGE = Declared("image", "float32", (None, 8, 8, 1))
+
+
+def archive(path, config):
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("config.json", config if isinstance(config, str) else json.dumps(config))
+        file.writestr("metadata.json", json.dumps({"keras_version": "3.15.1"}))
+    return path
+
+
+def layer(name="Dense", module="keras.layers", **config):
+    return {"class_name": name, "module": module, "config": config, "registered_name": None}
+
+
+def model(*layers):
+    return {"class_name": "Sequential", "module": "keras", "config": {"name": "m", "layers": list(layers)}}
+
+
+# ── models ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_model_of_keras_own_layers_is_read(tmp_path):
+    config, version = trust.keras_archive(archive(tmp_path / "m.keras", model(layer(units=3))))
+    trust.check_layers(config, tmp_path, trusted=False, imported=False)
+    assert version == "3.15.1"
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        layer("Lambda", function={"class_name": "__lambda__", "config": {"code": "4wEAAA=="}}),
+        layer("Dense", activation={"class_name": "__lambda__", "config": {"code": "4wEAAA=="}}),
+    ],
+)
+def test_code_in_a_file_needs_trust(tmp_path, hostile):
+    with pytest.raises(ModelRefused, match="--trust"):
+        trust.check_layers(model(hostile), tmp_path, trusted=False, imported=True)
+    trust.check_layers(model(hostile), tmp_path, trusted=True, imported=False)
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        layer("Mine", module="my_package.layers"),
+        layer("system", module="os"),
+        layer("eval", module="builtins"),
+        {"class_name": "Mine", "module": None, "config": {}, "registered_name": "Custom>Mine"},
+    ],
+)
+def test_classes_of_others_are_not_imported_unasked(tmp_path, foreign):
+    with pytest.raises(ModelRefused, match="--import"):
+        trust.check_layers(model(layer(units=3), foreign), tmp_path, trusted=False, imported=False)
+
+
+@pytest.mark.parametrize("content", [b"", b"not a model", b"PK\x03\x04 half an archive"])
+def test_damaged_files(tmp_path, content):
+    path = tmp_path / "m.keras"
+    path.write_bytes(content)
+    with pytest.raises(ModelRefused, match=r"m\.keras"):
+        open_original(str(path))
+
+
+@pytest.mark.parametrize("config", ["[]", "{", "1"])
+def test_a_description_that_is_none(tmp_path, config):
+    with pytest.raises(ModelRefused, match="cannot be read"):
+        trust.keras_archive(archive(tmp_path / "m.keras", config))
+
+
+def test_a_deeply_nested_description_ends_no_one(tmp_path):
+    nested = {"config": {}}
+    for _ in range(5000):
+        nested = {"config": nested}
+    trust.check_layers(nested, tmp_path, trusted=False, imported=False)
+
+
+@pytest.mark.parametrize(("name", "hint"), [("gone.keras", "no model"), ("m.tflite", "--compare")])
+def test_what_is_no_model_says_what_to_do(tmp_path, name, hint):
+    if name.endswith("tflite"):
+        (tmp_path / name).write_bytes(b"TFL3")
+    with pytest.raises(ModelRefused, match=hint):
+        open_original(str(tmp_path / name))
+
+
+def test_a_directory_without_a_saved_model(tmp_path):
+    with pytest.raises(ModelRefused, match=r"saved_model\.pb"):
+        open_original(str(tmp_path))
+
+
+def test_a_graph_that_touches_files_needs_trust(tmp_path):
+    trust.check_graph({"MatMul", "SaveV2"}, tmp_path, trusted=False)
+    with pytest.raises(ModelRefused, match="WriteFile"):
+        trust.check_graph({"MatMul", "WriteFile"}, tmp_path, trusted=False)
+
+
+def test_a_module_that_is_not_there():
+    with pytest.raises(FlatoutError, match="cannot be imported"):
+        open_original("no_such_module_anywhere:build")
+
+
+# ── data ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def stored(path, **arrays):
+    np.savez(path, **arrays)
+    return str(path)
+
+
+def test_labels_are_told_from_inputs(tmp_path):
+    samples = data.gather(stored(tmp_path / "d.npz", x=np.zeros((5, 8, 8, 1)), y=np.arange(5)), [IMAGE], None, 10)
+    assert [array.shape for array in columns.matched(samples, [IMAGE], True)] == [(5, 8, 8, 1)]
+    assert samples.labels[0].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_of_two_parts_the_one_that_was_not_trained_on_is_taken(tmp_path):
+    path = stored(
+        tmp_path / "d.npz", x_train=np.zeros((5, 4)), y_train=np.ones(5), x_test=np.ones((3, 4)), y_test=np.zeros(3)
+    )
+    samples = data.gather(path, None, None, 10)
+    assert list(samples.arrays) == ["x_test"]
+    assert samples.labels[0].tolist() == [0, 0, 0]
+
+
+def test_arrays_named_after_inputs_find_them(tmp_path):
+    inputs = [Declared("second", "float32", (None, 2)), Declared("first", "int32", (None, 3))]
+    samples = data.gather(stored(tmp_path / "d.npz", first=np.zeros((4, 3)), second=np.ones((4, 2))), inputs, None, 10)
+    matched = columns.matched(samples, inputs, True)
+    assert [(array.shape, array.dtype.name) for array in matched] == [((4, 2), "float32"), ((4, 3), "int32")]
+
+
+@pytest.mark.parametrize(
+    ("array", "hint"),
+    [
+        (np.zeros((5, 8, 8)), "takes samples of shape"),
+        (np.zeros((5, 9, 8, 1)), "takes samples of shape"),
+        (np.full((5, 8, 8, 1), np.nan), "NaN"),
+        (np.full((5, 8, 8, 1), np.inf), "infinity"),
+        (np.full((5, 8, 8, 1), "text"), "takes float32"),
+    ],
+)
+def test_data_that_does_not_fit(array, hint):
+    with pytest.raises(DataUnusable, match=hint):
+        columns.matched(data.Samples({"0": array}, origin="d.npz"), [IMAGE], True)
+
+
+def test_too_many_arrays_say_which_inputs_there_are(tmp_path):
+    path = stored(tmp_path / "d.npz", a=np.zeros((3, 1)), b=np.zeros((3, 1)), c=np.zeros((3, 1)))
+    with pytest.raises(DataUnusable, match="image"):
+        columns.matched(data.gather(path, [IMAGE], None, 10), [IMAGE], True)
+
+
+def test_pickles_are_not_opened(tmp_path):
+    np.save(tmp_path / "d.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    with pytest.raises(DataUnusable, match="run code"):
+        data.gather(str(tmp_path / "d.npy"), None, None, 10)
+
+
+@pytest.mark.parametrize("name", ["gone.npz", "text.npz"])
+def test_data_that_cannot_be_read(tmp_path, name):
+    (tmp_path / "text.npz").write_text("no arrays")
+    with pytest.raises(DataUnusable, match=name):
+        data.gather(str(tmp_path / name), None, None, 10)
+
+
+def test_records_need_their_description(tmp_path):
+    with pytest.raises(DataUnusable, match="--features"):
+        data.gather(str(tmp_path), None, None, 10)
+
+
+def test_a_metric_without_labels():
+    with pytest.raises(DataUnusable, match="labels"):
+        preparing._judge("accuracy", None, [])
+
+
+def test_what_converters_see_is_never_judged_by():
+    rows = np.arange(100).reshape(100, 1)
+    parts = preparing._parts([rows], [], preparing.Request("", "m", calibration=256, samples=50))
+    seen, kept = (set(parts[name][0][0][:, 0].tolist()) for name in ("calibration", "held_out"))
+    assert not seen & kept
+    assert (len(seen), len(kept)) == (25, 50)
+
+
+# ── shapes ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_open_lengths_are_filled_in():
+    inputs = columns.settled([Declared("x", "float32", (None, None, 64))], {"x": [128, 64]}, True)
+    assert inputs[0].shape == (None, 128, 64)
+    with pytest.raises(DataUnusable, match="does not fit"):
+        columns.settled([IMAGE], {"image": [9, 9, 1]}, True)
+    with pytest.raises(DataUnusable, match="image"):
+        columns.settled([IMAGE], {"picture": [8, 8, 1]}, True)
+
+
+def test_an_open_length_without_data_asks_for_it():
+    with pytest.raises(FlatoutError, match="--shape x=N,64"):
+        preparing._tensor(Declared("x", "float32", (None, None, 64)), 0, None, "dynamic")
+
+
+@pytest.mark.parametrize(
+    ("shapes", "batching"),
+    [
+        ([(None, 4), (None, 2)], "dynamic"),
+        ([(1, 4)], "fixed"),
+        ([(16000,)], "none"),
+        ([()], "none"),
+        ([(2, 3), (4, 3)], "none"),
+    ],
+)
+def test_how_a_model_takes_batches(shapes, batching):
+    assert preparing._batching([Declared("x", "float32", shape) for shape in shapes], None) == batching
+
+
+def test_random_samples_have_the_inputs_forms():
+    inputs = [
+        Tensor("a", "float32", (None, 3), (3,)),
+        Tensor("b", "int64", (None,), ()),
+        Tensor("c", "str", (None, 1), (1,)),
+    ]
+    arrays = synthetic.samples(inputs, 5)
+    assert [array.shape for array in arrays] == [(5, 3), (5,), (5, 1)]
+    assert [array.dtype.kind for array in arrays] == ["f", "i", "S"]
+    assert arrays[1].min() >= 0
+
+
+@pytest.mark.parametrize("text", ["0", "", "1,x", "-1"])
+def test_batches_that_are_none(text):
+    with pytest.raises(FlatoutError, match="--batch"):
+        _batches(text)
+
+
+def test_shapes_on_the_command_line():
+    assert _shapes(["x=224,224,3", "scalar="]) == {"x": [224, 224, 3], "scalar": []}
+    with pytest.raises(FlatoutError, match="--shape"):
+        _shapes(["224,224"])
+
+
+# ── artefacts ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("content", [None, "{", "[]", '{"schema": 1}', '{"schema": 99}'])
+def test_what_is_no_artefact(tmp_path, content):
+    if content is not None:
+        (tmp_path / "manifest.json").write_text(content)
+    with pytest.raises(ArtefactUnreadable, match=r"manifest\.json"):
+        read(tmp_path)

@@ -1,0 +1,214 @@
+"""Who leaves the race and when; the front; who is lined up and why the others are not."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from flatout.case import Latency, Serving, Trial
+from flatout.errors import FlatoutError
+from flatout.optimize import claiming, front, handover, lineup
+from flatout.optimize.backends import catalogue, find
+from flatout.optimize.contestant import Block, Contestant
+from flatout.optimize.energy import Meter
+from flatout.optimize.lineup import Candidate, line_up
+from flatout.optimize.race import FEWEST_ROUNDS, Race, against
+from flatout.optimize.route import Route
+from flatout.optimize.subject import Subject, Tensor, in_batches
+
+SUBJECT = Subject(Path("."), "model.keras", "keras", (Tensor("x", "float32", (None, 4), (4,)),), ())
+
+
+class Paced(Contestant):
+    """A contestant whose calls take a known time, with noise: only the clock is made up."""
+
+    def __init__(self, name: str, milliseconds: float, seed: int = 0, size: int = 100) -> None:
+        super().__init__(Candidate(find("litert-fp32"), Path(name), title=name, size_bytes=size), {}, 1)
+        self.warm_ms = milliseconds
+        self.noise = np.random.default_rng(seed)
+        self.calls = 0
+
+    def run(self, seconds, at_least):
+        self.calls += 1
+        times = self.warm_ms * self.noise.lognormal(0, 0.05, size=max(at_least, 3))
+        return {"times": times.tolist(), "cpu_ms": self.warm_ms, "peak_bytes": 1}
+
+
+def race(*contestants, rounds=12):
+    base = Paced("base", 10.0, seed=99)
+    held = Race([base], contestants, deadline=float("inf"))
+    held.run(rounds)
+    return held
+
+
+def test_the_interval_holds_the_ratio():
+    fast = Paced("fast", 2.0)
+    speedup = race(fast).speedup(fast)
+    assert speedup is not None
+    assert speedup.low < 5.0 < speedup.high
+    assert speedup.high / speedup.low < 1.3
+
+
+def test_who_is_behind_leaves_once_there_is_an_interval():
+    fast, slow, near = Paced("fast", 2.0, 1), Paced("slow", 3.0, 2), Paced("near", 2.02, 3)
+    held = race(fast, slow, near)
+    assert slow.calls == FEWEST_ROUNDS
+    assert slow.over.startswith("behind")
+    assert held.speedup(slow) is not None
+    assert (fast.over, near.over) == ("", "")
+
+
+def test_who_is_slow_and_far_behind_leaves_early():
+    fast, slow = Paced("fast", 2.0, 1), Paced("slow", 900.0, 2)
+    held = race(fast, slow)
+    assert slow.calls == 3
+    assert held.speedup(slow) is None
+
+
+def test_too_few_rounds_give_no_interval():
+    fast = Paced("fast", 2.0)
+    held = race(fast, rounds=FEWEST_ROUNDS - 1)
+    assert held.speedup(fast) is None
+    assert against(held.baselines[0], fast) is None
+
+
+def test_the_baseline_is_measured_alone_where_nothing_came_through():
+    held = race(rounds=4)
+    assert held.baselines[0].latency() is not None
+
+
+def test_latency_and_throughput():
+    one = Paced("one", 2.0)
+    one.batch, one.blocks = 8, [Block([1.0, 2.0, 3.0], 1.0), None, Block([2.0], 1.0)]
+    latency = one.latency()
+    assert latency is not None
+    assert (latency.batch, latency.p50, latency.calls) == (8, 2.0, 4)
+    assert latency.throughput == pytest.approx(4000.0)
+
+
+def test_the_ranking_follows_the_goal():
+    quick, small = Paced("quick", 1.0, 1, size=900), Paced("small", 5.0, 2, size=10)
+    held = race(quick, small)
+    names = [claiming.ranked([held], goal)[0].name for goal in ("latency", "throughput", "size")]
+    assert names == ["quick", "quick", "small"]
+
+
+def test_what_has_failed_its_check_is_never_ranked():
+    quick, honest = Paced("quick", 1.0, 1), Paced("honest", 5.0, 2)
+    held = race(quick, honest)
+    quick.candidate.drop("failed", "check: saturates")
+    assert [one.name for one in claiming.ranked([held], "latency")] == ["honest", "base"]
+
+
+# ── the front ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def trial(name, milliseconds, size, drop, status="won"):
+    latency = Latency(1, milliseconds, milliseconds, milliseconds)
+    return Trial(
+        (name,), status, stage="route", serving=Serving(name, latencies=(latency,), size_bytes=size, drop=drop)
+    )
+
+
+def test_the_front_holds_what_nothing_beats():
+    trials = [
+        trial("a", 1.0, 100, 0.01),
+        trial("b", 2.0, 50, 0.0),
+        trial("c", 3.0, 100, 0.0),
+        trial("d", 0.1, 1, 0, "failed"),
+    ]
+    marked = {one.levers[0]: one.serving.on_front for one in front.with_front(trials)}
+    assert marked == {"a": True, "b": True, "c": False, "d": False}
+
+
+def test_what_is_only_compared_with_is_not_on_the_front():
+    assert not front.with_front([trial("keras-call", 1.0, 0, 0.0)])[0].serving.on_front
+
+
+# ── the line-up ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def lined(**options):
+    return line_up(catalogue(), SUBJECT, Path("made"), **options)
+
+
+def test_cheap_routes_come_first_and_the_baseline_always():
+    candidates, _ = lined(only=["tf"])
+    costs = [one.route.cost for one in candidates]
+    assert costs == sorted(costs)
+    candidates, _ = lined(only=["tf-frozen"])
+    assert {one.name for one in candidates} == {"tf-function", "tf-frozen"}
+
+
+def test_what_needs_samples_is_left_out_without_them():
+    _, skipped = lined()
+    reasons = {one.name: one.why for one in skipped}
+    missing = find("litert-int8").missing() is not None
+    assert ("pip install" if missing else "--data") in reasons["litert-int8"]
+
+
+def test_hopeless_routes_say_why_and_are_tried_when_asked():
+    deep = Subject(Path("."), "m", "keras", SUBJECT.inputs, (), ops={"DepthwiseConv2dNative": 3})
+    _, skipped = line_up(catalogue(), deep, Path("made"), only=["tf-xla"])
+    assert any("depthwise" in one.why for one in skipped)
+    candidates, _ = line_up(catalogue(), deep, Path("made"), only=["tf-xla"], exhaustive=True)
+    assert "tf-xla" in {one.name for one in candidates}
+
+
+def test_a_package_that_is_missing_names_the_extra():
+    class Elsewhere(Route):
+        name, family, format, precision, equivalence = "elsewhere", "Elsewhere", "file", "float32", "exact"
+        packages = ("no_such_package",)
+        convert = inspect = open = loader = None
+
+    Elsewhere.__abstractmethods__ = frozenset()
+    _, skipped = line_up({"elsewhere": Elsewhere()}, SUBJECT, Path("made"))
+    assert skipped[0].why == 'needs the package no_such_package: pip install "flatout[backends]"'
+
+
+def test_unknown_names_are_told_with_the_known():
+    with pytest.raises(FlatoutError, match="litert-int8"):
+        lineup.check_names(catalogue(), ["litert-int9"])
+
+
+def test_a_file_to_compare_with_has_to_be_one(tmp_path):
+    with pytest.raises(FlatoutError, match="--compare takes"):
+        lineup.given(tmp_path / "model.pb", catalogue(), tmp_path, SUBJECT, 2)
+
+
+# ── small things ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_batches_are_full_and_lose_nothing():
+    arrays = [np.arange(10).reshape(10, 1)]
+    batches = [feed[0][:, 0].tolist() for feed in in_batches(arrays, 4)]
+    assert batches == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 0, 1]]
+    assert [feed[0].shape for feed in in_batches(arrays, 0)] == [(1,)] * 10
+
+
+def test_a_subject_round_trips(tmp_path):
+    subject = Subject(tmp_path, "m", "keras", SUBJECT.inputs, SUBJECT.inputs, (1, 8), ops={"MatMul": 2}, parameters=7)
+    subject.write()
+    assert Subject.read(tmp_path) == subject
+
+
+def test_an_artefact_is_not_overwritten_unasked(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(FlatoutError, match="--force"):
+        handover.place_for(tmp_path, tmp_path, force=False)
+    with pytest.raises(FlatoutError, match="not an artefact"):
+        handover.place_for(tmp_path, tmp_path, force=True)
+    (tmp_path / "manifest.json").write_text("{}")
+    assert handover.place_for(tmp_path, tmp_path, force=True) == tmp_path
+
+
+def test_energy_is_read_where_there_are_counters_and_survives_their_turning_over(tmp_path):
+    assert Meter(tmp_path).read() is None
+    package = tmp_path / "intel-rapl:0"
+    package.mkdir()
+    (package / "energy_uj").write_text("900\n")
+    (package / "max_energy_range_uj").write_text("1000\n")
+    meter = Meter(tmp_path)
+    before = meter.read()
+    (package / "energy_uj").write_text("100\n")
+    assert meter.joules(before, meter.read()) == pytest.approx(200e-6)
