@@ -392,6 +392,31 @@ def test_what_is_complete_is_not_written_again_and_not_overwritten(tmp_path: Pat
     assert converted(source, tmp_path / "out", name="c").schema.elements == 41, "another name, beside it"
 
 
+def test_a_shard_that_is_gone_is_written_again(tmp_path: Path) -> None:
+    source = blobs(tmp_path / "b")
+    done = converted(source, tmp_path / "out", shard_size=3000)
+    whole = tree(tmp_path / "out")
+    (tmp_path / "out" / done.schema.shards[1].file).unlink()
+    assert not converted(source, tmp_path / "out", shard_size=3000).complete_before
+    assert tree(tmp_path / "out") == whole
+
+
+def test_a_full_disk_on_the_way_back_leaves_no_half_of_a_file(tmp_path: Path) -> None:
+    source = blobs(tmp_path / "b", 20, 2000)
+    converted(source, tmp_path / "out")
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
+    command = [sys.executable, "-m", "flatout", "data", "convert", "out", "back", "--extract"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, preexec_fn=limited)
+    assert done.returncode == 2
+    assert "Could not write" in done.stderr
+    assert "Traceback" not in done.stderr
+    for path in (tmp_path / "back").iterdir():
+        assert path.read_bytes() == (source / path.name).read_bytes()
+
+
 def test_a_begun_set_goes_on_with_the_same_plan_only(tmp_path: Path) -> None:
     source = blobs(tmp_path / "b")
     kill_at(25, source, tmp_path / "out")

@@ -67,7 +67,7 @@ def test_columns_have_the_type_that_every_row_allows(tmp_path: Path) -> None:
 def test_rows_that_do_not_fit_are_corrupt(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("a,b\n1,2\n3\n4,5,6\n7,8\n")
-    with pytest.raises(FlatoutError, match=r"t\.csv, byte 8.*has 1 fields where 2 were expected"):
+    with pytest.raises(FlatoutError, match=r"t\.csv, byte 8.*it has 1 fields where 2 were expected"):
         converted(path, tmp_path / "no", name="t")
     done = converted(path, tmp_path / "out", name="t", skip=True)
     assert [int(row["a"][0]) for row in elements(done)] == [1, 7]
@@ -165,7 +165,7 @@ def test_json_keeps_lists_and_nested_objects(tmp_path: Path) -> None:
 def test_json_that_is_none_is_corrupt(tmp_path: Path) -> None:
     path = tmp_path / "t.ndjson"
     path.write_text('{"a": 1}\n{"a": \n[1]\n{"a": 2}\n')
-    with pytest.raises(FlatoutError, match="is no JSON"):
+    with pytest.raises(FlatoutError, match="it is no JSON"):
         converted(path, tmp_path / "no", name="t")
     done = converted(path, tmp_path / "out", name="t", skip=True)
     assert [int(row["a"][0]) for row in elements(done)] == [1, 2]

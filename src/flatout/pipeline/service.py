@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import IO, Any
 
 from flatout import __version__
@@ -78,7 +78,6 @@ class _Child:
     process: subprocess.Popen[bytes]
     answers: IO[str]
     number: int = 0
-    restarts: int = field(default=0)
 
     def ask(self, word: str) -> None:
         assert self.process.stdin is not None
@@ -233,7 +232,7 @@ def measure(dataset: Any, address: str, seconds: float = 120.0) -> Measured:
     try:
         speedup = racing.race(local, remote, deadline=time.monotonic() + seconds)
     except Exception as error:  # of any kind: a service that cannot run a pipeline is a result
-        return Measured(None, why_not=_why_not(dataset, error))
+        return Measured(None, why_not=reason_against(dataset, error))
     if speedup is None:
         return Measured(None, why_not=f"{seconds:.0f} s were not enough for rounds enough to compare it.")
     return Measured(speedup, _rate(local), _rate(remote))
@@ -244,7 +243,7 @@ def _rate(runner: Any) -> float:
     return float(runner.elements * runner.epochs / ordered[len(ordered) // 2])
 
 
-def _why_not(dataset: Any, error: Exception) -> str:
+def reason_against(dataset: Any, error: Exception) -> str:
     from flatout.pipeline import stages
 
     for stage, _ in stages.chain(dataset):

@@ -32,7 +32,7 @@ def head(asked: dict[str, Any], say: Any) -> None:
             registered = tf.data.experimental.service.register_dataset(address, dataset).numpy()
             number = registered.decode() if isinstance(registered, bytes) else str(registered)
         except Exception as error:
-            raise FlatoutError(f"The pipeline cannot be served: {service._why_not(dataset, error)}") from None
+            raise FlatoutError(f"The pipeline cannot be served: {service.reason_against(dataset, error)}") from None
     say("address", {"address": address, "dataset_id": number})
     for line in sys.stdin:
         if line.strip() == "measure":

@@ -9,5 +9,5 @@
     verify        whether every element is there once; extract gives the files back
     example, tfrecord, arrayrecord, checksum, tensors    the bytes themselves
 
-Nothing here imports TensorFlow but `stream`, which runs the user's pipeline in a process of its own.
+Nothing here imports TensorFlow but `stream_main`, which runs the user's pipeline in a process of its own.
 """

@@ -7,6 +7,7 @@ A pipeline has no plan: its elements come one after the other (`stream.py`).
 
 from __future__ import annotations
 
+import contextlib
 import errno
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -125,26 +126,19 @@ def _schema(planned: plan.Plan, wishes: Wishes, written: Sequence[Written]) -> s
     )
 
 
-class writable:  # noqa: N801  # reads as a word at its place: `with writable(place)`
+@contextlib.contextmanager
+def writable(there: place.Place) -> Iterator[None]:
     """Turns a failure to write into what happened, what is safe, and what to do."""
-
-    def __init__(self, there: place.Place) -> None:
-        self.there = there
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if not isinstance(error, OSError):
-            return
+    try:
+        yield
+    except OSError as error:
         if error.errno in FULL:
             raise FlatoutError(
-                f"There is no room left at {self.there.directory}: {error.strerror}. The finished shards are whole and "
-                "kept, nothing half-written bears a final name. Make room and run the same command again: it goes on "
-                "from there."
+                f"There is no room left at {there.directory}: {error.strerror}. Finished shards are whole and kept, and "
+                "nothing half-written bears a final name. Make room and run the same command again: it goes on there."
             ) from None
+        what = f"{error.strerror or error}" + (f" ({error.filename})" if error.filename else "")
         raise FlatoutError(
-            f"Could not write to {self.there.directory}: {error.strerror or error}"
-            + (f" ({error.filename})" if error.filename else "")
-            + ". Name a folder that may be written; finished shards are kept."
+            f"Could not write to {there.directory}: {what}. Finished shards are kept. Name a folder that may be "
+            "written."
         ) from None

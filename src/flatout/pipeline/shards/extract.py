@@ -45,6 +45,16 @@ class Part:
 
 def extract(schema: Schema, directory: Path, destination: Path, processes: int | None, quiet: bool = False) -> int:
     """How many elements were given back."""
+    try:
+        return _extracted(schema, directory, destination, processes, quiet)
+    except OSError as error:
+        raise FlatoutError(
+            f"Could not write {error.filename or destination}: {error.strerror}. Make room, remove {destination}, "
+            "and try again."
+        ) from None
+
+
+def _extracted(schema: Schema, directory: Path, destination: Path, processes: int | None, quiet: bool) -> int:
     if destination.exists() and (not destination.is_dir() or any(destination.iterdir())):
         raise FlatoutError(f"{destination} exists and is not an empty folder. Name a new one.")
     if schema.source == "pipeline":
@@ -87,15 +97,24 @@ def _files(part: Part, tell: workers.Tell) -> int:
         if path.parent not in made:
             path.parent.mkdir(parents=True, exist_ok=True)
             made.add(path.parent)
-        # Exclusively: a name that came twice is not overwritten in silence.
-        with open(path, "xb") as stream:
+        _write(path, element, part)
+        count += 1
+    tell(count, part.bytes)
+    return count
+
+
+def _write(path: Path, element: example.Decoded, part: Part) -> None:
+    # Exclusively: a name that came twice is not overwritten in silence.
+    with open(path, "xb") as stream:
+        try:
             if part.array is None:
                 stream.write(bytes(element[part.content][0]))
             else:
                 np.save(stream, tensors.restored(part.array, element), allow_pickle=False)
-        count += 1
-    tell(count, part.bytes)
-    return count
+            stream.flush()
+        except OSError:
+            path.unlink()  # no half of a file stays behind
+            raise
 
 
 def inside(name: str) -> PurePosixPath:

@@ -53,14 +53,18 @@ class Place:
         """Whether the set is complete already. Otherwise it is begun, or gone on with."""
         if force:
             self.clear()
-        if self.schema.exists():
-            if schema.load(self.schema).fingerprint == fingerprint:
-                return True
-            raise FlatoutError(
-                f"{self.directory} holds another {self.name!r}: its source or its options have changed since. Will not "
-                "overwrite it without --force; --name gives the new one a name of its own."
-            )
         note = self.working / "plan.json"
+        if self.schema.exists():
+            known = schema.load(self.schema)
+            if known.fingerprint != fingerprint:
+                raise FlatoutError(
+                    f"{self.directory} holds another {self.name!r}: its source or its options have changed since. Will "
+                    "not overwrite it without --force; --name gives the new one a name of its own."
+                )
+            if self._holds(known):
+                return True
+            write_atomically(note, json.dumps({"fingerprint": fingerprint}))
+            self.schema.unlink()  # somebody has removed a shard: it is written again
         begun = _begun(note)
         if begun == fingerprint:
             return False
@@ -71,6 +75,10 @@ class Place:
             )
         write_atomically(note, json.dumps({"fingerprint": fingerprint}))
         return False
+
+    def _holds(self, known: schema.Schema) -> bool:
+        sizes = {path.name: path.stat().st_size for path in self.shards()}
+        return all(sizes.get(one.file) == one.bytes for one in known.shards)
 
     def shards(self) -> Iterator[Path]:
         pattern = re.compile(re.escape(self.name) + r"-\d{5,}-of-\d{5,}\.(tfrecord|tfrecord\.gz|arrayrecord)")

@@ -98,20 +98,16 @@ def _records(job: Job, skipped: list[Skipped]) -> Iterator[bytes]:
         try:
             record = example.encode(job.elements.read(number))
             if len(record) > LARGEST:
-                raise Corrupt("is larger than the 2 GB that an element can have")
+                raise Corrupt("it is larger than the 2 GB that an element can have")
             yield record
         except Corrupt as error:
             name = job.elements.name(number)
             if not job.skip:
                 raise CorruptElement(
-                    f"{name!r} {_sentence(str(error))}. Mend or remove it, or leave such elements out with "
+                    f"{name!r} is corrupt: {error}. Mend or remove it, or leave such elements out with "
                     "`--on-error skip`; what is done so far is kept."
                 ) from None
             skipped.append(Skipped(name, str(error)))
-
-
-def _sentence(reason: str) -> str:
-    return reason if reason.split()[0] in ("is", "has", "holds", "cannot", "changed") else f"is corrupt: {reason}"
 
 
 def _told(records: Iterator[bytes], tell: Tell) -> Iterator[bytes]:

@@ -62,11 +62,17 @@ def as_case(outcome: Outcome, verified: str | None) -> Case:
         "data",
         program=Program(tuple(sys.argv), seconds=outcome.seconds),
         evidence=tuple(
-            Evidence("shard", one.bytes, "bytes", source="convert", note=one.file, data={"elements": one.elements,
-                     "sha256": one.sha256})
+            Evidence(
+                "shard",
+                one.bytes,
+                "bytes",
+                source="convert",
+                note=one.file,
+                data={"elements": one.elements, "sha256": one.sha256},
+            )
             for one in schema.shards
         ),
         notes=tuple(Note("warning", f"{one.name}: {one.reason}", "It is not in the shards.") for one in schema.skipped),
         verdict=_headline(outcome) + (f"; {verified}" if verified else "") + ".",
         flatout=__version__,
-    )  # fmt: skip
+    )

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from flatout.errors import FlatoutError
 from flatout.pipeline.shards.sources import Source
 
 Work = TypeVar("Work")
@@ -105,7 +106,7 @@ def spread(task: Callable[[Any], Result], source: Source) -> Iterator[Result]:
     parts = [source.select(np.arange(start, end)) for start, end in itertools.pairwise(bounds)]
     for _, result in run(_Plain(task), parts, cores()):
         if isinstance(result, Died):
-            raise RuntimeError(f"A worker that looked at the source {result.reason}.")
+            raise FlatoutError(f"A worker that looked at the source {result.reason}, twice. Is there memory enough?")
         yield result
 
 

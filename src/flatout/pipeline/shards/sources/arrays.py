@@ -134,12 +134,14 @@ class Arrays(Folder):
         try:
             array = np.load(io.BytesIO(self.bytes_of(number)), allow_pickle=False)
         except UNREADABLE as error:
-            raise Corrupt(f"is no numpy file: {error}") from None
+            raise Corrupt(f"it is no numpy file: {error}") from None
         fits = len(array.shape) == len(self.array.shape) and all(
             wanted in (None, length) for wanted, length in zip(self.array.shape, array.shape, strict=True)
         )
         if not fits or tensors.dtype_of(array.dtype) != self.array.dtype:
-            raise Corrupt(f"holds {array.dtype} {array.shape} where {self.array.dtype} {self.array.shape} was expected")
+            raise Corrupt(
+                f"it holds {array.dtype} {array.shape} where {self.array.dtype} {self.array.shape} was expected"
+            )
         return self.labelled(number, dict(tensors.stored(self.array, array)))
 
 

@@ -95,9 +95,9 @@ class Csv:
         try:
             parsed = next(csv.reader([text.strip("\r\n")], delimiter=self.delimiter, strict=True), [])
         except csv.Error as error:
-            raise Corrupt(f"is no CSV: {error}") from None
+            raise Corrupt(f"it is no CSV: {error}") from None
         if len(parsed) != len(self.columns):
-            raise Corrupt(f"has {len(parsed)} fields where {len(self.columns)} were expected")
+            raise Corrupt(f"it has {len(parsed)} fields where {len(self.columns)} were expected")
         return dict(zip(self.columns, parsed, strict=True))
 
     def read(self, number: int) -> Element:

@@ -163,10 +163,10 @@ class Folder:
             with open(os.path.join(self.listed.root, name), "rb") as stream:
                 data = stream.read()
         except OSError as error:
-            raise Corrupt(f"cannot be read: {error.strerror}") from None
+            raise Corrupt(f"it cannot be read: {error.strerror}") from None
         if len(data) != self.listed.bytes[number]:
             # The shards were cut by the sizes seen before; another size means that somebody is writing there.
-            raise Corrupt("changed while it was converted")
+            raise Corrupt("it changed while it was converted")
         return data
 
     def labelled(self, number: int, values: dict[str, Any]) -> Element:

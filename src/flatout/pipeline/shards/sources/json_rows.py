@@ -86,7 +86,7 @@ class Json:
         try:
             values = self._values(flat)
         except UnicodeEncodeError:
-            raise Corrupt("holds half a character, as `\\ud83d` is one") from None
+            raise Corrupt("it holds half a character, as `\\ud83d` is one") from None
         return {**values, rows.TEXT_FEATURE: data} if self.keep_text else values
 
     def _values(self, flat: Mapping[str, Any]) -> dict[str, Value]:
@@ -105,9 +105,9 @@ def parsed(data: bytes) -> Mapping[str, Any]:
     try:
         row = json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise Corrupt(f"is no JSON: {error}") from None
+        raise Corrupt(f"it is no JSON: {error}") from None
     if not isinstance(row, dict):
-        raise Corrupt(f"is {type(row).__name__} where an object was expected")
+        raise Corrupt(f"it is {type(row).__name__} where an object was expected")
     return row
 
 

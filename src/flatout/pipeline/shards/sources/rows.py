@@ -53,9 +53,9 @@ class Places:
         try:
             data = os.pread(_opened(path).fileno(), int(self.length[number]), int(self.start[number]))
         except OSError as error:
-            raise Corrupt(f"cannot be read: {error.strerror}") from None
+            raise Corrupt(f"it cannot be read: {error.strerror}") from None
         if len(data) != self.length[number]:
-            raise Corrupt("changed while it was converted")
+            raise Corrupt("it changed while it was converted")
         return data
 
     def name(self, number: int) -> str:
