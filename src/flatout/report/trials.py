@@ -13,6 +13,9 @@ STAGES = {
     "single": ("Levers", "one at a time, against two baselines in the same rounds"),
     "combination": ("Together", "in fresh processes: this is the claim"),
     "patch": ("Patch", "the edited source, run as one more trial"),
+    "route": ("Routes", "ways to serve the model, in the same rounds against tf-function"),
+    "setting": ("Settings", "the same artefacts with other settings of their runtime"),
+    "claim": ("Measured again", "in fresh processes, against two baselines: this is the claim"),
 }
 REWRITES = {
     "single": ("Rewrites", "one at a time, against the pipeline as written, in turns"),

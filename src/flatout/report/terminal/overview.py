@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from flatout.case import Case, Steps
-from flatout.report.terminal import findings, trials
+from flatout.report.terminal import findings, serving, trials
 from flatout.report.terminal.charts import PARTS, stacked, typical_spark
 from flatout.report.terminal.ops import short
 from flatout.report.terminal.page import Column, Page
@@ -30,7 +30,9 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
         _devices(case, page)
     if case.findings or case.kind in ("run", "trace", "check", "env"):
         findings.write(case, page)
-    if case.trials:
+    if case.kind == "optimize" and serving.has_data(case):
+        serving.tables(case, page)
+    elif case.trials:
         trials.tables(case, page)
     if case.notes:
         page.heading("Notes")

@@ -23,6 +23,11 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
     if not has_data(case):
         page.missing("No route was tried in this case.", "`flatout optimize MODEL --data FILE` tries them on a model.")
         return
+    tables(case, page)
+    _to_use(case, page)
+
+
+def tables(case: Case, page: Page) -> None:
     routes = [trial for trial in case.trials if trial.stage == "route" and trial.serving]
     done = sorted((trial for trial in routes if trial.step_ms), key=lambda trial: trial.step_ms or 0.0)
     metric = next((clean(item.value, 20) for item in case.evidence_of("metric")), "agreement")
@@ -39,7 +44,6 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
         page.heading("Left out")
         for item in skipped:
             page.labelled(clean(item.value), clean(item.note), indent=2, room=26)
-    _to_use(case, page)
 
 
 def _table(trials: list[Trial], metric: str, page: Page) -> None:

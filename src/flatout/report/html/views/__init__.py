@@ -23,6 +23,7 @@ from flatout.report.html.views import (
     ops,
     pipelines,
     placement,
+    serving,
     steps,
     timeline,
     trials,
@@ -41,6 +42,7 @@ VIEWS = tuple(
     View(name, module.TITLE, module.has_data, module.write)
     for name, module in {
         "findings": findings,
+        "serving": serving,
         "trials": trials,
         "steps": steps,
         "timeline": timeline,

@@ -18,7 +18,8 @@ TICKS = (0.1, 0.2, 0.5, 0.8, 1, 1.25, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1
 
 
 def has_data(material: Material) -> bool:
-    return bool(material.case.trials or material.case.patch or material.case.evidence_of("lever-skipped"))
+    tried = any(not trial.serving for trial in material.case.trials)  # the others are told by `serving`
+    return bool(tried or material.case.patch or material.case.evidence_of("lever-skipped"))
 
 
 def write(material: Material) -> Html:
