@@ -125,6 +125,14 @@ def test_rows_are_what_python_s_own_reader_makes_of_them(tmp_path: Path) -> None
     assert [row["word"][0] for row in elements(done)] == [b"a", b"b", b"c"]
 
 
+def test_tables_of_other_columns_are_not_thrown_together(tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "a.csv").write_text("x,y\n1,2\n")
+    (tmp_path / "t" / "b.csv").write_text("y,x\n1,2\n")
+    with pytest.raises(FlatoutError, match=r"a\.csv and b\.csv do not have the same columns"):
+        opening.opened(str(tmp_path / "t"))
+
+
 def test_text_that_is_none_is_told(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text('{"a": "\\ud83d"}\n{"a": "\\ud83d\\ude00"}\n')
     with pytest.raises(FlatoutError, match="half a character"):

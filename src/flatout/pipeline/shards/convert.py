@@ -134,7 +134,7 @@ def writable(there: place.Place) -> Iterator[None]:
     except OSError as error:
         if error.errno in FULL:
             raise FlatoutError(
-                f"There is no room left at {there.directory}: {error.strerror}. Finished shards are whole and kept, and "
+                f"There is no room left at {there.directory}: {error.strerror}. Finished shards are whole and kept; "
                 "nothing half-written bears a final name. Make room and run the same command again: it goes on there."
             ) from None
         what = f"{error.strerror or error}" + (f" ({error.filename})" if error.filename else "")

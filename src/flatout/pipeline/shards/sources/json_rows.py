@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 
 from flatout.errors import FlatoutError
 from flatout.pipeline.shards.example import Element, Value
-from flatout.pipeline.shards.schema import Feature
-from flatout.pipeline.shards.sources import Corrupt, Numbers, rows
+from flatout.pipeline.shards.sources import Corrupt, Numbers, columns, rows
 
 SUFFIXES = frozenset((".jsonl", ".ndjson", ".json"))
 AROUND = 48
@@ -24,61 +23,24 @@ _NOT_THERE = object()
 
 
 @dataclass(frozen=True)
-class Json:
-    places: rows.Places
-    reading: rows.Reading
-    keep_text: bool = False
+class Json(rows.Table):
     kind: ClassVar[str] = "json"
 
     @classmethod
     def open(cls, paths: Sequence[Path], float64: bool = False, keep_text: bool = False) -> Json:
         from flatout.pipeline.shards import workers
 
-        opened = cls(rows.places(paths, header=False), rows.Reading((), ()), keep_text)
-        found = rows.merge(workers.spread(survey, opened))
+        opened = cls(rows.places(paths, header=False), columns.Reading((), ()), keep_text)
+        found = columns.merge(workers.spread(survey, opened))
         if not found:
             raise FlatoutError(f"No row of {paths[0]} is a JSON object; an object per line was expected.")
-        if keep_text and rows.TEXT_FEATURE in found:
-            raise FlatoutError(f"The rows have a key {rows.TEXT_FEATURE!r}, which --keep-text needs. Rename it.")
-        return dataclasses.replace(opened, reading=rows.reading(found, float64, rows.JSON))
-
-    @property
-    def features(self) -> tuple[Feature, ...]:
-        text = (Feature(rows.TEXT_FEATURE, "bytes", "string"),) if self.keep_text else ()
-        return (*self.reading.features, *text)
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return self.reading.notes
-
-    @property
-    def layout(self) -> dict[str, Any]:
-        return {
-            "files": self.places.files,
-            "headers": self.places.headers,
-            "rows": [int((self.places.file == number).sum()) for number in range(len(self.places.files))],
-            "text": rows.TEXT_FEATURE if self.keep_text else None,
-        }
-
-    def __len__(self) -> int:
-        return len(self.places.start)
+        if keep_text and rows.TEXT in found:
+            raise FlatoutError(f"The rows have a key {rows.TEXT!r}, which --keep-text needs. Rename it.")
+        return dataclasses.replace(opened, reading=columns.reading(found, float64, columns.JSON))
 
     def sizes(self) -> Numbers:
         around = sum(len(one.name.encode(errors="surrogatepass")) + AROUND for one in self.features) + AROUND
-        return self.places.length * (rows.size_factor(self.reading.features) + self.keep_text) + around
-
-    def fingerprint(self) -> str:
-        return self.places.fingerprint() + repr(self.reading.features) + str(self.keep_text)
-
-    def select(self, numbers: Numbers) -> Json:
-        return dataclasses.replace(self, places=self.places.select(numbers))
-
-    def name(self, number: int) -> str:
-        return self.places.name(number)
+        return self.places.length * (columns.size_factor(self.reading.features) + self.keep_text) + around
 
     def read(self, number: int) -> Element:
         data = self.places.bytes_of(number)
@@ -87,7 +49,7 @@ class Json:
             values = self._values(flat)
         except UnicodeEncodeError:
             raise Corrupt("it holds half a character, as `\\ud83d` is one") from None
-        return {**values, rows.TEXT_FEATURE: data} if self.keep_text else values
+        return {**values, rows.TEXT: data} if self.keep_text else values
 
     def _values(self, flat: Mapping[str, Any]) -> dict[str, Value]:
         values = {}
@@ -95,9 +57,9 @@ class Json:
             given = flat.get(one.name, _NOT_THERE)
             if one.encoding == "json":
                 text = "" if given is _NOT_THERE else json.dumps(given, ensure_ascii=False, sort_keys=True)
-                values[one.name] = rows.value_of(one, text)
+                values[one.name] = columns.value_of(one, text)
             else:
-                values[one.name] = rows.value_of(one, None if given is _NOT_THERE else given)
+                values[one.name] = columns.value_of(one, None if given is _NOT_THERE else given)
         return values
 
 
@@ -121,11 +83,11 @@ def flattened(row: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     return flat
 
 
-def survey(part: Json) -> tuple[int, rows.Columns]:
+def survey(part: Json) -> tuple[int, columns.Columns]:
     return _total(_seen(part))
 
 
-def _seen(part: Json) -> Iterator[dict[str, rows.Column]]:
+def _seen(part: Json) -> Iterator[dict[str, columns.Column]]:
     for number in range(len(part)):
         try:
             flat = flattened(parsed(part.places.bytes_of(number)))
@@ -134,10 +96,10 @@ def _seen(part: Json) -> Iterator[dict[str, rows.Column]]:
         yield {name: looks_like(value) for name, value in flat.items()}
 
 
-def _total(seen: Iterator[dict[str, rows.Column]]) -> tuple[int, rows.Columns]:
+def _total(seen: Iterator[dict[str, columns.Column]]) -> tuple[int, columns.Columns]:
     count = 0
     counts: dict[str, int] = {}
-    merged: rows.Columns = {}
+    merged: columns.Columns = {}
     for row in seen:
         count += 1
         for name, column in row.items():
@@ -148,30 +110,34 @@ def _total(seen: Iterator[dict[str, rows.Column]]) -> tuple[int, rows.Columns]:
     return count, merged
 
 
-def looks_like(value: Any) -> rows.Column:
+def looks_like(value: Any) -> columns.Column:
     if value is None:
-        return rows.Column(missing=True)
+        return columns.Column(missing=True)
     if isinstance(value, bool):
-        return rows.Column(rows.BOOL)
+        return columns.Column(columns.BOOL)
     if isinstance(value, int):
-        small = abs(value) <= rows.EXACT_IN_FLOAT32
-        return rows.Column(rows.INTEGER, large=not small) if -(1 << 63) <= value < 1 << 63 else rows.Column(rows.JSON)
+        small = abs(value) <= columns.EXACT_IN_FLOAT32
+        return (
+            columns.Column(columns.INTEGER, large=not small)
+            if -(1 << 63) <= value < 1 << 63
+            else columns.Column(columns.JSON)
+        )
     if isinstance(value, float):
-        return rows.Column(rows.FLOAT)
+        return columns.Column(columns.FLOAT)
     if isinstance(value, str):
-        return rows.Column(rows.TEXT)
+        return columns.Column(columns.TEXT)
     if isinstance(value, list):
         return _list(value)
-    return rows.Column(rows.JSON)
+    return columns.Column(columns.JSON)
 
 
-def _list(value: list[Any]) -> rows.Column:
+def _list(value: list[Any]) -> columns.Column:
     if not value:
-        return rows.Column(missing=True)
+        return columns.Column(missing=True)
     items = {looks_like(item) for item in value}
-    result = rows.Column()
+    result = columns.Column()
     for item in sorted(items, key=repr):
         result = result.merged(item)
-    if result.kind == rows.JSON or result.missing or None in result.shape:
-        return rows.Column(rows.JSON)
+    if result.kind == columns.JSON or result.missing or None in result.shape:
+        return columns.Column(columns.JSON)
     return dataclasses.replace(result, shape=(len(value), *result.shape))
