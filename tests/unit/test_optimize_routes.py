@@ -143,6 +143,7 @@ def test_what_is_hopeless_is_said() -> None:
     assert "ConvInteger" in str(dynamic.hopeless(subject(ops={"Conv2D": 3, "MatMul": 1})))
     assert dynamic.hopeless(subject(ops={"MatMul": 4})) is None
     assert static.hopeless(subject(ops={"Conv2D": 3})) is None
+    assert static.hopeless(subject(ops={"Conv2D": 3, "While": 1})) is None
     assert "recurrent" in str(static.hopeless(subject(ops={"While": 1, "MatMul": 2})))
     assert "nothing" in str(static.hopeless(subject(ops={"Add": 1})))
 

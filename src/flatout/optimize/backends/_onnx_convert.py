@@ -15,6 +15,7 @@ from typing import Any
 
 from flatout.errors import FlatoutError
 from flatout.optimize import graph
+from flatout.optimize.backends import _onnx_recurrent
 from flatout.optimize.backends._onnx_graph import graphs
 from flatout.optimize.backends._onnx_repair import repair
 from flatout.optimize.subject import Subject
@@ -76,6 +77,7 @@ def _convert(subject: Subject, flavour: str) -> Any:
     inputs = [tensor.name for tensor in function.inputs[: len(subject.inputs)]]
     outputs = [tensor.name for tensor in function.outputs]
     definition = tf2onnx.tf_loader.from_function(function, inputs, outputs)
+    _onnx_recurrent.mend(definition)
     names = {name: name.partition(":")[0] for name in inputs} | {name: f"output_{i}" for i, name in enumerate(outputs)}
     model, _ = tf2onnx.convert.from_graph_def(
         definition, input_names=inputs, output_names=outputs, opset=OPSET, tensors_to_rename=names

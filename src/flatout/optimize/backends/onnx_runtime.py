@@ -57,11 +57,11 @@ class OnnxRuntimeInt8(OnnxRuntime):
     cost: ClassVar[int] = 2
 
     def hopeless(self, subject: Subject) -> str | None:
-        if not any("Conv" in name or "MatMul" in name for name in subject.ops):
-            return "there is nothing to quantize: no convolution, no matrix product"
+        if any("Conv" in name for name in subject.ops):
+            return None
         if subject.recurrent:
-            return "ONNX Runtime quantizes recurrent cells dynamically only"
-        return None
+            return "ONNX Runtime quantizes recurrent cells as they come only"
+        return None if any("MatMul" in name for name in subject.ops) else "there is nothing in it to quantize"
 
     def convert(self, subject: Subject, directory: Path) -> None:
         from flatout.optimize.backends import _onnx_quantize

@@ -157,7 +157,8 @@ def load(directory, cache=None):
         core.set_property({{"CACHE_DIR": str(cache)}})
     model = core.read_model(Path(directory) / "{FILE}")
 {only_if(batch, static)}\
-    request = core.compile_model(model, "CPU", {options!r}).create_infer_request()
+    options = {options}
+    request = core.compile_model(model, "CPU", options).create_infer_request()
     outputs = range(len(model.outputs))
 
     def run(inputs):
