@@ -45,6 +45,43 @@ def frozen(subject: Subject, batch: int | None = None, flavour: str = "saved_mod
 
     Converters that are given variables lose them or store them twice; what is frozen first, they cannot.
     """
+    return frozen_from(concrete(subject, batch, flavour))
+
+
+def frozen_from(function: Any) -> Any:
     from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
-    return convert_variables_to_constants_v2(concrete(subject, batch, flavour))
+    return _settled(convert_variables_to_constants_v2(function))
+
+
+def _settled(function: Any) -> Any:
+    """The same with every reshape in which one length alone is open told so, as -1.
+
+    Keras works such shapes out at run time from the size of the batch. Converters then take all that follows for
+    dynamic, and their fast kernels stand aside.
+    """
+    import tensorflow as tf
+
+    definition = function.graph.as_graph_def()
+    added = []
+    for node in definition.node:
+        if node.op != "Reshape":
+            continue
+        shape = function.graph.get_tensor_by_name(f"{node.name}:0").shape
+        if shape.rank is None or shape.as_list().count(None) != 1:
+            continue
+        lengths = [-1 if length is None else length for length in shape.as_list()]
+        added.append((f"{node.name}/settled", lengths))
+        node.input[1] = added[-1][0]
+        node.attr["Tshape"].type = tf.int32.as_datatype_enum
+    if not added:
+        return function
+    for name, lengths in added:
+        constant = definition.node.add(op="Const", name=name)
+        constant.attr["dtype"].type = tf.int32.as_datatype_enum
+        constant.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(lengths, tf.int32))
+    wrapped = tf.compat.v1.wrap_function(lambda: tf.import_graph_def(definition, name=""), [])
+    tensors = [
+        [wrapped.graph.as_graph_element(one.name) for one in ends] for ends in (function.inputs, function.outputs)
+    ]
+    return wrapped.prune(*tensors)

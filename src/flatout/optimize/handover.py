@@ -1,7 +1,7 @@
 """The artefact as it is handed over: files, a loader that was run, samples to check by, and a manifest that says all.
 
 manifest.json   route, versions, measurements, the files and their digests
-load.py         `load()`: a function from arrays to arrays; needs the runtime and nothing of flatout
+load.py         `load(directory)`: a function from arrays to arrays; needs the runtime and nothing of flatout
 check.npz       samples, the original's answers and the artefact's: what `flatout verify` asks again elsewhere
 """
 

@@ -67,7 +67,7 @@ def optimize(
         write_manifest(outcome, case)
         store.save(case, directory)
         return Result(case, outcome.claim.place if outcome.claim and outcome.claim.winner else None, directory)
-    except FlatoutError:
+    except (FlatoutError, KeyboardInterrupt):
         shutil.rmtree(directory, ignore_errors=True)  # nothing was measured: there is no case
         raise
     finally:

@@ -116,6 +116,12 @@ def in_batches(arrays: list[Array], batch: int, at_most: int | None = None) -> I
         yield [np.ascontiguousarray(array[rows]) for array in arrays]
 
 
+def plain(array: Any) -> Array:
+    """As an array of numpy's own types: bfloat16 is not one of them."""
+    made: Array = np.array(array)
+    return made.astype(np.float32) if made.dtype.name == "bfloat16" else made
+
+
 def write_arrays(path: Path, prefix: str, arrays: Sequence[Array]) -> None:
     named: dict[str, Any] = {f"{prefix}{i}": array for i, array in enumerate(arrays)}
     np.savez(path, **named)

@@ -61,6 +61,7 @@ class Workshop:
         self._judge = judge
         self._judging = threading.Lock()
         self._numbers = itertools.count(1)
+        self._workers: list[Worker] = []
 
     def make(self, candidates: Sequence[Candidate], batch: int) -> list[Contestant]:
         """Those that came through, with their first setting. The others say in their `note` why not."""
@@ -69,18 +70,29 @@ class Workshop:
             families.setdefault(candidate.route.family, []).append(candidate)
         with ThreadPoolExecutor(max_workers=max(1, min(cores(), 4))) as pool:
             made = pool.map(lambda family: self._family(family, batch), families.values())
-            return [one for members in made for one in members]
+            try:
+                return [one for members in made for one in members]
+            except KeyboardInterrupt:
+                self.stop()
+                raise
+
+    def stop(self) -> None:
+        """Nobody waits for what is under way."""
+        self.deadline = 0.0
+        for worker in list(self._workers):
+            worker.end()
 
     def _family(self, candidates: Sequence[Candidate], batch: int) -> list[Contestant]:
         worker: Worker | None = None
         ready = []
         try:
             for candidate in candidates:
-                if time.monotonic() > self.deadline and candidate.route.name != lineup.BASELINE:
+                if time.monotonic() > self.deadline and not (candidate.route.name == lineup.BASELINE and self.deadline):
                     candidate.drop("timeout", "there was no time left to try it: give more with --budget")
                     continue
                 if worker is None or not worker.alive:
                     worker = Worker(self._log("convert"), self.warden, self.nursery)
+                    self._workers.append(worker)
                 if self._converted(candidate, worker):
                     ready += self._opened(candidate, batch)
                 self._tell(candidate)
@@ -141,6 +153,7 @@ class Workshop:
         """In a fresh process; raises WorkFailed."""
         try:
             worker = Worker(self._log("run"), self.warden, self._nursery_for(one))
+            self._workers.append(worker)
             one.open(self.subject, worker, self.memory_limit)
         except WorkFailed:
             one.close()

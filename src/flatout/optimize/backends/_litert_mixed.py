@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ import numpy as np
 from flatout.errors import FlatoutError
 from flatout.measure.agreement import agreement
 from flatout.optimize.backends._litert_convert import calibration, configured, write
-from flatout.optimize.backends.litert import runner
+from flatout.optimize.backends._loaders import opened
+from flatout.optimize.backends.litert import ANY, source
 from flatout.optimize.route import Needless
 from flatout.optimize.subject import Subject, in_batches
 
@@ -79,12 +81,12 @@ def _worst_first(debugger: Any) -> list[str]:
 
 
 def _agreement(content: bytes, subject: Subject, batch: int | None) -> float:
-    from ai_edge_litert.interpreter import Interpreter
-
     size = 1 if batch is None else batch
-    run = runner(Interpreter(model_content=content, num_threads=1), size)
     samples = [array[:JUDGED_BY] for array in subject.samples("calibration")]
-    pieces = [run(feed) for feed in in_batches(samples, size)]
+    with tempfile.TemporaryDirectory() as scratch:
+        (Path(scratch) / ANY).write_bytes(content)
+        run = opened(source({"threads": 1}, size), Path(scratch))
+        pieces = [run(feed) for feed in in_batches(samples, size)]
     join = np.concatenate if size else np.stack
     answers = [join(column)[: len(samples[0])] for column in zip(*pieces, strict=True)]
     return min(agreement(subject.answers("calibration"), answers))

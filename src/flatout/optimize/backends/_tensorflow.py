@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from flatout.optimize.prepare.writing import FEW
-from flatout.optimize.route import Arrays, Inside, Runner
+from flatout.optimize.route import Inside
 from flatout.optimize.subject import Subject
 
 FOLDER = "saved_model"
@@ -37,28 +37,6 @@ def save_frozen(subject: Subject, directory: Path, **options: Any) -> None:
         str(directory / FOLDER),
         signatures={"serving_default": signature.get_concrete_function(*specifications)},
     )
-
-
-def open_saved(directory: Path, **options: Any) -> Runner:
-    import tensorflow as tf
-
-    model = tf.saved_model.load(str(directory / FOLDER))
-    return runner(tf.function(lambda *inputs: model.serve(*inputs), autograph=False, **options))
-
-
-def runner(function: Any) -> Runner:
-    """Arrays in, arrays out: the answer is there, not only promised, when it returns."""
-    import tensorflow as tf
-
-    def run(inputs: Arrays) -> Arrays:
-        return [as_array(one) for one in tf.nest.flatten(function(*[tf.constant(array) for array in inputs]))]
-
-    return run
-
-
-def as_array(tensor: Any) -> np.ndarray[Any, Any]:
-    array = np.asarray(tensor)
-    return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
 
 
 def inspect_saved(directory: Path, precision_known: bool = True) -> Inside:
@@ -99,16 +77,17 @@ def _constant(node: Any) -> tuple[int, int]:
     return count, tf.dtypes.as_dtype(value.dtype).size
 
 
-LOADER = '''"""Loads the model that flatout made. Needs TensorFlow."""
-
+def source(before: str = "", options: str = "") -> str:
+    before = before and f"\n{before}\n"
+    return f'''\
 from pathlib import Path
 
 import tensorflow as tf
 {before}
 
-def load(directory=Path(__file__).parent):
+def load(directory):
     """A function from a list of arrays to a list of arrays."""
-    model = tf.saved_model.load(str(Path(directory) / "saved_model"))
+    model = tf.saved_model.load(str(Path(directory) / "{FOLDER}"))
     function = tf.function(lambda *inputs: model.serve(*inputs), autograph=False{options})
 
     def run(inputs):
@@ -116,7 +95,3 @@ def load(directory=Path(__file__).parent):
 
     return run
 '''
-
-
-def loader(before: str = "", options: str = "") -> str:
-    return LOADER.format(before=before and f"\n{before}\n", options=options)

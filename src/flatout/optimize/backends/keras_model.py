@@ -7,7 +7,8 @@ import math
 from pathlib import Path
 from typing import Any
 
-from flatout.optimize.backends._tensorflow import as_array
+import numpy as np
+
 from flatout.optimize.route import Arrays, Inside, Route, Runner, Setting
 from flatout.optimize.subject import Subject
 
@@ -66,7 +67,7 @@ def _runner(model: Any, call: Any) -> Runner:
 
     def run(inputs: Arrays) -> Arrays:
         answer = call(keras_models.packed(model, inputs))
-        return [as_array(output) for output in keras_models.flat(model, answer)]
+        return [np.asarray(output) for output in keras_models.flat(model, answer)]
 
     return run
 

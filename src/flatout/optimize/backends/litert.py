@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from flatout.case import Equivalence
 from flatout.errors import FlatoutError
-from flatout.optimize.route import Arrays, Inside, Precision, Route, Runner, Setting
+from flatout.optimize.backends._loaders import opened
+from flatout.optimize.route import Inside, Precision, Route, Runner, Setting
 from flatout.optimize.subject import Subject
 
 ANY = "model.tflite"
@@ -50,15 +51,10 @@ class Float32(Route):
         return _litert_inside.inspect(_first(directory))
 
     def open(self, directory: Path, setting: Setting, batch: int) -> Runner:
-        from ai_edge_litert.interpreter import Interpreter
-
-        threads = int(setting.get("threads", 1))
-        own = directory / file_for(batch)
-        interpreter = Interpreter(model_path=str(own if own.exists() else directory / ANY), num_threads=threads)
-        return runner(interpreter, batch)
+        return opened(source(setting, batch), directory)
 
     def loader(self, subject: Subject, setting: Setting, batch: int) -> str:
-        return _LOADER.format(threads=int(setting.get("threads", 1)), batch=batch)
+        return source(setting, batch)
 
 
 class Float16(Float32):
@@ -91,9 +87,6 @@ class Mixed(Int8):
         _litert_mixed.convert(subject, directory)
 
 
-ROUTES = (Float32(), Float16(), Dynamic(), Int8(), Mixed())
-
-
 def _first(directory: Path) -> Path:
     files = sorted(directory.glob("*.tflite"))
     if not files:
@@ -101,36 +94,18 @@ def _first(directory: Path) -> Path:
     return files[0]
 
 
-def runner(interpreter: Any, batch: int) -> Runner:
+def source(setting: Setting, batch: int) -> str:
     """Inputs and outputs by their place in the file: the converter keeps the order of the function's."""
-    inputs = interpreter.get_input_details()
-    for one in inputs:
-        if batch and one["shape"][0] != batch:
-            interpreter.resize_tensor_input(one["index"], [batch, *one["shape"][1:]])
-    interpreter.allocate_tensors()
-    places = [one["index"] for one in inputs]
-    results = [one["index"] for one in interpreter.get_output_details()]
-
-    def run(arrays: Arrays) -> Arrays:
-        for place, array in zip(places, arrays, strict=True):
-            interpreter.set_tensor(place, array)
-        interpreter.invoke()
-        return [interpreter.get_tensor(place) for place in results]
-
-    return run
-
-
-_LOADER = '''"""Loads the model that flatout made. Needs the package ai-edge-litert."""
-
+    return f'''\
 from pathlib import Path
 
 from ai_edge_litert.interpreter import Interpreter
 
 
-def load(directory=Path(__file__).parent, batch={batch}, threads={threads}):
+def load(directory, batch={batch}, threads={int(setting.get("threads", 1))}):
     """A function from a list of arrays to a list of arrays."""
     own = Path(directory) / f"model-b{{batch}}.tflite"
-    path = own if own.exists() else Path(directory) / "model.tflite"
+    path = own if own.exists() else Path(directory) / "{ANY}"
     interpreter = Interpreter(model_path=str(path), num_threads=threads)
     inputs = interpreter.get_input_details()
     for one in inputs:
@@ -147,3 +122,6 @@ def load(directory=Path(__file__).parent, batch={batch}, threads={threads}):
 
     return run
 '''
+
+
+ROUTES = (Float32(), Float16(), Dynamic(), Int8(), Mixed())

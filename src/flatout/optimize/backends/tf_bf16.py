@@ -11,7 +11,7 @@ from pathlib import Path
 from flatout.optimize.backends import _tensorflow
 from flatout.optimize.backends.tf_frozen import Frozen
 from flatout.optimize.machine import cpu_flags, has_gpu
-from flatout.optimize.route import Inside, Runner, Setting
+from flatout.optimize.route import Inside
 from flatout.optimize.subject import Subject
 
 SWITCH = 'tf.config.optimizer.set_experimental_options({"auto_mixed_precision_onednn_bfloat16": True})'
@@ -32,14 +32,8 @@ class Bfloat16(Frozen):
     def inspect(self, directory: Path) -> Inside:
         return _tensorflow.inspect_saved(directory, precision_known=False)
 
-    def open(self, directory: Path, setting: Setting, batch: int) -> Runner:
-        import tensorflow as tf
-
-        tf.config.optimizer.set_experimental_options({"auto_mixed_precision_onednn_bfloat16": True})
-        return _tensorflow.open_saved(directory)
-
-    def loader(self, subject: Subject, setting: Setting, batch: int) -> str:
-        return _tensorflow.loader(before=SWITCH)
+    def source(self) -> str:
+        return _tensorflow.source(before=SWITCH)
 
 
 ROUTES = (Bfloat16(),)

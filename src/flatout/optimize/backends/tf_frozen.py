@@ -11,19 +11,17 @@ from typing import ClassVar
 
 from flatout.case import Equivalence
 from flatout.optimize.backends import _tensorflow
-from flatout.optimize.route import Inside, Precision, Route, Runner, Setting
+from flatout.optimize.backends.tf_function import Function
 from flatout.optimize.subject import Subject
 
 LARGEST = 1_900_000_000
 """A graph file cannot be larger than 2 GB."""
 
 
-class Frozen(Route):
+class Frozen(Function):
     name = "tf-frozen"
-    family = "TensorFlow"
-    format = "SavedModel"
-    precision: ClassVar[Precision] = "float32"
     equivalence: ClassVar[Equivalence] = "reassociated"
+    cost = 1
 
     def hopeless(self, subject: Subject) -> str | None:
         if subject.parameter_bytes > LARGEST:
@@ -32,15 +30,6 @@ class Frozen(Route):
 
     def convert(self, subject: Subject, directory: Path) -> None:
         _tensorflow.save_frozen(subject, directory)
-
-    def inspect(self, directory: Path) -> Inside:
-        return _tensorflow.inspect_saved(directory)
-
-    def open(self, directory: Path, setting: Setting, batch: int) -> Runner:
-        return _tensorflow.open_saved(directory)
-
-    def loader(self, subject: Subject, setting: Setting, batch: int) -> str:
-        return _tensorflow.loader()
 
 
 ROUTES = (Frozen(),)

@@ -11,7 +11,8 @@ from typing import ClassVar
 
 from flatout.case import Equivalence
 from flatout.optimize.backends import _tensorflow
-from flatout.optimize.route import Inside, Route, Runner, Setting
+from flatout.optimize.backends._loaders import opened
+from flatout.optimize.route import Inside, Precision, Route, Runner, Setting
 from flatout.optimize.subject import Subject
 
 
@@ -19,7 +20,7 @@ class Function(Route):
     name = "tf-function"
     family = "TensorFlow"
     format = "SavedModel"
-    precision = "float32"
+    precision: ClassVar[Precision] = "float32"
     equivalence: ClassVar[Equivalence] = "exact"
     cost = 0
 
@@ -30,10 +31,13 @@ class Function(Route):
         return _tensorflow.inspect_saved(directory)
 
     def open(self, directory: Path, setting: Setting, batch: int) -> Runner:
-        return _tensorflow.open_saved(directory)
+        return opened(self.source(), directory)
 
     def loader(self, subject: Subject, setting: Setting, batch: int) -> str:
-        return _tensorflow.loader()
+        return self.source()
+
+    def source(self) -> str:
+        return _tensorflow.source()
 
 
 ROUTES = (Function(),)

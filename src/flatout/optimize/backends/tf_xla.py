@@ -5,12 +5,9 @@ Gains on matrix products with much around them; on a CPU, depthwise convolutions
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from flatout.optimize.backends import _tensorflow
 from flatout.optimize.backends.tf_function import Function
 from flatout.optimize.machine import has_gpu
-from flatout.optimize.route import Runner, Setting
 from flatout.optimize.subject import Subject
 
 UNCOMPILED = {"LookupTableFindV2", "StringSplitV2", "RegexReplace", "DecodeJpeg", "Unique", "Where", "PyFunc"}
@@ -27,11 +24,8 @@ class Xla(Function):
         stuck = sorted(UNCOMPILED & set(subject.ops))
         return f"XLA cannot compile {', '.join(stuck)}" if stuck else None
 
-    def open(self, directory: Path, setting: Setting, batch: int) -> Runner:
-        return _tensorflow.open_saved(directory, jit_compile=True)
-
-    def loader(self, subject: Subject, setting: Setting, batch: int) -> str:
-        return _tensorflow.loader(options=", jit_compile=True")
+    def source(self) -> str:
+        return _tensorflow.source(options=", jit_compile=True")
 
 
 ROUTES = (Xla(),)

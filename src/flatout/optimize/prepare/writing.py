@@ -12,7 +12,7 @@ import numpy as np
 from flatout.measure.agreement import relative_error
 from flatout.optimize import graph
 from flatout.optimize.prepare.original import Original
-from flatout.optimize.subject import Array, Subject, Tensor, in_batches, write_arrays
+from flatout.optimize.subject import Array, Subject, Tensor, in_batches, plain, write_arrays
 
 ANSWER_SECONDS = 20.0
 """As long as the original may take to answer held-out samples; what it has not reached then is left out."""
@@ -75,9 +75,7 @@ def _save(subject: Subject, original: Original, serve: Any, specifications: list
 
 
 def _with_facts(subject: Subject, concrete: Any) -> Subject:
-    from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
-
-    definition = convert_variables_to_constants_v2(concrete).graph.as_graph_def()
+    definition = graph.frozen_from(concrete).graph.as_graph_def()
     nodes = [*definition.node, *(node for function in definition.library.function for node in function.node_def)]
     ops: dict[str, int] = {}
     elements = size = 0
@@ -130,7 +128,7 @@ def _answers(subject: Subject, serve: Any, arrays: list[Array]) -> list[Array]:
     pieces: list[list[Array]] = []
     done, began = 0, time.monotonic()
     for feed in in_batches(arrays, batch):
-        pieces.append([output.numpy() for output in serve(*(tf.constant(array) for array in feed))])
+        pieces.append([plain(output) for output in serve(*(tf.constant(array) for array in feed))])
         done += max(batch, 1)
         if time.monotonic() - began > ANSWER_SECONDS and done >= FEWEST:
             break
@@ -149,7 +147,7 @@ def _float16_error(subject: Subject) -> float:
     for variable in floats:
         variable.assign(tf.cast(tf.cast(variable, tf.float16), tf.float32))
     feed = next(in_batches(subject.samples("held_out"), _checking_batch(subject)))
-    rounded = [output.numpy() for output in copy.serve(*(tf.constant(array) for array in feed))]
+    rounded = [plain(output) for output in copy.serve(*(tf.constant(array) for array in feed))]
     answers = subject.answers("held_out")
     if subject.batches == (0,) or not rows_first(subject):
         answers = [array[0] for array in answers]
@@ -172,7 +170,7 @@ def _look_at(subject: Subject, serve: Any, arrays: list[Array], answers: list[Ar
     import tensorflow as tf
 
     feed = next(in_batches(arrays, _checking_batch(subject)))
-    again = [output.numpy() for output in serve(*(tf.constant(array) for array in feed))]
+    again = [plain(output) for output in serve(*(tf.constant(array) for array in feed))]
     for one, first, second in zip(subject.outputs, answers, again, strict=True):
         if first.dtype.kind != "f":
             continue

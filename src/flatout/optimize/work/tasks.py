@@ -13,7 +13,7 @@ import numpy as np
 from flatout.errors import FlatoutError
 from flatout.optimize.backends import find
 from flatout.optimize.route import Runner
-from flatout.optimize.subject import Array, Subject, in_batches, write_arrays
+from flatout.optimize.subject import Array, Subject, in_batches, plain, write_arrays
 from flatout.optimize.work.memory import peak_bytes
 
 FEEDS = 8
@@ -121,7 +121,7 @@ class Tasks:
 def answers_of(runner: Runner, samples: list[Array], batch: int, at_most: int | None) -> list[Array]:
     """All answers, one row for each sample; what a batch was filled up with is cut off again."""
     count = min(len(samples[0]), at_most or len(samples[0]))
-    pieces = [[np.array(array) for array in runner(feed)] for feed in in_batches(samples, batch, count)]
+    pieces = [[plain(array) for array in runner(feed)] for feed in in_batches(samples, batch, count)]
     if batch == 0:
         return [np.stack(column) for column in zip(*pieces, strict=True)]
     return [np.concatenate(column)[:count] for column in zip(*pieces, strict=True)]
