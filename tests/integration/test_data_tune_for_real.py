@@ -17,7 +17,7 @@ PROGRAM = """
     import json, os, sys, tempfile, time
     import numpy as np
     import tensorflow as tf
-    from flatout.pipeline import copying, equality, recipes, stages, tuning
+    from flatout.pipeline import copying, costing, equality, inspecting, recipes, stages, tuning
     from flatout.pipeline.rewrites import REWRITES
     from flatout.pipeline.rewrites.room import Room, Unfit
 
@@ -153,6 +153,32 @@ PROGRAM = """
     disk = tempfile.mkdtemp()
     check("disk", big, memory=1000, disk=disk)
     results["disk holds"] = sum(len(files) for _, _, files in os.walk(disk)) > 0
+    written = lambda: sorted(os.listdir(disk))
+    with copying.files_of_copies():
+        spare = copying.fresh(rewritten(big(), memory=1000, disk=disk)[0])
+        copied = len(values(spare, 2)[1]) == 64 and [n for n in written() if n.startswith("flatout-copy-")] != []
+    results["disk copies"] = copied and not [n for n in written() if n.startswith("flatout-copy-")]
+
+    # what stages cost: a long wait behind a short one, a cache, and one fused with the batch
+    def waiting(ms):
+        def wait(value):
+            time.sleep(ms / 1e3)
+            return value
+        return lambda n: tf.ensure_shape(tf.numpy_function(wait, [n], tf.int64), [])
+    pipelines = {
+        "behind": D.range(400).map(waiting(1)).map(waiting(12)).shuffle(8).batch(4),
+        "cached": D.range(40).map(waiting(6)).cache().repeat().map(waiting(1)).batch(4),
+        "fused": D.range(400).map(waiting(8)).map(lambda n: n * 2 + 1, num_parallel_calls=2).batch(4).prefetch(1),
+        "opaque": D.range(20).map(waiting(1)).apply(tf.data.experimental.assert_cardinality(20)).batch(4),
+    }
+    for name, dataset in pipelines.items():
+        case = inspecting.inspect([dataset], needs=5.0, costs=costing.Costs(costing.Limits(seconds=0.2)))
+        pace = case.evidence[0].data
+        results["inspected " + name] = {
+            "critical": pace["critical"], "needs": pace["needs_ms"], "verdict": case.verdict,
+            "rewritten": case.pipelines[0].rewritten, "stages": [
+                [s.op, s.ms, s.detail.get("cpu_ms"), s.detail.get("per_batch"), s.stateful, s.detail.get("runs_as")]
+                for s in case.pipelines[0].stages]}
 
     # the whole way; Python that draws random numbers gives other elements in each epoch and must not be cached
     drawn = D.range(40).map(lambda n: tf.numpy_function(lambda v: v + np.random.randint(1 << 30), [n], tf.int64))
@@ -263,6 +289,7 @@ def test_comparing_tells_what_differs(results):
 def test_a_cache_keeps_to_its_memory(results):
     assert "of memory are to be had" in results["no memory"]
     assert results["disk holds"]
+    assert results["disk copies"]
 
 
 def test_a_cache_of_what_differs_each_time_is_refused(results):
@@ -275,3 +302,36 @@ def test_the_whole_way(results):
     assert "cache" in levers
     assert (status, parity, same, stage) == ("won", "exact", True, "combination")
     assert low > 1
+
+
+def test_stages_have_their_costs_and_the_long_one_is_critical(results):
+    found = results["inspected behind"]
+    names, ms, cpu, counts, states, runs_as = zip(*found["stages"], strict=True)
+    assert names == ("Range", "Map", "Map", "Shuffle", "Batch")
+    assert counts == (4, 4, 4, 4, 1)
+    assert found["critical"] == 2
+    assert ms[2] > 3 * ms[1] > 3 * max(ms[0], ms[3])
+    assert cpu[2] < 0.5 * ms[2]
+    assert states == (None, "python", "python", None, None)
+    assert runs_as[1] == "Map"
+    assert found["needs"] == 200
+    assert "the trainer takes 5 a second" in found["verdict"]
+
+
+def test_behind_a_full_cache_the_rest_is_critical(results):
+    assert results["inspected cached"]["stages"][results["inspected cached"]["critical"]][0] == "Map"
+    assert results["inspected cached"]["critical"] == 4
+
+
+def test_fused_stages_keep_costs_of_their_own(results):
+    found = results["inspected fused"]
+    by_name = {row[0]: row for row in found["stages"]}
+    assert "MapAndBatch" in found["rewritten"]
+    assert by_name["ParallelMap"][5] == by_name["Batch"][5] == "MapAndBatch"
+    assert found["stages"][found["critical"]][0] == "Map"
+
+
+def test_a_stage_that_nobody_can_make_again_does_not_stop_the_others(results):
+    rows = results["inspected opaque"]["stages"]
+    assert [row[0] for row in rows][-1] == "Batch"
+    assert rows[-1][1] is not None

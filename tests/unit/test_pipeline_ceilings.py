@@ -59,6 +59,12 @@ def test_what_tensorflow_makes_parallel_counts_as_parallel():
     assert pace([stage("Map", 8, 0, runs_as="ParallelMapV2")], TWO) == 4
 
 
+def test_a_stateful_map_makes_one_call_at_a_time_also_where_it_is_fused():
+    line = [stage("Map", 80, 0, state="python", runs_as="MapAndBatch", name="fused"), stage("Map", 40, 0, name="behind")]
+    assert pace(line, TWO) == 120
+    assert critical(*line) == "fused"
+
+
 def test_behind_a_cache_nothing_before_it_counts():
     line = [stage("Map", 50, name="decode"), stage("Cache", 0.2), stage("Map", 3, state="random", name="augment")]
     assert pace(line, TWO) == pytest.approx(3.2)

@@ -21,6 +21,7 @@ Rewriting (`flatout data tune`, `flatout.tune_dataset`):
     copying      copies of a pipeline that share nothing with the program's own
     equality     whether two pipelines give the same elements
     racing       passes in turns, and the interval of their ratio
+    shortening   how a pipeline is made short enough to be raced
     tuning       proposes, compares, races, keeps; `workers` runs a generator in a process of its own
     patching     the winners as an edit of the source
 

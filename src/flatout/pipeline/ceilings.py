@@ -87,6 +87,8 @@ def calls_at_once(stage: Stage, machine: Machine) -> float:
     runs_as = str(stage.detail.get("runs_as") or stage.op)
     if not runs_as.startswith(("Parallel", "MapAndBatch")):
         return 1
+    if stage.op == "Map" and stage.stateful:
+        return 1  # fused with a batch, it still makes one call at a time
     asked = stage.parallelism or "autotuned"
     return min(int(asked), machine.threads) if asked.isdigit() else machine.threads
 

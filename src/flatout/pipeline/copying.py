@@ -6,7 +6,11 @@ its shuffles have drawn nothing and its caches hold nothing that it did not read
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from flatout.pipeline import recipes, stages
@@ -16,11 +20,14 @@ READERS = ("TensorSlice", "Tensor", "Range", "List", "TFRecord", "TextLine", "Fi
 """Stages that make records out of nothing or out of names; the first ones of a pipeline."""
 
 
+SMALL_SHUFFLE = 32
+
+
 def fresh(dataset: Any, change: Callable[[Any, Any], Any] | None = None) -> Any:
     """The whole pipeline made anew.
 
-    `change(stage, made)` may answer with what stands in the place of `made`, the copy of a stage. A cache in a file is
-    left out: a copy must not write what belongs to the program.
+    `change(stage, made)` may answer with what stands in the place of `made`, the copy of a stage. A cache in a file of
+    the program's is left out: a copy must not write what belongs to the program.
     """
     done: dict[int, Any] = {}
 
@@ -31,7 +38,7 @@ def fresh(dataset: Any, change: Callable[[Any, Any], Any] | None = None) -> Any:
             if not inputs or not makeable(stage):
                 made = stage
             elif stages.kind(stage) == "Cache" and stages.setting(stage, "_filename"):
-                made = copied(inputs[0])
+                made = _beside(stage, copied(inputs[0]))
             else:
                 made = recipes.replay_once(stage, {id(before): copied(before) for before in inputs})
             other = change(stage, made) if change is not None else None
@@ -39,6 +46,29 @@ def fresh(dataset: Any, change: Callable[[Any, Any], Any] | None = None) -> Any:
         return done[id(stage)]
 
     return copied(dataset)
+
+
+def _beside(stage: Any, source: Any) -> Any:
+    """A cache on disk that a rewrite has made is copied into a file of its own; one of the program's is passed by."""
+    directory = getattr(stage, "_flatout_disk", None)
+    if directory is None:
+        return source
+    place = tempfile.mkdtemp(prefix="flatout-copy-", dir=directory)
+    _places.append(place)
+    return source.cache(os.path.join(place, "elements"))
+
+
+_places: list[str] = []
+
+
+@contextlib.contextmanager
+def files_of_copies() -> Iterator[None]:
+    """What copies have written inside is gone afterwards."""
+    try:
+        yield
+    finally:
+        while _places:
+            shutil.rmtree(_places.pop(), ignore_errors=True)
 
 
 def makeable(stage: Any) -> bool:
@@ -63,8 +93,26 @@ def record_stages(dataset: Any) -> list[Any]:
 
 
 def unshuffled(dataset: Any) -> Any:
-    """A copy without the shuffles that give another order each time; those with a seed stay."""
-    return fresh(dataset, lambda stage, made: recipes.upstream(made)[0] if is_unseeded(stage) else None)
+    """A copy without the shuffles that give another order each time, and with an end; those with a seed stay."""
+
+    def change(stage: Any, made: Any) -> Any:
+        if is_unseeded(stage):
+            return recipes.upstream(made)[0]
+        if stages.kind(stage) == "Repeat" and (stages.setting(stage, "_count") or -1) < 0:
+            return recipes.replay_once(made, {}, {"count": 2})
+        return None
+
+    return fresh(dataset, change)
+
+
+def soon(dataset: Any) -> Any:
+    """A copy whose first element does not wait until a large shuffle is full."""
+
+    def change(stage: Any, made: Any) -> Any:
+        large = stages.kind(stage) == "Shuffle" and (stages.setting(stage, "_buffer_size") or 0) > SMALL_SHUFFLE
+        return recipes.replay_once(made, {}, {"buffer_size": SMALL_SHUFFLE}) if large else None
+
+    return fresh(dataset, change)
 
 
 def is_unseeded(stage: Any) -> bool:

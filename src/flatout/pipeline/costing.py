@@ -42,6 +42,8 @@ PASS_SECONDS = 0.12
 FEWEST, MOST = 4, 2048
 PROBE = 4
 FEWEST_ROUNDS, MOST_ROUNDS = 5, 25
+SHUFFLED = 4096
+"""A shuffle costs the same for each element, however large its buffer; filling it is the cost of what comes before."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +93,12 @@ class Costs:
 
     def of(self, stage: Any) -> Cost | None:
         """The cost of a stage; None where it could not be measured, and `failed` says why."""
-        self._sample(stages.plain(stage))
-        return self._costs.get(id(stages.plain(stage)))
+        stage = stages.plain(stage)
+        try:
+            self._sample(stage)
+        except Exception as error:
+            self.failed.setdefault(id(stage), f"{type(error).__name__}: {str(error)[:200]}")
+        return self._costs.get(id(stage))
 
     def _sample(self, stage: Any) -> _Held:
         found = self._held.get(id(stage))
@@ -185,11 +191,13 @@ class Costs:
 
 
 def _serially(stage: Any) -> dict[str, Any]:
-    """The arguments with which a stage makes one call at a time."""
+    """The arguments with which a stage makes one call at a time, and does not fill a large buffer first."""
     recipe = recipes.recipe_of(stage)
     if recipe is None:
         return {}
     changed: dict[str, Any] = {}
+    if stages.kind(stage) == "Shuffle" and (stages.setting(stage, "_buffer_size") or 0) > SHUFFLED:
+        changed["buffer_size"] = SHUFFLED
     for name in ("num_parallel_calls", "num_parallel_reads"):
         if recipe.arguments.get(name) is not None:
             changed |= {name: None}

@@ -37,13 +37,13 @@ class Compared:
         return self.result if self.whole else "unknown"
 
 
-def compare(before: Any, after: Any, seconds: float = 60.0, epochs: int = EPOCHS) -> Compared:
-    """Both are copied first: neither is iterated."""
+def compare(before: Any, after: Any, seconds: float = 60.0, epochs: int = EPOCHS, any_order: bool = False) -> Compared:
+    """Both are copied first: neither is iterated. `any_order`: another order is no difference."""
     if before.element_spec != after.element_spec:
         return Compared("differs", 0, False, f"elements were {before.element_spec} and are {after.element_spec}")
     left, right, note = _comparable(before, after)
     found = _in_order(left, right, seconds, epochs)
-    if found.result == "differs" and found.whole and _any_order(before):
+    if found.result == "differs" and found.whole and (any_order or _any_order(before)):
         rows = _as_multisets(*_comparable(before, after)[:2], seconds)
         return Compared(rows.result, rows.elements, rows.whole, f"{note}; in another order".lstrip("; "))
     return Compared(found.result, found.elements, found.whole, "; ".join(text for text in (note, found.note) if text))

@@ -28,7 +28,7 @@ def inspect(
     with recipes.without_draws():
         for number, dataset in enumerate(datasets, 1):
             told(f"pipeline {number} of {len(datasets)}: as TensorFlow runs it")
-            run = running.look(copying.fresh(dataset))
+            run = running.look(copying.soon(dataset))
             pipeline, found = _inspected(stages.plain(dataset), f"pipeline {number}", costs, run, needs)
             pipelines.append(pipeline)
             evidence.append(found)

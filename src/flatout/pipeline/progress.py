@@ -21,7 +21,8 @@ class Progress:
         self._stream = stream or sys.stderr
         self._moving = self._stream.isatty()
         self._began = time.monotonic()
-        self._working: float | None = None
+        self.working_since: float | None = None
+        """When the first thing has begun; before that, the program itself runs."""
         self._read = 0
         self._text = "starting the program, which imports TensorFlow"
 
@@ -42,7 +43,7 @@ class Progress:
         except OSError:
             lines = []
         for line in lines[self._read :]:
-            self._working = self._working or time.monotonic()
+            self.working_since = self.working_since or time.monotonic()
             self._text = clean(line.partition("\t")[2], 100)
             if not self._moving:
                 self._say()
@@ -54,8 +55,8 @@ class Progress:
         if self._quiet:
             return
         line = f"flatout: {_clock(time.monotonic() - self._began)}  {self._text}"
-        if self._working is not None:
-            left = max(self._seconds - (time.monotonic() - self._working), 0.0)
+        if self.working_since is not None:
+            left = max(self._seconds - (time.monotonic() - self.working_since), 0.0)
             line += f"  ({_clock(left)} left at most)"
         self._stream.write(f"\r\x1b[K{line}" if self._moving else f"{line}\n")
         self._stream.flush()

@@ -73,7 +73,8 @@ def run(asked: Asked, directory: Path, quiet: bool = False, sources: Sequence[tu
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(timeout=0.3)
                 progress.look()
-                late = time.monotonic() - began > PROGRAM_SECONDS + 1.5 * asked.seconds
+                since = progress.working_since
+                late = time.monotonic() - (since or began) > (1.5 * asked.seconds + 30 if since else PROGRAM_SECONDS)
                 if late:
                     break
     finally:
@@ -108,8 +109,9 @@ def _understood(seen: Case, directory: Path, code: int, late: bool) -> Case:
     found = store.load(path)
     if not found.pipelines:
         errors = [note.text for note in found.notes if note.level == "error"]
+        words = _last_words(directory) if code else ""
         raise FlatoutError(
-            f"{errors[0] if errors else 'The program iterates no tf.data pipeline.'} Name a program that iterates a "
+            f"{(errors or [words or 'The program iterates no tf.data pipeline.'])[0]} Name a program that iterates a "
             "tf.data.Dataset, or a function that makes one (`package.module:function`)."
         )
     case = replace(found, program=seen.program, environment=seen.environment, steps=seen.steps, flatout=seen.flatout)

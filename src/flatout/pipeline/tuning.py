@@ -14,14 +14,12 @@ from typing import Any
 
 from flatout.case import Case, Evidence, Interval, Note, Trial
 from flatout.measure.interval import paired_ratio
-from flatout.pipeline import caching, copying, costing, equality, inspecting, racing, recipes, running, stages
+from flatout.pipeline import caching, copying, costing, equality, inspecting, racing, recipes, shortening, stages
 from flatout.pipeline.rewrites import REWRITES, cache, late_map
 from flatout.pipeline.rewrites.room import Proposal, Room, Unfit
 
 WORTH = 1.03
 """A rewrite is kept if it is faster for sure, and at least by this much."""
-RACED_SECONDS = 0.8
-"""How long an epoch of the copies in a race should take."""
 FOR_TRIALS = 0.75
 """Share of the time for trials; the rest is for the claim."""
 COMPARE_SHARE = 0.3
@@ -64,7 +62,7 @@ def tune(
 ) -> Tuned:
     """`keep` is given the case as far as it is known, after each trial."""
     recipes.install()
-    with recipes.without_draws():
+    with recipes.without_draws(), copying.files_of_copies():
         return _Tuning(stages.plain(dataset), wishes, told, keep).run()
 
 
@@ -75,6 +73,7 @@ class _Line:
     dataset: Any
     kept: tuple[str, ...] = ()
     before: tuple[_Line, ...] = ()
+    equivalence: str = "exact"
 
 
 @dataclass
@@ -97,7 +96,7 @@ class _Tuning:
         self.keep(case)
         memory = self.wishes.memory if self.wishes.memory is not None else caching.memory_limit()
         room = Room(memory, self.wishes.disk, self.wishes.allow, self._count, costs)
-        self.short = self._shortened(costs)
+        self.short = shortening.shortener(self.given, costs)
         line = self._improved(_Line(self.given), REWRITES, room, case)
         other = self._instead(line, room, case)
         if other is not None:
@@ -106,7 +105,7 @@ class _Tuning:
         if kept:
             self.told("racing the result against the program's own")
             self.deadline = float("inf")  # rounds enough for an interval, however long the trials have taken
-            claim = self._tried(self.given, Proposal(best, ""), tuple(kept), self._equivalence(), stage="combination")
+            claim = self._tried(self.given, Proposal(best, ""), tuple(kept), line.equivalence, stage="combination")
             self.trials.append(claim)
             if claim.status != "won":
                 best, kept = self.given, []
@@ -125,11 +124,11 @@ class _Tuning:
             if proposal is None:
                 continue
             name = f"{rewrite.NAME}={proposal.setting}" if proposal.setting else rewrite.NAME
-            equivalence = proposal.equivalence or rewrite.EQUIVALENCE
+            equivalence = _weakest(proposal.equivalence or rewrite.EQUIVALENCE, line.equivalence)
             trial = self._tried(line.dataset, proposal, (*line.kept, name), equivalence)
             self.trials.append(trial)
             if trial.status == "won":
-                line = _Line(proposal.dataset, (*line.kept, name), (*line.before, line))
+                line = _Line(proposal.dataset, (*line.kept, name), (*line.before, line), equivalence)
             self.keep(self._case(case, ()))
         return line
 
@@ -171,7 +170,7 @@ class _Tuning:
             compared = self._compared(proposal.dataset, equivalence)
             notes = "; ".join(text for text in (proposal.what, compared.note) if text)
             trial = replace(trial, parity=compared.parity, note=notes)
-            if compared.result == "differs" and not (equivalence == "semantic" and compared.elements):
+            if compared.result == "differs":
                 return trial
             runners = self.short(before), self.short(proposal.dataset)
             interval = racing.race(*runners, deadline=self.deadline)
@@ -191,56 +190,21 @@ class _Tuning:
         found = self.known.get(id(dataset))
         if found is None:
             left = min(max(self.deadline - time.monotonic(), 10.0), self.wishes.seconds)
-            found = self.known[id(dataset)] = equality.compare(self.given, dataset, COMPARE_SHARE * left)
+            semantic = equivalence == "semantic"
+            found = equality.compare(self.given, dataset, COMPARE_SHARE * left, any_order=semantic)
+            if semantic and copying.before_randomness(self.given) is not None:
+                found = replace(found, whole=False, note="other random numbers for other elements, as was allowed")
+            self.known[id(dataset)] = found
             self.alive.append(dataset)  # an id is only good while its dataset lives
-        if equivalence == "semantic" and found.result == "differs":
-            return replace(found, note="the order of the calls, or of the elements, is another one (allowed)")
         return found
 
-    # ── how long, how many ───────────────────────────────────────────────────────────────────────────────────
-
-    def _shortened(self, costs: costing.Costs) -> Callable[[Any], racing.Runner]:
-        """How a pipeline is made short enough to be raced; the same for all."""
-        run = running.look(copying.fresh(self.given), RACED_SECONDS)
-        if run.ended:
-            return lambda dataset: racing.Runner(copying.fresh(dataset), run.elements)
-        records = self._records_for(run.elements, costs)
-        if records is None:  # without end, or nobody knows what its records are
-            return lambda dataset: racing.Runner(copying.fresh(dataset), run.elements)
-        return lambda dataset: _cut(dataset, records, run.elements)
-
-    def _records_for(self, elements: int, costs: costing.Costs) -> int | None:
-        """Records that give about so many elements of the last stage."""
-        taken = inspecting.counts_for_each(self.given, costs)
-        heads = [taken.get(id(stage)) for stage in copying.record_stages(self.given)]
-        each = max((count for count in heads if count), default=None)
-        return max(round(elements * each), 1) if each is not None else None
-
     def _count(self, stage: Any) -> int | None:
-        """Elements of one epoch, counted where nobody knows them."""
-        known = int(stage.cardinality())
-        if known >= 0:
-            return known
-        if known == caching.INFINITE:
-            return None
-        until = time.monotonic() + 0.2 * max(self.deadline - time.monotonic(), 0.0)
-        count = 0
-        for window in copying.fresh(stage).window(256):
-            count += int(_first(window).cardinality())
-            if time.monotonic() > until:
-                return None
-        return count
+        return shortening.count(stage, 0.2 * max(self.deadline - time.monotonic(), 0.0))
 
     # ── the case ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def _leave_out(self, name: str, why: str) -> None:
         self.left_out.append(Evidence("lever-skipped", name, note=why))
-
-    def _equivalence(self) -> str:
-        """The weakest promise of what was kept."""
-        order = ("exact", "reassociated", "precision", "semantic")
-        won = [trial.equivalence for trial in self.trials if trial.status == "won"]
-        return max(won, key=order.index, default="exact")
 
     def _case(self, case: Case, kept: tuple[str, ...]) -> Case:
         claim = self.trials[-1] if kept else None
@@ -254,21 +218,6 @@ class _Tuning:
         )
 
 
-def _first(window: Any) -> Any:
-    """A window of tuples is a tuple of windows, all of one length."""
-    while not hasattr(window, "cardinality"):
-        window = next(iter(window.values() if isinstance(window, dict) else window))
-    return window
-
-
-def _cut(dataset: Any, records: int, elements: int) -> racing.Runner:
-    short = copying.limited(dataset, records)
-    count = 0
-    for _ in short.take(elements):  # fills a cache as well
-        count += 1
-    return racing.Runner(short, count)
-
-
 def _status(interval: Interval | None) -> Any:
     if interval is None:
         return "noise"
@@ -277,18 +226,22 @@ def _status(interval: Interval | None) -> Any:
     return "lost" if interval.high < 1.0 else "noise"
 
 
+def _weakest(*promises: str) -> str:
+    return max(promises, key=("exact", "reassociated", "precision", "semantic").index)
+
+
 def _verdict(claim: Trial | None) -> str:
     if claim is None or claim.speedup is None:
         return "Nothing worth changing was found."
     found = claim.speedup
     same = {"exact": "the same elements", "multiset": "the same elements in another order"}.get(
-        claim.parity, "the elements were not proven to be the same" if claim.equivalence != "semantic" else "semantic"
+        claim.parity, claim.note
     )
     return f"{found.ratio:.2f}× as fast [{found.low:.2f}, {found.high:.2f}] with {' + '.join(claim.levers)}; {same}."
 
 
 def _notes(claim: Trial | None) -> list[Note]:
-    if claim is not None and claim.parity == "unknown":
+    if claim is not None and claim.parity == "unknown" and claim.equivalence != "semantic":
         return [Note("warning", "There was no time to compare a whole epoch: give more with --budget.")]
     return []
 

@@ -31,6 +31,7 @@ def rewrite(dataset: Any, room: Room) -> Proposal | None:
     elif room.disk is not None and size <= _free(room.disk):
         file = os.path.join(tempfile.mkdtemp(prefix="flatout-cache-", dir=room.disk), "elements")
         cached, what = stage.cache(file), f"a cache of {_mib(size)} on disk ({file}) {place}"
+        cached._flatout_disk = room.disk
     else:
         raise Unfit(f"a cache {place} would hold {_mib(size)}, and {_mib(room.memory)} of memory are to be had")
     result = recipes.rebuild(dataset, recipes.exchange(stage, recipes.stands_for(cached, stage)))
