@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,8 +39,8 @@ class Written:
     int8_tensors: int
 
 
-def write(model: Any, path: str | os.PathLike[str], inputs: list[Array], *, batch: int | None = 1) -> Written:
-    """Write the model that `quantize` gave as int8, and check the file on these inputs."""
+def write(model: Any, path: str | os.PathLike[str], inputs: list[Array], *, batch: int | None = None) -> Written:
+    """Write the model that `quantize` gave as int8, and check the file on these inputs. Batch None: any."""
     plain = served(model)
     target = Path(path)
     with tempfile.TemporaryDirectory() as scratch:
@@ -77,31 +78,35 @@ def save(model: Any, directory: Path, batch: int | None) -> None:
     )
 
 
-def convert(directory: Path, target: Path) -> None:
-    """In a process of its own: SavedModel → LiteRT, int8 inside, float at the ends."""
+def convert(directory: Path, target: Path, *, int8: bool = True) -> None:
+    """In a process of its own: SavedModel → LiteRT; int8 inside where there are ranges, float at the ends."""
     import tensorflow as tf
     from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
     loaded = tf.saved_model.load(str(directory))
     frozen = convert_variables_to_constants_v2(loaded.signatures["serving_default"])
     converter = tf.lite.TFLiteConverter.from_concrete_functions([frozen])
-    converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    converter.optimizations = [tf.lite.Optimize.DEFAULT] if int8 else []
     target.write_bytes(converter.convert())
 
 
-def interpreter(path: Path) -> Any:
+def interpreter(path: Path, batch: int | None = None) -> Any:
+    """The file, opened; an open batch is set to `batch`."""
     try:
         from ai_edge_litert.interpreter import Interpreter
     except ImportError as error:
         raise ToolMissing("ai-edge-litert is not installed: pip install flatout[backends].") from error
     opened = Interpreter(model_path=str(path), num_threads=os.cpu_count())
+    for entry in opened.get_input_details():
+        if batch is not None and entry["shape_signature"][0] == -1:
+            opened.resize_tensor_input(entry["index"], [batch, *entry["shape"][1:]])
     opened.allocate_tensors()
     return opened
 
 
 def run(path: Path, inputs: list[Array]) -> tuple[list[Array], int]:
     """(outputs for all inputs, number of int8 tensors in the file)."""
-    opened = interpreter(path)
+    opened = interpreter(path, min(len(inputs[0]), 64))
     entries = sorted(opened.get_input_details(), key=lambda entry: entry["name"])
     exits = opened.get_output_details()
     size = int(entries[0]["shape"][0])
@@ -113,6 +118,22 @@ def run(path: Path, inputs: list[Array]) -> tuple[list[Array], int]:
         rows.append([np.array(opened.get_tensor(entry["index"])) for entry in exits])
     outputs = [np.concatenate([row[place] for row in rows]).astype(np.float64) for place in range(len(exits))]
     return outputs, sum(entry["dtype"] == np.int8 for entry in opened.get_tensor_details())
+
+
+def caller(path: Path, batch: int = 1, seed: int = 0) -> Callable[[], Any]:
+    """One call of a file on random inputs, to be timed."""
+    opened = interpreter(path, batch)
+    generator = np.random.default_rng(seed)
+    entries, exits = opened.get_input_details(), opened.get_output_details()
+    given = [generator.random(entry["shape"]).astype(entry["dtype"]) for entry in entries]
+
+    def call() -> Any:
+        for entry, array in zip(entries, given, strict=True):
+            opened.set_tensor(entry["index"], array)
+        opened.invoke()
+        return [opened.get_tensor(entry["index"]) for entry in exits]
+
+    return call
 
 
 def agree(path: Path, expected: list[Array], found: list[Array], int8: int) -> Written:
@@ -136,4 +157,4 @@ def agree(path: Path, expected: list[Array], found: list[Array], int8: int) -> W
 
 
 if __name__ == "__main__":
-    convert(Path(sys.argv[1]), Path(sys.argv[2]))
+    convert(Path(sys.argv[1]), Path(sys.argv[2]), int8="float" not in sys.argv[3:])

@@ -27,13 +27,28 @@ def write(model: Any, path: str | os.PathLike[str], inputs: list[Array], *, batc
     """Write the model that `quantize` gave, and check the file on these inputs with ONNX Runtime."""
     try:
         import onnx
+    except ImportError as error:
+        raise ToolMissing("onnx and tf2onnx are needed: pip install flatout[backends].") from error
+    proto = converted(served(model), batch)
+    store_weights(proto)
+    onnx.checker.check_model(proto)
+    target = Path(path)
+    onnx.save(proto, str(target))
+    expected = checks.outputs(model, inputs)
+    found = onnxruntime(target)(inputs)
+    count = sum(tensor.data_type == onnx.TensorProto.INT8 for tensor in proto.graph.initializer)
+    return agree(target, expected, found, count)
+
+
+def converted(plain: Any, batch: int | None) -> Any:
+    """A Keras model as ONNX, as tf2onnx writes it."""
+    try:
         import tf2onnx
     except ImportError as error:
         raise ToolMissing("onnx and tf2onnx are needed: pip install flatout[backends].") from error
     import tensorflow as tf
     from keras import tree
 
-    plain = served(model)
     functional = graph.functional(plain)
     signature = [
         tf.TensorSpec((batch, *tensor.shape[1:]), tensor.dtype, name=f"in{place}")
@@ -49,14 +64,7 @@ def write(model: Any, path: str | os.PathLike[str], inputs: list[Array], *, batc
         proto, _ = tf2onnx.convert.from_function(serve, input_signature=signature, opset=OPSET)
     except Exception as error:
         raise CompressionFailed(f"tf2onnx failed: {str(error)[:500]}") from error
-    store_weights(proto)
-    onnx.checker.check_model(proto)
-    target = Path(path)
-    onnx.save(proto, str(target))
-    expected = checks.outputs(model, inputs)
-    found = onnxruntime(target)(inputs)
-    count = sum(tensor.data_type == onnx.TensorProto.INT8 for tensor in proto.graph.initializer)
-    return agree(target, expected, found, count)
+    return proto
 
 
 def store_weights(proto: Any) -> None:

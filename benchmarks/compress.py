@@ -1,0 +1,210 @@
+"""What compression gives on Fashion-MNIST: accuracy on pictures never looked at before, latency beside `tf.function`.
+
+    python benchmarks/compress.py train     trains all models into --work; any Keras backend will do
+    python benchmarks/compress.py measure   accuracy on the test pictures, files, latencies; TensorFlow and the runtimes
+    python benchmarks/compress.py           both
+
+Nothing is chosen by the test pictures: `measure` alone reads them. `train` prints accuracies on 10,000 pictures kept
+aside. Latencies come from interleaved rounds, each ratio with its interval; sizes of Keras models are zipped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _compress_setting import KINDS, Data, trainer
+
+import flatout
+from flatout.measure.interval import paired_ratio
+from flatout.optimize.compress import latency
+from flatout.optimize.compress.magnitude import packed
+from flatout.optimize.compress.students import derive
+
+SHARES = (0.5, 0.3, 0.18)
+"""Of FLOPs, that channels are pruned down to."""
+STUDENT = 0.25
+"""Width of the student."""
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("phase", nargs="?", choices=("train", "measure", "all"), default="all")
+    arguments.add_argument("--data", help="directory of the four files of Fashion-MNIST")
+    arguments.add_argument("--work", default=".flatout/benchmark-compress", help="where models are kept")
+    arguments.add_argument("--kind", choices=tuple(KINDS), nargs="*", default=list(KINDS))
+    arguments.add_argument("--part", choices=("all", "float", "pruned", "others"), default="all")
+    arguments.add_argument("--samples", type=int, default=50000, help="fewer than all pictures, to try the script")
+    given = arguments.parse_args()
+    data = Data(given.data, given.samples)
+    for kind in given.kind:
+        work = Path(given.work) / kind
+        work.mkdir(parents=True, exist_ok=True)
+        if given.phase != "measure":
+            Training(kind, data, work).all(given.part)
+        if given.phase != "train":
+            Measuring(kind, data, work).all()
+
+
+class Training:
+    def __init__(self, kind: str, data: Data, work: Path) -> None:
+        self.kind, self.data, self.work = kind, data, work
+
+    def all(self, part: str = "all") -> None:
+        import keras
+
+        teacher = self.model("float", lambda: self.fresh(KINDS[self.kind](), 14))
+        if part in ("all", "pruned"):
+            smallest = teacher
+            for share in SHARES:
+                smallest = self.model(f"pruned-{share}", lambda s=share, m=smallest: self.pruned(teacher, m, s))
+            for share in SHARES[1:]:
+                small = keras.saving.load_model(self.work / f"pruned-{share}.keras")
+                taught = self.model(f"pruned-{share}-distilled", lambda m=small: self.distilled(teacher, m, 5, 1e-3))
+                self.model(f"pruned-{share}-int8-trained", lambda m=taught: self.int8(m))
+        if part in ("all", "others"):
+            self.model("int8-trained", lambda: self.int8(teacher))
+            self.model("sparse", lambda: self.sparse(teacher))
+            self.model("student-alone", lambda: self.fresh(derive(teacher, width=STUDENT, inherit=False), 14))
+            student = derive(teacher, width=STUDENT, inherit=False)
+            self.model("student-distilled", lambda: self.distilled(teacher, student, 14))
+
+    def model(self, name: str, make: Callable[[], Any]) -> Any:
+        """Made, or taken from an earlier start of this script."""
+        import keras
+
+        from flatout.optimize.compress import fake_quant  # noqa: F401  # its layers can be loaded then
+
+        file = self.work / f"{name}.keras"
+        begun = time.monotonic()
+        if not file.exists():
+            keras.utils.set_random_seed(1)
+            model = make()
+            model.save(self.work / f"{name}.unfinished.keras")
+            (self.work / f"{name}.unfinished.keras").rename(file)
+        else:
+            model = keras.saving.load_model(file)
+        model.compile(loss="sparse_categorical_crossentropy", metrics=["accuracy"])
+        right = model.evaluate(*self.data.validation, batch_size=500, verbose=0, return_dict=True)["accuracy"]
+        size = model.count_params()
+        print(
+            f"{self.kind} {name:30s} validation {right:.4f}  {size:9,d} weights  {time.monotonic() - begun:5.0f} s",
+            flush=True,
+        )
+        return model
+
+    def fresh(self, model: Any, epochs: int) -> Any:
+        trainer(self.data, epochs, 2e-3)(model)
+        return model
+
+    def pruned(self, teacher: Any, larger: Any, share: float) -> Any:
+        """From the model pruned before, so that channels go in steps with training in between."""
+        from flatout.optimize.compress import cost
+
+        left = share * cost.of(teacher)[1] / cost.of(larger)[1]
+        return flatout.prune(larger, flops=left, train=trainer(self.data, 4, 1e-3), multiple=8).model
+
+    def distilled(self, teacher: Any, student: Any, epochs: int, rate: float = 2e-3) -> Any:
+        return flatout.distill(
+            teacher, student, train=trainer(self.data, epochs, rate), labels=0.3, temperature=4.0
+        ).model
+
+    def sparse(self, teacher: Any) -> Any:
+        return flatout.prune(teacher, sparsity=0.8, train=trainer(self.data, 2, 1e-3), rounds=3).model
+
+    def int8(self, model: Any) -> Any:
+        return flatout.quantize(model, self.data.x[:1024], train=trainer(self.data, 2, 2e-4)).model
+
+
+class Measuring:
+    def __init__(self, kind: str, data: Data, work: Path) -> None:
+        self.kind, self.data, self.work = kind, data, work
+        self.calls: dict[int, dict[str, Callable[[], Any]]] = {1: {}, 64: {}}
+        self.rows: dict[str, dict[str, Any]] = {}
+
+    def all(self) -> None:
+        import keras
+
+        from flatout.optimize.compress import fake_quant  # noqa: F401
+
+        models = {path.stem: keras.saving.load_model(path, compile=False) for path in sorted(self.work.glob("*.keras"))}
+        original = models["float"]
+        for name, model in list(models.items()):
+            if "int8" in name:
+                self.files(name, model)
+                start = models.get(name.replace("int8-trained", "distilled"), original)
+                calibrated = flatout.quantize(start, self.data.x[:1024]).model
+                self.files(name.replace("trained", "calibrated"), calibrated)
+            else:
+                self.keras(name, model)
+        for name in ("float", "sparse"):
+            self.rows[name]["bytes"] = packed(models[name])
+        self.race()
+        (self.work / "numbers.json").write_text(json.dumps(self.rows, indent=1))
+        self.show()
+
+    def keras(self, name: str, model: Any) -> None:
+        answers = model.predict(self.data.test[0], batch_size=500, verbose=0)
+        self.rows[name] = {"accuracy": self.right(answers)}
+        for batch, calls in self.calls.items():
+            calls[name] = latency.compiled(model, batch)
+
+    def files(self, name: str, model: Any) -> None:
+        """The int8 model on each runtime; its accuracy is that of the file."""
+        from flatout.optimize.compress import litert, onnx_qdq
+
+        probe, (pictures, _) = [self.data.validation[0][:512]], self.data.test
+        self.rows[name] = {"accuracy": self.right(model.predict(pictures, batch_size=500, verbose=0))}
+        flat, onnx = self.work / f"{name}.tflite", self.work / f"{name}.onnx"
+        written = litert.write(model, flat, probe)
+        padded = np.concatenate([pictures, pictures[:48]])  # whole batches of 64
+        self.rows[f"{name} LiteRT"] = {
+            "accuracy": self.right(litert.run(flat, [padded])[0][0][:10000]),
+            "bytes": written.bytes,
+            "apart": written.apart,
+        }
+        onnx_qdq.write(model, onnx, probe)
+        runtimes = {"ONNX Runtime": onnx_qdq.onnxruntime(onnx), "OpenVINO": onnx_qdq.openvino(onnx)}
+        for runtime, run in runtimes.items():
+            answers = np.concatenate([run([part])[0] for part in np.split(pictures, 20)])
+            self.rows[f"{name} {runtime}"] = {"accuracy": self.right(answers), "bytes": onnx.stat().st_size}
+        for batch, calls in self.calls.items():
+            calls[f"{name} LiteRT"] = litert.caller(flat, batch)
+            for runtime, run in runtimes.items():
+                calls[f"{name} {runtime}"] = lambda run=run, given=pictures[:batch]: run([given])
+
+    def right(self, answers: Any) -> float:
+        return float((np.asarray(answers).argmax(-1) == self.data.test[1]).mean())
+
+    def race(self) -> None:
+        """All in each round, so that each has its pair in the same second."""
+        for batch, calls in self.calls.items():
+            names = list(calls)
+            rounds = latency.rounds_of([calls[name] for name in names], 21)
+            first = rounds[names.index("float")]
+            for name, times in zip(names, rounds, strict=True):
+                ratio = paired_ratio(first, times)
+                row = self.rows.setdefault(name, {})
+                row[f"ms at {batch}"] = float(np.median(times))
+                row[f"speedup at {batch}"] = [ratio.ratio, ratio.low, ratio.high]
+
+    def show(self) -> None:
+        base = self.rows["float"]["accuracy"]
+        print(f"\n{self.kind}: test accuracy {base:.4f} in float; speedups beside tf.function of the float model")
+        for name, row in sorted(self.rows.items(), key=lambda item: -item[1].get("speedup at 1", [0])[0]):
+            cells = [f"{row['accuracy']:.4f} {100 * (row['accuracy'] - base):+.2f}" if "accuracy" in row else " " * 12]
+            for batch in self.calls:
+                if f"speedup at {batch}" in row:
+                    ratio, low, high = row[f"speedup at {batch}"]
+                    cells.append(f"b{batch} {row[f'ms at {batch}']:7.3f} ms {ratio:5.2f}× [{low:.2f}, {high:.2f}]")
+            print(f"  {name:42s} {'   '.join(cells)}   {row.get('bytes', '')}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
