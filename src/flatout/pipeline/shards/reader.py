@@ -1,5 +1,6 @@
 """Writes the reader of a set: one Python file that gives its elements as a tf.data pipeline and needs TensorFlow alone.
 
+Small elements are parsed in blocks, which costs a fraction of parsing them one by one, and taken apart again.
 Whatever comes from the source (names of classes, columns, files) stands in it as a literal, so that no name of a file
 can become code.
 """
@@ -17,6 +18,9 @@ from flatout.pipeline.shards.tensors import SHAPE
 _DIRECT = ("float16", "float32", "float64", "int8", "uint8", "int16", "uint16", "int32", "int64", "complex64",
            "complex128", "bool")  # fmt: skip
 """Types that `tf.io.decode_raw` knows. The others are read as one of the same width and taken for what they are."""
+BLOCK_BYTES, MOST_AT_ONCE, FEWEST_AT_ONCE = 4_000_000, 256, 8
+SHRUNK = 4
+"""How much smaller compression may have made the elements."""
 _AS = {"bfloat16": "uint16", "uint32": "int32", "uint64": "int64"}
 
 
@@ -47,10 +51,24 @@ def _text(schema: Schema) -> str:
         ),
         _PARSE.format(values="\n".join(_values(schema.features)), result=_structured(schema)),
     ]
+    block = _block(schema)
+    if block > 1:
+        parts.append(_PARSE_BLOCK.format(values="\n".join(_values(schema.features, True)), result=_structured(schema)))
     if decoded:
         parts.append(decoded)
-    parts.append((_LOAD_ARRAYS if arrays else _LOAD).format(**(_DECODED if decoded else _AS_STORED)))
+    parsed = f"batch({block}).map(parse_block, tf.data.AUTOTUNE).unbatch()" if block > 1 else _ONE_BY_ONE
+    load = _LOAD_ARRAYS if arrays else _LOAD
+    parts.append(load.format(parsed=parsed, **(_DECODED if decoded else _AS_STORED)))
     return "\n\n".join(parts)
+
+
+def _block(schema: Schema) -> int:
+    """How many elements are parsed at once: as many as are a few megabytes, where all are of one shape."""
+    if any(one.varies or 0 in one.shape for one in schema.features) or not schema.elements:
+        return 1
+    size = sum(one.bytes for one in schema.shards) * (SHRUNK if schema.compression else 1) / schema.elements
+    count = min(MOST_AT_ONCE, int(BLOCK_BYTES / max(size, 1)))
+    return count if count >= FEWEST_AT_ONCE else 1
 
 
 def _literal(values: list[str]) -> str:
@@ -80,7 +98,7 @@ def _shaped(one: Feature) -> bool:
     return one.varies and (one.stored == "raw" or len(one.shape) > 1)
 
 
-def _values(features: tuple[Feature, ...]) -> Iterator[str]:
+def _values(features: tuple[Feature, ...], block: bool = False) -> Iterator[str]:
     for one in features:
         found = f"found[{one.name!r}]"
         if one.stored == "raw":
@@ -91,7 +109,7 @@ def _values(features: tuple[Feature, ...]) -> Iterator[str]:
         if _shaped(one):
             found = f"tf.ensure_shape(tf.reshape({found}, found[{one.name + SHAPE!r}]), {list(one.shape)})"
         elif one.stored == "raw":
-            found = f"tf.reshape({found}, {list(one.shape)})"
+            found = f"tf.reshape({found}, {[-1, *one.shape] if block else list(one.shape)})"
         elif one.stored == "int64" and one.dtype != "int64":
             found = f"tf.cast({found}, tf.{one.dtype})"
         yield f"        {one.name!r}: {found},"
@@ -178,6 +196,15 @@ _PARSE = '''def parse(record):
     }}
     return {result}
 '''
+_PARSE_BLOCK = '''def parse_block(records):
+    """Several serialised elements at once: each tensor has one dimension more."""
+    found = tf.io.parse_example(records, FEATURES)
+    values = {{
+{values}
+    }}
+    return {result}
+'''
+_ONE_BY_ONE = "map(parse, tf.data.AUTOTUNE)"
 _DECODE = '''def decode(element, channels=0):
     """The bytes of a file as its tensor."""
     element = dict(element)
@@ -188,7 +215,7 @@ _LOAD = '''def load(directory=None, in_order=False{arguments}):
     paths = files(directory)
     parallel = None if in_order else tf.data.AUTOTUNE
     dataset = tf.data.TFRecordDataset(paths, COMPRESSION, num_parallel_reads=parallel)
-    dataset = dataset.map(parse, tf.data.AUTOTUNE){mapped}
+    dataset = dataset.{parsed}{mapped}
     return dataset.apply(tf.data.experimental.assert_cardinality(ELEMENTS)).prefetch(tf.data.AUTOTUNE)
 '''
 _LOAD_ARRAYS = '''def load(directory=None, in_order=True{arguments}):
@@ -199,6 +226,6 @@ _LOAD_ARRAYS = '''def load(directory=None, in_order=True{arguments}):
                 yield from source.__getitems__(range(start, min(start + 256, len(source))))
 
     dataset = tf.data.Dataset.from_generator(records, output_signature=tf.TensorSpec([], tf.string))
-    dataset = dataset.map(parse, tf.data.AUTOTUNE){mapped}
+    dataset = dataset.{parsed}{mapped}
     return dataset.apply(tf.data.experimental.assert_cardinality(ELEMENTS)).prefetch(tf.data.AUTOTUNE)
 '''
