@@ -60,7 +60,8 @@ def test_what_tensorflow_makes_parallel_counts_as_parallel():
 
 
 def test_a_stateful_map_makes_one_call_at_a_time_also_where_it_is_fused():
-    line = [stage("Map", 80, 0, state="python", runs_as="MapAndBatch", name="fused"), stage("Map", 40, 0, name="behind")]
+    fused = stage("Map", 80, 0, state="python", runs_as="MapAndBatch", name="fused")
+    line = [fused, stage("Map", 40, 0, name="behind")]
     assert pace(line, TWO) == 120
     assert critical(*line) == "fused"
 

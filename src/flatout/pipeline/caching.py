@@ -35,6 +35,8 @@ def hindrance(stage: Any) -> str | None:
         return "the elements repeat from there"
     if kind.startswith(("Random", "DataService")):
         return "the elements differ each time"
+    if stages.draws(stage):
+        return "its function keeps state (random)"
     for state in stages.states(stage):
         if state not in HARMLESS:
             return f"its function keeps state ({state})"

@@ -125,6 +125,6 @@ def before_randomness(dataset: Any) -> Any | None:
     """What enters the first stage that draws random numbers; None where no stage does."""
     found = None
     for stage in recipes.main_line(dataset):
-        if "random" in stages.states(stage):
+        if stages.draws(stage):
             found = recipes.upstream(stage)[0]
     return found

@@ -14,10 +14,14 @@ from typing import Any
 
 from flatout.case import Interval
 from flatout.measure.interval import paired_ratio, rounds_needed
-from flatout.pipeline import costing
+from flatout.pipeline import costing, stages
 
 PASS_SECONDS = 0.25
 MOST_EPOCHS = 64
+ROUNDS, MOST_ROUNDS = 8, 20
+CONFIDENCE = 0.95
+ALIKE = 0.04
+"""Ratios this near to 1 are taken for no difference without more rounds."""
 MOST_HELD, HELD_BYTES = 128, 64 << 20
 """Elements that are taken at a time: each call into Python costs as much as some small batches."""
 
@@ -48,8 +52,10 @@ class Runner:
 
     @functools.cached_property
     def _several_at_a_time(self) -> Any:
-        first = next(iter(self.dataset))
-        held = max(1, min(MOST_HELD, HELD_BYTES // max(costing.bytes_of(first), 1)))
+        size = stages.element_bytes(self.dataset.element_spec)
+        if size is None:
+            size = costing.bytes_of(next(iter(self.dataset)))
+        held = max(1, min(MOST_HELD, HELD_BYTES // max(size, 1)))
         return self.dataset.take(self.elements).window(held)
 
     def warm(self) -> float:
@@ -60,20 +66,28 @@ class Runner:
         return once
 
 
-def race(before: Runner, after: Runner, rounds: int | None = None, deadline: float = float("inf")) -> Interval | None:
-    """How many times as fast `after` is; None where there was no time for rounds enough."""
+def race(before: Runner, after: Runner, deadline: float = float("inf")) -> Interval | None:
+    """How many times as fast `after` is; None where there was no time for rounds enough.
+
+    What looks like a difference and is not sure yet gets more rounds.
+    """
     before.warm()
     after.warm()
-    before.epochs = after.epochs = max(before.epochs, 1)
+    after.epochs = before.epochs
     order, chance = [before, after], random.Random()
-    for count in range(rounds or rounds_needed(0.95) + 2):
-        if time.monotonic() > deadline and count >= 2:
-            break
+    found: Interval | None = None
+    while len(before.seconds) < MOST_ROUNDS and (time.monotonic() < deadline or len(before.seconds) < 2):
         chance.shuffle(order)
         for runner in order:
             wall, cpu = runner.run()
             runner.seconds.append(wall)
             runner.cpu.append(max(cpu, 1e-6))
-    if len(before.seconds) < rounds_needed(0.95):
-        return None
-    return paired_ratio(before.seconds, after.seconds)
+        if len(before.seconds) >= rounds_needed(CONFIDENCE):
+            found = paired_ratio(before.seconds, after.seconds, CONFIDENCE)
+        if found is not None and len(before.seconds) >= ROUNDS and not _unsure(found):
+            break
+    return found
+
+
+def _unsure(found: Interval) -> bool:
+    return found.low <= 1.0 <= found.high and abs(found.ratio - 1.0) > ALIKE

@@ -120,6 +120,15 @@ def states(dataset: Any) -> list[str]:
     return known
 
 
+def draws(dataset: Any) -> bool:
+    """Whether the functions of one stage draw random numbers, whatever else they do."""
+    known: bool | None = getattr(dataset, "_flatout_draws", None)
+    if known is None:
+        ops = (op for function in dataset._functions() for op in ops_of(function))
+        known = dataset._flatout_draws = any(op.startswith(RANDOM) for op in ops)
+    return known
+
+
 def place(dataset: Any) -> str:
     """`train.py:31`, where the program's line is known; else the kind of the stage."""
     where = getattr(dataset, "_flatout_where", None)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from flatout.case import Case, Evidence, Interval, Note, Trial
+from flatout.levers.injection import parse
 from flatout.measure.interval import paired_ratio
 from flatout.pipeline import caching, copying, costing, equality, inspecting, racing, recipes, shortening, stages
 from flatout.pipeline.rewrites import REWRITES, cache, late_map
@@ -98,6 +99,7 @@ class _Tuning:
         room = Room(memory, self.wishes.disk, self.wishes.allow, self._count, costs)
         self.short = shortening.shortener(self.given, costs)
         line = self._improved(_Line(self.given), REWRITES, room, case)
+        line = self._improved(line, self._once_more(line), room, case)
         other = self._instead(line, room, case)
         if other is not None:
             line = other
@@ -131,6 +133,14 @@ class _Tuning:
                 line = _Line(proposal.dataset, (*line.kept, name), (*line.before, line), equivalence)
             self.keep(self._case(case, ()))
         return line
+
+    def _once_more(self, line: _Line) -> list[Any]:
+        """What gave nothing may give something where another stage, before the critical one, is so no longer."""
+        names = [rewrite.NAME for rewrite in REWRITES]
+        kept = [parse(lever)[0] for lever in line.kept]
+        last = max((names.index(name) for name in kept), default=0)
+        tried = {parse(trial.levers[-1])[0] for trial in self.trials if trial.status in ("noise", "lost")}
+        return [rewrite for rewrite in REWRITES[:last] if rewrite.NAME in tried and rewrite.NAME not in kept]
 
     def _instead(self, line: _Line, room: Room, case: Case) -> _Line | None:
         """A map that went behind the shuffle cannot be cached any more: was the cache worth more than that?"""
