@@ -22,6 +22,7 @@ from flatout import store
 from flatout.case import Case, Note, Program, Trial
 from flatout.errors import FlatoutError
 from flatout.observe import launcher
+from flatout.observe.last_words import last_words
 from flatout.pipeline import inspecting
 from flatout.pipeline.progress import Progress
 from flatout.tune.child_process import Launch, prepared
@@ -103,13 +104,13 @@ def _understood(seen: Case, directory: Path, code: int, late: bool) -> Case:
     path = directory / RESULT
     if not path.exists():
         raise FlatoutError(
-            f"The program did not get to a tf.data pipeline: {_last_words(directory) or f'it ended with code {code}'}. "
+            f"The program did not get to a tf.data pipeline: {last_words(directory / "output.txt") or f'it ended with code {code}'}. "
             f"Its output is in {directory / 'output.txt'}."
         )
     found = store.load(path)
     if not found.pipelines:
         errors = [note.text for note in found.notes if note.level == "error"]
-        words = _last_words(directory) if code else ""
+        words = last_words(directory / "output.txt") if code else ""
         raise FlatoutError(
             f"{(errors or [words or 'The program iterates no tf.data pipeline.'])[0]} Name a program that iterates a "
             "tf.data.Dataset, or a function that makes one (`package.module:function`)."
@@ -122,7 +123,7 @@ def _understood(seen: Case, directory: Path, code: int, late: bool) -> Case:
 
 def _cut_short(case: Case, directory: Path, late: bool) -> Case:
     at = _last_progress(directory)
-    why = "it took too long and was stopped" if late else f"the process crashed ({_last_words(directory)})"
+    why = "it took too long and was stopped" if late else f"the process crashed ({last_words(directory / "output.txt")})"
     note = Note("warning", f"While {at or 'it worked'}, {why}. What was found before that is shown.")
     trials = case.trials
     if at.startswith("trying "):
@@ -152,13 +153,6 @@ def _with_needs(case: Case) -> Case:
 def _last_progress(directory: Path) -> str:
     with contextlib.suppress(OSError, IndexError):
         return (directory / PROGRESS).read_text(encoding="utf-8").splitlines()[-1].partition("\t")[2]
-    return ""
-
-
-def _last_words(directory: Path) -> str:
-    with contextlib.suppress(OSError):
-        lines = (directory / "output.txt").read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        return lines[-1].strip()[:300] if lines else ""
     return ""
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from flatout.levers.catalogue import environment_of
 from flatout.observe import launcher
+from flatout.observe.last_words import last_words
 from flatout.tune import patched_run
 from flatout.tune.nursery import Forked, Gone, Nurseries
 from flatout.tune.patched_run import program_place
@@ -133,14 +134,7 @@ class ChildProcess:
         return self.process.poll() == 0
 
     def last_words(self) -> str:
-        """The last line that the program printed, which after an exception names it."""
-        try:
-            with open(self.directory / "output.txt", "rb") as stream:
-                stream.seek(max(0, os.fstat(stream.fileno()).st_size - 4000))
-                lines = stream.read().decode("utf-8", "replace").strip().splitlines()
-        except OSError:
-            return ""
-        return lines[-1].strip()[:200] if lines else ""
+        return last_words(self.directory / "output.txt")
 
     def end(self) -> None:
         """Kill it and all it has started; its scratch files go with it."""

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any, Literal
 
+from flatout.observe.last_words import last_words
 from flatout.optimize.work.memory import resident_bytes
 from flatout.optimize.work.nursery import Forked, Gone, Nursery
 from flatout.tune.warden import Warden, kill_group
@@ -91,13 +92,8 @@ class Worker:
         return WorkFailed("failed", f"its process ended with exit code {code}{self._last_words()}")
 
     def _last_words(self) -> str:
-        try:
-            with open(self.log, "rb") as stream:
-                stream.seek(max(0, os.fstat(stream.fileno()).st_size - 4000))
-                lines = stream.read().decode("utf-8", "replace").strip().splitlines()
-        except OSError:
-            return ""
-        return f": {lines[-1].strip()[:200]}" if lines else ""
+        said = last_words(self.log)
+        return f": {said}" if said else ""
 
     def end(self) -> None:
         """Kill it and all that it has started; may be called more than once."""
