@@ -103,10 +103,9 @@ def _observed(directory: Path, program: Program) -> Case:
 def _understood(seen: Case, directory: Path, code: int, late: bool) -> Case:
     path = directory / RESULT
     if not path.exists():
-        raise FlatoutError(
-            f"The program did not get to a tf.data pipeline: {last_words(directory / "output.txt") or f'it ended with code {code}'}. "
-            f"Its output is in {directory / 'output.txt'}."
-        )
+        output = directory / "output.txt"
+        why = last_words(output) or f"it ended with code {code}"
+        raise FlatoutError(f"The program did not get to a tf.data pipeline: {why}. Its output is in {output}.")
     found = store.load(path)
     if not found.pipelines:
         errors = [note.text for note in found.notes if note.level == "error"]
@@ -123,7 +122,8 @@ def _understood(seen: Case, directory: Path, code: int, late: bool) -> Case:
 
 def _cut_short(case: Case, directory: Path, late: bool) -> Case:
     at = _last_progress(directory)
-    why = "it took too long and was stopped" if late else f"the process crashed ({last_words(directory / "output.txt")})"
+    said = last_words(directory / "output.txt")
+    why = "it took too long and was stopped" if late else f"the process crashed ({said})"
     note = Note("warning", f"While {at or 'it worked'}, {why}. What was found before that is shown.")
     trials = case.trials
     if at.startswith("trying "):
