@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "Observer", "__version__", "cluster", "distill", "fold", "inspect", "load", "observe", "optimize", "prune", "quantize",
-    "tune_dataset",
+    "Observer", "__version__", "cluster", "distill", "fold", "inspect", "load", "observe", "optimize", "prune",
+    "quantize", "tune_dataset",
 ]  # fmt: skip
 
 

@@ -7,10 +7,44 @@ import sys
 import typer
 
 from flatout import __version__
-from flatout.cli import check, compare, data, env, explain, gate, history, lsp, optimize, report, run, serve, show, trace, tune, verify
+from flatout.cli import (
+    check,
+    compare,
+    data,
+    env,
+    explain,
+    gate,
+    history,
+    lsp,
+    optimize,
+    report,
+    run,
+    serve,
+    show,
+    trace,
+    tune,
+    verify,
+)
 from flatout.errors import FlatoutError
 
-COMMANDS = (run, tune, check, data, optimize, verify, show, report, compare, history, gate, serve, explain, trace, env, lsp)
+COMMANDS = (
+    run,
+    tune,
+    check,
+    data,
+    optimize,
+    verify,
+    show,
+    report,
+    compare,
+    history,
+    gate,
+    serve,
+    explain,
+    trace,
+    env,
+    lsp,
+)
 """Each module defines `register(app)`; the order is the order in `flatout --help`."""
 
 # Help is rendered by click alone: loading rich for it would double the start-up time.

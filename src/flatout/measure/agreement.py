@@ -1,7 +1,8 @@
 """How well answers agree with those of the original: 1 is the same, 0 no better than always saying the mean.
 
 One number for each output: 1 − (mean squared difference) / (variance of the original's answers), the share of what the
-original says that is kept. 0.99 is a signal to noise ratio of 20 dB. Whole numbers and strings agree where they are equal.
+original says that is kept. 0.99 is a signal to noise ratio of 20 dB. Whole numbers and strings agree where they are
+equal.
 """
 
 from __future__ import annotations
