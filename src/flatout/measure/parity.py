@@ -67,7 +67,7 @@ class Numbers:
     @property
     def steps(self) -> int:
         """Up to which step anything was seen."""
-        return max((step for seen in (self.weights, *self.series.values()) for step in seen), default=0)
+        return max([0, *self.weights, *(step for seen in self.series.values() for step in seen)])
 
     @classmethod
     def load(cls, path: str | Path) -> Numbers:
