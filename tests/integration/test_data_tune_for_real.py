@@ -114,6 +114,11 @@ PROGRAM = """
     check("generator", lambda: D.from_generator(numbers, output_signature=signature).shuffle(30, seed=1).batch(16))
     check("generator only", lambda: D.from_generator(numbers, output_signature=signature), without=("cache",))
 
+    noise = np.random.default_rng(0).integers(0, 255, (8, 50, 60, 3), dtype=np.uint8)
+    pictures = [tf.io.encode_jpeg(picture).numpy() for picture in noise]
+    check("crop", lambda: D.from_tensor_slices(pictures).map(lambda data: tf.image.crop_to_bounding_box(
+        tf.io.decode_jpeg(data, channels=3), 7, 9, 20, 24)).batch(4), without=("cache",))
+
     # a variable and a table are read anew in each epoch, also by the rewritten pipeline
     factor = tf.Variable(2, dtype=tf.int64)
     live, names, _ = rewritten(D.range(5).map(lambda n: n * factor).batch(2))
@@ -199,7 +204,7 @@ PROGRAM = """
 
 SAME = (
     "seeded", "late batch", "repeat and take", "take behind a cache", "dictionaries", "ragged", "sparse", "whole batch",
-    "filter behind a map", "copies", "generator", "records in order", "disk",
+    "filter behind a map", "copies", "generator", "records in order", "crop", "disk",
 )  # fmt: skip
 REST = (
     "global seed", "shuffled once", "skip and shard", "ragged rows", "padded", "windows", "branches", "condition",
@@ -215,6 +220,7 @@ REWRITTEN = {
     "filter behind a map": "forward",
     "take behind a cache": "forward",
     "copies": "tidy",
+    "crop": "decode-and-crop",
     "options": "autotune",
     "generator": "generator-process",
     "generator only": "generator-process",

@@ -18,6 +18,8 @@ NAME = "decode-and-crop"
 EQUIVALENCE = "exact"
 
 OURS = "flatout_crop"
+MARGIN = 16
+"""Columns on each side that are decoded as well: at the edge of a crop, colours are interpolated otherwise."""
 HANDED_ON = ("Identity", "ExpandDims")
 KEPT = ("channels", "fancy_upscaling", "try_recover_truncated", "acceptable_fraction", "dct_method")
 
@@ -141,7 +143,11 @@ def _ours(cut: _Cut) -> Any:
         channels = header[2:] if not settings["channels"] else [settings["channels"]]
         shape = tf.concat([header[:2], channels], 0, name="shape3")
         tf.concat([[1], shape], 0, name="shape4")
-        window = tf.concat([begin[rank - 3 : rank - 1], size[rank - 3 : rank - 1]], 0)
-        picture = tf.io.decode_and_crop_jpeg(contents, tf.cast(window, tf.int32), **settings)
+        (top, left), (height, width) = (
+            tf.unstack(tf.cast(part, tf.int32)[rank - 3 : rank - 1]) for part in (begin, size)
+        )
+        first, last = tf.maximum(left - MARGIN, 0), tf.minimum(left + width + MARGIN, header[1])
+        picture = tf.io.decode_and_crop_jpeg(contents, [top, first, height, last - first], **settings)
+        picture = picture[:, left - first : left - first + width]
         tf.reshape(picture, tf.concat([tf.ones([rank - 3], tf.int32), tf.shape(picture)], 0), name="cropped")
     return graph
