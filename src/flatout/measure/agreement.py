@@ -47,5 +47,5 @@ def _of(original: Array, answer: Array) -> float:
     if not a.size:
         return 1.0
     off, spread = float(np.mean((a - b) ** 2)), float(np.var(a))
-    # Answers that are all alike have no variance; then it is the size of the value that counts.
-    return 1.0 - off / max(spread, 1e-6 * float(np.mean(a**2)), 1e-30)
+    # Answers that are nearly alike have no variance to keep; then it is the size of the values that counts.
+    return 1.0 - off / max(spread, 1e-4 * float(np.mean(a**2)), 1e-30)

@@ -92,7 +92,7 @@ def answers(
             agreed,
             samples=count,
         )
-    if route.precision == "bfloat16" and error < SAME:
+    if route.precision == "bfloat16" and error < SAME < 0.1 * float16_error:
         return Checked("it is stated as bfloat16, but its answers are those of float32", agreed, samples=count)
     if budget.metric is None and agreed < 1 - budget.max_drop:
         return Checked(

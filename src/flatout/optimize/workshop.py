@@ -66,7 +66,8 @@ class Workshop:
     def make(self, candidates: Sequence[Candidate], batch: int) -> list[Contestant]:
         """Those that came through, with their first setting. The others say in their `note` why not."""
         families: dict[str, list[Candidate]] = {}
-        for candidate in candidates:
+        # What is only compared with comes last: it can be done without when the time is short.
+        for candidate in sorted(candidates, key=lambda candidate: not candidate.route.deployable):
             families.setdefault(candidate.route.family, []).append(candidate)
         with ThreadPoolExecutor(max_workers=max(1, min(cores(), 4))) as pool:
             made = pool.map(lambda family: self._family(family, batch), families.values())
