@@ -25,7 +25,7 @@ from flatout.errors import FlatoutError
 
 RESTARTS = 3
 """Times that a worker is started again before the rest goes on without it."""
-PATIENCE = 120.0
+PATIENCE = 300.0
 """Seconds for all processes to be there: each imports TensorFlow."""
 
 
@@ -141,7 +141,10 @@ class Service:
         while True:
             for key, _ in self._selector.select():
                 child: _Child = key.data
-                if child.answers.readline():
+                if line := child.answers.readline():
+                    word, content = json.loads(line)
+                    if word == "failed":
+                        self._say(str(content))
                     continue
                 self._selector.unregister(child.answers)
                 if child.role == "head":
