@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import shutil
@@ -279,6 +280,37 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     assert len(kept) == len(finished)
     converted(Folder.open(source), tmp_path / "whole", name="b", shard_size=40_000)
     assert tree(tmp_path / "whole") == tree(tmp_path / "out")
+
+
+def test_an_interrupt_ends_it_cleanly_and_the_case_is_json(tmp_path: Path) -> None:
+    blobs(tmp_path / "b", 1000, 3000)
+    command = [
+        sys.executable,
+        "-m",
+        "flatout",
+        "data",
+        "convert",
+        "b",
+        "out",
+        "--shard-size",
+        "40kB",
+        "--kind",
+        "files",
+    ]
+    running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 30
+    while len(list(tmp_path.glob("out/*.tfrecord"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.005)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert "the same command goes on from there" in said
+    assert "Traceback" not in said
+    assert not list(tmp_path.glob("out/.b.parts/*.part"))
+    done = subprocess.run([*command, "--json", "-"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    case = json.loads(done.stdout)
+    assert case["kind"] == "data"
+    assert sum(item["data"]["elements"] for item in case["evidence"]) == 1000
 
 
 class Deadly(Folder):
