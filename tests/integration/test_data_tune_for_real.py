@@ -187,8 +187,8 @@ PROGRAM = """
 
     # the whole way; Python that draws random numbers gives other elements in each epoch and must not be cached
     drawn = D.range(40).map(lambda n: tf.numpy_function(lambda v: v + np.random.randint(1 << 30), [n], tf.int64))
-    tuned = tuning.tune(drawn.batch(8), tuning.Wishes(seconds=5))
-    results["drawn"] = [[list(t.levers), t.status, t.parity] for t in tuned.trials]
+    after, names, _ = rewritten(drawn.batch(8))
+    results["drawn"] = [names, equality.compare(drawn.batch(8), after).parity]
     def wait(value):
         time.sleep(0.002)
         return value
@@ -299,8 +299,7 @@ def test_a_cache_keeps_to_its_memory(results):
 
 
 def test_a_cache_of_what_differs_each_time_is_refused(results):
-    cached = [trial for trial in results["drawn"] if "cache" in trial[0]]
-    assert cached == [[["cache"], "failed", "failed"]]
+    assert results["drawn"] == [["cache"], "failed"]
 
 
 def test_the_whole_way(results):

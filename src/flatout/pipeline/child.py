@@ -7,6 +7,7 @@ found is written down after each step, so that a crash or a hang costs the rest 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from dataclasses import replace
@@ -15,7 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from flatout.case import Case, Note
-from flatout.observe.private_names import patch
+from flatout.observe.private_names import Missing, patch
 from flatout.pipeline import copying, equality, inspecting, recipes, stages, tuning
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ def start(observer: Observer, settings: dict[str, Any]) -> None:
 def capture(dataset: Any) -> None:
     """Remember a dataset that the program iterates, or that a function of its has made."""
     dataset = stages.plain(dataset)
+    if not hasattr(getattr(dataset, "_variant_tensor", None), "_numpy"):
+        return  # a part of a graph, not a thing of its own
     if not _busy[0] and len(_captured) < MOST_DATASETS and not any(known is dataset for known in _captured):
         _captured.append(dataset)
 
@@ -60,7 +63,17 @@ class _Watch:
 
             return _create_iterator
 
+        def consume(original: Any) -> Any:
+            def consumer(dataset: Any, *args: Any, **kwargs: Any) -> Any:
+                capture(dataset)
+                return original(dataset, *args, **kwargs)
+
+            return consumer
+
         patch("iterator-make", create)
+        for key in ("dataset-loop", "dataset-reduce"):
+            with contextlib.suppress(Missing):  # iterators alone are worth having
+                patch(key, consume)
 
 
 class _Ending:
@@ -97,13 +110,15 @@ def _work(directory: Path, settings: dict[str, Any]) -> None:
 
 
 def _done(settings: dict[str, Any], progress: _Progress, keep: Any) -> Case:
-    if not _captured:
-        return Case("data", verdict="No tf.data pipeline was found.")
-    if settings["do"] == "digest":
-        return _digest(settings)
+    own = [dataset for dataset in _captured if not stages.from_arrays(dataset)]
+    if not own:
+        made = "Keras makes the only pipeline of this program, out of arrays: there is nothing of its own to rewrite."
+        return Case("data", notes=(Note("error", made),) if _captured else ())
     if settings["do"] == "inspect":
-        return inspecting.inspect(_captured, settings.get("needs"), told=progress)
-    chosen = min(max(int(settings.get("pipeline") or 1), 1), len(_captured)) - 1
+        return inspecting.inspect(own, settings.get("needs"), told=progress)
+    chosen = own[min(max(int(settings.get("pipeline") or 1), 1), len(own)) - 1]
+    if settings["do"] == "digest":
+        return _digest(chosen)
     wishes = tuning.Wishes(
         allow=frozenset(settings.get("allow") or ()),
         memory=settings.get("memory"),
@@ -111,16 +126,14 @@ def _done(settings: dict[str, Any], progress: _Progress, keep: Any) -> Case:
         seconds=float(settings.get("seconds") or 120.0),
         without=frozenset(settings.get("without") or ()),
     )
-    return tuning.tune(_captured[chosen], wishes, progress, keep).case
+    return tuning.tune(chosen, wishes, progress, keep).case
 
 
-def _digest(settings: dict[str, Any]) -> Case:
-    """What the elements of the chosen pipeline come to, for another process to compare."""
-    chosen = min(max(int(settings.get("pipeline") or 1), 1), len(_captured)) - 1
-    head = copying.before_randomness(_captured[chosen])
-    found = equality.digest(copying.unshuffled(_captured[chosen] if head is None else head), DIGEST_SECONDS)
-    case = inspecting.described(_captured[chosen : chosen + 1])
-    return replace(case, evidence=(found,))
+def _digest(dataset: Any) -> Case:
+    """What the elements of a pipeline come to, for another process to compare."""
+    head = copying.before_randomness(dataset)
+    found = equality.digest(copying.unshuffled(dataset if head is None else head), DIGEST_SECONDS)
+    return replace(inspecting.described([dataset]), evidence=(found,))
 
 
 class _Progress:
