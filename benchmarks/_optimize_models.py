@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 CLASSES, SAMPLES = 10, 256
-"""So many in data.npz, which quantizers and flatout may see, and in test.npz, which none of them does."""
+"""So many in data.npz, which quantizers and flatout may see, and in test.npz, which none of them does; the head was
+fitted to as many others."""
 
 Array = np.ndarray[Any, Any]
 
@@ -45,7 +46,7 @@ def series(labels: Array, rng: np.random.Generator, length: int = 100, width: in
 
 
 def points(labels: Array, rng: np.random.Generator, width: int = 256) -> Array:
-    centres = rng.normal(0, 0.25, (CLASSES, width))
+    centres = rng.normal(0, 0.5, (CLASSES, width))
     return (centres[labels] + rng.normal(0, 1, (len(labels), width))).astype(np.float32)
 
 
@@ -134,14 +135,15 @@ def write(name: str, directory: Path) -> None:
     keras.utils.set_random_seed(7)
     rng = np.random.default_rng(7)
     build, draw = MODELS[name]
-    labels = rng.integers(0, CLASSES, 2 * SAMPLES)
+    labels = rng.integers(0, CLASSES, 3 * SAMPLES)
     inputs = draw(labels, rng)
     model = build()
     settle_normalisations(model, inputs[:32])
     fit_head(model, inputs[:SAMPLES], labels[:SAMPLES])
     model.save(directory / "model.keras")
-    np.savez(directory / "data.npz", x=inputs[:SAMPLES], y=labels[:SAMPLES])
-    np.savez(directory / "test.npz", x=inputs[SAMPLES:], y=labels[SAMPLES:])
+    for part, name in enumerate(("data", "test"), start=1):
+        rows = slice(part * SAMPLES, (part + 1) * SAMPLES)
+        np.savez(directory / f"{name}.npz", x=inputs[rows], y=labels[rows])
 
 
 if __name__ == "__main__":

@@ -113,8 +113,8 @@ def made(name: str, subject: Subject, directory: Path) -> Any:
     return route
 
 
-def answers(route: Any, subject: Subject, directory: Path, batch: int) -> list[Any]:
-    run = route.open(directory, route.settings(subject, 2)[0], batch)
+def answers(route: Any, subject: Subject, directory: Path, batch: int, setting: int = 0) -> list[Any]:
+    run = route.open(directory, route.settings(subject, 2)[setting], batch)
     pieces = [run(feed) for feed in in_batches(subject.samples("held_out"), batch)]
     wanted = subject.answers("held_out")
     return [np.concatenate(column)[: len(its)] for column, its in zip(zip(*pieces, strict=True), wanted, strict=True)]
@@ -132,6 +132,9 @@ def test_float_answers_like_the_original(name: str, model: str, subjects: dict[s
     for batch in (1, 4):
         for mine, its in zip(answers(route, subject, tmp_path, batch), subject.answers("held_out"), strict=True):
             np.testing.assert_allclose(mine, its, rtol=1e-3, atol=1e-4)
+    last = answers(route, subject, tmp_path, 4, setting=-1)
+    for mine, its in zip(last, subject.answers("held_out"), strict=True):
+        np.testing.assert_allclose(mine, its, rtol=1e-3, atol=1e-4)
     inside = route.inspect(tmp_path)
     assert inside.weights == pytest.approx(subject.parameters, rel=0.25)
     assert set(inside.computes) == {"float32"}

@@ -37,7 +37,10 @@ class OpenVino(Route):
     """What is not quantized may be computed in these types, the most promising first."""
 
     def settings(self, subject: Subject, cores: int) -> Sequence[Setting]:
-        return [{"threads": cores, "rest": rest} for rest in self.rest if rest == "f32" or bfloat16()]
+        types = [rest for rest in self.rest if rest == "f32" or bfloat16()]
+        return [
+            {"threads": cores, "rest": rest, "streams": count} for count in _streams(subject, cores) for rest in types
+        ]
 
     def convert(self, subject: Subject, directory: Path) -> None:
         import openvino
@@ -117,8 +120,9 @@ def read(subject: Subject) -> Any:
     return openvino.convert_model(_onnx_convert.of(subject))
 
 
-def configuration(threads: int, rest: str) -> dict[str, Any]:
-    return {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": rest}
+def configuration(threads: int, rest: str, streams: int = 1) -> dict[str, Any]:
+    hint = {"PERFORMANCE_HINT": "LATENCY"} if streams == 1 else {"NUM_STREAMS": streams}
+    return {**hint, "INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": rest}
 
 
 def computes(compiled: Any) -> dict[str, int]:
@@ -137,11 +141,20 @@ def bfloat16() -> bool:
     return not cpu_flags().isdisjoint({"amx_bf16", "avx512_bf16"})
 
 
+def _streams(subject: Subject, cores: int) -> list[int]:
+    """One for all threads; or one for each core with its part of the batch, where none waits for the others."""
+    rows = all(one.shape and one.shape[0] is None for one in subject.outputs)
+    return [1, cores] if rows and cores > 1 and any(batch % cores == 0 for batch in subject.batches) else [1]
+
+
 def source(setting: Setting, batch: int) -> str:
-    options = configuration(int(setting["threads"]), str(setting["rest"]))
+    streams = int(setting.get("streams", 1))
+    parted = streams if batch and batch % streams == 0 else 1
+    part = batch // parted
+    options = configuration(int(setting["threads"]), str(setting["rest"]), parted)
     static = f"""
         # The batch that was measured; without this line any other can be served.
-        model.reshape({{entry: [{batch}, *list(entry.partial_shape)[1:]] for entry in model.inputs}})
+        model.reshape({{entry: [{part}, *list(entry.partial_shape)[1:]] for entry in model.inputs}})
     """
     return f'''\
 from pathlib import Path
@@ -158,15 +171,32 @@ def load(directory, cache=None):
     model = core.read_model(Path(directory) / "{FILE}")
 {only_if(batch, static)}\
     options = {options}
-    request = core.compile_model(model, "CPU", options).create_infer_request()
+    compiled = core.compile_model(model, "CPU", options)
     outputs = range(len(model.outputs))
+{PARTED.replace("STREAMS", str(parted)).replace("PART", str(part)) if parted > 1 else WHOLE}'''
+
+
+WHOLE = """\
+    request = compiled.create_infer_request()
 
     def run(inputs):
         request.infer(list(inputs), share_inputs=True)
         return [np.array(request.get_output_tensor(i).data) for i in outputs]
 
     return run
-'''
+"""
 
+PARTED = """\
+    requests = [compiled.create_infer_request() for _ in range(STREAMS)]
+
+    def run(inputs):
+        for i, request in enumerate(requests):
+            request.start_async([array[i * PART : (i + 1) * PART] for array in inputs], share_inputs=True)
+        for request in requests:
+            request.wait()
+        return [np.concatenate([request.get_output_tensor(i).data for request in requests]) for i in outputs]
+
+    return run
+"""
 
 ROUTES = (OpenVino(), OpenVinoBfloat16(), OpenVinoInt8(), OpenVinoMixed())
