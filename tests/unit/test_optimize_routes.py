@@ -85,13 +85,22 @@ def test_a_layer_normalisation_becomes_one_again(ones: float) -> None:
     assert [node.op_type for node in made.graph.node] == expected
 
 
-@pytest.mark.parametrize("minus", ["Neg", "Abs"])
-def test_a_layer_normalisation_as_keras_computes_it(minus: str) -> None:
+@pytest.mark.parametrize(
+    ("mean", "axes", "minus", "one"),
+    [
+        ("GlobalAveragePool", None, "Neg", True),
+        ("ReduceMean", [-1], "Neg", True),
+        ("ReduceMean", [2], "Neg", True),
+        ("ReduceMean", [1], "Neg", False),
+        ("GlobalAveragePool", None, "Abs", False),
+    ],
+)
+def test_a_layer_normalisation_as_keras_computes_it(mean: str, axes: Any, minus: str, one: bool) -> None:
     steps = [
-        ("GlobalAveragePool", ["x"], "mean"),
+        (mean, ["x"], "mean"),
         ("Sub", ["x", "mean"], "off"),
         ("Mul", ["off", "off"], "square"),
-        ("GlobalAveragePool", ["square"], "variance"),
+        (mean, ["square"], "variance"),
         ("Add", ["variance", "epsilon"], "total"),
         ("Sqrt", ["total"], "root"),
         ("Reciprocal", ["root"], "inverse"),
@@ -102,14 +111,18 @@ def test_a_layer_normalisation_as_keras_computes_it(minus: str) -> None:
         ("Mul", ["x", "g"], "right"),
         ("Add", ["right", "rest"], "y"),
     ]
-    nodes = [helper.make_node(operation, inputs, [output]) for operation, inputs, output in steps]
+    nodes = [
+        helper.make_node(operation, inputs, [output], **({"axes": axes} if operation == "ReduceMean" else {}))
+        for operation, inputs, output in steps
+    ]
     vectors = {"scale": [[[1, 2, 3, 4]]], "shift": [[[4, 3, 2, 1]]]}
     made = model(nodes, [1, 3, 4], epsilon=1e-3, **vectors)
     before = answer(made, X[None])
+    made.graph.value_info.append(helper.make_tensor_value_info("square", TensorProto.FLOAT, [1, 3, 4]))
     repair(made)
     np.testing.assert_allclose(answer(made, X[None]), before, atol=1e-5)
     kinds = [node.op_type for node in made.graph.node]
-    assert (kinds == ["LayerNormalization"]) is (minus == "Neg"), "another formula stays as it is"
+    assert (kinds == ["LayerNormalization"]) is one, "another formula stays as it is"
 
 
 def test_what_is_repaired_inside_a_branch() -> None:

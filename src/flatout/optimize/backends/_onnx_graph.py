@@ -27,6 +27,9 @@ class Rewriting:
         for node in graph.node:
             for name in node.input:
                 self.consumers.setdefault(name, []).append(node)
+        values = (*graph.input, *graph.value_info, *graph.output)
+        self.ranks = {item.name: len(item.type.tensor_type.shape.dim) for item in values}
+        """Of the tensors whose shape is written down."""
         self.constants = {item.name: item for item in graph.initializer}
         self.to_array = numpy_helper.to_array
 

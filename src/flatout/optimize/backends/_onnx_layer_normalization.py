@@ -83,8 +83,12 @@ class Decomposed(_Normalization):
         if found:
             return found
         found = self.made_by(name, "ReduceMean")
-        axes = next((list(item.ints) for item in found.attribute if item.name == "axes"), []) if found else []
-        return found if axes == [-1] else None
+        if not found:
+            return None
+        given = {item.name: item for item in found.attribute}
+        axes = list(given["axes"].ints) if "axes" in given else []
+        kept = "keepdims" not in given or given["keepdims"].i == 1
+        return found if kept and axes in ([-1], [self.ranks.get(found.input[0], 0) - 1]) else None
 
     def _negated(self, node: Any, mean: str) -> bool:
         made = [self.made_by(name, "Neg") for name in node.input]
