@@ -55,6 +55,17 @@ def register(app: typer.Typer) -> None:
             list[Path] | None,
             typer.Option(metavar="FILE", help="A .tflite or .onnx file to measure beside the others."),
         ] = None,
+        compress: Annotated[
+            str | None,
+            typer.Option(
+                metavar="STAGES",
+                help="Compress it first, and race that too: prune=0.5,distill,int8 (docs/compress.md).",
+            ),
+        ] = None,
+        train: Annotated[
+            str | None,
+            typer.Option(metavar="MODULE:FUNCTION", help="With --compress: compiles and trains the model it is given."),
+        ] = None,
         exhaustive: Annotated[bool, typer.Option(help="Also try what is known not to pay here.")] = False,
         trust: Annotated[bool, typer.Option(help="Run code that the model's file holds.")] = False,
         imports: Annotated[
@@ -71,6 +82,7 @@ def register(app: typer.Typer) -> None:
         quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the verdict only.")] = False,
     ) -> None:
         """Try the ways to serve a trained model, check and measure each, and hand over the best within the budget."""
+        from flatout.optimize.compress.command import compressed_files
         from flatout.optimize.metrics import lower_is_better as usually_lower
         from flatout.optimize.optimizer import Options
         from flatout.optimize.prepare.preparing import Request
@@ -89,6 +101,9 @@ def register(app: typer.Typer) -> None:
             trust=trust,
             imports=tuple(imports or ()),
         )
+        if train is not None and compress is None:
+            raise FlatoutError("--train is for --compress: say what to train for, such as --compress prune=0.5,int8.")
+        made = compressed_files(request, compress, train, quiet) if compress is not None else ()
         options = Options(
             objective=objective,
             max_drop=max_drop,
@@ -96,6 +111,7 @@ def register(app: typer.Typer) -> None:
             routes=tuple(route or ()),
             without=tuple(without or ()),
             compare=tuple(compare or ()),
+            compressed=made,
             exhaustive=exhaustive,
             budget=seconds(budget),
             output=output,

@@ -103,7 +103,7 @@ def ranked(heats: Sequence[Race], objective: str) -> list[Contestant]:
         one
         for _, one in every
         if one.candidate.route.deployable
-        and not one.candidate.given
+        and (one.candidate.ours or not one.candidate.given)
         and not one.candidate.over
         and one.over not in ("failed", "timeout")
         and one.call_ms() is not None

@@ -33,6 +33,8 @@ class Candidate:
     settings: Sequence[Setting] = field(default_factory=lambda: ({},))
     given: Path | None = None
     """A file of the user's that stands in for the conversion."""
+    ours: bool = False
+    """It is a compressed form of the subject, made by `compress/`: it may be handed over."""
 
     @property
     def name(self) -> str:
@@ -91,7 +93,9 @@ def _obstacle(route: Route, subject: Subject, exhaustive: bool) -> str | None:
     return None if exhaustive else route.hopeless(subject)
 
 
-def given(path: Path, routes: Mapping[str, Route], directory: Path, settings_for: Subject, cores: int) -> Candidate:
+def given(
+    path: Path, routes: Mapping[str, Route], directory: Path, settings_for: Subject, cores: int, *, ours: bool = False
+) -> Candidate:
     """A file that is there already, to compare with: run by the route whose format it is."""
     formats = {".tflite": "LiteRT", ".onnx": "ONNX"}
     if not path.is_file() or path.suffix not in formats:
@@ -102,7 +106,7 @@ def given(path: Path, routes: Mapping[str, Route], directory: Path, settings_for
                 raise FlatoutError(f'{path} needs the package {package}: pip install "flatout[{route.extra}]"')
             settings = route.settings(settings_for, cores) or ({},)
             place = directory / f"given-{path.stem}"
-            return Candidate(route, place, title=path.name, settings=settings, given=path)
+            return Candidate(route, place, title=path.name, settings=settings, given=path, ours=ours)
     raise FlatoutError(f"No route runs {formats[path.suffix]} files here.")
 
 

@@ -41,6 +41,8 @@ class Options:
     routes: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     compare: tuple[Path, ...] = ()
+    compressed: tuple[Path, ...] = ()
+    """Files that `compress/` has made from the model: checked and raced like routes, and handed over if one wins."""
     exhaustive: bool = False
     budget: float = 300.0
     output: Path | None = None
@@ -137,6 +139,9 @@ class Optimizer:
             cores=cores(),
         )
         outcome.candidates += [lineup.given(path, routes, made, subject, cores()) for path in self.options.compare]
+        outcome.candidates += [
+            lineup.given(path, routes, made, subject, cores(), ours=True) for path in self.options.compressed
+        ]
         self.progress.phase(f"converting and checking {len(outcome.candidates)} candidates")
         contestants = workshop.make(outcome.candidates, self._batch(subject))
         if not any(one.candidate.route.name == BASELINE for one in contestants):

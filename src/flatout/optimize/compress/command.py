@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from flatout.errors import CompressionFailed, FlatoutError
+from flatout.optimize.compress.stages import parse
+from flatout.optimize.prepare.preparing import Request
 
 CALIBRATION = 256
 
@@ -41,6 +43,28 @@ class Files:
     paths: tuple[Path, ...] = ()
     told: tuple[str, ...] = ()
     missing: tuple[str, ...] = field(default_factory=tuple)
+
+
+def compressed_files(request: Request, stages: str, train: str | None, quiet: bool) -> tuple[Path, ...]:
+    """For the command: compress what it was asked to optimize; the files that can be raced."""
+    parse(stages)
+    place = Path(".flatout") / "compressed" / f"{Path(request.model).stem.replace(':', '-')}-{_name(stages)}"
+    wish = Wish(
+        request.model,
+        stages,
+        train,
+        request.data,
+        str(place),
+        features=request.features,
+        trust=request.trust,
+        imports=request.imports,
+        checkpoint=str(place / "checkpoints"),
+    )
+    files = compressed(wish)
+    if not quiet:
+        lines = [*files.told, *files.missing, f"kept in {place}"]
+        sys.stderr.write("".join(f"flatout: {line}\n" for line in lines))
+    return tuple(path for path in files.paths if path.suffix in (".tflite", ".onnx"))
 
 
 def compressed(wish: Wish) -> Files:
@@ -68,7 +92,7 @@ def _work(wish: Wish) -> dict[str, Any]:
     import numpy as np
 
     from flatout.optimize.compress import checks
-    from flatout.optimize.compress.stages import Means, apply, parse
+    from flatout.optimize.compress.stages import Means, apply
     from flatout.optimize.prepare import data, original
 
     stages = parse(wish.stages)
@@ -103,7 +127,7 @@ def _written(model: Any, int8: bool, inputs: list[Any], output: Path, stages: st
     from flatout.optimize.compress import floats, litert, onnx_qdq
 
     output.mkdir(parents=True, exist_ok=True)
-    name = stages.replace("=", "-").replace(",", "-")
+    name = _name(stages)
     keras_file = output / f"{name}.keras"
     model.save(keras_file)
     paths, missing = [keras_file], list[str]()
@@ -114,6 +138,10 @@ def _written(model: Any, int8: bool, inputs: list[Any], output: Path, stages: st
         except FlatoutError as error:
             missing.append(f"{name}{ending}: {error}")
     return paths, missing
+
+
+def _name(stages: str) -> str:
+    return stages.replace("=", "-").replace(",", "-").replace(" ", "")
 
 
 def main() -> None:

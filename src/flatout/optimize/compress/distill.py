@@ -43,7 +43,8 @@ def distill(
         raise ToolMissing(f"Keras {keras.__version__} has no Distiller: install keras>=3.12.")
     graph.functional(teacher)
     own = derive(teacher, width=width, depth=depth) if student is None else student
-    if not own.compiled and not teacher.compiled:
+    known = next((one for one in (own, teacher) if one.compiled), None)
+    if known is None and not callable(train):
         raise CompressionRefused("Neither teacher nor student is compiled: the loss for the labels is not known.")
     losses = [_answers(teacher, temperature)]
     losses += [
@@ -53,7 +54,8 @@ def distill(
     flags = [(layer, layer.trainable) for layer in [teacher, *teacher._flatten_layers(include_self=False)]]
     try:
         distiller = keras.distillation.Distiller(teacher, own, losses, student_loss_weight=labels)
-        _compile(distiller, own if own.compiled else teacher)
+        if known is not None:
+            _compile(distiller, known)
         journal = training.Journal(checkpoint, teacher, ["distill", width, depth, temperature, labels, seed])
 
         def once(backup: Any) -> None:
@@ -63,7 +65,8 @@ def distill(
     finally:
         for layer, flag in flags[1:]:
             layer.trainable = flag
-    graph.compile_like(own, own if own.compiled else teacher)
+    if known is not None:
+        graph.compile_like(own, known)
     after = Size(*cost.of(own)) if graph.is_model(own) else Size(own.count_params())
     return Compressed(own, "distilled", Size(*cost.of(teacher)), after)
 
