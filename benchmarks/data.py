@@ -69,7 +69,7 @@ def attribution(names: list[str]) -> None:
 
 def gain(names: list[str]) -> None:
     heads = f"{'pipeline':16s} {'tuned':22s} {'expert':22s} {'AUTOTUNE everywhere':22s}"
-    print(f"{heads} {'of expert':>9s} {'of AUTOTUNE':>11s}  rewrites")
+    print(f"{heads} {'tuned / expert':20s} {'tuned / AUTOTUNE':22s} {'CPU':>5s}  rewrites", flush=True)
     rows = []
     with tempfile.TemporaryDirectory() as directory:
         for name, row in _pipelines.slow(Path(directory)).items():
@@ -82,8 +82,8 @@ def gain(names: list[str]) -> None:
             kept = " + ".join(tuned.case.tuned) or tuned.case.verdict
             print(
                 f"{name:16s} {told(found['tuned']):22s} {told(found['expert']):22s} {told(found['everywhere']):22s} "
-                f"{found['tuned'].ratio / found['expert'].ratio:9.2f} "
-                f"{found['tuned'].ratio / found['everywhere'].ratio:11.2f}  {kept}",
+                f"{told(found['tuned of expert']):20s} {told(found['tuned of everywhere']):22s} "
+                f"{found['cpu'].ratio:5.1f}  {kept}",
                 flush=True,
             )
     gains = [row["tuned"].ratio for row in rows]
@@ -115,8 +115,12 @@ def raced(given: Any, contestants: dict[str, Any]) -> dict[str, Any]:
     for _ in range(ROUNDS):
         random.shuffle(order)
         for name in order:
-            runners[name].seconds.append(runners[name].run()[0])
-    return {name: paired_ratio(runners["given"].seconds, runners[name].seconds) for name in contestants}
+            wall, cpu = runners[name].run()
+            runners[name].seconds.append(wall)
+            runners[name].cpu.append(cpu)
+    found = {name: paired_ratio(runners["given"].seconds, runners[name].seconds) for name in contestants}
+    others = {f"tuned of {name}": paired_ratio(runners[name].seconds, runners["tuned"].seconds) for name in contestants}
+    return {**found, **others, "cpu": paired_ratio(runners["given"].cpu, runners["tuned"].cpu)}
 
 
 def elements_of(dataset: Any) -> int:

@@ -66,7 +66,7 @@ def last_cacheable(dataset: Any) -> tuple[Any | None, str]:
             return None, reason or "nothing in the pipeline costs more than reading a cache"
         elif int(stage.cardinality()) == INFINITE:
             return None, f"{stages.place(stage)}: it has no end"
-        elif not _can_be_held(stage.element_spec):
+        elif not can_be_held(stage.element_spec):
             return None, f"{stages.place(stage)}: its elements cannot be kept"
         else:
             return stage, ""
@@ -144,7 +144,7 @@ def _bytes(element: Any) -> Any:
     return total
 
 
-def _can_be_held(spec: Any) -> bool:
+def can_be_held(spec: Any) -> bool:
     import tensorflow as tf
 
     return all(type(leaf).__name__ in HELD for leaf in tf.nest.flatten(spec))

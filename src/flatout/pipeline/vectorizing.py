@@ -84,7 +84,9 @@ def compared(late: LateBatch, again: bool = False) -> tuple[Any, bool]:
         functions = [whole(_arguments(stage)["map_func"]) for stage in late.maps]
         try:
             agreed = [_agree(late, functions, rows) for batch in held for rows in (batch, _changed(batch))]
-            return _rebuilt(late, late.source, functions), all(agreed)
+            result = _rebuilt(late, late.source, functions)
+            result._flatout_form = "" if whole is _as_it_stands else "vectorized"  # as the edit of the source has it
+            return result, all(agreed)
         except Exception as error:
             failures.append(_said(error))
     raise Unlike("; ".join(dict.fromkeys(failures)))

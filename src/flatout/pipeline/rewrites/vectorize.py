@@ -12,7 +12,7 @@ EQUIVALENCE = "exact"
 
 
 def rewrite(dataset: Any, room: Room) -> Proposal | None:
-    places, unlike = [], []
+    places, unlike, forms = [], [], []
     for late in vectorizing.late_batches(dataset):
         try:
             batches, exact = vectorizing.vectorized(late, again=True)
@@ -24,8 +24,9 @@ def rewrite(dataset: Any, room: Room) -> Proposal | None:
             continue
         dataset = recipes.rebuild(dataset, recipes.exchange(late.batch, batches))
         places.append(stages.place(late.maps[-1]))
+        forms.append(str(batches._flatout_form))
     if not places:
         if unlike:
             raise Unfit("; ".join(unlike))
         return None
-    return Proposal(dataset, f"the map at {' and '.join(places)} works on whole batches")
+    return Proposal(dataset, f"the map at {' and '.join(places)} works on whole batches", setting=max(forms))
