@@ -1,7 +1,7 @@
 """A cache behind the part of a pipeline that gives the same elements in every epoch, in memory or on disk.
 
-As far down as possible, where the most work is saved. Where that does not fit into the memory, it goes further up, where
-elements may be smaller: bytes before they are floats, files before they are pictures.
+As far down as possible, where the most work is saved. Where that does not fit into the memory, it goes further up,
+where elements may be smaller: bytes before they are floats, files before they are pictures.
 """
 
 from __future__ import annotations
