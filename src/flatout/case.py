@@ -305,6 +305,10 @@ class Latency:
     """Samples a second, one call after the other."""
     joules: float | None = None
     """Of a call, where the machine tells; of the whole processor, not of this process alone."""
+    speedup: Interval | None = None
+    """Over tf.function at this batch, where it was claimed."""
+    setting: Json = field(default_factory=dict)
+    """Of the runtime, where it differs between batches."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 FINALISTS = 3
 ROUNDS = 13
 ROUNDS_OF_OTHER_BATCHES = 8
-CHECK_SECONDS = 25.0
 ALIKE = 1e-5
 """Relative difference that an artefact and its own loader may show: they run the same thing."""
 
@@ -44,14 +43,19 @@ class Claim:
     place: Path | None = None
     """Where the artefact was handed over."""
     others: list[tuple[Contestant, Contestant]] = field(default_factory=list)
-    """Winner and baseline at the other batches."""
+    """Winner, with the setting that is best there, and baseline at the other batches."""
     ties: list[Contestant] = field(default_factory=list)
     """Finalists that cannot be told from the winner."""
     notes: list[str] = field(default_factory=list)
 
     def latencies(self) -> tuple[Latency, ...]:
-        ran = [self.winner, *(one for one, _ in self.others)]
-        return tuple(found for one in ran if one is not None and (found := one.latency()) is not None)
+        told = []
+        if self.winner is not None and (found := self.winner.latency()) is not None:
+            told.append(replace(found, speedup=self.speedup, setting=dict(self.winner.setting)))
+        for one, base in self.others:
+            if (found := one.latency()) is not None:
+                told.append(replace(found, speedup=against(base, one), setting=dict(one.setting)))
+        return tuple(told)
 
     def baseline_latencies(self) -> tuple[Latency, ...]:
         ran = [self.race.baselines[0], *(base for _, base in self.others)]
@@ -61,21 +65,10 @@ class Claim:
 def claim(
     heats: Sequence[Race], workshop: Workshop, options: Options, place: Path, deadline: float, progress: Progress
 ) -> Claim:
-    ranking = ranked(heats, options.objective)
-    baseline = heats[0].baselines[0]
-    baselines = [_fresh(baseline) for _ in range(2)]
-    finalists: list[Contestant] = []
-    answers: dict[int, list[Array]] = {}
-    for one in (*baselines, *_finalists(ranking, options.objective)):
-        again = one if one in baselines else _fresh(one)
-        try:
-            workshop.open(again)
-            if again not in baselines:
-                answers[id(again)] = _checked(again, workshop)
-        except WorkFailed as error:
-            again.fail(error)
-        if again not in baselines and not again.over:
-            finalists.append(again)
+    baselines = [_fresh(heats[0].baselines[0]) for _ in range(2)]
+    for one in baselines:
+        _try_to_open(one, workshop)
+    finalists, answers = _admitted(ranked(heats, options.objective), workshop, options.objective, deadline)
     race = Race(baselines, finalists, deadline + 30.0, progress.look)
     race.run(ROUNDS, eliminate=False)
     result = Claim(race, None)
@@ -134,13 +127,45 @@ def _finalists(ranking: Sequence[Contestant], objective: str) -> list[Contestant
     return [best, *near[: FINALISTS - 1]] if near else [best, *spare]
 
 
+def _admitted(
+    ranking: Sequence[Contestant], workshop: Workshop, objective: str, deadline: float
+) -> tuple[list[Contestant], dict[int, list[Array]]]:
+    """Finalists that pass the strict check; where none of them does, those that come after."""
+    first = _finalists(ranking, objective)
+    admitted: list[Contestant] = []
+    answers: dict[int, list[Array]] = {}
+    for one in (*first, *(one for one in ranking if one not in first)):
+        if admitted and one not in first:
+            break
+        if one.candidate.over or (admitted and time.monotonic() > deadline):
+            continue
+        again = _fresh(one)
+        if _try_to_open(again, workshop):
+            answers[id(again)] = _checked(again, workshop)
+        if not again.over:
+            admitted.append(again)
+    return admitted, answers
+
+
+def _try_to_open(one: Contestant, workshop: Workshop) -> bool:
+    try:
+        workshop.open(one)
+    except WorkFailed as error:
+        one.fail(error)
+    return not one.over
+
+
 def _fresh(one: Contestant) -> Contestant:
     return Contestant(one.candidate, one.setting, one.batch)
 
 
 def _checked(one: Contestant, workshop: Workshop) -> list[Array]:
     """All held-out samples this time, as far as the time allows."""
-    given = workshop.check(one, CHECK_SECONDS)
+    try:
+        given = workshop.check(one, strictly=True)
+    except WorkFailed as error:
+        one.fail(error)
+        return []
     if one.candidate.over:
         one.over, one.note = "failed", one.candidate.note
         one.close()
@@ -192,17 +217,14 @@ def _measure_other_batches(result: Claim, workshop: Workshop, deadline: float, p
         if time.monotonic() > deadline:
             result.notes.append(f"There was no time left to measure batch {batch}: give more with --budget.")
             continue
-        pair = (
-            Contestant(winner.candidate, winner.setting, batch),
-            Contestant(result.race.baselines[0].candidate, {}, batch),
-        )
-        try:
-            for one in pair:
-                workshop.open(one)
-            Race([pair[1]], [pair[0]], deadline + 30.0, progress.look).run(ROUNDS_OF_OTHER_BATCHES, eliminate=False)
-            result.others.append(pair)
-        except WorkFailed as error:
-            result.notes.append(f"Batch {batch} could not be measured: {error}")
-        finally:
-            for one in pair:
-                one.close()
+        base = Contestant(result.race.baselines[0].candidate, {}, batch)
+        ways = [Contestant(winner.candidate, setting, batch) for setting in winner.candidate.settings]
+        opened = [one for one in (base, *ways) if _try_to_open(one, workshop)]
+        if base in opened and len(opened) > 1:
+            Race([base], opened[1:], deadline + 30.0, progress.look).run(ROUNDS_OF_OTHER_BATCHES, eliminate=False)
+            result.others.append((_best_first(opened[1:], "latency")[0], base))
+        else:
+            why = next(one.note for one in (base, *ways) if one.over)
+            result.notes.append(f"Batch {batch} could not be measured: {why}")
+        for one in opened:
+            one.close()

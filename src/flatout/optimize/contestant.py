@@ -17,9 +17,11 @@ from flatout.optimize.subject import Array, Subject
 from flatout.optimize.work.process import Worker, WorkFailed
 
 OPEN_SECONDS = 120.0
-ANSWER_SECONDS = 6.0
-"""As long as answering held-out samples may take while candidates are screened."""
-FEWEST_ANSWERS = 64
+SCREENED = 512
+"""Held-out samples that a candidate answers while candidates are screened: the same for all, so that they compare."""
+ANSWER_SECONDS = 20.0
+"""As long as that may take; those that are slower answer fewer."""
+FEWEST_ANSWERS = 128
 
 
 @dataclass(frozen=True)
@@ -72,10 +74,13 @@ class Contestant:
         self.load_ms, self.warm_ms = said["load_ms"] + said["first_ms"], max(said["call_ms"], 1e-3)
         self.memory_bytes = int(said["peak_bytes"])
 
-    def answers(self, subject: Subject, output: Path, seconds: float = ANSWER_SECONDS) -> list[Array]:
-        """What it says to held-out samples, to as many as the time allows."""
+    def answers(
+        self, subject: Subject, output: Path, most: int = SCREENED, seconds: float = ANSWER_SECONDS
+    ) -> list[Array]:
+        """What it says to held-out samples, to so many, or to as many as the time allows."""
         assert self.worker is not None
-        most = max(FEWEST_ANSWERS, math.ceil(1e3 * seconds / self.warm_ms) * max(self.batch, 1))
+        in_time = math.ceil(1e3 * seconds / self.warm_ms) * max(self.batch, 1)
+        most = min(most, max(FEWEST_ANSWERS, in_time))
         self.worker.ask("answer", 20 * seconds + 60, feeds=feeds(subject), output=str(output), at_most=most)
         with np.load(output, allow_pickle=False) as stored:
             return [stored[f"out{i}"] for i in range(len(stored.files))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from flatout.case import Case, Serving, Trial
+from flatout.case import Case, Json, Serving, Trial
 from flatout.report.terminal.page import Column, Page
 from flatout.report.terminal.text import clean, duration, size
 
@@ -82,9 +82,13 @@ def _row(trial: Trial, serving: Serving) -> list[str]:
         duration(latency.p95) if latency else "",
         duration(latency.p99) if latency else "",
         duration(serving.load_ms) if serving.load_ms is not None else "",
-        clean(" ".join(f"{key}={value}" for key, value in serving.setting.items()), 24),
+        _setting(serving.setting),
         "◀" if serving.on_front else "",
     ]
+
+
+def _setting(setting: Json) -> str:
+    return clean(" ".join(f"{key}={value}" for key, value in setting.items()), 40)
 
 
 def _kept(serving: Serving) -> str:
@@ -120,9 +124,12 @@ def _claim(case: Case, metric: str, page: Page) -> None:
     winner = next((trial.serving for trial in claims if trial.serving and trial.serving.artefact), None)
     if winner is not None and len(winner.latencies) > 1:
         for latency in winner.latencies:
+            gain = latency.speedup
             page.line(
                 f"batch {latency.batch}: p50 {duration(latency.p50)}, p99 {duration(latency.p99)}, "
-                f"{latency.throughput:,.0f} samples/s"
+                f"{latency.throughput:,.0f} samples/s",
+                f", {gain.ratio:.2f}× [{gain.low:.2f}, {gain.high:.2f}]" if gain else "",
+                f", {_setting(latency.setting)}" if latency.setting else "",
             )
 
 
