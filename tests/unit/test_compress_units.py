@@ -4,13 +4,16 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
-from flatout.errors import CompressionRefused
+from flatout.cli import app
+from flatout.errors import CompressionRefused, FlatoutError
 from flatout.optimize.compress import magnitude
 from flatout.optimize.compress.channels import Channels, Group
 from flatout.optimize.compress.cluster import centres_of
 from flatout.optimize.compress.plan import Limits, Planner
 from flatout.optimize.compress.rules.shape import reshaped
+from flatout.optimize.compress.stages import parse
 from flatout.optimize.compress.units import Labels, Ledger
 
 
@@ -111,3 +114,16 @@ def test_centres_are_few_and_near_and_zeros_stay():
     centres, places = centres_of(value, 4, True)
     assert (centres[places].reshape(value.shape)[value == 0] == 0).all()
     assert len(centres) <= 4
+
+
+def test_stages_are_read_before_anything_is_trained():
+    assert parse("prune=0.5, distill,int8") == [("prune", 0.5), ("distill", None), ("int8", None)]
+    for text, why in (("shrink", "no compression 'shrink'"), ("prune=half", "takes a number"), ("int8,prune", "last")):
+        with pytest.raises(CompressionRefused, match=why):
+            parse(text)
+
+
+def test_training_for_nothing_is_refused():
+    done = CliRunner().invoke(app, ["optimize", "model.keras", "--train", "job:train"])
+    assert isinstance(done.exception, FlatoutError)
+    assert "--compress" in str(done.exception)

@@ -9,6 +9,7 @@ others.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -72,7 +73,9 @@ def compressed(wish: Wish) -> Files:
     with tempfile.NamedTemporaryFile("w", suffix=".json") as request:
         json.dump(asdict(wish), request)
         request.flush()
-        child = subprocess.Popen([sys.executable, "-m", __name__, request.name], stdout=subprocess.PIPE, text=True)
+        quieter = {"TF_CPP_MIN_LOG_LEVEL": "3", **os.environ}
+        command = [sys.executable, "-m", __name__, request.name]
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=quieter)
         try:
             said, _ = child.communicate()
         except BaseException:
