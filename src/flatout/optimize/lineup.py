@@ -105,7 +105,7 @@ def given(
             if (package := route.missing()) is not None:
                 raise FlatoutError(f'{path} needs the package {package}: pip install "flatout[{route.extra}]"')
             settings = route.settings(settings_for, cores) or ({},)
-            place = directory / f"given-{path.stem}"
+            place = directory / f"given-{path.name}"
             return Candidate(route, place, title=path.name, settings=settings, given=path, ours=ours)
     raise FlatoutError(f"No route runs {formats[path.suffix]} files here.")
 
