@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
-from shards_made import converted, pictures
+from shards_made import converted, pictures, tree
 
 from flatout.pipeline.shards import tfrecord
 from flatout.pipeline.shards.sources import opening
@@ -41,9 +42,19 @@ PIPELINE = """
 
     def broken():
         def fail(n):
-            with tf.control_dependencies([tf.debugging.assert_none_equal(n % 10, tf.constant(3, tf.int64), "three!")]):
+            no_three = tf.debugging.assert_none_equal(n % 10, tf.constant(3, tf.int64), message="three!")
+            with tf.control_dependencies([no_three]):
                 return tf.identity(n)
         return tf.data.Dataset.range(50).map(fail)
+
+    def slow():
+        import os, time
+
+        def wait(n):
+            time.sleep(float(os.environ["WAIT"]))
+            return n
+
+        return tf.data.Dataset.range(300).map(lambda n: tf.ensure_shape(tf.py_function(wait, [n], tf.int64), []))
 
     def endless():
         return tf.data.Dataset.range(5).repeat()
@@ -219,7 +230,7 @@ def test_what_cannot_be_converted_is_told(work: Path, target: str, options: list
     done = run([sys.executable, "-m", "flatout", "data", "convert", target, "no", *options], work, check=False)
     assert done.returncode == 2
     assert words in done.stderr.splitlines()[-1]
-    assert not list((work / "no").glob("*")) if (work / "no").exists() else True
+    assert not (work / "no").exists() or not list((work / "no").iterdir()), "nothing is left behind"
 
 
 @pytest.mark.exhaustive
@@ -228,3 +239,19 @@ def test_elements_that_fail_are_left_out_when_asked(work: Path) -> None:
     done = run([sys.executable, *command], work)
     assert "45 elements" in done.stdout
     assert "5 corrupt" in done.stdout
+
+
+@pytest.mark.exhaustive
+def test_a_pipeline_that_was_killed_starts_again(work: Path) -> None:
+    command = [sys.executable, "-m", "flatout", "data", "convert", "pipes:slow", "killed", "--shard-size", "2kB"]
+    with subprocess.Popen(command, cwd=work, env={**os.environ, "WAIT": "0.05"}, stderr=subprocess.PIPE) as running:
+        while len(list((work / "killed").glob(".slow.parts/*.part"))) < 2 and running.poll() is None:
+            time.sleep(0.05)
+        running.kill()
+        running.communicate(timeout=60)  # it ends when the child, which has the other end, is gone too
+    assert not list((work / "killed").glob("*.tfrecord"))
+    for place in ("killed", "whole"):
+        command[6] = place
+        done = subprocess.run([*command, "--verify"], cwd=work, env={**os.environ, "WAIT": "0"}, capture_output=True)
+        assert done.returncode == 0, done.stderr
+    assert tree(work / "killed") == tree(work / "whole")

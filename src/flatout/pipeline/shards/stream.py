@@ -42,7 +42,7 @@ def convert(given: str, destination: Path, wishes: Wishes, runner: str | None = 
         try:
             done = _run(given, there, name, wishes, cap, progress)
         except BaseException:
-            there.tidy()
+            there.leave()  # there is nothing to go on with
             raise
         finally:
             progress.end()

@@ -39,6 +39,8 @@ def main(asked: dict[str, Any]) -> None:
             say("done", _converted(asked, say))
         except (Failed, FlatoutError) as error:
             say("failed", str(error))
+        except BrokenPipeError:
+            os._exit(1)  # the parent is gone; TensorFlow would wait for the pipeline before it lets go
         except OSError as error:
             if error.errno not in FULL:
                 raise
