@@ -87,7 +87,7 @@ def test_keras_files(tmp_path, kind):
     assert subject.parameters == pytest.approx(model.count_params(), rel=0.1)
 
 
-@pytest.mark.parametrize("cell", ["LSTM", "GRU"])
+@pytest.mark.parametrize("cell", ["LSTM", pytest.param("GRU", marks=pytest.mark.exhaustive)])
 def test_recurrent_models_have_an_unrolled_flavour(tmp_path, cell):
     import keras
 

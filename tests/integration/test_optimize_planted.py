@@ -43,7 +43,7 @@ import sys
 import flatout.optimize.workshop as workshop
 import flatout.optimize.race as race
 race.BLOCK_SECONDS = 0.03  # nothing here asserts how fast anything is
-workshop.CONVERT_SECONDS = 9.0
+workshop.CONVERT_SECONDS = 7.0
 workshop.free_memory = lambda: 5 << 30
 workshop.SHARE_OF_MEMORY = 0.4
 from flatout.cli import main
@@ -59,7 +59,7 @@ CAUGHT = {
     "planted-turns-outputs": "another order",
     "planted-answers-nan": "NaN",
     "planted-crashes": "SIGABRT",
-    "planted-hangs": "no answer in 9 s",
+    "planted-hangs": "no answer in 7 s",
     "planted-eats-memory": "GiB of memory",
     "planted-crashes-at-run": "SIGABRT",
     "planted-loads-only-here": "memory of the converter",
@@ -124,6 +124,7 @@ def test_the_terminal_tells_all(optimized):
     assert not (place / ".flatout" / "cases" / "subject").exists()
 
 
+@pytest.mark.exhaustive
 def test_the_loader_needs_nothing_of_flatout(optimized):
     place = optimized[0]
     script = (

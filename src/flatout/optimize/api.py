@@ -12,6 +12,7 @@ from flatout.optimize.optimizer import Options
 from flatout.optimize.prepare.preparing import Request
 from flatout.optimize.session import Result
 from flatout.optimize.session import optimize as run
+from flatout.optimize.session import show as tell
 
 
 def optimize(
@@ -58,7 +59,7 @@ def optimize(
         budget=seconds,
         output=None if output is None else Path(output),
     )
-    return run(
+    result = run(
         request,
         options,
         quiet=not show,
@@ -66,6 +67,9 @@ def optimize(
         given=None if named_data else data,
         metric=None if metric is None or isinstance(metric, str) else metric,
     )
+    if show:
+        tell(result)
+    return result
 
 
 def _original(model: Any) -> Any:

@@ -75,7 +75,7 @@ def optimize(
             shutil.rmtree(directory / name, ignore_errors=True)
 
 
-def show(result: Result, json: str | None, quiet: bool) -> None:
+def show(result: Result, json: str | None = None, quiet: bool = False) -> None:
     case = result.case
     if json is not None:
         from flatout.report.json import write
