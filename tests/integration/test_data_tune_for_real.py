@@ -168,6 +168,26 @@ PROGRAM = """
         copied = len(values(spare, 2)[1]) == 64 and [n for n in written() if n.startswith("flatout-copy-")] != []
     results["disk copies"] = copied and not [n for n in written() if n.startswith("flatout-copy-")]
 
+    # nobody saw how these stages were made: the calls are read from the stages
+    def long():
+        line = D.range(60).skip(2).shard(2, 0).map(lambda n: n * 3).map(lambda n: n + 1, num_parallel_calls=2)
+        line = line.filter(lambda n: n % 5 > 0)
+        line = line.interleave(lambda n: D.range(n % 4), cycle_length=2, num_parallel_calls=2)
+        line = line.interleave(lambda n: D.range(n + 1), cycle_length=3, block_length=2)
+        line = line.flat_map(lambda n: D.range(n + 1)).concatenate(D.range(5))
+        line = line.window(3, shift=2, drop_remainder=True).flat_map(lambda window: window.batch(3))
+        line = line.batch(2).unbatch().take(30).cache().repeat(2).shuffle(7, seed=1)
+        line = D.zip((line, line)).map(lambda a, b: tf.range(tf.reduce_sum(a) % 4))
+        line = line.padded_batch(4, padded_shapes=[4], padding_values=np.int64(-1))
+        return tied(line.batch(2, drop_remainder=True, num_parallel_calls=2)).prefetch(2)
+    given = long()
+    for stage, _ in stages.chain(given):
+        stage.__dict__.pop("_flatout_recipe", None)
+    copy = copying.fresh(given)
+    shared = {id(stage) for stage, _ in stages.chain(given)} & {id(stage) for stage, _ in stages.chain(copy)}
+    kept = [stages.kind(stage) for stage, _ in stages.chain(copy) if id(stage) in shared]
+    results["remade"] = [values(long(), 2) == values(copy, 2), kept]
+
     # what stages cost: a long wait behind a short one, a cache, and one fused with the batch
     def waiting(ms):
         def wait(value):
@@ -341,3 +361,9 @@ def test_fused_stages_keep_costs_of_their_own(results):
     assert "MapAndBatch" in found["rewritten"]
     assert by_name["ParallelMap"][5] == by_name["Batch"][5] == "MapAndBatch"
     assert found["stages"][found["critical"]][0] == "Map"
+
+
+def test_a_pipeline_is_made_again_from_its_stages_alone(results):
+    same, shared = results["remade"]
+    assert same
+    assert set(shared) <= {"Range"}

@@ -16,12 +16,12 @@ from flatout.case import Interval
 from flatout.measure.interval import paired_ratio, rounds_needed
 from flatout.pipeline import costing, stages
 
-PASS_SECONDS = 0.25
+PASS_SECONDS = 0.2
 MOST_EPOCHS = 64
-ROUNDS, MOST_ROUNDS = 8, 20
+MOST_ROUNDS = 20
 CONFIDENCE = 0.95
 ALIKE = 0.04
-"""Ratios this near to 1 are taken for no difference without more rounds."""
+"""A ratio this near to 1 is taken for no gain without more rounds."""
 MOST_HELD, HELD_BYTES = 128, 64 << 20
 """Elements that are taken at a time: each call into Python costs as much as some small batches."""
 
@@ -36,6 +36,7 @@ class Runner:
     epochs: int = 1
     seconds: list[float] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)
+    is_warm: bool = False
 
     def run(self) -> tuple[float, float]:
         """Wall and CPU seconds of one pass."""
@@ -59,8 +60,12 @@ class Runner:
         return self.dataset.take(self.elements).window(held)
 
     def warm(self) -> float:
-        """Passes until the time of one has settled; answers with it."""
-        self.run()
+        """A pass that fills caches, then one that tells how many epochs a pass is to have; answers with its time."""
+        self.seconds.clear()
+        self.cpu.clear()
+        if not self.is_warm:
+            self.run()
+        self.is_warm = True
         once = self.run()[0]
         self.epochs = max(1, min(MOST_EPOCHS, round(PASS_SECONDS / max(once / self.epochs, 1e-6))))
         return once
@@ -69,7 +74,7 @@ class Runner:
 def race(before: Runner, after: Runner, deadline: float = float("inf")) -> Interval | None:
     """How many times as fast `after` is; None where there was no time for rounds enough.
 
-    What looks like a difference and is not sure yet gets more rounds.
+    What looks like a gain and is not sure yet gets more rounds.
     """
     before.warm()
     after.warm()
@@ -84,10 +89,10 @@ def race(before: Runner, after: Runner, deadline: float = float("inf")) -> Inter
             runner.cpu.append(max(cpu, 1e-6))
         if len(before.seconds) >= rounds_needed(CONFIDENCE):
             found = paired_ratio(before.seconds, after.seconds, CONFIDENCE)
-        if found is not None and len(before.seconds) >= ROUNDS and not _unsure(found):
+        if found is not None and not _promising(found):
             break
     return found
 
 
-def _unsure(found: Interval) -> bool:
-    return found.low <= 1.0 <= found.high and abs(found.ratio - 1.0) > ALIKE
+def _promising(found: Interval) -> bool:
+    return found.low <= 1.0 and found.ratio > 1.0 + ALIKE

@@ -72,7 +72,7 @@ def install() -> None:
 def recipe_of(dataset: Any) -> Recipe | None:
     found = _remembered(dataset)
     if found is None and (call := remade.call_of(dataset)) is not None:
-        found = dataset._flatout_recipe = Recipe(dataset._inputs()[0], call[0], (), call[1])
+        found = dataset._flatout_recipe = Recipe(remade.source_of(dataset), call[0], (), call[1])
     return found
 
 

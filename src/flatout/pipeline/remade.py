@@ -18,7 +18,7 @@ DETERMINISTIC = {"true": True, "false": False}
 
 
 def call_of(stage: Any) -> Call | None:
-    """How to make the stage again on `stage._inputs()[0]`; None where that is not known."""
+    """How to make the stage again on `source_of(stage)`; None where that is not known."""
     read = _KNOWN.get(stages.kind(stage))
     if read is None or not stage._inputs():
         return None
@@ -26,6 +26,14 @@ def call_of(stage: Any) -> Call | None:
         return read(stage)
     except (AttributeError, KeyError):  # another TensorFlow keeps it elsewhere
         return None
+
+
+def source_of(stage: Any) -> Any:
+    """What a stage was made from. `unbatch` puts two stages of its own before itself."""
+    source = stage._inputs()[0]
+    if stages.kind(stage) == "Unbatch" and stages.kind(source) == "Restructured":
+        source = source._inputs()[0]._inputs()[0]
+    return source
 
 
 def _plain(method: str, **attributes: str) -> Callable[[Any], Call]:
@@ -68,6 +76,12 @@ def _parallel_batch(stage: Any) -> Call:
     return method, {**arguments, **parallel}
 
 
+def _padded_batch(stage: Any) -> Call:
+    _, arguments = _batch(stage)
+    padding = {"padded_shapes": stage._padded_shapes, "padding_values": stage._padding_values}  # types count here
+    return "padded_batch", {**arguments, **padding}
+
+
 def _parallel_interleave(stage: Any) -> Call:
     method, arguments = _interleave(stage)
     calls = _value(stage._num_parallel_calls)
@@ -101,13 +115,7 @@ _KNOWN: dict[str, Callable[[Any], Call]] = {
     "ParallelMap": _parallel_map,
     "Batch": _batch,
     "ParallelBatch": _parallel_batch,
-    "PaddedBatch": _plain(
-        "padded_batch",
-        batch_size="_batch_size",
-        padded_shapes="_padded_shapes",
-        padding_values="_padding_values",
-        drop_remainder="_drop_remainder",
-    ),
+    "PaddedBatch": _padded_batch,
     "Shuffle": _plain("shuffle", buffer_size="_buffer_size", reshuffle_each_iteration="_reshuffle_each_iteration"),
     "Prefetch": _plain("prefetch", buffer_size="_buffer_size"),
     "Cache": _plain("cache", filename="_filename"),

@@ -89,6 +89,7 @@ class _Tuning:
     short: Callable[[Any], racing.Runner] = field(init=False)
     known: dict[int, equality.Compared] = field(default_factory=dict)
     alive: list[Any] = field(default_factory=list)
+    best: tuple[Any, racing.Runner] | None = None
 
     def run(self) -> Tuned:
         self.deadline = time.monotonic() + FOR_TRIALS * self.wishes.seconds
@@ -182,7 +183,7 @@ class _Tuning:
             trial = replace(trial, parity=compared.parity, note=notes)
             if compared.result == "differs":
                 return trial
-            runners = self.short(before), self.short(proposal.dataset)
+            runners = self._runner(before), self.short(proposal.dataset)
             interval = racing.race(*runners, deadline=self.deadline)
         except Exception as error:
             return replace(trial, note=f"{type(error).__name__}: {str(error)[:300]}")
@@ -195,6 +196,12 @@ class _Tuning:
             step_ms=step,
             rounds=len(runners[1].seconds),
         )
+
+    def _runner(self, dataset: Any) -> racing.Runner:
+        """The best so far runs in one race after the other: its copy, and what that has cached, is kept."""
+        if self.best is None or self.best[0] is not dataset:
+            self.best = (dataset, self.short(dataset))
+        return self.best[1]
 
     def _compared(self, dataset: Any, equivalence: str) -> equality.Compared:
         found = self.known.get(id(dataset))

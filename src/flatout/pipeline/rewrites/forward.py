@@ -70,13 +70,14 @@ def _filter(stage: Any) -> Any | None:
 def _earlier_predicate(stage: Any, before: Any) -> Any | None:
     """The predicate as a function of what enters the map; None where it looks at something that the map makes."""
     import tensorflow as tf
+    from tensorflow.python.data.util import structure
 
-    predicate, mapped = stage._predicate.function, before._map_func.function.graph
-    given = mapped.inputs[: len(mapped.inputs) - len(mapped.captures)]  # behind them stands what the map holds
-    entering = {tensor.name: position for position, tensor in enumerate(given)}
+    predicate, mapped = stage._predicate, before._map_func.function.graph
+    inside = mapped.inputs[: len(mapped.inputs) - len(mapped.captures)]  # behind them stands what the map holds
+    entering = {tensor.name: position for position, tensor in enumerate(inside)}
     origins = [entering.get(source_of(tensor).name) for tensor in mapped.outputs]
-    looked_at = predicate.graph.inputs[: len(origins)]
-    read = _read(predicate.graph)
+    looked_at = predicate.function.graph.inputs[: len(origins)]
+    read = _read(predicate.function.graph)
     if any(tensor.name in read and origin is None for tensor, origin in zip(looked_at, origins, strict=True)):
         return None
 
@@ -86,7 +87,8 @@ def _earlier_predicate(stage: Any, before: Any) -> Any | None:
             flat[origin] if tensor.name in read and origin is not None else _unread(tensor)
             for tensor, origin in zip(looked_at, origins, strict=True)
         ]
-        return predicate(*values)[0]
+        given = structure.from_compatible_tensor_list(predicate._input_structure, values)
+        return predicate._func(*given) if type(given) is tuple else predicate._func(given)
 
     def _unread(tensor: Any) -> Any:
         sizes = tensor.shape.as_list() if tensor.shape.rank is not None else []
