@@ -35,6 +35,7 @@ def test_rounding_stays_near_and_is_as_coarse_as_int8(inputs):
     assert all(len(np.unique(kernel[..., 0])) <= 255 for kernel in kernels)
 
 
+@pytest.mark.exhaustive
 def test_weights_move_under_rounding_and_the_range_follows(inputs):
     import keras
 
@@ -50,6 +51,7 @@ def test_weights_move_under_rounding_and_the_range_follows(inputs):
         assert {"kernel", "low", "high"} <= moved
 
 
+@pytest.mark.exhaustive
 def test_layers_that_hurt_are_named_and_can_stay_in_float(inputs):
     model = shaken(residual(blocks=1))
     stem = model.get_layer("stem")

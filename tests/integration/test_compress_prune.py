@@ -171,6 +171,7 @@ def test_a_residual_that_is_wired_wrongly_is_caught(monkeypatch):
         remove(known, removed)
 
 
+@pytest.mark.exhaustive
 def test_latency_as_a_target_removes_channels():
     result = flatout.prune(shaken(unet()), latency=0.95, multiple=1)
     assert result.after.flops < result.before.flops
