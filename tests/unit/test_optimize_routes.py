@@ -158,6 +158,10 @@ def test_what_is_hopeless_is_said() -> None:
     assert static.hopeless(subject(ops={"Conv2D": 3})) is None
     assert static.hopeless(subject(ops={"Conv2D": 3, "While": 1})) is None
     assert "recurrent" in str(static.hopeless(subject(ops={"While": 1, "MatMul": 2})))
+    mixed = catalogue()["openvino-int8-mixed"]
+    assert mixed.hopeless(subject(ops={"Conv2D": 20, "MatMul": 1})) is None
+    assert "36 layers" in str(mixed.hopeless(subject(ops={"Conv2D": 35, "MatMul": 1})))
+    assert "recurrent" in str(mixed.hopeless(subject(ops={"While": 1, "MatMul": 1})))
     assert "nothing" in str(static.hopeless(subject(ops={"Add": 1})))
 
 

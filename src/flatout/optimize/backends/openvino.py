@@ -24,6 +24,8 @@ FEW = 8
 """Constants of at most so many elements are not weights."""
 HEAVY = ("Convolution", "Deconvolution", "FullyConnected", "MatMul", "RNNSeq", "RNNCell", "ScaledDotProductAttention")
 """Kinds of nodes, as the compiled model names them, that carry the time."""
+RANKED = 32
+"""Layers that NNCF's accuracy control may have to rank."""
 TYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i8": "int8", "u8": "int8"}
 
 
@@ -104,6 +106,14 @@ class OpenVinoInt8(OpenVino):
 class OpenVinoMixed(OpenVinoInt8):
     name: ClassVar[str] = "openvino-int8-mixed"
     cost: ClassVar[int] = 3
+
+    def hopeless(self, subject: Subject) -> str | None:
+        if subject.recurrent:
+            return "NNCF cannot hand layers of a recurrent model back to float"
+        count = sum(many for name, many in subject.ops.items() if "Conv" in name or "MatMul" in name)
+        if count > RANKED:
+            return f"NNCF compiles the model once for each of {count} layers to rank them, which takes minutes"
+        return None
 
     def convert(self, subject: Subject, directory: Path) -> None:
         import openvino
