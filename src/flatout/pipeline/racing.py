@@ -71,11 +71,12 @@ class Runner:
         return once
 
 
-def race(before: Runner, after: Runner, deadline: float = float("inf")) -> Interval | None:
+def race(before: Runner, after: Runner, deadline: float = float("inf"), extra: float = float("inf")) -> Interval | None:
     """How many times as fast `after` is; None where there was no time for rounds enough.
 
-    What looks like a gain and is not sure yet gets more rounds.
+    What looks like a gain and is not sure yet gets more rounds, for `extra` seconds at most.
     """
+    more = time.monotonic() + extra
     before.warm()
     after.warm()
     after.epochs = before.epochs
@@ -89,7 +90,7 @@ def race(before: Runner, after: Runner, deadline: float = float("inf")) -> Inter
             runner.cpu.append(max(cpu, 1e-6))
         if len(before.seconds) >= rounds_needed(CONFIDENCE):
             found = paired_ratio(before.seconds, after.seconds, CONFIDENCE)
-        if found is not None and not _promising(found):
+        if found is not None and (not _promising(found) or time.monotonic() > more):
             break
     return found
 

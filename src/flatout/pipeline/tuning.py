@@ -25,6 +25,8 @@ FOR_TRIALS = 0.75
 """Share of the time for trials; the rest is for the claim."""
 COMPARE_SHARE = 0.3
 """Share of the time that is left which one comparison may take."""
+TRIAL_SHARE = 0.15
+"""Share of the time that is left after which a race gets no more rounds than it needs for an interval."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +186,8 @@ class _Tuning:
             if compared.result == "differs":
                 return trial
             runners = self._runner(before), self.short(proposal.dataset)
-            interval = racing.race(*runners, deadline=self.deadline)
+            left = max(self.deadline - time.monotonic(), 0.0)
+            interval = racing.race(*runners, self.deadline, TRIAL_SHARE * left)
         except Exception as error:
             return replace(trial, note=f"{type(error).__name__}: {str(error)[:300]}")
         step = _median(runners[1].seconds) / max(runners[1].elements * runners[1].epochs, 1) * 1e3
