@@ -26,7 +26,7 @@ SAME = 1e-6
 FLOAT32_ERROR = 1e-4
 """Relative error that reordered float32 arithmetic may leave in any model."""
 SHARE_OF_FLOAT16 = 0.25
-"""What is stated as float32 has to be closer to the original by this than the original is with float16 weights: in some
+"""What is stated as float32 has to be closer to the original by this than the original is in float16: in some
 models small differences grow, and float16 tells how much."""
 PINNED = 0.2
 """Share of answers at one end of their range that tells of saturation."""

@@ -56,7 +56,7 @@ class Subject:
     """Elements of all constants of the frozen graph with more than a few elements."""
     parameter_bytes: int = 0
     float16_error: float = 0.0
-    """Relative error of the original's answers with its weights rounded to float16: how much precision matters to it.
+    """Relative error of the original's answers with weights and inputs rounded to float16: how much precision matters.
     0: not known."""
     ops: dict[str, int] = field(default_factory=dict)
     """Operations of the frozen graph and of its functions: {"Conv2D": 52}."""

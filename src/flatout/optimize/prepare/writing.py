@@ -146,13 +146,20 @@ def _float16_error(subject: Subject) -> float:
     floats = [variable for variable in copy.kept if variable.dtype == tf.float32]
     for variable in floats:
         variable.assign(tf.cast(tf.cast(variable, tf.float16), tf.float32))
-    feed = next(in_batches(subject.samples("held_out"), _checking_batch(subject)))
+    feed = [_rounded(array) for array in next(in_batches(subject.samples("held_out"), _checking_batch(subject)))]
     rounded = [plain(output) for output in copy.serve(*(tf.constant(array) for array in feed))]
     answers = subject.answers("held_out")
     if subject.batches == (0,) or not rows_first(subject):
         answers = [array[0] for array in answers]
-    error = relative_error(answers, rounded) if floats else 0.0
+    error = relative_error(answers, rounded)
     return error if np.isfinite(error) else 0.0
+
+
+def _rounded(array: Array) -> Array:
+    if array.dtype != np.float32:
+        return array
+    most = float(np.finfo(np.float16).max)
+    return np.clip(array, -most, most).astype(np.float16).astype(np.float32)
 
 
 def rows_first(subject: Subject) -> bool:
