@@ -57,7 +57,8 @@ class Runner:
         if size is None:
             size = costing.bytes_of(next(iter(self.dataset)))
         held = max(1, min(MOST_HELD, HELD_BYTES // max(size, 1)))
-        return self.dataset.take(self.elements).window(held)
+        # One more than there are: a cache is complete only when its end was seen.
+        return self.dataset.take(self.elements + 1).window(held)
 
     def warm(self) -> float:
         """A pass that fills caches, then one that tells how many epochs a pass is to have; answers with its time."""
