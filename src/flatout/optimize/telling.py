@@ -197,7 +197,7 @@ def verdict(outcome: Outcome, options: Options) -> str:
         return "Nothing is faster within the budget: the artefact is the model itself, as a SavedModel."
     mine, its = winner.latency(), base.latency()
     times = f", {mine.p50:.3g} ms instead of {its.p50:.3g} ms" if mine and its else ""
-    return f"{winner.name}: {_speed(claim.speedup)}{times}{_accuracy(outcome, winner)}{_size(outcome, winner)}."
+    return f"{winner.name}: {_speed(claim.speedup)}{times}{_accuracy(outcome, winner)}{_room(outcome, winner, options.objective)}."
 
 
 def _speed(speedup: Interval | None) -> str:
@@ -219,8 +219,15 @@ def _accuracy(outcome: Outcome, winner: Contestant) -> str:
     return f"; agreement {checked.agreement:.5f} on {checked.samples:,} held-out samples"
 
 
-def _size(outcome: Outcome, winner: Contestant) -> str:
+def _room(outcome: Outcome, winner: Contestant, objective: str) -> str:
+    """On disk, or in memory where that is what was wanted."""
     base = next(one for one in outcome.candidates if one.route.name == BASELINE)
+    if objective == "memory":
+        held = outcome.heats[0].baselines[0].memory_bytes
+        return f"; {winner.memory_bytes / 2**20:.0f} MiB of memory instead of {held / 2**20:.0f} MiB"
+    if objective == "size":
+        mine, its = winner.candidate.size_bytes / 2**10, base.size_bytes / 2**10
+        return f"; {mine:,.0f} KiB on disk instead of {its:,.0f} KiB"
     ratio = base.size_bytes / max(winner.candidate.size_bytes, 1)
     return f"; {ratio:.1f} times smaller" if ratio > 1.1 else ""
 
