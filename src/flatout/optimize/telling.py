@@ -197,7 +197,8 @@ def verdict(outcome: Outcome, options: Options) -> str:
         return "Nothing is faster within the budget: the artefact is the model itself, as a SavedModel."
     mine, its = winner.latency(), base.latency()
     times = f", {mine.p50:.3g} ms instead of {its.p50:.3g} ms" if mine and its else ""
-    return f"{winner.name}: {_speed(claim.speedup)}{times}{_accuracy(outcome, winner)}{_room(outcome, winner, options.objective)}."
+    kept = _accuracy(outcome, winner) + _room(outcome, winner, options.objective)
+    return f"{winner.name}: {_speed(claim.speedup)}{times}{kept}."
 
 
 def _speed(speedup: Interval | None) -> str:
