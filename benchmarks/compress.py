@@ -209,7 +209,7 @@ class Measuring:
         return float((np.asarray(answers).argmax(-1) == self.data.test[1]).mean())
 
     def race(self) -> None:
-        """Each runtime beside the float model, all of its contestants in each round. Runtimes apart: the threads of some
+        """Each runtime beside the float model, all its contestants in each round. Runtimes apart: the threads of some
         keep turning after a call and would take the time of the next."""
         for batch, calls in self.calls.items():
             for runtime in ("", " LiteRT", " ONNX Runtime", " OpenVINO"):
