@@ -28,8 +28,7 @@ def programs(kind: str, usual: tuple[str, ...]) -> list[Any]:
 SLOW = programs(
     "slow",
     (
-        "generator_numpy", "serial_augment", "retrace_scalar", "per_sample_graph", "tiny_fit", "predict_loop",
-        "host_sync", "reconverted_table", "feed_dict",
+        "retrace_scalar", "tiny_fit", "host_sync", "reconverted_table", "feed_dict",
     ),
 )  # fmt: skip
 GOOD = programs(
@@ -41,8 +40,8 @@ GOOD = programs(
 STEPS = programs(
     "steps",
     (
-        "fit_plain", "fit_steps_per_execution", "loop_eager", "loop_next_inside",
-        "loop_dataset_in_function", "session_run", "predict_dataset", "saved_model_signature",
+        "fit_plain", "fit_steps_per_execution", "loop_eager", "session_run", "predict_dataset",
+        "saved_model_signature",
     ),
 )  # fmt: skip
 

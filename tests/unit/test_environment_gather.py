@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -127,4 +128,5 @@ def test_gathering_imports_no_tensorflow() -> None:
     facts = gather.gather(quick=True)
     assert facts["tensorflow"] == {"asked": False}
     assert facts["cores"]["affinity"] >= 1
-    assert "tensorflow" not in sys.modules
+    said = "from flatout.environment import gather; gather.gather(quick=True)"
+    subprocess.run([sys.executable, "-c", f"{said}; import sys; assert 'tensorflow' not in sys.modules"], check=True)

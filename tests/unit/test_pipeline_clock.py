@@ -15,7 +15,7 @@ def test_computing_is_cpu_and_waiting_is_not():
         pass
     busy = began.passed()
     assert busy.cpu >= 0.03
-    assert busy.wall >= busy.cpu
+    assert busy.wall >= 0.99 * busy.cpu  # two clocks, read one after the other
     began = Clock.now()
     time.sleep(0.03)
     idle = began.passed()
