@@ -231,12 +231,12 @@ PROGRAM = """
 
 SAME = (
     "seeded", "late batch", "repeat and take", "dictionaries", "ragged", "sparse", "filter behind a map", "copies",
-    "records in order", "crop",
+    "records in order", "crop", "disk",
 )  # fmt: skip
 REST = (
     "global seed", "take behind a cache", "whole batch", "shuffled once", "skip and shard", "ragged rows", "padded",
     "windows", "branches", "condition", "a loop", "matrix of a row", "python", "filter of what is made", "options",
-    "generator only", "generator", "disk",
+    "generator only", "generator",
 )  # fmt: skip
 """Left to the exhaustive run."""
 REWRITTEN = {
