@@ -145,7 +145,7 @@ def test_every_loader_is_a_program_of_its_own() -> None:
     for route in mine:
         for setting in route.settings(subject(), 2):
             for batch in (0, 1, 16):
-                tree = ast.parse(route.loader(subject(), setting, batch))
+                tree = ast.parse(route.loader(setting, batch))
                 imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
                 assert not any(str(name).startswith("flatout") for name in imported)
                 assert "load" in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}

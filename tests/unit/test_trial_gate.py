@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
+import sys
 import threading
 import time
 from types import SimpleNamespace
 
+from flatout.tune.child import gate as gates
 from flatout.tune.child.gate import Gate
 
 
@@ -26,8 +29,9 @@ class Numbers:
         self.came_first.append(not select.select([self.answers], [], [], 0)[0])
 
 
-def test_the_numbers_are_written_before_the_answer_is_given():
+def test_the_numbers_are_written_before_the_answer_is_given(monkeypatch):
     """Whoever has the answer may end the process at once: what it computed must be on disk by then."""
+    monkeypatch.setattr(gates, "_leave", sys.exit)  # a thread ends by it, the tests do not
     read, commands = os.pipe()
     answers, write = os.pipe()
     numbers = Numbers(answers)
@@ -36,15 +40,21 @@ def test_the_numbers_are_written_before_the_answer_is_given():
     stream = SimpleNamespace(priority=100)
 
     def program() -> None:
-        for _ in range(60):
-            time.sleep(0.02)
-            gate.tick(stream, time.perf_counter(), 1)
+        with contextlib.suppress(SystemExit):
+            for _ in range(60):
+                time.sleep(0.02)
+                gate.tick(stream, time.perf_counter(), 1)
 
-    threading.Thread(target=program, daemon=True).start()
+    running = threading.Thread(target=program, daemon=True)
+    running.start()
     heard = []
     with os.fdopen(answers) as reading:
-        for _ in range(3):
+        for word in ("go", "go", "end"):
             heard.append(json.loads(reading.readline())["say"])
-            os.write(commands, b'{"do": "go", "steps": 4}\n')
+            os.write(commands, json.dumps({"do": word, "steps": 4}).encode() + b"\n")
+        running.join(10)
+    for descriptor in (commands, write):
+        os.close(descriptor)
+    assert not running.is_alive()
     assert heard == ["warm", "block", "block"]
     assert numbers.came_first[:3] == [True, True, True]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from flatout.tune.child_process import ChildProcess, Ended, Launch
-from flatout.tune.nursery import Gone, Nurseries, Nursery
+from flatout.tune.nursery import Gone, Nurseries, Nursery, of_trials
 from flatout.tune.warden import Warden
 
 PROGRAM = """
@@ -158,7 +158,7 @@ def test_a_nursery_with_threads_is_none(tmp_path, warden, monkeypatch):
         "for _ in range(40): threading.Thread(target=time.sleep, args=(100,), daemon=True).start()\n"
     )
     monkeypatch.chdir(tmp_path)  # beside the program
-    nursery = Nursery([sys.executable], "sleeps.py", warden, tmp_path, dict(os.environ))
+    nursery = of_trials([sys.executable], "sleeps.py", dict(os.environ), tmp_path, warden)
     nursery.prepare(["starts_threads"])
     with pytest.raises(Gone, match="threads"):
         nursery.start({}, tmp_path, [])

@@ -176,7 +176,7 @@ def _hand_over(one: Contestant, answers: list[Array], workshop: Workshop, place:
     """Put the artefact in its place and run its loader there, in a fresh process. Says what is wrong, if anything."""
     subject = workshop.subject
     try:
-        handover.assemble(one, subject, place)
+        handover.assemble(one, place)
         count = handover.write_check(subject, answers, place)
         output = workshop.directory / "loaded.npz"
         worker = Worker(workshop.directory / "logs" / "loader.txt", workshop.warden)

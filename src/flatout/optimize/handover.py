@@ -50,13 +50,13 @@ def place_for(output: Path | None, directory: Path, force: bool) -> Path:
     return output
 
 
-def assemble(one: Contestant, subject: Subject, place: Path) -> None:
+def assemble(one: Contestant, place: Path) -> None:
     """Copy the artefact and write its loader; the manifest comes when both have been tried."""
     if place.exists():
         shutil.rmtree(place)
     shutil.copytree(one.candidate.directory, place)
     route = one.candidate.route
-    (place / LOADER).write_text(route.loader(subject, one.setting, one.batch), encoding="utf-8")
+    (place / LOADER).write_text(route.loader(one.setting, one.batch), encoding="utf-8")
 
 
 def write_check(subject: Subject, answers: list[Array], place: Path) -> int:

@@ -101,14 +101,24 @@ class Route(ABC):
     def inspect(self, directory: Path) -> Inside:
         """Look into the files."""
 
-    @abstractmethod
     def open(self, directory: Path, setting: Setting, batch: int) -> Runner:
-        """Load the artefact, ready to be called with `batch` samples (0: the model has no batch dimension)."""
+        """Load the artefact, ready to be called with `batch` samples (0: the model has no batch dimension).
+
+        It is the loader that is run, so that what is measured is what is handed over.
+        """
+        return opened(self.loader(setting, batch), directory)
 
     @abstractmethod
-    def loader(self, subject: Subject, setting: Setting, batch: int) -> str:
+    def loader(self, setting: Setting, batch: int) -> str:
         """Python source that a user copies; it is run against the artefact before it is handed over.
 
         It defines `load(directory)`, which gives a function from a list of arrays to a list of arrays, as a `Runner`
         for this batch, and imports the runtime alone: nothing of flatout.
         """
+
+
+def opened(loader: str, directory: Path) -> Runner:
+    space: dict[str, Any] = {}
+    exec(compile(loader, "the loader", "exec"), space)
+    runner: Runner = space["load"](directory)
+    return runner

@@ -68,27 +68,3 @@ def _number_of_files(names: Any) -> int | None:
         count = int(names.cardinality())
         return count if count >= 0 else None
     return int(names.shape.num_elements() or 1)
-
-
-def options_of(dataset: Any) -> Json:
-    """The options that matter for speed, where the program has set them."""
-    found: Json = {}
-    options = dataset.options()
-    for path in (
-        "autotune.enabled",
-        "autotune.cpu_budget",
-        "autotune.ram_budget",
-        "experimental_optimization.apply_default_optimizations",
-        "experimental_optimization.map_parallelization",
-        "experimental_optimization.map_and_batch_fusion",
-        "experimental_optimization.inject_prefetch",
-        "threading.private_threadpool_size",
-        "threading.max_intra_op_parallelism",
-        "deterministic",
-    ):
-        value: Any = options
-        for part in path.split("."):
-            value = getattr(value, part, None)
-        if value is not None and value != "":
-            found[path] = value if isinstance(value, (bool, int)) else str(value)
-    return found

@@ -43,7 +43,7 @@ def described(datasets: Sequence[Any]) -> Case:
     for number, dataset in enumerate(datasets, 1):
         rows = [describing.described(*item) for item in stages.chain(dataset) if stages.kind(item[0]) != "Options"]
         where = next((row.where for row in rows if row.where is not None), None)
-        found.append(Pipeline(f"pipeline {number}", where, tuple(rows[::-1]), options=describing.options_of(dataset)))
+        found.append(Pipeline(f"pipeline {number}", where, tuple(rows[::-1]), options=stages.options_of(dataset)))
     return Case("data", pipelines=tuple(found))
 
 
@@ -58,7 +58,7 @@ def _inspected(
         rows[position] = replace(rows[position], detail={**rows[position].detail, **_as_run(node)})
     total = sum(ceilings.cost(row) for row in rows) or 1.0
     rows = [replace(row, share=ceilings.cost(row) / total) for row in rows]
-    options = describing.options_of(dataset)
+    options = stages.options_of(dataset)
     machine = machine_for(options)
     found = ceilings.ceilings(rows, machine)
     if found.critical is not None:

@@ -154,3 +154,27 @@ def from_arrays(dataset: Any) -> bool:
     """Whether Keras made the source itself, from arrays, a generator or a PyDataset given to fit."""
     sources = (stage for stage, _ in chain(dataset) if not stage._inputs())
     return any("data_adapter" in getattr(source, "_flatout_maker", "") for source in sources)
+
+
+def options_of(dataset: Any) -> dict[str, Any]:
+    """The options that matter for speed, where the program has set them."""
+    found: dict[str, Any] = {}
+    options = dataset.options()
+    for path in (
+        "autotune.enabled",
+        "autotune.cpu_budget",
+        "autotune.ram_budget",
+        "experimental_optimization.apply_default_optimizations",
+        "experimental_optimization.map_parallelization",
+        "experimental_optimization.map_and_batch_fusion",
+        "experimental_optimization.inject_prefetch",
+        "threading.private_threadpool_size",
+        "threading.max_intra_op_parallelism",
+        "deterministic",
+    ):
+        value: Any = options
+        for part in path.split("."):
+            value = getattr(value, part, None)
+        if value is not None and value != "":
+            found[path] = value if isinstance(value, (bool, int)) else str(value)
+    return found

@@ -35,19 +35,15 @@ class Gone(Exception):
 
 
 class Nursery:
-    def __init__(
-        self, interpreter: Sequence[str], program: str, warden: Warden, directory: Path, environment: dict[str, str]
-    ) -> None:
-        """`interpreter`: the command up to the program, `python -X dev` for one. `program`: its file, or `-m`."""
+    def __init__(self, command: Sequence[str], environment: dict[str, str], output: Path, warden: Warden) -> None:
+        """`command` is given the number of its socket as the last word; what it prints goes to `output`."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        variables = launcher.environment_for({}, environment)
-        variables.pop("FLATOUT_OBSERVE")
-        with open(directory / "nursery.txt", "ab") as output, theirs:
+        with open(output, "ab") as printed, theirs:
             self.process = subprocess.Popen(
-                [*interpreter, str(MAIN), str(theirs.fileno()), str(launcher.PACKAGE), program],
-                env=variables,
+                [*command, str(theirs.fileno())],
+                env=environment,
                 stdin=subprocess.DEVNULL,
-                stdout=output,
+                stdout=printed,
                 stderr=subprocess.STDOUT,
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,
@@ -167,6 +163,16 @@ class Forked:
         return self.returncode
 
 
+def of_trials(
+    interpreter: Sequence[str], program: str, environment: dict[str, str], directory: Path, warden: Warden
+) -> Nursery:
+    """`interpreter`: the command up to the program, `python -X dev` for one. `program`: its file, or `-m`."""
+    variables = launcher.environment_for({}, environment)
+    variables.pop("FLATOUT_OBSERVE")
+    command = [*interpreter, str(MAIN), str(launcher.PACKAGE), program]
+    return Nursery(command, variables, directory / "nursery.txt", warden)
+
+
 class Nurseries:
     """One nursery for each set of variables that levers want set before TensorFlow is imported; one without any."""
 
@@ -215,7 +221,7 @@ class Nurseries:
             environment.pop(name, None) if value is None else environment.update({name: value})
         try:
             os.close(os.pidfd_open(os.getpid()))
-            nursery = Nursery(self.command[:place], self.command[place], self.warden, self.directory, environment)
+            nursery = of_trials(self.command[:place], self.command[place], environment, self.directory, self.warden)
         except OSError:
             return None
         nursery.prepare(self.packages)

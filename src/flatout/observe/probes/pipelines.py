@@ -192,24 +192,7 @@ def _function(wrapper: Any) -> dict[str, Any]:
 
 
 def _options(dataset: Any) -> dict[str, Any]:
-    options = dataset.options()
-    found: dict[str, Any] = {}
-    for path in (
-        "autotune.enabled",
-        "autotune.cpu_budget",
-        "experimental_optimization.apply_default_optimizations",
-        "experimental_optimization.map_parallelization",
-        "experimental_optimization.map_and_batch_fusion",
-        "experimental_optimization.inject_prefetch",
-        "threading.private_threadpool_size",
-        "threading.max_intra_op_parallelism",
-        "deterministic",
-    ):
-        holder: Any = options
-        for part in path.split("."):
-            holder = getattr(holder, part, None)
-        if holder is not None and holder != "":
-            found[path] = holder if isinstance(holder, (bool, int)) else str(holder)
+    found = stages.options_of(dataset)
     stage: Any = dataset
     for _ in range(60):
         if type(stage).__name__ == "_OptionsDataset" and getattr(stage, "_flatout_by", "") != "keras":

@@ -1,8 +1,8 @@
-"""Imports TensorFlow once and forks a process for each trial: `python nursery_main.py SOCKET PACKAGE PROGRAM`.
+"""Imports TensorFlow once and forks a process for each trial: `python nursery_main.py PACKAGE PROGRAM SOCKET`.
 
-SOCKET is the number of a Unix socket, PACKAGE the directory flatout is imported from, PROGRAM the file to be run, or
-`-m`. Each message on the socket is a JSON object: `{"import": [names]}`, or `{"request": file}` together with the
-descriptors of the trial. A trial runs the program as `python PROGRAM ARGS…` would, with `__main__`, environment and
+PACKAGE is the directory flatout is imported from, PROGRAM the file to be run, or `-m`, SOCKET the number of a Unix
+socket. Each message on it is a JSON object: `{"import": [names]}`, or `{"request": file}` together with the descriptors
+of the trial. A trial runs the program as `python PROGRAM ARGS…` would, with `__main__`, environment and
 output of its own; what it does not do again is the import. A process that has threads, or in which TensorFlow is at
 work already, cannot be forked safely: then this one says so, and trials are started the long way.
 """
@@ -22,11 +22,17 @@ from typing import Any
 
 
 def serve(namespace: dict[str, Any], words: list[str]) -> None:
-    """Answers until the other end closes. Returns in a forked child, once its program has run."""
-    channel = socket.socket(fileno=int(words[0]))
-    child = _borrowed(words[1], "flatout.observe.child")
+    """Returns in a forked child, once its program has run."""
+    package, program, channel = words
+    child = _borrowed(package, "flatout.observe.child")
     main = _loaded("flatout_patched_main", os.path.join(os.path.dirname(__file__), "patched_main.py"))
-    main.look_beside(words[2])
+    main.look_beside(program)
+    wanted, passed = forked(socket.socket(fileno=int(channel)))
+    _be_a_trial(wanted, passed, child, main, namespace)
+
+
+def forked(channel: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """Answers until the other end closes. Returns in a forked child, with its request and its descriptors."""
     poll = select.poll()
     poll.register(channel, select.POLLIN)
     alive: dict[int, int] = {}
@@ -51,13 +57,31 @@ def serve(namespace: dict[str, Any], words: list[str]) -> None:
             if pid == 0:
                 for other in alive:
                     os.close(other)
-                _be_a_trial(message["request"], descriptors, channel, child, main, namespace)
-                return
+                return _begun(message["request"], descriptors, channel)
             for received in descriptors:
                 os.close(received)
             handle = os.pidfd_open(pid)
             alive[handle] = pid
             poll.register(handle, select.POLLIN)
+
+
+def _begun(request: str, descriptors: list[int], channel: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    os.setsid()
+    _say(channel, {"started": os.getpid()})
+    channel.close()
+    hold, *passed = descriptors
+    if not os.read(hold, 1):  # whoever asked is gone, and nobody would ever stop this process
+        os._exit(1)
+    os.close(hold)
+    with open(request, encoding="utf-8") as stream:
+        wanted: dict[str, Any] = json.load(stream)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    output = os.open(wanted["output"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for source, target in ((nothing, 0), (output, 1), (output, 2)):
+        os.dup2(source, target)
+    os.close(nothing)
+    os.close(output)
+    return wanted, passed
 
 
 _set_by_imports: dict[str, str] = {}
@@ -94,28 +118,8 @@ def _numpy_threads() -> int:
 
 
 def _be_a_trial(
-    request: str,
-    descriptors: list[int],
-    channel: socket.socket,
-    child: ModuleType,
-    main: ModuleType,
-    namespace: dict[str, Any],
+    wanted: dict[str, Any], passed: list[int], child: ModuleType, main: ModuleType, namespace: dict[str, Any]
 ) -> None:
-    os.setsid()
-    _say(channel, {"started": os.getpid()})
-    channel.close()
-    hold, *passed = descriptors
-    if not os.read(hold, 1):  # whoever asked is gone, and nobody would ever stop this process
-        os._exit(1)
-    os.close(hold)
-    with open(request, encoding="utf-8") as stream:
-        wanted = json.load(stream)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    output = os.open(wanted["output"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    for source, target in ((nothing, 0), (output, 1), (output, 2)):
-        os.dup2(source, target)
-    os.close(nothing)
-    os.close(output)
     os.environ.clear()
     os.environ.update({**wanted["environment"], **_set_by_imports})
     tempfile.tempdir = None

@@ -19,9 +19,8 @@ import numpy as np
 from flatout.errors import FlatoutError
 from flatout.measure.agreement import agreement
 from flatout.optimize.backends._litert_convert import calibration, configured, write
-from flatout.optimize.backends._loaders import opened
 from flatout.optimize.backends.litert import ANY, source
-from flatout.optimize.route import Needless
+from flatout.optimize.route import Needless, opened
 from flatout.optimize.subject import Subject, in_batches
 
 ENOUGH = 0.995

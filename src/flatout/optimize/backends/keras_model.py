@@ -39,7 +39,7 @@ class Call(Route):
         model = _open(directory)
         return _runner(model, lambda packed: model(packed, training=False))
 
-    def loader(self, subject: Subject, setting: Setting, batch: int) -> str:
+    def loader(self, setting: Setting, batch: int) -> str:
         raise NotImplementedError("what is only compared with is not handed over")
 
 

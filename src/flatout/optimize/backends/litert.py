@@ -13,8 +13,7 @@ from typing import ClassVar
 
 from flatout.case import Equivalence
 from flatout.errors import FlatoutError
-from flatout.optimize.backends._loaders import opened
-from flatout.optimize.route import Inside, Precision, Route, Runner, Setting
+from flatout.optimize.route import Inside, Precision, Route, Setting
 from flatout.optimize.subject import Subject
 
 ANY = "model.tflite"
@@ -50,10 +49,7 @@ class Float32(Route):
 
         return _litert_inside.inspect(_first(directory))
 
-    def open(self, directory: Path, setting: Setting, batch: int) -> Runner:
-        return opened(source(setting, batch), directory)
-
-    def loader(self, subject: Subject, setting: Setting, batch: int) -> str:
+    def loader(self, setting: Setting, batch: int) -> str:
         return source(setting, batch)
 
 

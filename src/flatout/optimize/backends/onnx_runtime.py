@@ -13,8 +13,8 @@ from typing import ClassVar
 
 from flatout.case import Equivalence
 from flatout.optimize.backends import _onnx_convert
-from flatout.optimize.backends._loaders import only_if, opened
-from flatout.optimize.route import Inside, Precision, Route, Runner, Setting
+from flatout.optimize.backends._loaders import only_if
+from flatout.optimize.route import Inside, Precision, Route, Setting
 from flatout.optimize.subject import Subject
 
 FILE = "model.onnx"
@@ -42,10 +42,7 @@ class OnnxRuntime(Route):
 
         return _onnx_inside.inside(directory / FILE)
 
-    def open(self, directory: Path, setting: Setting, batch: int) -> Runner:
-        return opened(source(setting, batch), directory)
-
-    def loader(self, subject: Subject, setting: Setting, batch: int) -> str:
+    def loader(self, setting: Setting, batch: int) -> str:
         return source(setting, batch)
 
 

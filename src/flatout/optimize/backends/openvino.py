@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 
 from flatout.case import Equivalence
 from flatout.optimize.backends import _onnx_convert
-from flatout.optimize.backends._loaders import only_if, opened
+from flatout.optimize.backends._loaders import only_if
 from flatout.optimize.machine import cpu_flags
-from flatout.optimize.route import Inside, Precision, Route, Runner, Setting
+from flatout.optimize.route import Inside, Precision, Route, Setting
 from flatout.optimize.subject import Subject
 
 FILE = "model.xml"
@@ -63,10 +63,7 @@ class OpenVino(Route):
             computes=computes(openvino.compile_model(model, "CPU", configuration(1, rest))),
         )
 
-    def open(self, directory: Path, setting: Setting, batch: int) -> Runner:
-        return opened(source(setting, batch), directory)
-
-    def loader(self, subject: Subject, setting: Setting, batch: int) -> str:
+    def loader(self, setting: Setting, batch: int) -> str:
         return source(setting, batch)
 
 

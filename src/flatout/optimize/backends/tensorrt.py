@@ -15,9 +15,8 @@ from typing import ClassVar
 from flatout.case import Equivalence
 from flatout.errors import FlatoutError
 from flatout.optimize.backends import _onnx_convert
-from flatout.optimize.backends._loaders import opened
 from flatout.optimize.machine import has_gpu
-from flatout.optimize.route import Inside, Precision, Route, Runner, Setting
+from flatout.optimize.route import Inside, Precision, Route, Setting
 from flatout.optimize.subject import Subject
 
 ONNX, ENGINE = "model.onnx", "model.engine"
@@ -65,10 +64,7 @@ class TensorRt(Route):
         weights, size = _onnx_inside.weights(directory / ONNX)
         return Inside(weights, size, _computes(directory / ENGINE))
 
-    def open(self, directory: Path, setting: Setting, batch: int) -> Runner:
-        return opened(LOADER, directory)
-
-    def loader(self, subject: Subject, setting: Setting, batch: int) -> str:
+    def loader(self, setting: Setting, batch: int) -> str:
         return LOADER
 
 

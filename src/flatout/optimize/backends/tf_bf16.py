@@ -11,7 +11,7 @@ from pathlib import Path
 from flatout.optimize.backends import _tensorflow
 from flatout.optimize.backends.tf_frozen import Frozen
 from flatout.optimize.machine import cpu_flags, has_gpu
-from flatout.optimize.route import Inside
+from flatout.optimize.route import Inside, Setting
 from flatout.optimize.subject import Subject
 
 SWITCH = 'tf.config.optimizer.set_experimental_options({"auto_mixed_precision_onednn_bfloat16": True})'
@@ -32,7 +32,7 @@ class Bfloat16(Frozen):
     def inspect(self, directory: Path) -> Inside:
         return _tensorflow.inspect_saved(directory, precision_known=False)
 
-    def source(self) -> str:
+    def loader(self, setting: Setting, batch: int) -> str:
         return _tensorflow.source(before=SWITCH)
 
 

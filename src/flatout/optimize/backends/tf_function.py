@@ -11,8 +11,7 @@ from typing import ClassVar
 
 from flatout.case import Equivalence
 from flatout.optimize.backends import _tensorflow
-from flatout.optimize.backends._loaders import opened
-from flatout.optimize.route import Inside, Precision, Route, Runner, Setting
+from flatout.optimize.route import Inside, Precision, Route, Setting
 from flatout.optimize.subject import Subject
 
 
@@ -30,13 +29,7 @@ class Function(Route):
     def inspect(self, directory: Path) -> Inside:
         return _tensorflow.inspect_saved(directory)
 
-    def open(self, directory: Path, setting: Setting, batch: int) -> Runner:
-        return opened(self.source(), directory)
-
-    def loader(self, subject: Subject, setting: Setting, batch: int) -> str:
-        return self.source()
-
-    def source(self) -> str:
+    def loader(self, setting: Setting, batch: int) -> str:
         return _tensorflow.source()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from flatout.optimize.backends import _tensorflow
 from flatout.optimize.backends.tf_function import Function
 from flatout.optimize.machine import has_gpu
+from flatout.optimize.route import Setting
 from flatout.optimize.subject import Subject
 
 UNCOMPILED = {"LookupTableFindV2", "StringSplitV2", "RegexReplace", "DecodeJpeg", "Unique", "Where", "PyFunc"}
@@ -24,7 +25,7 @@ class Xla(Function):
         stuck = sorted(UNCOMPILED & set(subject.ops))
         return f"XLA cannot compile {', '.join(stuck)}" if stuck else None
 
-    def source(self) -> str:
+    def loader(self, setting: Setting, batch: int) -> str:
         return _tensorflow.source(options=", jit_compile=True")
 
 

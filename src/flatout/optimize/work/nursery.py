@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Sequence
@@ -23,23 +22,9 @@ __all__ = ["Forked", "Gone", "Nursery", "opened"]
 
 class Nursery(nursery.Nursery):
     def __init__(self, warden: Warden, log: Path) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         log.parent.mkdir(parents=True, exist_ok=True)
-        with open(log, "ab") as output, theirs:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "flatout.optimize.work.nursery_main", str(theirs.fileno())],
-                env={"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                pass_fds=(theirs.fileno(),),
-                start_new_session=True,
-            )
-        self.warden = warden
-        warden.watch(self.process.pid)
-        self._channel = ours
-        self._codes = {}
-        self.gone = ""
+        command = [sys.executable, "-m", "flatout.optimize.work.nursery_main"]
+        super().__init__(command, {"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ}, log, warden)
         self._lock = threading.RLock()
 
     def worker(self, log: Path, descriptors: Sequence[int]) -> Forked:
