@@ -5,7 +5,6 @@
 - `cluster.py`    few distinct values per layer
 - `quantize.py`   int8 with or without training: `fake_quant.py` in training, `litert.py` and `onnx_qdq.py` as a file
 - `distill.py`    a small student of a large teacher; `students.py` derives it
-- `search.py`     the techniques in sequence within an accuracy budget
 
 `graph.py` calls a model again with other layers; `channels.py` with `rules/` follows channels through it; `checks.py`
 holds a result against what it must equal; `training.py` is all that trains.

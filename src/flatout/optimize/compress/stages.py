@@ -1,4 +1,4 @@
-"""Techniques in sequence, by name: `prune=0.5,int8`. What the command line and the search are made of.
+"""Techniques in sequence, by name: `prune=0.5,int8`. What the command line is made of.
 
 prune=0.5      channels out until half of the FLOPs are left     sparsity=0.8   four fifths of the weights to zero
 distill        train what is there on the original's answers     cluster=16     sixteen distinct values per layer
