@@ -5,7 +5,8 @@
 Best on a checkout of tensorflow/models; without a folder, the Keras that is installed. Every tool runs in a process of
 its own, on one core where it can be told so, and what counts is the processor time of it and its children. ruff runs
 its default rules and those for performance (PERF); pylint its default checks, on a sample, since it takes minutes;
-TorchFix looks for faults of PyTorch, with libcst. A tool that is not installed is left out.
+TorchFix looks for faults of PyTorch, with libcst, and wants an older one than flatout has: give it an environment of
+its own and name its Python in TORCHFIX_PYTHON. A tool that is not there is named and left out.
 """
 
 from __future__ import annotations
@@ -49,8 +50,9 @@ def main() -> None:
                 scratch,
                 environment,
             )
-        if importlib.util.find_spec("torchfix"):
-            _row("TorchFix", [sys.executable, "-m", "torchfix", "--select", "ALL", *folders], lines, scratch)
+        torchfix = os.environ.get("TORCHFIX_PYTHON", sys.executable)
+        if torchfix != sys.executable or _has("torchfix"):
+            _row("TorchFix", [torchfix, "-m", "torchfix", "--select", "ALL", *folders], lines, scratch)
         if _has("pylint"):
             sample = files[:: max(len(files) // SAMPLE, 1)][:SAMPLE]
             command = [sys.executable, "-m", "pylint", "--exit-zero", "--rcfile", os.devnull, *map(str, sample)]
@@ -99,7 +101,10 @@ def _installed(package: str) -> str:
 
 
 def _has(tool: str) -> bool:
-    return importlib.util.find_spec(tool) is not None
+    found = importlib.util.find_spec(tool) is not None
+    if not found:
+        print(f"{tool:34} not installed")
+    return found
 
 
 if __name__ == "__main__":

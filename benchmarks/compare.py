@@ -2,8 +2,9 @@
 
 Real runs, one after the other, each a process of its own: for every pair A, A again, and A with 15 % of its step added
 (Python spins that long in each step). A/A bar: no alarm in 95 % of the pairs; planted bar: an alarm in 95 %. The alarm
-is that of `--max-regression 5%`. With `RUNS=3` each side has three runs. A run waits until the machine is idle, and one
-during which something else used the cores is made again: what is asked here is not what a busy machine does.
+is that of `--max-regression 5%`. With `RUNS=3` each side has three runs, and the sides take turns. A run waits until
+the machine is idle, and one during which something else used the cores is made again: what is asked here is not what a
+busy machine does.
 
     PAIRS=40 RUNS=1 python benchmarks/compare.py [fit] [loop] [eager]
 """
@@ -17,6 +18,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from statistics import fmean
 
 from flatout.compare.comparison import Comparison, compare
 from flatout.compare.run import Run
@@ -90,10 +92,11 @@ def main() -> None:
             program = Path(directory) / f"{name}.py"
             program.write_text(PROGRAMS[name])
             for pair in range(pairs):
-                first = [observe(program) for _ in range(RUNS)]
-                again = [observe(program) for _ in range(RUNS)]
-                extra = PLANTED * first[0].median_ms
-                slower = [observe(program, extra) for _ in range(RUNS)]
+                first, again, slower = [], [], []
+                for _ in range(RUNS):
+                    first.append(observe(program))
+                    again.append(observe(program))
+                    slower.append(observe(program, PLANTED * fmean(run.median_ms for run in first)))
                 same, planted = compare(first, again, ALLOWED), compare(first, slower, ALLOWED)
                 alarms, found = alarms + same.regressed, found + planted.regressed
                 print(f"{name:8s} {pair:4d}  {first[0].median_ms:5.1f} ms  {told(same)} {told(planted)}", flush=True)
