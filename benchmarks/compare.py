@@ -1,17 +1,18 @@
 """How often `flatout compare` calls two runs of the same program different, and how often it finds a planted slowdown.
 
-Real runs, one after the other, each a process of its own: for every pair A, A again, and A with 15 % of its step added
-(Python spins that long in each step). A/A bar: no alarm in 95 % of the pairs; planted bar: an alarm in 95 %. The alarm
-is that of `--max-regression 5%`. With `RUNS=3` each side has three runs, and the sides take turns. A run waits until
-the machine is idle, and one during which something else used the cores is made again: what is asked here is not what a
-busy machine does.
+Real runs, one after the other, each a process of its own: A, A with 15 % of its step added (Python spins that long in
+each step), A again, and so on. Each A is compared with the A after it, and with the slower one beside it. A/A bar: no
+alarm in 95 % of the pairs; planted bar: an alarm in 95 %. The alarm is that of `--max-regression 5%`. A side has `RUNS`
+runs. A run waits until the machine is idle, and one during which something else used the cores is made again: what is
+asked here is not what a busy machine does.
 
-    PAIRS=40 RUNS=1 python benchmarks/compare.py [fit] [loop] [eager]
+    PAIRS=40 RUNS=2 STEPS=1000 python benchmarks/compare.py [fit] [loop] [eager]
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import subprocess
 import sys
@@ -25,7 +26,7 @@ from flatout.compare.run import Run
 from flatout.compare.sides import load_run
 
 PAIRS = int(os.environ.get("PAIRS", "40"))
-RUNS = int(os.environ.get("RUNS", "1"))
+RUNS = int(os.environ.get("RUNS", "2"))
 PLANTED = 0.15
 BUSY = 0.05
 """Share of the cores from which a machine counts as busy with something else."""
@@ -36,7 +37,7 @@ COMMON = """
 import os, time
 import keras, numpy as np, tensorflow as tf
 keras.utils.set_random_seed(1)
-STEPS, EXTRA = int(os.environ.get("STEPS", "300")), float(os.environ.get("EXTRA_MS", "0")) / 1e3
+STEPS, EXTRA = int(os.environ.get("STEPS", "1000")), float(os.environ.get("EXTRA_MS", "0")) / 1e3
 def spin():
     end = time.perf_counter() + EXTRA
     while time.perf_counter() < end:
@@ -86,20 +87,19 @@ def main() -> None:
     wanted = sys.argv[1:] or list(PROGRAMS)
     share = [PAIRS // len(wanted) + (number < PAIRS % len(wanted)) for number in range(len(wanted))]
     alarms = found = 0
-    print(f"{'program':8s} {'pair':>4s}  {'step':>8s}  {'A against A':34s} {'planted 15 %':34s}", flush=True)
+    print(f"{'program':8s} {'pair':>4s}  {'step':>8s}  {'A against A':47s} {'planted 15 %':47s}", flush=True)
     for name, pairs in zip(wanted, share, strict=True):
         with tempfile.TemporaryDirectory() as directory:
             program = Path(directory) / f"{name}.py"
             program.write_text(PROGRAMS[name])
+            first = side(program)
             for pair in range(pairs):
-                first, again, slower = [], [], []
-                for _ in range(RUNS):
-                    first.append(observe(program))
-                    again.append(observe(program))
-                    slower.append(observe(program, PLANTED * fmean(run.median_ms for run in first)))
+                slower = side(program, PLANTED * fmean(run.median_ms for run in first))
+                again = side(program)
                 same, planted = compare(first, again, ALLOWED), compare(first, slower, ALLOWED)
                 alarms, found = alarms + same.regressed, found + planted.regressed
                 print(f"{name:8s} {pair:4d}  {first[0].median_ms:5.1f} ms  {told(same)} {told(planted)}", flush=True)
+                first = again
     total = sum(share)
     print(f"A/A: no alarm in {total - alarms} of {total} ({1 - alarms / total:.1%}; bar 95 %)")
     print(f"planted: found in {found} of {total} ({found / total:.1%}; bar 95 %)")
@@ -109,9 +109,15 @@ def main() -> None:
 def told(found: Comparison) -> str:
     share = found.step.share
     if share is None:
-        return f"{'too few steps':34s}"
+        return f"{'too few steps':44s}"
     mark = "alarm" if found.regressed else found.step.outcome
-    return f"{share.ratio:+6.1%} [{share.low:+6.1%}, {share.high:+6.1%}] {mark:6s}   "
+    raw = math.prod(run.median_ms for run in found.after) / math.prod(run.median_ms for run in found.before)
+    told = f"{share.ratio:+6.1%} [{share.low:+6.1%}, {share.high:+6.1%}] {mark:6s}"
+    return f"{told} ({raw ** (1 / RUNS) - 1:+6.1%} raw)   "
+
+
+def side(program: Path, extra_ms: float = 0.0) -> list[Run]:
+    return [observe(program, extra_ms) for _ in range(RUNS)]
 
 
 def observe(program: Path, extra_ms: float = 0.0) -> Run:

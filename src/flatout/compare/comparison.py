@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from flatout.case import to_plain
-from flatout.compare import between, sameness, words
+from flatout.compare import between, pace, sameness, words
 from flatout.compare.change import Change, Outcome, of_difference, of_ratio
 from flatout.compare.run import PARTS, Run
 from flatout.compare.sameness import Difference
@@ -35,6 +35,8 @@ class Comparison:
     program: tuple[Difference, ...]
     environment: tuple[Difference, ...]
     spread: between.Spread
+    machine: pace.Shift | None = None
+    """How its speed differed between the sides. The step after is what it would have been at the speed before."""
     least: float | None = None
     """By this share the step got slower at least, with 95 % certainty: below 0, it may have got faster."""
     max_regression: float | None = None
@@ -83,35 +85,50 @@ def compare(
             raise FlatoutError(
                 f"{run.name} holds no steps to compare (a case of kind {run.kind!r}). Compare cases of `flatout run`."
             )
-    known = _spread(before, after, [before, after, *repeats])
+    environment = sameness.of_environment(before, after)
+    another = any(one.level == "machine" for one in environment)
+    machine = None if another else pace.shift(before, after)
+    known = _spread(before, after, [before, after, *repeats], machine)
     enough = all(run.error is not None for run in (*before, *after))
-    half = known.half_width(len(before), len(after), CONFIDENCE) if enough else None
-    step = of_ratio("step", _typical(before), _typical(after), half)
+    half = _half(known, machine, len(before), len(after), CONFIDENCE) if enough else None
+    step = of_ratio("step", _typical(before), _typical(after) * (machine.factor if machine else 1.0), half)
     return Comparison(
         tuple(before),
         tuple(after),
         step,
-        tuple(_part(name, before, after, step) for name in _parts_of(before, after)),
+        tuple(_part(name, before, after, step, machine) for name in _parts_of(before, after)),
         sameness.of_program(before, after),
-        sameness.of_environment(before, after),
+        environment,
         known,
-        _least(step, known, len(before), len(after)),
+        machine,
+        _least(step, _half(known, machine, len(before), len(after), 2 * CONFIDENCE - 1)),
         max_regression,
     )
 
 
-def _least(step: Change, known: between.Spread, before: int, after: int) -> float | None:
+def _half(known: between.Spread, machine: pace.Shift | None, before: int, after: int, confidence: float) -> float:
+    """Half the interval of the logarithm: what runs of one thing differ by, and what was taken out for the machine."""
+    own = known.half_width(before, after, confidence)
+    if machine is None:
+        return own
+    return math.hypot(own, between.student(confidence, known.freedom) * machine.error * machine.log)
+
+
+def _least(step: Change, half: float) -> float | None:
     """An alarm asks one way only; the interval that is shown, which holds both ways, is wider."""
-    if step.share is None:
-        return None
-    half = known.half_width(before, after, 2 * CONFIDENCE - 1)
-    return (1 + step.share.ratio) / math.exp(half) - 1
+    return (1 + step.share.ratio) / math.exp(half) - 1 if step.share is not None else None
 
 
-def _spread(before: Sequence[Run], after: Sequence[Run], groups: Sequence[Sequence[Run]]) -> between.Spread:
+def _spread(
+    before: Sequence[Run], after: Sequence[Run], groups: Sequence[Sequence[Run]], machine: pace.Shift | None
+) -> between.Spread:
     own = [*before, *after]
     within = math.sqrt(fmean((run.error or 0.0) ** 2 for run in own))
-    logs = [[math.log(run.median_ms) for run in group if run.median_ms > 0] for group in groups]
+    logs = []
+    for group in groups:
+        usable = [run for run in group if run.median_ms > 0]
+        even = machine is not None and all(run.pace_us and run.pace_by == before[0].pace_by for run in usable)
+        logs.append([machine.level(run) if machine and even else math.log(run.median_ms) for run in usable])
     return between.spread(logs, within, between.STATED + _busy(own))
 
 
@@ -132,10 +149,15 @@ def _parts_of(before: Sequence[Run], after: Sequence[Run]) -> list[str]:
     return [name for name in PARTS if any(run.parts_ms.get(name, 0.0) > 0 for run in (*before, *after))]
 
 
-def _part(name: str, before: Sequence[Run], after: Sequence[Run], step: Change) -> Change:
-    """Several parts are looked at together, so each has to be surer than the step has."""
+def _part(name: str, before: Sequence[Run], after: Sequence[Run], step: Change, machine: pace.Shift | None) -> Change:
+    """Several parts are looked at together, so each has to be surer than the step has.
+
+    Which of them follow the speed of the machine is not known: each is taken to follow as the step does, or not at all.
+    """
+    factor = machine.factor if machine else 1.0
     old, new = ([run.parts_ms.get(name, 0.0) for run in side] for side in (before, after))
-    variance = 0.0
+    new = [factor * value for value in new]
+    variance = ((1 - 1 / factor) * fmean(new) / 2) ** 2
     for side, values in ((before, old), (after, new)):
         floor = PART_FLOOR * fmean(run.median_ms for run in side)
         stated = math.hypot(PART_STATED * fmean(values), floor)
@@ -148,6 +170,11 @@ def _part(name: str, before: Sequence[Run], after: Sequence[Run], step: Change) 
 
 
 def _verdict(found: Comparison) -> str:
+    told = _outcome(found)
+    return f"{told} {words.machine(found.machine)}" if found.machine and words.machine(found.machine) else told
+
+
+def _outcome(found: Comparison) -> str:
     step, share, allowed = found.step, found.step.share, found.max_regression
     times = f"{words.milliseconds(step.before_ms)} before, {words.milliseconds(step.after_ms)} after"
     if share is None:

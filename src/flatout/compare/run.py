@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from flatout.case import Case
+from flatout.compare import pace
 from flatout.compare.sameness import facts_of
-from flatout.compare.steady import error_of_median, steady_times
+from flatout.compare.steady import error_of_median, steady_places
 
 PARTS = ("input", "trace", "python", "compute", "copy", "idle")
 
@@ -38,12 +39,18 @@ class Run:
     p10_ms: float = 0.0
     p90_ms: float = 0.0
     error: float | None = None
-    """Standard error of the logarithm of the median, from the steps of this run alone."""
+    """Standard error of the logarithm of the median, from the steps of this run alone, the machine's speed apart."""
     parts_ms: dict[str, float] = field(default_factory=dict)
     part_errors: dict[str, float] = field(default_factory=dict)
     """Standard error of each part, in milliseconds, where the trace is there to tell."""
     others: float | None = None
     """Share of the cores that something else than the program used meanwhile."""
+    pace_us: float | None = None
+    """What a fixed piece of work took meanwhile: the speed of the machine. None where it was not measured."""
+    pace_by: str = ""
+    follows: float = 0.0
+    """By how much the logarithm of the step grows with that of the work, and the standard error of that."""
+    follows_error: float = 0.0
     facts: dict[str, str] = field(default_factory=dict)
     """The environment: what it is called → how it was."""
     failed: str = ""
@@ -75,7 +82,9 @@ def run_of(case: Case, name: str) -> Run:
     source = case.environment.get("source")
     source = source if isinstance(source, dict) else {}
     steps = case.steps
-    times = steady_times(steps) if steps is not None else np.zeros(0)
+    places = steady_places(steps) if steps is not None else np.zeros(0, np.int64)
+    times = np.asarray(steps.times_ms, dtype=np.float64)[places] if steps is not None else np.zeros(0)
+    found, even = pace.read(case, places, times)
     split = steps.split_ms if steps is not None else None
     program, arguments = program_of(case.program.command, case.program.directory, str(source.get("root") or ""))
     return Run(
@@ -94,9 +103,13 @@ def run_of(case: Case, name: str) -> Run:
         median_ms=_median(times, steps.ms.median if steps is not None else 0.0),
         p10_ms=_finite(steps.ms.p10) if steps is not None else 0.0,
         p90_ms=_finite(steps.ms.p90) if steps is not None else 0.0,
-        error=error_of_median(times),
+        error=error_of_median(even),
         parts_ms={part: _finite(getattr(split, part)) for part in PARTS} if split is not None else {},
         others=_others(case),
+        pace_us=found.micros if found else None,
+        pace_by=found.by if found else "",
+        follows=found.follows if found else 0.0,
+        follows_error=found.error if found else 0.0,
         facts=facts_of(case.environment),
         failed=case.program.error or case.program.signal or "",
     )

@@ -23,11 +23,11 @@ ENOUGH = 30
 """Steps outside the trace window with which those inside are left out: tracing costs them some percent."""
 
 
-def steady_times(steps: Steps) -> Floats:
-    """The step times to judge by, in order: warm-up apart, and apart from the trace window where enough are left."""
+def steady_places(steps: Steps) -> NDArray[np.int64]:
+    """Where in `times_ms` the steps to judge by lie: after the warm-up, and outside the trace window if enough do."""
     times = np.asarray(steps.times_ms, dtype=np.float64)
     if not len(times):
-        return times
+        return np.zeros(0, np.int64)
     scale = len(times) / max(steps.count, len(times))  # long runs keep every n-th step
     first = min(math.ceil(steps.warmup * scale), len(times) - 1)
     keep = np.arange(len(times)) >= first
@@ -36,8 +36,7 @@ def steady_times(steps: Steps) -> Floats:
         outside = keep.copy()
         outside[max(low, 0) : high + 2] = False  # the step after the last one pays for writing the trace
         keep = outside if outside.sum() >= ENOUGH else keep
-    found = times[keep]
-    return found[np.isfinite(found) & (found > 0)]
+    return np.flatnonzero(keep & np.isfinite(times) & (times > 0))
 
 
 def error_of_median(times: Floats) -> float | None:

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from flatout.case import Interval
 from flatout.compare.between import Spread
 from flatout.compare.change import Change
+from flatout.compare.pace import Shift
 from flatout.compare.run import Run
 
+TOLD = 0.02
+"""From this share on, what is taken out for the machine is told."""
 OUTCOMES = {"slower": "slower", "faster": "faster", "same": "no measurable difference", "unknown": "cannot be told"}
 
 
@@ -40,6 +43,17 @@ def difference(interval: Interval) -> str:
 
 def signed(value: float) -> str:
     return ("−" if value < 0 else "+") + milliseconds(abs(value))
+
+
+def machine(shift: Shift) -> str:
+    """What was taken out for it, where that is worth a sentence."""
+    if abs(1 - shift.factor) < TOLD:
+        return ""
+    than = f"{100 * abs(shift.slower):.0f} % {'slower' if shift.slower > 0 else 'faster'}"
+    return (
+        f"The machine itself was {than} after, which is taken out: {milliseconds(shift.measured_ms)} were measured, "
+        f"{milliseconds(shift.measured_ms * shift.factor)} at the speed before."
+    )
 
 
 def side(runs: Sequence[Run]) -> str:

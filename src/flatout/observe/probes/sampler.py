@@ -1,7 +1,7 @@
 """A thread that looks at the main thread's Python stack some dozens of times a second.
 
 It shows which of the user's lines the time is spent in where TensorFlow's trace cannot: between the ops. It also notes
-memory and CPU time now and then, and opens the trace window by the clock when one call lasts very long.
+memory, CPU time and the speed of the machine, and opens the trace window by the clock when one call lasts very long.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 from flatout.observe import users_code
 from flatout.observe.observer import Observer
 from flatout.observe.window import LONG_CALL_SECONDS
+from flatout.observe.yardstick import Yardstick
 
 INTERVAL = 0.04
 SLOW_INTERVAL = 0.5
@@ -39,6 +40,7 @@ class Sampler:
         self.counts: dict[Any, int] = {}
         self.samples = 0
         self.resources: list[list[float]] = []
+        self.yardstick = Yardstick()
 
     def run(self) -> None:
         next_slow = 0.0
@@ -47,6 +49,8 @@ class Sampler:
             try:
                 self.sample()
                 now = time.perf_counter()
+                if self.observer.streams and not self.observer.window.is_open:  # the trace is the program's alone
+                    self.yardstick.take(now)
                 if now >= next_slow:
                     next_slow = now + SLOW_INTERVAL
                     self.look_at_resources(now)
@@ -120,6 +124,7 @@ class Sampler:
             )
         self.observer.recorder.fact("samples", total=self.samples, interval=INTERVAL, rows=rows)
         self.observer.recorder.fact("resources", rows=self.resources)
+        self.observer.recorder.fact("yardstick", by=self.yardstick.by, rows=self.yardstick.rows())
 
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")

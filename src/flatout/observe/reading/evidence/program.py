@@ -104,5 +104,31 @@ def resources(recording: Recording, measured: Measured | None) -> list[Evidence]
     return found
 
 
+def yardstick(recording: Recording, measured: Measured | None) -> list[Evidence]:
+    """The speed of the machine, second by second: the step it began with, what the work took, the error of that."""
+    fact = recording.last("yardstick")
+    rows = np.array(fact.get("rows") or [], dtype=np.float64).reshape(-1, 3)
+    if measured is None or not len(rows):
+        return []
+    done = np.concatenate(([0], np.cumsum(measured.n)))
+    begun = done[np.searchsorted(measured.stream.rows[:, 3], rows[:, 0])]
+    steady = (begun >= measured.warmup) & (begun < done[-1])
+    if not steady.any():
+        return []
+    micros = np.round(rows[:, 1:] * 1e6, 3)
+    return [
+        Evidence(
+            "yardstick",
+            float(np.median(micros[steady, 0])),
+            "µs",
+            source="a fixed piece of work beside the program",
+            data={
+                "by": fact.get("by", ""),
+                "rows": [[int(b), *m.tolist()] for b, m in zip(begun, micros, strict=True)],
+            },
+        )
+    ]
+
+
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
