@@ -28,6 +28,7 @@ ALSO = {
     "functions_run_eagerly": ("eager-step",),
     "predict_loop": ("step-overhead",),
     "feed_dict": ("tensor-reconversion",),
+    "pydataset_rows": ("input-bound", "uncached-prefix"),
 }
 
 # What a program of faults/ leaves behind: its exit status (negative: killed by that signal), or None where it may vary.

@@ -47,6 +47,7 @@ from flatout.check.scopes import Site, constant, keyword
 
 GROUP = "graph"
 LEVERS = ()
+YIELDS_TO = ("rebuilt-in-loop",)
 
 
 def in_run(case: Case) -> Iterator[Finding]:

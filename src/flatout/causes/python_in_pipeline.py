@@ -46,6 +46,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
 from flatout.case import Case, Finding, Fix
 from flatout.causes import blocking_map, legacy_pipeline, reading
@@ -60,7 +61,8 @@ LEVERS = ("cache", "parallel-map", "vectorize-map")
 
 
 def in_run(case: Case) -> Iterator[Finding]:
-    hot = reading.hot_stage(case)
+    contended = reading.contended_ms(case)
+    hot = reading.hot_stage(case, contended)
     if hot is None or any(blocking_map.in_run(case)) or any(legacy_pipeline.in_run(case)):
         return
     python = [stage for stage in hot.pipeline.stages if stage.stateful == "python"]
@@ -70,18 +72,23 @@ def in_run(case: Case) -> Iterator[Finding]:
     what = "a Python generator" if stage.name == "FlatMap" else f"the Python function {stage.function or ''}".strip()
     if stage.detail.get("by") == "keras":
         what = "a Python data source given to Keras (a generator, or a PyDataset)"
+    why = f"The step waits for {what}, which runs under the interpreter's lock, one element at a time."
+    evidence = reading.wait_evidence(case, replace(hot, wait_ms=hot.wait_ms - contended))
+    if contended > hot.wait_ms / 2:
+        why = f"The step's own Python waits for {what}: both need the interpreter's lock, and one runs at a time."
+        evidence.append(reading.number("contended-python", contended, "ms", "beside the pipeline's Python", "trace"))
     yield from reading.finding(
         "python-in-pipeline",
         case,
-        f"The step waits for {what}, which runs under the interpreter's lock, one element at a time.",
+        why,
         cost_ms=hot.wait_ms,
         where=stage.where,
-        evidence=reading.wait_evidence(case, hot),
+        evidence=evidence,
         fixes=[
             Fix("Write the stage with TensorFlow ops, or prepare the data once and store it as record shards."),
             Fix("Where it must stay Python, cache its result.", lever="cache"),
         ],
-        estimate="the wait that the trace shows",
+        estimate="the wait that the trace shows, and the step's own Python while that of the pipeline runs",
     )
 
 

@@ -127,9 +127,12 @@ class HotStage:
         return self.pipeline.stages[: self.index + 1]
 
 
-def hot_stage(case: Case) -> HotStage | None:
-    """The stage that costs most in the pipeline the steps wait for; None where the input costs nothing."""
-    wait = input_ms(case)
+def hot_stage(case: Case, beside_ms: float = 0.0) -> HotStage | None:
+    """The stage that costs most in the pipeline the steps wait for; None where the input costs nothing.
+
+    `beside_ms` is what the pipeline costs a step in other ways than by letting it wait.
+    """
+    wait = input_ms(case) + beside_ms
     if share(case, wait) < INPUT_MATTERS:
         return None
     measured = [p for p in case.pipelines if any(stage.ms is not None for stage in p.stages)]
@@ -156,6 +159,12 @@ def input_ms(case: Case) -> float:
     """What the input costs a step: the wait in every step, and that at the beginning of each epoch."""
     starts = case.evidence_of("epoch-start")
     return part_ms(case, "input") + (float(starts[0].value or 0.0) if starts else 0.0)
+
+
+def contended_ms(case: Case) -> float:
+    """Python of the step's own that ran, or waited for the interpreter's lock, while the pipeline ran Python too."""
+    share = sum(float(item.value or 0.0) for item in case.evidence_of("contended-python"))
+    return min(share, 1.0) * part_ms(case, "python")
 
 
 def users_where(hot: HotStage) -> Where | None:

@@ -2,12 +2,13 @@
 
 ## What it is
 The constructor of an optimizer, of a layer with weights or of a dataset stands inside the loop of the steps, or in the
-method that Keras calls for every batch.
+method that Keras calls for every batch. In a TF1 program any op will do: each turn of the loop adds some to the graph.
 
 ## Why it costs
 Making the object costs milliseconds where using it costs microseconds, and what it should have kept is lost: an
 optimizer made anew has no moments, a layer made in `call` has new random weights each time and is not trained. In a
-`tf.function` a second call that makes variables is an error.
+`tf.function` a second call that makes variables is an error. A session has to take over, place and optimise its graph
+again after each addition, and the graph never gets smaller: the steps become slower and slower.
 
 ## How it looks
 ```python
@@ -22,7 +23,8 @@ optimizer = keras.optimizers.Adam(1e-3)
 for images, labels in dataset:
     train_step(images, labels, optimizer)
 ```
-Layers are made in `__init__` or `build` and used in `call`.
+Layers are made in `__init__` or `build` and used in `call`. Ops of a TF1 graph are made before the loop;
+`tf.get_default_graph().finalize()` turns an op made later into an error.
 - An edit of the source: **semantic**. The object now keeps what it learns from step to step.
 
 No lever does this: where an object belongs is the program's own business.
@@ -36,6 +38,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from flatout.case import Case, Finding, Fix
+from flatout.causes import reading
 from flatout.check import loops
 from flatout.check.names import last_name
 from flatout.check.pattern import Seen, pattern
@@ -43,6 +47,26 @@ from flatout.check.scopes import Site
 
 GROUP = "graph"
 LEVERS = ()
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    """Ops added to the graph of a session, run after run."""
+    for item in case.evidence_of("graph-growth"):
+        cost = reading.part_ms(case, "python") + reading.part_ms(case, "idle")
+        yield from reading.finding(
+            "rebuilt-in-loop",
+            case,
+            f"The graph grows with every step, by {float(item.value or 0.0):.0f} ops each time: the session takes it "
+            "over and optimises it again before it can run.",
+            cost_ms=cost,
+            where=item.where,
+            evidence=[item, reading.number("grown", float(item.data["added"]), "ops", "added in all", "hook")],
+            fixes=[Fix("Make these ops once, before the loop; graph.finalize() then keeps others out.")],
+            estimate="all time of the step outside its ops",
+        )
+
+
+# ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
 
 _OPTIMIZERS = [
     "Adam",

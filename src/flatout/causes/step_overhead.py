@@ -69,6 +69,7 @@ YIELDS_TO = (
     "sequential-loop",
     "unrolled-loop",
     "legacy-pipeline",
+    "rebuilt-in-loop",
 )
 
 SMALL_MS = 20.0
@@ -85,7 +86,8 @@ def in_run(case: Case) -> Iterator[Finding]:
     yield from _python_between(case, own)
     # What the executor spends between small ops stays, however many steps a call makes.
     inside = sum(float(item.value or 0.0) for item in case.evidence_of("executor"))
-    python = reading.part_ms(case, "python") - sum(own.values())
+    # Nor is a step slow to start whose Python waits until that of the pipeline lets go of the interpreter.
+    python = max(reading.part_ms(case, "python") - sum(own.values()) - reading.contended_ms(case), 0.0)
     overhead = max(python + reading.part_ms(case, "idle") - inside, 0.0)
     if reading.share(case, overhead) < MATTERS or reading.step_ms(case) > SMALL_MS:
         return

@@ -30,6 +30,7 @@ WRAPPERS = {
     "Enter", "Exit", "NextIteration", "Switch", "Merge",
 }  # fmt: skip
 """Ops that only wait for others or route them: their time is somebody else's."""
+PYTHON_OPS = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 FUNCTION = re.compile(r"^EagerLocalExecute: __(inference|forward|backward)_")
 INPUT_OPS = re.compile(
     r"^(IteratorGetNext\w*Op::DoCompute|EagerLocalExecute: (IteratorGetNext\w*|MakeIterator|AnonymousIterator\w*"
@@ -74,6 +75,8 @@ class StepSplit:
     """Picoseconds of each part in each span."""
     executing: Times = field(default_factory=lambda: np.zeros(0, np.int64))
     """Of the idle time, what the executor spends from one small op to the next: the trace leaves cheap ops out."""
+    contended: Times = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Of the Python time, that during which the pipeline ran Python too: both want the interpreter's lock."""
     ops: tuple[OpTime, ...] = ()
     pipeline_ops: tuple[OpTime, ...] = ()
     stages: tuple[StageTime, ...] = ()
@@ -140,6 +143,7 @@ def split_steps(trace: Trace, pipeline_op_names: Collection[str] = ()) -> StepSp
         parts[name] = reached - already
         already = reached
     parts["python"] = (end - start) - already
+    contended = covered.joined(_python(pipeline_ops)).within(*spans) - already
     inside = Intervals(start, end)
     return StepSplit(
         start=start,
@@ -147,6 +151,7 @@ def split_steps(trace: Trace, pipeline_op_names: Collection[str] = ()) -> StepSp
         steps=steps,
         parts=parts,
         executing=np.minimum(executing, parts["idle"]),
+        contended=contended,
         ops=(*_op_times(ops, inside), *_eager_times(main, functions, waiting, inside), *_hlo_times(lines, inside)),
         pipeline_ops=_op_times(pipeline_ops, Intervals(start[:1], end[-1:])),
         stages=_stages(lines, Intervals(start[:1], end[-1:])),
@@ -231,6 +236,14 @@ def _executor(lines: list[Line]) -> Intervals:
         _times(line, line.where(lambda name: name == "ExecutorState::Process"))
         for line in lines
         if not line.display_name.startswith("tf_data")
+    )
+
+
+def _python(found: list[tuple[Line, NDArray[np.int64]]]) -> Intervals:
+    """When ops that call back into Python run."""
+    return Intervals.union(
+        _times(line, np.intersect1d(index, line.where(lambda name: name.rpartition(":")[2] in PYTHON_OPS)))
+        for line, index in found
     )
 
 

@@ -63,7 +63,7 @@ def _describe(graph: Any, places: dict[Any, int]) -> dict[str, Any]:
     for op in graph.get_operations():
         if op.type in DULL:
             continue
-        place = _place(op, files)
+        place = place_of(op, files)
         number = -1 if place is None else places.setdefault(place, len(places))
         dtype, shape = "", ""
         if op.outputs:
@@ -85,7 +85,8 @@ def _describe(graph: Any, places: dict[Any, int]) -> dict[str, Any]:
     }
 
 
-def _place(op: Any, files: dict[str, bool]) -> Any:
+def place_of(op: Any, files: dict[str, bool]) -> Any:
+    """The user's line that made an op; `files` remembers whose files are the user's."""
     for frame in reversed(op.traceback or ()):
         known = files.get(frame.filename)
         if known is None:

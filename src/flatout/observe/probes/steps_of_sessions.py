@@ -1,7 +1,8 @@
-"""Steps of TF1 programs: `Session.run`, by what it fetches, and what is fed to it."""
+"""Steps of TF1 programs: `Session.run`, by what it fetches, what is fed to it, and whether its graph still grows."""
 
 from __future__ import annotations
 
+import re
 from time import perf_counter
 from types import ModuleType
 from typing import Any
@@ -9,16 +10,57 @@ from typing import Any
 from flatout.observe import users_code
 from flatout.observe.observer import CALL, Observer
 from flatout.observe.private_names import patch
+from flatout.observe.probes.graphs import place_of
+
+NUMBERED = re.compile(r"_\d+(?=$|[:,/])")
+"""`Mean_7:0` is the eighth op of that name."""
+
+
+class Growth:
+    """Ops that are added to a graph between its runs. The session has to take over and place the graph each time."""
+
+    def __init__(self) -> None:
+        self.graph: Any = None
+        self.version = 0
+        self.runs = 0
+        self.grown = 0
+        self.added = 0
+        self.places: dict[Any, int] = {}
+
+    def look(self, graph: Any) -> bool:
+        """Before a run: has the graph grown since the last one?"""
+        version = graph.version
+        self.runs += 1
+        if graph is self.graph and version == self.version:
+            return False
+        grown = graph is self.graph
+        if grown:
+            self.grown += 1
+            self.added += version - self.version
+            if self.grown & (self.grown - 1) == 0:  # the 1st, 2nd, 4th, 8th time: to list the ops takes a while
+                place = place_of(graph.get_operations()[-1], {})
+                self.places[place] = self.places.get(place, 0) + 1
+        self.graph, self.version = graph, version
+        return grown
+
+    def rows(self) -> list[list[Any]]:
+        return [[*place, count] for place, count in self.places.items() if place is not None]
 
 
 def on_tensorflow(observer: Observer, module: ModuleType) -> None:
     thread = observer.thread
     fed: dict[Any, list[float]] = {}
     inside = [0.0]
+    growth = Growth()
+    kept: set[int] = set()
 
     def write() -> None:
         if fed:
             observer.recorder.fact("feeds", rows=[[*place, *row] for place, row in fed.items()])
+        if growth.grown:
+            observer.recorder.fact(
+                "graph-growth", runs=growth.runs, grown=growth.grown, added=growth.added, rows=growth.rows()
+            )
 
     observer.at_flush.append(write)
 
@@ -29,6 +71,7 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
                 return original(self, fetches, feed_dict, options, run_metadata)
             thread.busy = busy | CALL
             inside[0] = 0.0
+            grown = growth.look(self.graph)
             start = perf_counter()
             try:
                 return original(self, fetches, feed_dict, options, run_metadata)
@@ -37,9 +80,13 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
                 thread.busy = busy
                 observer.call += inside[0]
                 stream = observer.streams.get(key := ("session", _key(fetches)))
+                if stream is None and grown:  # an op of the same line, made once more
+                    stream = observer.streams.get(("session", NUMBERED.sub("", key[1])))
                 if stream is None:
                     stream = observer.stream("session", key, key[1][:200])
-                    observer.keep_graph(self.graph)
+                    if id(self.graph) not in kept:
+                        kept.add(id(self.graph))
+                        observer.keep_graph(self.graph)
                 if feed_dict:
                     place = users_code.here() or ("", 0, "")
                     row = fed.setdefault(place, [0, 0, 0.0, 0.0, stream.id])

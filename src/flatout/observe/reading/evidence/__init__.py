@@ -30,6 +30,7 @@ def read(
         found += host.pulls(recording, count)
         found += host.conversions(recording, count)
         found += host.feeds(recording, measured)
+        found += host.graph_growth(recording)
         found += host.tracing(measured)
         found += host.made_functions(recording, count)
         found += host.step_place(recording, measured)
@@ -38,4 +39,5 @@ def read(
         found += graph.loops(graphs, split)
         found += graph.pipeline_ops(split)
         found += graph.executor(split)
+        found += graph.contended(split)
     return tuple(found)

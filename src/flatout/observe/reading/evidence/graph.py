@@ -138,11 +138,12 @@ def loops(graphs: Graphs, split: StepSplit | None) -> list[Evidence]:
         if row["trips"] < 4:
             continue
         # The trace leaves cheap ops out, and gradients carry the line of the tape: ask the graph of the body itself.
-        lines = Counter(
-            op.where
+        ours = [
+            (op.where, "_grad_" in op.graph)
             for op in graphs.ops
             if op.where is not None and "WhileBody" in op.graph_type and _body_of(op.graph) in row["graphs"]
-        )
+        ]
+        lines = Counter(line for line, gradient in ours if not gradient) or Counter(line for line, _ in ours)
         ranked = [line for line, _ in lines.most_common()]
         where = next(
             (line for line in ranked if places.innermost_loop(line[0], line[1])), ranked[0] if ranked else None
@@ -169,6 +170,14 @@ def _body_of(graph: str) -> str:
     """`while_body_12_rewritten` and `while_body_12_grad_40` belong to one loop."""
     found = re.search(r"while_body_\d+", graph)
     return found.group(0) if found else graph
+
+
+def contended(split: StepSplit | None) -> list[Evidence]:
+    python = float(split.parts["python"].sum()) if split is not None and split.count else 0.0
+    if split is None or python <= 0 or not split.contended.any():
+        return []
+    share = float(split.contended.sum()) / python
+    return [Evidence("contended-python", share, "of python", source="trace", note="while the pipeline ran Python too")]
 
 
 def executor(split: StepSplit | None) -> list[Evidence]:

@@ -12,6 +12,9 @@ from flatout.observe.reading.recording import Recording
 from flatout.observe.reading.steps import Measured
 from flatout.source import places
 
+GROWS = 0.3
+"""Share of the runs of a session before which its graph has grown, from which that is no set-up any more."""
+
 
 def streams(recording: Recording) -> list[Evidence]:
     """Every way in which something happened again and again, the step or not."""
@@ -99,6 +102,24 @@ def feeds(recording: Recording, measured: Measured) -> list[Evidence]:
             )
         )
     return found
+
+
+def graph_growth(recording: Recording) -> list[Evidence]:
+    """Ops that a program keeps adding to the graph of its session."""
+    fact = recording.last("graph-growth")
+    rows = sorted(fact.get("rows") or [], key=lambda row: -row[3])
+    if not rows or fact["runs"] < 10 or fact["grown"] < GROWS * fact["runs"]:
+        return []
+    return [
+        Evidence(
+            "graph-growth",
+            fact["added"] / fact["grown"],
+            "ops each time",
+            places.where(*rows[0][:3]),
+            "hook",
+            data={"runs": fact["runs"], "grown": fact["grown"], "added": fact["added"]},
+        )
+    ]
 
 
 def tracing(measured: Measured) -> list[Evidence]:

@@ -1,0 +1,25 @@
+"""TF1 session: the accuracy is defined once, before the loop."""
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+tf.disable_v2_behavior()
+tf.set_random_seed(71)
+rng = np.random.default_rng(71)
+images = rng.random((2048, 64)).astype("float32")
+labels = rng.integers(0, 10, 2048).astype("int64")
+
+source = tf.data.Dataset.from_tensor_slices((images, labels)).repeat().batch(64).prefetch(2)
+x, y = tf.data.make_one_shot_iterator(source).get_next()
+weights = tf.get_variable("weights", (64, 10), initializer=tf.glorot_uniform_initializer(seed=71))
+logits = tf.matmul(x, weights)
+loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
+train = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+correct = tf.equal(tf.argmax(logits, 1), y)
+accuracy = tf.reduce_mean(tf.cast(correct, tf.float32))
+
+with tf.Session() as session:
+    session.run(tf.global_variables_initializer())
+    for step in range(240):
+        _, value = session.run([train, accuracy])
+    print("accuracy", value)
