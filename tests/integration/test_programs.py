@@ -28,7 +28,7 @@ def programs(kind: str, usual: tuple[str, ...]) -> list[Any]:
 SLOW = programs(
     "slow",
     (
-        "retrace_scalar", "tiny_fit", "host_sync", "reconverted_table", "feed_dict",
+        "retrace_scalar", "tiny_fit", "host_sync", "reconverted_table", "feed_dict", "growing_graph", "pydataset_rows",
     ),
 )  # fmt: skip
 GOOD = programs(

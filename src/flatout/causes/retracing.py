@@ -59,6 +59,7 @@ FEW = 3
 
 
 def in_run(case: Case) -> Iterator[Finding]:
+    yield from _compiled_again(case)
     guilty = [function for function in case.functions if sum(why.count for why in function.why) >= FEW]
     if not guilty:
         return
@@ -88,6 +89,30 @@ def in_run(case: Case) -> Iterator[Finding]:
                 )
             ],
             estimate="measured by hooks on tracing",
+        )
+
+
+def _compiled_again(case: Case) -> Iterator[Finding]:
+    """One trace for all shapes, but XLA knows fixed shapes only: it compiles for each of them."""
+    for item in case.evidence_of("xla-compile"):
+        compiles, steps = int(item.data["compiles"]), int(item.data["steps"])
+        if compiles < FEW:
+            continue
+        yield from reading.finding(
+            "retracing",
+            case,
+            f"XLA compiled {compiles} times in {steps} steady steps: it does so for every shape that it has not seen.",
+            cost_ms=float(item.value or 0.0),
+            where=case.steps.where if case.steps else None,
+            evidence=[item, reading.number("compiles", compiles, "compiles", f"in {steps} steps", "trace")],
+            fixes=[
+                Fix(
+                    "Pad the input to one shape, or to a few (buckets), so that each is compiled once.",
+                    equivalence="semantic",
+                ),
+                Fix("Leave jit_compile off where shapes vary.", equivalence="reassociated"),
+            ],
+            estimate="the calls in which XLA compiles, less what they compute",
         )
 
 

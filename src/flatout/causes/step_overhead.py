@@ -74,6 +74,8 @@ YIELDS_TO = (
 
 SMALL_MS = 20.0
 MATTERS = 0.25
+OWN_MATTERS = 0.12
+"""The same for Python on lines of the program's own that samples have named: there it is plain what to change."""
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -139,20 +141,25 @@ def _python_between(case: Case, own: dict[Where, float]) -> Iterator[Finding]:
     python = reading.part_ms(case, "python") if reading.step_ms(case) > SMALL_MS else sum(own.values())
     special = (host_sync, tensor_reconversion, predict_in_loop, function_per_call, retracing, feed_dict)
     named = any((item.cost_share or 0.0) >= 0.05 for cause in special for item in cause.in_run(case))
-    if reading.share(case, python) < MATTERS or named:
+    if named or max(reading.share(case, python) / MATTERS, reading.share(case, sum(own.values())) / OWN_MATTERS) < 1:
         return
     lines = sorted(own, key=lambda where: -own[where])
+    works = "works"
+    fix = Fix("Move this work into the step, into the input pipeline, or do it every hundredth step.")
+    if sum(float(item.value or 0.0) for item in case.evidence_of("thread-wait")) >= reading.share(case, python) / 2:
+        works = "waits for another thread"
+        fix = Fix("Make that thread faster: its work as TensorFlow ops in tf.data, in larger pieces, or in processes.")
     yield from reading.finding(
         "step-overhead",
         case,
-        f"Python works for {python:.1f} ms of each step between the calls into TensorFlow.",
+        f"Python {works} for {python:.1f} ms of each step between the calls into TensorFlow.",
         cost_ms=python,
         where=lines[0] if lines else case.steps.where if case.steps else None,
         evidence=[
             reading.number("python", python, "ms", "between the calls", "trace"),
             *(reading.number("line-time", own[where], "ms", "on this line", "sampling", where) for where in lines[:2]),
         ],
-        fixes=[Fix("Move this work into the step, into the input pipeline, or do it every hundredth step.")],
+        fixes=[fix],
         confidence="medium",
         estimate="time of the step in which Python runs and nothing computes",
     )

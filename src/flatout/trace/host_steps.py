@@ -2,8 +2,8 @@
 
 The marks are the `train` events with a `step_num` that the observing child writes (or the user's own). Every moment of
 a step belongs to one part, by this order: an op computes; data is copied to or from a device; the step waits for its
-input; a function is traced; the runtime is inside a call and nothing of that happens (idle); else Python runs. On a
-machine with accelerators "an op computes" means on the accelerator.
+input; a function is traced, or compiled by XLA; the runtime is inside a call and nothing of that happens (idle); else
+Python runs. On a machine with accelerators "an op computes" means on the accelerator.
 
 Threads of tf.data work ahead of the step: what runs there is the pipeline's, not the step's, except where the step
 itself runs inside a pipeline (`for x in dataset` in a tf.function becomes a dataset scan).
@@ -31,6 +31,8 @@ WRAPPERS = {
 }  # fmt: skip
 """Ops that only wait for others or route them: their time is somebody else's."""
 PYTHON_OPS = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
+CALLED = re.compile(r"^__(inference|forward|backward)_")
+"""The type of the op that runs a whole function under XLA: what it runs has events of its own."""
 FUNCTION = re.compile(r"^EagerLocalExecute: __(inference|forward|backward)_")
 INPUT_OPS = re.compile(
     r"^(IteratorGetNext\w*Op::DoCompute|EagerLocalExecute: (IteratorGetNext\w*|MakeIterator|AnonymousIterator\w*"
@@ -40,6 +42,8 @@ REDUCE_INPUT = re.compile(r"^ReduceIterator::(?:\w+::)*?Scan::\w+$")
 KERNEL_RUN = re.compile(r"^KernelAndDevice\w*::Run$")
 COMPILED = re.compile(r"^(CpuExecutable::Execute\w*|ThunkExecutor::Execute|PjRtStreamExecutor\w*::Execute\w*)$")
 """XLA runs a whole cluster in one such event; the ops inside carry HLO names."""
+COMPILING = re.compile(r"Compiler::RunBackend$|^XlaCompile")
+"""XLA makes machine code for a cluster; what goes before it (lowering, HLO passes) has events of many names."""
 TRACING = "tf.function-graph_building"
 COPIES = re.compile(r"memcpy|MemcpyH2D|MemcpyD2H|MemcpyP2P", re.IGNORECASE)
 
@@ -75,6 +79,9 @@ class StepSplit:
     """Picoseconds of each part in each span."""
     executing: Times = field(default_factory=lambda: np.zeros(0, np.int64))
     """Of the idle time, what the executor spends from one small op to the next: the trace leaves cheap ops out."""
+    compiling: Times = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Of the tracing, what calls spend in which XLA compiles; and how many there were."""
+    compiles: int = 0
     contended: Times = field(default_factory=lambda: np.zeros(0, np.int64))
     """Of the Python time, that during which the pipeline ran Python too: both want the interpreter's lock."""
     ops: tuple[OpTime, ...] = ()
@@ -126,7 +133,9 @@ def split_steps(trace: Trace, pipeline_op_names: Collection[str] = ()) -> StepSp
     compiled = [_times(line, line.where(lambda name: bool(COMPILED.match(name)))) for line in lines]
     host_compute = Intervals.union([*(_times(line, index) for line, index in ops), *eager, *compiled])
     computing = devices if devices is not None else host_compute
-    tracing = _of(main, lambda name: name == TRACING)
+    compiled_at = Intervals.union(_times(line, line.where(lambda name: bool(COMPILING.search(name)))) for line in lines)
+    compiling = functions.holding(compiled_at.start)
+    tracing = _of(main, lambda name: name == TRACING).joined(compiling)
     calling = functions.joined(_of(main, lambda name: name == "SessionRun"))
 
     parts: dict[str, Times] = {}
@@ -151,6 +160,8 @@ def split_steps(trace: Trace, pipeline_op_names: Collection[str] = ()) -> StepSp
         steps=steps,
         parts=parts,
         executing=np.minimum(executing, parts["idle"]),
+        compiling=np.minimum(compiling.within(*spans), parts["trace"]),
+        compiles=int(Intervals(start, end).contains(compiled_at.start).sum()),
         contended=contended,
         ops=(*_op_times(ops, inside), *_eager_times(main, functions, waiting, inside), *_hlo_times(lines, inside)),
         pipeline_ops=_op_times(pipeline_ops, Intervals(start[:1], end[-1:])),
@@ -196,7 +207,8 @@ def _times(line: Line, index: NDArray[np.int64]) -> tuple[Times, Times]:
 
 @lru_cache(maxsize=200_000)
 def _is_op(name: str) -> bool:
-    return bool(OP.match(name)) and name.rpartition(":")[2] not in WRAPPERS
+    kind = name.rpartition(":")[2]
+    return bool(OP.match(name)) and kind not in WRAPPERS and not CALLED.match(kind)
 
 
 def _node(name: str) -> str:

@@ -122,6 +122,12 @@ class Intervals:
         """Covered length inside each of the given spans."""
         return overlap((self.start, self.end), low, high)
 
+    def holding(self, points: Times) -> Intervals:
+        """Those of them in which at least one of the points lies."""
+        inside = points[self.contains(points)]
+        index = np.unique(np.searchsorted(self.start, inside, side="right") - 1)
+        return Intervals(self.start[index], self.end[index])
+
     def contains(self, points: Times) -> NDArray[np.bool_]:
         if not self.start.size:
             return np.zeros(len(points), dtype=bool)

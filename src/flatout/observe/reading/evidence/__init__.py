@@ -40,4 +40,5 @@ def read(
         found += graph.pipeline_ops(split)
         found += graph.executor(split)
         found += graph.contended(split)
+        found += graph.compiles(split)
     return tuple(found)

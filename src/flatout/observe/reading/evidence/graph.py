@@ -180,6 +180,15 @@ def contended(split: StepSplit | None) -> list[Evidence]:
     return [Evidence("contended-python", share, "of python", source="trace", note="while the pipeline ran Python too")]
 
 
+def compiles(split: StepSplit | None) -> list[Evidence]:
+    """XLA at work while steady steps run: it compiles a function again for each shape that it has not seen."""
+    if split is None or not split.count or not split.compiles:
+        return []
+    spent = float(split.compiling.sum()) / split.count / 1e9
+    told = {"compiles": split.compiles, "steps": split.count}
+    return [Evidence("xla-compile", spent, "ms/step", source="trace", note="calls in which XLA compiles", data=told)]
+
+
 def executor(split: StepSplit | None) -> list[Evidence]:
     if split is None or not split.count or not len(split.executing):
         return []

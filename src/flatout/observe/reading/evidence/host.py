@@ -207,10 +207,13 @@ def samples(recording: Recording) -> list[Evidence]:
     lines: Counter[tuple[Any, ...]] = Counter()
     inside: dict[tuple[Any, ...], Counter[str]] = defaultdict(Counter)
     stacks: dict[tuple[Any, ...], list[Any]] = {}
+    waits: Counter[tuple[Any, ...]] = Counter()
     for count, users, inner, _tracing_now in fact.get("rows") or []:
         if not users:
             continue
         key = tuple(users[0][:3])
+        if inner and inner[0].endswith("threading.py") and inner[1] in ("wait", "acquire", "join"):
+            waits[key] += count
         lines[key] += count
         stacks.setdefault(key, users)
         if inner:
@@ -230,4 +233,7 @@ def samples(recording: Recording) -> list[Evidence]:
             },
         )
         for key, count in lines.most_common(15)
+    ] + [
+        Evidence("thread-wait", count / total, "share", places.where(*key), "sampling")
+        for key, count in waits.most_common(3)
     ]
