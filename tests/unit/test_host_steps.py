@@ -192,3 +192,36 @@ def test_points_inside() -> None:
     points = np.array([-1, 0, 29, 30, 49, 59, 60], np.int64)
     assert of((0, 30), (50, 60)).contains(points).tolist() == [False, True, True, False, False, True, False]
     assert not of().contains(points).any()
+
+
+def test_calls_in_which_xla_compiles_are_no_computing(tmp_path: Path) -> None:
+    """Two steps of 100 µs in one call each. The first compiles for 60 and computes for 10; the second computes only."""
+    main = [mark(2, 200)]
+    for step in range(2):
+        at = step * 100
+        main += [
+            mark(step, at),
+            event("EagerLocalExecute: __inference_step_7", at + 10, 80),
+            event("__inference_step_7:__inference_step_7", at + 10, 80),
+            event("CpuExecutable::ExecuteAsyncOnStream", at + 78, 10),
+        ]
+    found = split(tmp_path, host(main, xla_compile=[event("CpuCompiler::RunBackend", 15, 60)]))
+    parts = microseconds(found)
+    assert parts["compute"] == [10, 10]
+    assert parts["trace"] == [70, 0]
+    assert parts["idle"] == [0, 70]
+    assert found is not None
+    assert (found.compiling / 1e6).tolist() == [70, 0]
+    assert found.compiles == 1
+
+
+def test_python_beside_the_pipelines_python_is_told(tmp_path: Path) -> None:
+    """Of 60 µs of Python in a step of 100, the generator runs during 25; while the step computes it does no harm."""
+    main = [mark(0, 0), event("EagerLocalExecute: __inference_step_7", 20, 40), mark(1, 100)]
+    compute = [event("model/dense/MatMul:MatMul", 20, 40)]
+    found = split(
+        tmp_path, host([*main, mark(2, 200)], tf_Compute=compute, tf_data_pool=[event("PyFunc:PyFunc", 5, 65)])
+    )
+    assert found is not None
+    assert (found.contended / 1e6).tolist() == [25, 0]
+    assert microseconds(found)["python"] == [60, 100]
