@@ -59,11 +59,11 @@ def test_a_slower_machine_raises_no_alarm() -> None:
 
 
 def test_a_slower_program_is_found_on_a_faster_machine() -> None:
-    before, after = run(uneven(1, 1.3)), run(uneven(2), factor=1.2, seed=1)
+    before, after = run(uneven(1, 1.3)), run(uneven(2), factor=1.3, seed=1)
     found = compare([before], [after], 0.05)
     assert found.regressed
     assert found.step.share is not None
-    assert found.step.share.low < 0.2 < found.step.share.high
+    assert found.step.share.low < 0.3 < found.step.share.high
 
 
 def test_a_program_that_sleeps_does_not_follow_the_machine() -> None:
@@ -90,6 +90,12 @@ def test_what_is_taken_out_makes_the_interval_wider() -> None:
     assert near is not None
     assert far is not None
     assert np.log((1 + far.high) / (1 + far.low)) > 1.5 * np.log((1 + near.high) / (1 + near.low))
+
+
+def test_an_uneven_machine_makes_the_interval_wider() -> None:
+    even, other = (compare([run(slow)], [run(slow, seed=4)]).spread for slow in ([1.0] * SECONDS, uneven(1)))
+    assert even.share < 0.035
+    assert other.share > 0.06
 
 
 @pytest.mark.parametrize(

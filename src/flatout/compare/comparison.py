@@ -20,6 +20,9 @@ CALM = 0.03
 """Share of the cores that something else may have without a word: a system is never quite still."""
 LOADED = 0.5
 """By how much the stated spread grows for each share beyond that: a fifth of the cores adds 8 %."""
+SHARED = 0.06
+"""What runs on a shared machine differ by beyond that, though its mean speed is taken out (standard deviation; measured
+on a virtual machine of two cores). A machine whose speed varies so much from second to second is taken to be shared."""
 PART_STATED = 0.06
 """As `between.STATED`, for a part of the step, as a share of the part."""
 PART_FLOOR = 0.01
@@ -129,7 +132,8 @@ def _spread(
         usable = [run for run in group if run.median_ms > 0]
         even = machine is not None and all(run.pace_us and run.pace_by == before[0].pace_by for run in usable)
         logs.append([machine.level(run) if machine and even else math.log(run.median_ms) for run in usable])
-    return between.spread(logs, within, between.STATED + _busy(own))
+    shared = min(fmean(run.follows * run.uneven for run in own), SHARED)
+    return between.spread(logs, within, math.hypot(between.STATED, shared) + _busy(own))
 
 
 def _busy(side: Sequence[Run]) -> float:

@@ -43,6 +43,8 @@ class Pace:
     follows: float
     """By how much the steps' logarithm grows with that of the work."""
     error: float
+    uneven: float
+    """Standard deviation of the logarithm of the work from second to second, less the error of measuring it."""
 
 
 def read(case: Case, places: NDArray[np.int64], times: Floats) -> tuple[Pace | None, Floats]:
@@ -57,7 +59,8 @@ def read(case: Case, places: NDArray[np.int64], times: Floats) -> tuple[Pace | N
     follows, error = _follows(np.log(times), work, seconds, rows[:, 2] / rows[:, 1], _busy(case))
     middle = float(np.median(work))
     by = str(found[0].data.get("by", ""))
-    return Pace(float(np.exp(middle)), by, follows, error), times * np.exp(-follows * (work - middle))
+    uneven = _uneven(rows[np.unique(seconds)])
+    return Pace(float(np.exp(middle)), by, follows, error, uneven), times * np.exp(-follows * (work - middle))
 
 
 def _follows(
@@ -80,6 +83,12 @@ def _follows(
     told = true**2 / squares / rest
     value = (known * assumed + told * slope) / (known + told)
     return float(np.clip(value, 0.0, MOST)), max((known + told) ** -0.5, LEAST_ERROR)
+
+
+def _uneven(rows: Floats) -> float:
+    if len(rows) < 3:
+        return 0.0
+    return math.sqrt(max(float(np.log(rows[:, 1]).var(ddof=1) - ((rows[:, 2] / rows[:, 1]) ** 2).mean()), 0.0))
 
 
 def _rows(evidence: Evidence) -> Floats:

@@ -51,6 +51,8 @@ class Run:
     follows: float = 0.0
     """By how much the logarithm of the step grows with that of the work, and the standard error of that."""
     follows_error: float = 0.0
+    uneven: float = 0.0
+    """Standard deviation of the logarithm of the machine's speed from second to second."""
     facts: dict[str, str] = field(default_factory=dict)
     """The environment: what it is called → how it was."""
     failed: str = ""
@@ -110,6 +112,7 @@ def run_of(case: Case, name: str) -> Run:
         pace_by=found.by if found else "",
         follows=found.follows if found else 0.0,
         follows_error=found.error if found else 0.0,
+        uneven=found.uneven if found else 0.0,
         facts=facts_of(case.environment),
         failed=case.program.error or case.program.signal or "",
     )
