@@ -54,6 +54,8 @@ from flatout.check.traced import is_tf_function, is_traced
 
 GROUP = "graph"
 LEVERS = ("reuse-functions",)
+MATTERS = 0.1
+"""Share of all time from which functions that are made now and then, one for each epoch say, are told."""
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -61,14 +63,16 @@ def in_run(case: Case) -> Iterator[Finding]:
         return
     for made in case.evidence_of("functions-made"):
         often = float(made.data["per_step"])
-        if often < 0.2 or int(made.data["traces"]) < 5:
-            continue
         tracing = float(made.data["trace_ms"]) / max(case.steps.count, 1)
+        cost = max(reading.tracing_ms(case), tracing)
+        if int(made.data["traces"]) < 5 or (often < 0.2 and reading.share(case, cost) < MATTERS):
+            continue
+        times = f"{often:.1f} times a step" if often > 0.95 else f"{made.value} times in {case.steps.count} steps"
         yield from reading.finding(
             "function-per-call",
             case,
-            f"A new tf.function of {made.data['name']} is made {often:.1f} times a step, and each one is traced anew.",
-            cost_ms=max(reading.tracing_ms(case), tracing),
+            f"A new tf.function of {made.data['name']} is made {times}, and each one is traced anew.",
+            cost_ms=cost,
             where=made.where,
             evidence=[made, reading.number("tracing", tracing, "ms", "per step, spent tracing", "hook")],
             fixes=[Fix("Make the tf.function once, outside the loop, and pass what varies as arguments.")],
