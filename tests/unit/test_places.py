@@ -201,3 +201,18 @@ def test_numpy_goes_on_with_what_was_pulled_but_other_code_does_not(tmp_path: Pa
     pull = next(number for text, number in line.items() if text.endswith("# pull"))
     found = places.numpy_work_on(str(path), frozenset({pull}))
     assert found == {line["moved = np.abs("] + offset for offset in range(4)}
+
+
+def test_a_tape_in_another_function_is_not_the_lines(tmp_path: Path) -> None:
+    file = tmp_path / "accumulate.py"
+    file.write_text(
+        "@tf.function\n"
+        "def gradients(x):\n"
+        "    with tf.GradientTape() as tape:\n"
+        "        loss = model(x)\n"
+        "    return tape.gradient(loss, model.trainable_variables)\n"
+        "for x in data:\n"
+        "    optimizer.apply_gradients(zip(gradients(x), model.trainable_variables))\n"
+    )
+    assert places.tape_line(str(file), 7) is None
+    assert places.tape_line(str(file), 5) == 3

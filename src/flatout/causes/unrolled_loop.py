@@ -42,7 +42,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from flatout.case import Case, Finding, Fix
+from flatout.case import Case, Evidence, Finding, Fix
 from flatout.causes import per_sample_loop, reading
 from flatout.check import datasets
 from flatout.check.functions import nested_calls
@@ -78,7 +78,10 @@ def in_run(case: Case) -> Iterator[Finding]:
         whole = sum(op.self_ms for op in case.ops) or 1.0
         idle = reading.part_ms(case, "idle") * inside / whole
         # One trace each: what further traces cost is told by retracing.
-        tracing = sum(f.trace_ms / max(f.traces, 1) for f in case.functions if f.name == item.data["graph"])
+        # Of the whole graph's, so much is the loop's as it has ops; half of them may be in the gradient.
+        ops = sum(int(other.data["ops"]) for other in case.evidence_of("repeated-ops") if _is_in(loop, item, other))
+        part = min(2 * ops / max(float(item.data.get("graph_ops") or 0), 1.0), 1.0)
+        tracing = part * sum(f.trace_ms / max(f.traces, 1) for f in case.functions if f.name == item.data["graph"])
         running, spread = (inside + idle) * (1 - 1 / copies), tracing / max(case.steps.count, 1)
         yield from reading.finding(
             "unrolled-loop",
@@ -103,6 +106,14 @@ def in_run(case: Case) -> Iterator[Finding]:
             else "its tracing, spread over the steps that were seen; a longer run pays less of it",
         )
         return
+
+
+def _is_in(loop: places.Loop, item: Evidence, other: Evidence) -> bool:
+    """Is it another line of the same loop, in the same graph?"""
+    if item.where is None or other.where is None or other.where.line is None:
+        return False
+    same = (item.where.file, item.data["graph"]) == (other.where.file, other.data["graph"])
+    return same and loop.line <= other.where.line <= loop.end
 
 
 def _holds_the_step(case: Case, file: str, loop: places.Loop) -> bool:

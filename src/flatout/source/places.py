@@ -100,18 +100,29 @@ def definition_line(file: str, line: int) -> int | None:
 
 
 def tape_line(file: str, line: int) -> int | None:
-    """The nearest `with tf.GradientTape()` that ends at or before a line, or holds it."""
+    """The nearest `with tf.GradientTape()` at or before a line, in the same function as the line, or in none as it."""
     module = tree(file)
     if module is None:
         return None
     tapes = [
         node.lineno
-        for node in ast.walk(module)
+        for node in ast.walk(_scope_of(module, line))
         if isinstance(node, ast.With)
         and node.lineno <= line
         and any("GradientTape" in ast.unparse(item.context_expr) for item in node.items)
+        and _scope_of(module, node.lineno) is _scope_of(module, line)
     ]
     return max(tapes, default=None)
+
+
+def _scope_of(module: ast.Module, line: int) -> ast.AST:
+    """The innermost function around a line, or the module."""
+    around: list[ast.AST] = [
+        node
+        for node in ast.walk(module)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    return around[-1] if around else module  # the walk goes from the outside inwards
 
 
 def loop_over_samples(file: str, line: int) -> Loop | None:

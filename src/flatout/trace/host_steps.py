@@ -93,6 +93,13 @@ class StepSplit:
     def count(self) -> int:
         return int(self.steps.sum())
 
+    @property
+    def usual(self) -> NDArray[np.bool_]:
+        """The spans that hold steps and nothing else: not those with an epoch's end, a validation, a checkpoint."""
+        span = (self.end - self.start) / self.steps
+        usual: NDArray[np.bool_] = span <= 3 * np.median(span)
+        return usual if usual.mean() >= 0.7 else np.ones(len(span), bool)
+
 
 def split_steps(trace: Trace, pipeline_op_names: Collection[str] = ()) -> StepSplit | None:
     """None where the trace carries no step marks."""

@@ -141,10 +141,7 @@ def _steps(recording: Recording, measured: steps.Measured, split: StepSplit | No
 def _split(measured: steps.Measured, split: StepSplit | None, median: float) -> tuple[Split | None, str]:
     """Shares from the trace window (or from hooks alone), scaled to the median step."""
     if split is not None and split.count:
-        span = (split.end - split.start) / split.steps
-        usual = span <= 3 * np.median(span)
-        if usual.mean() < 0.7:
-            usual[:] = True
+        usual = split.usual
         whole = float((split.end - split.start)[usual].sum())
         share = {name: float(values[usual].sum()) / whole for name, values in split.parts.items()}
         return Split(**{name: value * median for name, value in share.items()}), f"trace of {split.count} steps"

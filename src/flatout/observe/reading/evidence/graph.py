@@ -192,7 +192,8 @@ def compiles(split: StepSplit | None) -> list[Evidence]:
 def executor(split: StepSplit | None) -> list[Evidence]:
     if split is None or not split.count or not len(split.executing):
         return []
-    spent = float(split.executing.sum()) / split.count / 1e9
+    usual = split.usual
+    spent = float(split.executing[usual].sum()) / int(split.steps[usual].sum()) / 1e9
     return [Evidence("executor", spent, "ms/step", source="trace", note="between small ops, inside the graph")]
 
 
