@@ -14,14 +14,17 @@ PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
 ONLY_IN_A_RUN = {
     "blocking_fetch",  # that the function waits, not that it is Python
     "cast_churn",
+    "growing_graph",  # whether a call in the loop makes an op or only uses one, a reader has to guess
     "jpeg_every_epoch",  # uncached-prefix is opt-in: whether the elements fit in memory, source does not tell
     "layout_churn",
     "many_small_files",
     "map_before_batch",
     "oversized_shuffle",
+    "pydataset_rows",  # that the step waits for its Python; how much that is, source does not tell
     "per_sample_graph",  # told as sequential-loop: what the loop goes through is an argument
     "retrace_length",
     "tiny_fit",
+    "xla_every_shape",
 }
 
 

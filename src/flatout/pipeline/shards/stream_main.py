@@ -33,6 +33,9 @@ def main(asked: dict[str, Any]) -> None:
     with open(asked["answer"], "w", encoding="utf-8", buffering=1) as answer:
 
         def say(word: str, content: Any) -> None:
+            if word != "progress":  # the parent may end this process as soon as it has read the answer
+                sys.stdout.flush()
+                sys.stderr.flush()
             answer.write(json.dumps([word, content]) + "\n")
 
         try:
