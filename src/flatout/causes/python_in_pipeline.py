@@ -46,7 +46,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import replace
 
 from flatout.case import Case, Finding, Fix
 from flatout.causes import blocking_map, legacy_pipeline, reading
@@ -73,15 +72,15 @@ def in_run(case: Case) -> Iterator[Finding]:
     if stage.detail.get("by") == "keras":
         what = "a Python data source given to Keras (a generator, or a PyDataset)"
     why = f"The step waits for {what}, which runs under the interpreter's lock, one element at a time."
-    evidence = reading.wait_evidence(case, replace(hot, wait_ms=hot.wait_ms - contended))
-    if contended > hot.wait_ms / 2:
+    evidence = reading.wait_evidence(case, hot)
+    if contended > hot.wait_ms:
         why = f"The step's own Python waits for {what}: both need the interpreter's lock, and one runs at a time."
         evidence.append(reading.number("contended-python", contended, "ms", "beside the pipeline's Python", "trace"))
     yield from reading.finding(
         "python-in-pipeline",
         case,
         why,
-        cost_ms=hot.wait_ms,
+        cost_ms=hot.wait_ms + contended,
         where=stage.where,
         evidence=evidence,
         fixes=[

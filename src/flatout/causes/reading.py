@@ -132,8 +132,8 @@ def hot_stage(case: Case, beside_ms: float = 0.0) -> HotStage | None:
 
     `beside_ms` is what the pipeline costs a step in other ways than by letting it wait.
     """
-    wait = input_ms(case) + beside_ms
-    if share(case, wait) < INPUT_MATTERS:
+    wait = input_ms(case)
+    if share(case, wait + beside_ms) < INPUT_MATTERS:
         return None
     measured = [p for p in case.pipelines if any(stage.ms is not None for stage in p.stages)]
     if not measured:

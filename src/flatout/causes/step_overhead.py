@@ -141,7 +141,8 @@ def _python_between(case: Case, own: dict[Where, float]) -> Iterator[Finding]:
     python = reading.part_ms(case, "python") if reading.step_ms(case) > SMALL_MS else sum(own.values())
     special = (host_sync, tensor_reconversion, predict_in_loop, function_per_call, retracing, feed_dict)
     named = any((item.cost_share or 0.0) >= 0.05 for cause in special for item in cause.in_run(case))
-    if named or max(reading.share(case, python) / MATTERS, reading.share(case, sum(own.values())) / OWN_MATTERS) < 1:
+    worth = reading.share(case, python) >= MATTERS or reading.share(case, sum(own.values())) >= OWN_MATTERS
+    if named or not worth:
         return
     lines = sorted(own, key=lambda where: -own[where])
     works = "works"

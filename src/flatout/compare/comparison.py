@@ -174,8 +174,7 @@ def _part(name: str, before: Sequence[Run], after: Sequence[Run], step: Change, 
 
 
 def _verdict(found: Comparison) -> str:
-    told = _outcome(found)
-    return f"{told} {words.machine(found.machine)}" if found.machine and words.machine(found.machine) else told
+    return " ".join(filter(None, (_outcome(found), words.machine(found.machine))))
 
 
 def _outcome(found: Comparison) -> str:

@@ -45,9 +45,9 @@ def signed(value: float) -> str:
     return ("−" if value < 0 else "+") + milliseconds(abs(value))
 
 
-def machine(shift: Shift) -> str:
+def machine(shift: Shift | None) -> str:
     """What was taken out for it, where that is worth a sentence."""
-    if abs(1 - shift.factor) < TOLD:
+    if shift is None or abs(1 - shift.factor) < TOLD:
         return ""
     than = f"{100 * abs(shift.slower):.0f} % {'slower' if shift.slower > 0 else 'faster'}"
     return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import weakref
 from time import perf_counter
 from types import ModuleType
 from typing import Any
@@ -20,7 +21,8 @@ class Growth:
     """Ops that are added to a graph between its runs. The session has to take over and place the graph each time."""
 
     def __init__(self) -> None:
-        self.graph: Any = None
+        self.graph: Any = lambda: None
+        """A weak reference: a graph that the program lets go of is not held here."""
         self.version = 0
         self.runs = 0
         self.grown = 0
@@ -31,16 +33,16 @@ class Growth:
         """Before a run: has the graph grown since the last one?"""
         version = graph.version
         self.runs += 1
-        if graph is self.graph and version == self.version:
-            return False
-        grown = graph is self.graph
+        grown = graph is self.graph() and version != self.version
         if grown:
             self.grown += 1
             self.added += version - self.version
             if self.grown & (self.grown - 1) == 0:  # the 1st, 2nd, 4th, 8th time: to list the ops takes a while
                 place = place_of(graph.get_operations()[-1], {})
                 self.places[place] = self.places.get(place, 0) + 1
-        self.graph, self.version = graph, version
+        if graph is not self.graph():
+            self.graph = weakref.ref(graph)
+        self.version = version
         return grown
 
     def rows(self) -> list[list[Any]]:
@@ -52,7 +54,7 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
     fed: dict[Any, list[float]] = {}
     inside = [0.0]
     growth = Growth()
-    kept: set[int] = set()
+    kept: Any = weakref.WeakSet()
 
     def write() -> None:
         if fed:
@@ -69,9 +71,9 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
             busy = thread.busy
             if busy & CALL:
                 return original(self, fetches, feed_dict, options, run_metadata)
+            grown = growth.look(self.graph)
             thread.busy = busy | CALL
             inside[0] = 0.0
-            grown = growth.look(self.graph)
             start = perf_counter()
             try:
                 return original(self, fetches, feed_dict, options, run_metadata)
@@ -84,8 +86,8 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
                     stream = observer.streams.get(("session", NUMBERED.sub("", key[1])))
                 if stream is None:
                     stream = observer.stream("session", key, key[1][:200])
-                    if id(self.graph) not in kept:
-                        kept.add(id(self.graph))
+                    if self.graph not in kept:
+                        kept.add(self.graph)
                         observer.keep_graph(self.graph)
                 if feed_dict:
                     place = users_code.here() or ("", 0, "")
