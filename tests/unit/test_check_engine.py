@@ -164,8 +164,9 @@ def test_what_another_file_traces_is_no_eager_step() -> None:
     assert not with_other.sightings
 
 
-def test_a_file_without_tensorflow_is_not_even_parsed() -> None:
-    assert Checker(select(["all"])).check("this is ( not Python", "a.py").problem == ""
+def test_a_broken_file_is_told_whatever_it_is_about() -> None:
+    assert Checker(select(["all"])).check("this is ( not Python", "a.py").problem.startswith("line 1: not valid Python")
+    assert Checker(select(["all"])).check("x = 1\n\n", "a.py").problem == ""
 
 
 def test_code_that_is_not_of_tensorflow_is_left_in_peace() -> None:

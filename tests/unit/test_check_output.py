@@ -130,7 +130,7 @@ def test_exit_codes_and_fixing(tmp_path: Path) -> None:
     assert found.stderr == "broken.py: line 2: not valid Python: '(' was never closed\n"
     assert (tmp_path / "train.py").read_text() == BAD
     fixed = flatout("--fix", "--unsafe-fixes", "-q", cwd=tmp_path)
-    assert (fixed.returncode, fixed.stdout, fixed.stderr) == (0, "Nothing found.\n", "")
+    assert (fixed.returncode, fixed.stdout, fixed.stderr) == (0, "Nothing found; 1 file could not be read.\n", "")
     assert (tmp_path / "train.py").read_text() == BAD.replace("run_eagerly=True", "")
 
 

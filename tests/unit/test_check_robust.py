@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from flatout.check.checker import Checker
+from flatout.check.checker import VERSION, Checker
 from flatout.check.driver import Job, check, check_text, look
 from flatout.check.selection import select
 from flatout.check.settings import Settings, load, matches_path
@@ -26,6 +26,8 @@ def job(root: Path, **changes: object) -> Job:
     [
         (b"import tensorflow\nmodel.compile(run_eagerly=True\n", "not valid Python"),
         (b"import tensorflow\nprint 'predict'\n", "not valid Python"),
+        (b"import tensorflow as tf\nfor i in range(3:\n", "line 2: not valid Python"),  # no word that a pattern wants
+        (b"def f(:\n", "line 1: not valid Python"),  # not of TensorFlow at all
         (b"import tensorflow\nmodel.predict(\x00)\n", "not valid Python"),
         (b"# -*- coding: nonsense -*-\nimport tensorflow\nmodel.predict()", "not readable as text"),
         (b"import tensorflow\nmodel.predict('\xff')\n", "not readable as text"),
@@ -159,6 +161,34 @@ def test_patterns_of_files(tmp_path: Path) -> None:
     assert matches_path(str(tmp_path / "a" / "b.py"), "*.py", tmp_path)
     assert matches_path(str(tmp_path / "a" / "b.py"), "a/*", tmp_path)
     assert not matches_path(str(tmp_path / "a" / "b.py"), "b/*", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("written", "floor"),
+    [
+        (
+            '[project]\ndependencies = ["numpy>=1.2", "tensorflow-cpu[and-cuda] <3, >=2.4.1; python_version<\'4\'"]\n',
+            (2, 4),
+        ),
+        ('[project]\ndependencies = ["tensorflow ~= 2.12.0"]\n', (2, 12)),
+        ('[project]\ndependencies = ["tensorflow>=2.4"]\n[tool.flatout.check]\ntf = "2.9"\n', (2, 9)),
+        ('[project]\ndependencies = ["tensorflow>=2.4"]\n[tool.flatout.check]\ntests = true\n', (2, 4)),
+        ('[project]\ndependencies = ["tensorflow<2.4", "tensorflow-datasets>=2.0"]\n', VERSION),
+        ("project = 3\n", VERSION),
+    ],
+)
+def test_the_oldest_tensorflow_is_what_the_project_requires(
+    tmp_path: Path, written: str, floor: tuple[int, int]
+) -> None:
+    (tmp_path / "pyproject.toml").write_text(written)
+    assert load(tmp_path).tf == floor
+
+
+def test_a_serial_map_is_a_fault_where_tensorflow_leaves_it_serial() -> None:
+    text = "import tensorflow as tf\nds = tf.data.Dataset.range(9).map(lambda x: x + 1)\n"
+    old = Checker(select(version=(2, 6)), (2, 6)).check(text, "a.py")
+    assert [(item.full_name, item.line) for item in old.sightings] == [("autotune-off/no-parallel-calls", 2)]
+    assert not Checker(select(version=(2, 7)), (2, 7)).check(text, "a.py").sightings
 
 
 def test_an_unknown_name_gets_a_suggestion() -> None:

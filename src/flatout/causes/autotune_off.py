@@ -125,15 +125,15 @@ def _switched_off(node: ast.Assign, site: Site) -> Iterator[Seen]:
         )
 
 
-@pattern("no-parallel-calls", calls=("map",), default=False)
+@pattern("no-parallel-calls", calls=("map",), default=False, default_below=(2, 7))
 def _no_parallel_calls(call: ast.Call, site: Site) -> Iterator[Seen]:
-    """Any map without num_parallel_calls. TensorFlow makes stateless ones parallel by itself; old versions do not."""
+    """Any map without num_parallel_calls. TensorFlow 2.7 makes stateless ones parallel by itself; older ones do not."""
     if not isinstance(call.func, ast.Attribute) or site.dotted(call.func) or takes_unknown(call) or not call.args:
         return
     if argument(call, 1, "num_parallel_calls") is None and datasets.before(call, site).certain:
         yield Seen(
             call,
-            "This map asks for no parallel calls; old versions of TensorFlow then run it on one core.",
+            "This map asks for no parallel calls; TensorFlow before 2.7 then runs it on one core.",
             "Add num_parallel_calls=tf.data.AUTOTUNE.",
             repair=Repair(
                 "set-argument", safe=False, data={"name": "num_parallel_calls", "value": "tensorflow.data.AUTOTUNE"}

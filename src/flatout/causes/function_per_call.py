@@ -175,11 +175,13 @@ def _stays(node: ast.FunctionDef, scope: Scope) -> bool:
     called = 0
     for call, _ in scope.facts.calls:
         called += _names(call, node.name)
+    if not called:
+        return False
     uses = sum(
         isinstance(inner, ast.Name) and inner.id == node.name and isinstance(inner.ctx, ast.Load)
         for inner in ast.walk(scope.node)
     )
-    return 0 < called == uses
+    return called == uses
 
 
 def _called_in_turn(node: ast.FunctionDef, scope: Scope) -> bool:

@@ -174,10 +174,13 @@ _VERSION_ONE = {
 }
 
 
+_LAST_NAMES = frozenset(name.rpartition(".")[2] for name in NAMES)
+
+
 @pattern(
     "name",
     nodes=(ast.Expr, ast.Assign, ast.With, ast.Return, ast.FunctionDef),
-    words=tuple(n.rpartition(".")[2] for n in NAMES),
+    words=tuple(_LAST_NAMES),
     in_tests=True,
 )
 def _name(node: ast.stmt, site: Site) -> Iterator[Seen]:
@@ -189,7 +192,12 @@ def _name(node: ast.stmt, site: Site) -> Iterator[Seen]:
         parts = list(node.decorator_list)
     for part in parts:
         for inner in ast.walk(part):
-            if not isinstance(inner, (ast.Attribute, ast.Name)) or "compat.v1" in site.raw(inner):
+            if isinstance(inner, ast.Attribute):
+                if inner.attr not in _LAST_NAMES:
+                    continue
+            elif not isinstance(inner, ast.Name):
+                continue
+            if "compat.v1" in site.raw(inner):
                 continue
             found = NAMES.get(site.dotted(inner))
             if found is None or site.module.version < found[0] or _in_try(site):

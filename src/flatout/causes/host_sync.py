@@ -132,10 +132,10 @@ _HEAVY = ("predict", "evaluate", "save", "save_weights")
 def _pull_every_step(loop: ast.For | ast.While, site: Site) -> Iterator[Seen]:
     """`.numpy()`, `float(loss)` or `print(loss)` in each turn of a loop whose turns are training steps."""
     if (
-        is_traced(site)
-        or loops.few_turns(loop, 16, site)
+        loops.few_turns(loop, 16, site)
         or loops.names_epochs(loop)
         or not loops.is_step_loop(loop, site.scope)
+        or is_traced(site)
     ):
         return
     results = _results(loop, site)

@@ -162,17 +162,14 @@ def _largest_batch(case: Case, otherwise: float) -> float:
 @pattern("batch-taken-apart", nodes=(ast.For,), words=("newaxis", "expand_dims", "GradientTape"))
 def _batch_taken_apart(loop: ast.For, site: Site) -> Iterator[Seen]:
     """A loop over the samples of a batch that gives each of them an axis of its own again, or a tape of its own."""
-    batch = _batch_names(site)
-    taken = _taken(loop, batch) or _pairs(loop, site)
-    if not taken:
-        return
-    lonely = any(_alone(node, taken, loop) for node in ast.walk(loop))
-    taped = any(
+    names = loops.target_names(loop)
+    lonely = any(_alone(node, names, loop) for node in ast.walk(loop))
+    # A bare name may as well be a dataset, whose batches the loop goes through.
+    taped = not isinstance(loop.iter, ast.Name) and any(
         isinstance(node, ast.With) and any("GradientTape" in ast.unparse(item.context_expr) for item in node.items)
         for node in ast.walk(loop)
     )
-    # A bare name may as well be a dataset, whose batches the loop goes through.
-    if lonely or (taped and not isinstance(loop.iter, ast.Name)):
+    if (lonely or taped) and (_takes(loop, _batch_names(site)) or _takes_pairs(loop, site)):
         yield Seen(
             loop,
             "The batch is taken apart, and its samples are computed one after the other.",
@@ -197,32 +194,33 @@ def _batch_names(site: Site) -> set[str]:
     return names
 
 
-def _pairs(loop: ast.For, site: Site) -> set[str]:
-    """Samples and labels of a function's arguments, taken apart together and each given an axis again."""
+def _takes_pairs(loop: ast.For, site: Site) -> bool:
+    """Whether samples and labels of a function's arguments are taken apart together, and each given an axis again."""
     source = loop.iter
     if not isinstance(source, ast.Call) or last_name(source.func) != "zip" or not site.scope.is_function:
-        return set()
+        return False
     given = {item.id for item in source.args if isinstance(item, ast.Name)}
     if len(given) < 2 or not given <= set(site.scope.arguments):
-        return set()
-    names = loops.target_names(loop)
-    alone = {name for name in names if any(_alone(node, {name}, loop) for node in ast.walk(loop))}
-    return names if len(alone) >= 2 else set()
+        return False
+    alone = [n for n in loops.target_names(loop) if any(_alone(node, {n}, loop) for node in ast.walk(loop))]
+    return len(alone) >= 2
 
 
-def _taken(loop: ast.For, batch: set[str]) -> set[str]:
-    """Names of the single samples, or of the index, that a loop goes through."""
+def _takes(loop: ast.For, batch: set[str]) -> bool:
+    """Whether a loop goes through the samples of one of the batches, or through their indices."""
     source = loop.iter
-    if isinstance(source, ast.Call) and last_name(source.func) in ("zip", "enumerate", "unstack"):
-        inner = [item for item in source.args if isinstance(item, ast.Name)]
-        if last_name(source.func) == "enumerate" and source.args and isinstance(source.args[0], ast.Call):
-            inner = [item for item in source.args[0].args if isinstance(item, ast.Name)]
-        return loops.target_names(loop) if {item.id for item in inner} & batch else set()
     if isinstance(source, ast.Name):
-        return loops.target_names(loop) if source.id in batch else set()
-    if isinstance(source, ast.Call) and last_name(source.func) == "range":
+        return source.id in batch
+    if not isinstance(source, ast.Call):
+        return False
+    if last_name(source.func) in ("zip", "enumerate", "unstack"):
+        given = source.args
+        if last_name(source.func) == "enumerate" and given and isinstance(given[0], ast.Call):
+            given = given[0].args
+        return any(isinstance(item, ast.Name) and item.id in batch for item in given)
+    if last_name(source.func) == "range":
         index = loops.target_names(loop)
-        used = any(
+        return any(
             isinstance(node, ast.Subscript)
             and isinstance(node.value, ast.Name)
             and node.value.id in batch
@@ -230,8 +228,7 @@ def _taken(loop: ast.For, batch: set[str]) -> set[str]:
             and node.slice.id in index
             for node in ast.walk(loop)
         )
-        return index if used else set()
-    return set()
+    return False
 
 
 def _alone(node: ast.AST, taken: set[str], loop: ast.For) -> bool:

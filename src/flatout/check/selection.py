@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from flatout.causes import catalogue
 from flatout.causes.catalogue import GROUPS
+from flatout.check.checker import VERSION
 from flatout.check.pattern import Pattern
 from flatout.errors import UnknownCause
 
@@ -15,10 +16,18 @@ def all_patterns() -> list[Pattern]:
     return [item for cause in catalogue().values() for item in cause.in_source]
 
 
-def select(chosen: Sequence[str] = (), added: Sequence[str] = (), ignored: Sequence[str] = ()) -> tuple[Pattern, ...]:
-    """The default patterns, or those chosen; with those added, without those ignored."""
+def select(
+    chosen: Sequence[str] = (),
+    added: Sequence[str] = (),
+    ignored: Sequence[str] = (),
+    version: tuple[int, int] = VERSION,
+) -> tuple[Pattern, ...]:
+    """The default patterns for a version of TensorFlow, or those chosen; with those added, without those ignored."""
     known = all_patterns()
-    names = set(_named(chosen, known)) if chosen else {item.full_name for item in known if item.default}
+    if chosen:
+        names = set(_named(chosen, known))
+    else:
+        names = {item.full_name for item in known if item.default or version < item.default_below}
     names |= set(_named(added, known))
     names -= set(_named(ignored, known))
     return tuple(item for item in known if item.full_name in names)

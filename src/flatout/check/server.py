@@ -56,7 +56,7 @@ def make_server() -> LanguageServer:
 
 def _job(path: str) -> Job:
     settings = settings_of.load(Path(path).parent)
-    patterns = select(settings.select, settings.extend_select, settings.ignore)
+    patterns = select(settings.select, settings.extend_select, settings.ignore, settings.tf)
     return Job(patterns, settings, 1, cached=False)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import importlib
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,10 @@ from flatout.check.checker import VERSION
 from flatout.errors import FlatoutError
 
 tomllib: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+_REQUIREMENT = re.compile(
+    r"tensorflow(-(cpu|gpu|macos|intel|rocm))?\s*(\[[^\]]*\])?\s*[(]?([^;]*,)?\s*(>=|==|~=)\s*(?P<major>\d+)\.(?P<minor>\d+)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -51,11 +56,15 @@ def matches_path(path: str, glob: str, root: Path) -> bool:
 
 
 def load(start: Path) -> Settings:
-    """From the nearest pyproject.toml at or above a place that has a `[tool.flatout.check]`."""
+    """From the nearest pyproject.toml at or above a place that has a `[tool.flatout.check]`.
+
+    Where it names no TensorFlow, the nearest one that depends on TensorFlow does.
+    """
     try:
         start = start.resolve()
     except OSError:
         return Settings()
+    required = None
     for folder in (start, *start.parents):
         file = folder / "pyproject.toml"
         try:
@@ -66,13 +75,25 @@ def load(start: Path) -> Settings:
             raise FlatoutError(f"{file} could not be read: {error}. Mend it, or name another place.") from None
         except tomllib.TOMLDecodeError as error:
             raise FlatoutError(f"{file} is not valid TOML: {error}. Mend it first.") from None
+        required = required or _required(content)
         table = content.get("tool", {}).get("flatout", {}).get("check")
         if table is not None:
-            return _read(table, file)
-    return Settings(root=start if start.is_dir() else start.parent)
+            return _read(table, file, required or VERSION)
+    return Settings(tf=required or VERSION, root=start if start.is_dir() else start.parent)
 
 
-def _read(table: Mapping[str, Any], file: Path) -> Settings:
+def _required(content: Mapping[str, Any]) -> tuple[int, int] | None:
+    """The oldest TensorFlow that a project's dependencies allow: `tensorflow>=2.12`."""
+    project = content.get("project")
+    dependencies = project.get("dependencies") if isinstance(project, dict) else None
+    for item in dependencies if isinstance(dependencies, list) else ():
+        found = _REQUIREMENT.match(str(item).strip())
+        if found is not None:
+            return int(found["major"]), int(found["minor"])
+    return None
+
+
+def _read(table: Mapping[str, Any], file: Path, required: tuple[int, int]) -> Settings:
     known = {"select", "extend-select", "ignore", "per-file-ignores", "exclude", "tf", "tests"}
     unknown = sorted(set(table) - known)
     if unknown:
@@ -89,7 +110,7 @@ def _read(table: Mapping[str, Any], file: Path) -> Settings:
         ignore=_texts(table, "ignore", file),
         per_file_ignores={glob: _texts(ignores, glob, file) for glob in ignores},
         exclude=_texts(table, "exclude", file),
-        tf=version(str(table["tf"])) if "tf" in table else VERSION,
+        tf=version(str(table["tf"])) if "tf" in table else required,
         tests=bool(table.get("tests", False)),
         root=file.parent,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from flatout.check.module import Module
 from flatout.check.names import last_name
@@ -62,16 +63,24 @@ _LIKE_FUNCTION = re.compile(
 MAKERS = ("tensorflow.function", "tensorflow.contrib.eager.defun", "tensorflow.contrib.eager.function")
 
 
+@lru_cache(4096)
+def _is_like_function(name: str) -> bool:
+    return _LIKE_FUNCTION.search(name) is not None
+
+
 def makes_function(node: ast.AST, module: Module) -> bool:
     """`tf.function`, `tf.function(jit_compile=True)`, or something of another file that is named like it."""
     inner = node.func if isinstance(node, ast.Call) else node
+    alike = _is_like_function(last_name(inner))
+    if not alike and type(inner) is ast.Attribute and inner.attr != "partial":
+        return False
     dotted = module.names.dotted(inner)
     if dotted in MAKERS or dotted.endswith(".def_function.function"):
         return True
     if dotted == "functools.partial" and isinstance(node, ast.Call) and node.args:
         return makes_function(node.args[0], module)
     # `function_in_tf1()`, `@self.maybe_tf_function`: names that promise the same
-    return bool(_LIKE_FUNCTION.search(last_name(inner))) and not dotted.startswith(("numpy", "numba", "torch", "jax"))
+    return alike and not dotted.startswith(("numpy", "numba", "torch", "jax"))
 
 
 def is_tf_function(node: ast.AST, module: Module) -> bool:

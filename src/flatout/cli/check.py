@@ -102,6 +102,7 @@ def _job(
         _split(select) or settings.select,
         (*settings.extend_select, *_split(added)),
         (*settings.ignore, *_split(ignore)),
+        settings.tf,
     )
     return Job(patterns, settings, jobs, not no_cache)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flatout.check.driver import Report
 from flatout.check.output import View
 from flatout.check.output.text import clean
 from flatout.check.pattern import Sighting
@@ -25,7 +26,7 @@ def mark(item: Sighting) -> str:
 def summary(view: View) -> str:
     report = view.report
     if not report.count:
-        return "Nothing found.\n" if report.checked else "No Python files found.\n"
+        return _nothing(report)
     files = f"{len(report.files)} file{'s' if len(report.files) > 1 else ''}"
     text = f"Found {report.count} fault{'s' if report.count > 1 else ''} in {files}"
     safe = sum(item.repair is not None and item.repair.safe for _, item in report.all())
@@ -35,3 +36,10 @@ def summary(view: View) -> str:
     if unsafe:
         text += f"; {unsafe} {'more ' if safe else ''}with --fix --unsafe-fixes"
     return text + ".\n"
+
+
+def _nothing(report: Report) -> str:
+    if report.problems:
+        number = len(report.problems)
+        return f"Nothing found; {number} {'file' if number == 1 else 'files'} could not be read.\n"
+    return "Nothing found.\n" if report.checked else "No Python files found.\n"
