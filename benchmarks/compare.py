@@ -1,12 +1,12 @@
 """How often `flatout compare` calls two runs of the same program different, and how often it finds a planted slowdown.
 
-Real runs, one after the other, each a process of its own: A, A with 15 % of its step added (Python spins that long in
-each step), A again, and so on. Each A is compared with the A after it, and with the slower one beside it. A/A bar: no
-alarm in 95 % of the pairs; planted bar: an alarm in 95 %. The alarm is that of `--max-regression 5%`. A side has `RUNS`
-runs. A run waits until the machine is idle, and one during which something else used the cores is made again: what is
-asked here is not what a busy machine does.
+Real runs, each a process of its own, in turn: A, A with 15 % of its step added (Python spins that long in each step),
+A again, and so on. A side has `RUNS` runs: the slower ones are compared with the As beside them, and of the As around
+there every other one with the rest. A/A bar: no alarm in 95 % of the pairs; planted bar: an alarm in 95 %. The alarm is
+that of `--max-regression 5%`. A run waits until the machine is idle, and one during which something else used the cores
+is made again: what is asked here is not what a busy machine does.
 
-    PAIRS=40 RUNS=2 STEPS=1000 python benchmarks/compare.py [fit] [loop] [eager]
+    PAIRS=40 RUNS=6 STEPS=1000 python benchmarks/compare.py [fit] [loop] [eager]
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from flatout.compare.run import Run
 from flatout.compare.sides import load_run
 
 PAIRS = int(os.environ.get("PAIRS", "40"))
-RUNS = int(os.environ.get("RUNS", "2"))
+RUNS = int(os.environ.get("RUNS", "6"))
 PLANTED = 0.15
 BUSY = 0.05
 """Share of the cores from which a machine counts as busy with something else."""
@@ -92,14 +92,16 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as directory:
             program = Path(directory) / f"{name}.py"
             program.write_text(PROGRAMS[name])
-            first = side(program)
+            plain, slower = [observe(program)], []
             for pair in range(pairs):
-                slower = side(program, PLANTED * fmean(run.median_ms for run in first))
-                again = side(program)
-                same, planted = compare(first, again, ALLOWED), compare(first, slower, ALLOWED)
+                while len(plain) < (pair + 2) * RUNS:
+                    slower.append(observe(program, PLANTED * fmean(run.median_ms for run in plain[-RUNS:])))
+                    plain.append(observe(program))
+                around = plain[pair * RUNS : (pair + 2) * RUNS]
+                beside = slower[pair * RUNS : (pair + 1) * RUNS]
+                same, planted = compare(around[::2], around[1::2], ALLOWED), compare(around[:RUNS], beside, ALLOWED)
                 alarms, found = alarms + same.regressed, found + planted.regressed
-                print(f"{name:8s} {pair:4d}  {first[0].median_ms:5.1f} ms  {told(same)} {told(planted)}", flush=True)
-                first = again
+                print(f"{name:8s} {pair:4d}  {around[0].median_ms:5.1f} ms  {told(same)} {told(planted)}", flush=True)
     total = sum(share)
     print(f"A/A: no alarm in {total - alarms} of {total} ({1 - alarms / total:.1%}; bar 95 %)")
     print(f"planted: found in {found} of {total} ({found / total:.1%}; bar 95 %)")
@@ -114,10 +116,6 @@ def told(found: Comparison) -> str:
     raw = math.prod(run.median_ms for run in found.after) / math.prod(run.median_ms for run in found.before)
     told = f"{share.ratio:+6.1%} [{share.low:+6.1%}, {share.high:+6.1%}] {mark:6s}"
     return f"{told} ({raw ** (1 / RUNS) - 1:+6.1%} raw)   "
-
-
-def side(program: Path, extra_ms: float = 0.0) -> list[Run]:
-    return [observe(program, extra_ms) for _ in range(RUNS)]
 
 
 def observe(program: Path, extra_ms: float = 0.0) -> Run:

@@ -125,15 +125,20 @@ def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
 
 
 class Deadlier(Folder):
+    """As `Deadly`, and again; but not before another worker has finished a shard."""
+
     def read(self, number: int) -> example.Element:
         if self.name(number) == "0007.bin":
+            end = time.monotonic() + 10
+            while time.monotonic() < end and not list(Path(self.listed.root).parent.glob("out/b*-of-*")):
+                time.sleep(0.01)
             os.kill(os.getpid(), signal.SIGKILL)
         return super().read(number)
 
 
 def test_a_worker_that_dies_twice_is_told_and_the_rest_is_kept(tmp_path: Path) -> None:
     with pytest.raises(FlatoutError, match="SIGKILL, as the system does when memory runs out, twice"):
-        converted(Deadlier.open(blobs(tmp_path / "b")), tmp_path / "out", name="b", shard_size=3000)
+        converted(Deadlier.open(blobs(tmp_path / "b")), tmp_path / "out", name="b", shard_size=3000, processes=2)
     done = converted(Folder.open(tmp_path / "b"), tmp_path / "out", name="b", shard_size=3000)
     assert done.resumed > 0
 

@@ -9,13 +9,16 @@ from statistics import fmean
 from typing import Any
 
 from flatout.case import to_plain
-from flatout.compare import between, pace, sameness, words
+from flatout.compare import between, pace, sameness, turns, words
 from flatout.compare.change import Change, Outcome, of_difference, of_ratio
 from flatout.compare.run import PARTS, Run
 from flatout.compare.sameness import Difference
 from flatout.errors import FlatoutError
 
 CONFIDENCE = 0.95
+ONE_WAY = 0.9
+"""An alarm asks one way only: an interval of 90 % leaves 5 % on that side. Runs that took turns tell enough to ask for
+the whole interval that is shown, and so for fewer false alarms."""
 CALM = 0.03
 """Share of the cores that something else may have without a word: a system is never quite still."""
 LOADED = 0.5
@@ -43,6 +46,8 @@ class Comparison:
     least: float | None = None
     """By this share the step got slower at least, with 95 % certainty: below 0, it may have got faster."""
     max_regression: float | None = None
+    in_turns: bool = False
+    """Whether the runs of both sides took turns, and each was compared with its neighbour."""
 
     @property
     def regressed(self) -> bool:
@@ -90,8 +95,9 @@ def compare(
             )
     environment = sameness.of_environment(before, after)
     another = any(one.level == "machine" for one in environment)
-    machine = None if another else pace.shift(before, after)
-    known = _spread(before, after, [before, after, *repeats], machine)
+    together = [] if another else turns.pairs(before, after)
+    machine = None if another or together else pace.shift(before, after)
+    known = _spread(before, after, together, repeats, machine)
     enough = all(run.error is not None for run in (*before, *after))
     half = _half(known, machine, len(before), len(after), CONFIDENCE) if enough else None
     step = of_ratio("step", _typical(before), _typical(after) * (machine.factor if machine else 1.0), half)
@@ -104,8 +110,9 @@ def compare(
         environment,
         known,
         machine,
-        _least(step, _half(known, machine, len(before), len(after), 2 * CONFIDENCE - 1)),
+        _least(step, _half(known, machine, len(before), len(after), CONFIDENCE if together else ONE_WAY)),
         max_regression,
+        bool(together),
     )
 
 
@@ -118,17 +125,20 @@ def _half(known: between.Spread, machine: pace.Shift | None, before: int, after:
 
 
 def _least(step: Change, half: float) -> float | None:
-    """An alarm asks one way only; the interval that is shown, which holds both ways, is wider."""
     return (1 + step.share.ratio) / math.exp(half) - 1 if step.share is not None else None
 
 
 def _spread(
-    before: Sequence[Run], after: Sequence[Run], groups: Sequence[Sequence[Run]], machine: pace.Shift | None
+    before: Sequence[Run],
+    after: Sequence[Run],
+    together: Sequence[tuple[Run, Run]],
+    repeats: Iterable[Sequence[Run]],
+    machine: pace.Shift | None,
 ) -> between.Spread:
     own = [*before, *after]
     within = math.sqrt(fmean((run.error or 0.0) ** 2 for run in own))
-    logs = []
-    for group in groups:
+    logs = [turns.as_one(together)] if together else []
+    for group in repeats if together else (before, after, *repeats):
         usable = [run for run in group if run.median_ms > 0]
         even = machine is not None and all(run.pace_us and run.pace_by == before[0].pace_by for run in usable)
         logs.append([machine.level(run) if machine and even else math.log(run.median_ms) for run in usable])
@@ -174,7 +184,8 @@ def _part(name: str, before: Sequence[Run], after: Sequence[Run], step: Change, 
 
 
 def _verdict(found: Comparison) -> str:
-    return " ".join(filter(None, (_outcome(found), words.machine(found.machine))))
+    taken = "The runs took turns, so each was compared with its neighbour." if found.in_turns else ""
+    return " ".join(filter(None, (_outcome(found), words.machine(found.machine), taken)))
 
 
 def _outcome(found: Comparison) -> str:
