@@ -21,6 +21,7 @@ def main(files: list[str]) -> None:
     answers = {}
     for file in files:
         tf.keras.backend.set_floatx("float32")
+        tf.keras.config.set_dtype_policy("float32")
         tf.debugging.set_log_device_placement(False)
         tf.keras.utils.set_random_seed(7)
         said = io.StringIO()

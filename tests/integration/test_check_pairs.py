@@ -1,4 +1,4 @@
-"""The programs before and after each repair are run, and print the same where the repair says so.
+"""The programs before and after each repair, and after some other edits, are run and print the same where they should.
 
 The first line of a pair tells: `# equal: exact`, `close` (numbers to rounding), `no` (it may differ, but must run), or
 `not run` (the program before the repair does not run with this TensorFlow: that is its fault).
@@ -16,8 +16,13 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "check"
-PAIRS = sorted(str(path.relative_to(FIXTURES)).removesuffix(".in.py") for path in FIXTURES.glob("*/*.in.py"))
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
+PAIRS = sorted(
+    str(path.relative_to(FIXTURES)).removesuffix(".in.py")
+    for folder in ("check", "edits")
+    for path in FIXTURES.glob(f"{folder}/*/*.in.py")
+    if folder == "check" or path.read_text().startswith("# equal: ")
+)
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e-?\d+)?")
 
 

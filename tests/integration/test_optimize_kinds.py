@@ -162,21 +162,30 @@ def test_a_saved_model_by_signature(tmp_path):
     assert (subject.batching, subject.batches) == ("fixed", (2,))
 
 
-def test_hostile_files_run_nothing(tmp_path):
+@pytest.mark.parametrize("ending", ["keras", "h5"])
+def test_code_in_a_model_file_runs_with_trust_alone(tmp_path, ending):
     import keras
-    import tensorflow as tf
 
     mark = tmp_path / "mark"
     name = str(mark)
-    layer = keras.layers.Lambda(lambda x: (__import__("pathlib").Path(name).touch(), x)[1], output_shape=(3,))
-    model = keras.Sequential([keras.Input((3,)), layer])
-    path = tmp_path / "lambda.keras"
-    model.save(path)
+    layer = keras.layers.Lambda(lambda x: (__import__("pathlib").Path(name).touch(), 2 * x)[1], output_shape=(3,))
+    path = tmp_path / f"lambda.{ending}"
+    keras.Sequential([keras.Input((3,)), layer]).save(path)
     mark.unlink(missing_ok=True)
-    x = np.ones((8, 3), "float32")
+    x = SOURCE.normal(size=(24, 3)).astype("float32")
     with pytest.raises(ModelRefused, match="--trust"):
-        prepared(tmp_path / "one", path, x)
+        prepared(tmp_path / "refused", path, x)
     assert not mark.exists()
+    subject = prepared(tmp_path / "trusted", path, x, trust=True).subject
+    assert mark.exists()
+    np.testing.assert_allclose(subject.answers("held_out")[0], 2 * subject.samples("held_out")[0], atol=1e-6)
+
+
+def test_a_graph_that_writes_files_is_not_called(tmp_path):
+    import tensorflow as tf
+
+    mark = tmp_path / "mark"
+    x = np.ones((8, 3), "float32")
     module = tf.Module()
 
     @tf.function(input_signature=[tf.TensorSpec([None, 3], name="x")])

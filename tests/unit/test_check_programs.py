@@ -14,7 +14,6 @@ PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
 ONLY_IN_A_RUN = {
     "blocking_fetch",  # that the function waits, not that it is Python
     "cast_churn",
-    "growing_graph",  # whether a call in the loop makes an op or only uses one, a reader has to guess
     "jpeg_every_epoch",  # uncached-prefix is opt-in: whether the elements fit in memory, source does not tell
     "layout_churn",
     "many_small_files",

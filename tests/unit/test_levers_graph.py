@@ -11,20 +11,20 @@ from typing import Any
 import pytest
 
 from flatout.case import Case, Distribution, Evidence, Function, Op, Steps
-from flatout.levers import _side_effects
 from flatout.levers._scalars import Scalars
 from flatout.levers._surroundings import Surroundings
 from flatout.levers._tracing import Unfit
 from flatout.levers._trampoline import copy_of, replace
 from flatout.levers.catalogue import catalogue
 from flatout.levers.injection import parse
+from flatout.source import side_effects
 
 
 def reason(directory: Path, body: str, before: str = "") -> str | None:
     path = directory / f"module_{abs(hash((body, before)))}.py"
     head = f"import logging\nimport numpy as np\nimport tensorflow as tf\n{before}\n"
     path.write_text(head + "def step(self, x, log):\n" + textwrap.indent(textwrap.dedent(body), "    "))
-    return _side_effects.reason_against(str(path), head.count("\n") + 1)
+    return side_effects.reason_against(str(path), head.count("\n") + 1)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_what_a_graph_can_hold_speaks_against_nothing(tmp_path: Path, body: str)
 
 
 def test_a_function_without_source_is_left_alone(tmp_path: Path) -> None:
-    assert _side_effects.reason_against(str(tmp_path / "gone.py"), 3)
+    assert side_effects.reason_against(str(tmp_path / "gone.py"), 3)
 
 
 # ── the exchange of a function's code ────────────────────────────────────────────────────────────────────────────

@@ -136,3 +136,16 @@ def test_other_commands_are_left_alone(folder: Path) -> None:
         assert command(words, sources) == words
     assert command(["python", str(folder / "train.py"), "-m"], sources)[1] == str(MAIN)
     assert command(["python", str(folder / "train.py")], {}) == ["python", str(folder / "train.py")]
+
+
+def test_the_changed_text_stays_the_source_of_its_functions(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """AutoGraph makes `linecache` read the file again before it asks for the source of a function."""
+    monkeypatch.chdir(folder)
+    text = "import inspect, linecache, sys\ndef double(x):\n    return 2 * x\n"
+    text += "linecache.updatecache(__file__, globals())\nprint(inspect.getsource(double))\n"
+    (folder / "asks.py").write_text(text)
+    (folder / "new.txt").write_text("def other():\n    pass\n\n\n" + text.replace("2 * x", "x + x"))
+    words = [sys.executable, "asks.py"]
+    assert run(words, folder).stdout == "def double(x):\n    return 2 * x\n\n"
+    patched = run(command(words, {str(folder / "asks.py"): str(folder / "new.txt")}), folder)
+    assert patched.stdout == "def double(x):\n    return x + x\n\n", patched.stderr

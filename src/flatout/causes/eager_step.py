@@ -33,6 +33,7 @@ for images, labels in dataset:
 ```
 - `function`: reassociated. The same operations may be fused or reordered, so losses agree to rounding (4e-7
   seen). Python side effects in the step (prints, lists, counters) happen only while tracing: move them out.
+- `extract-step`: the same for a step that stands in the loop itself; an edit of the source, tried as such.
 - `xla` on top may fuse more. Measure it: on a small CPU script it made things several times slower.
 
 ## When it is not worth it
@@ -57,7 +58,7 @@ from flatout.check.traced import is_traced
 from flatout.source import places
 
 GROUP = "graph"
-LEVERS = ("function", "xla")
+LEVERS = ("function", "extract-step", "xla")
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -69,6 +70,7 @@ def in_run(case: Case) -> Iterator[Finding]:
     if loop is not None:
         overhead /= loop.samples  # what remains once the samples go through together
     per_step = sum(op.count for op in case.ops if op.name == op.type)
+    where = _place(case, kind)
     yield from reading.finding(
         "eager-step",
         case,
@@ -76,21 +78,23 @@ def in_run(case: Case) -> Iterator[Finding]:
         if kind == "model"
         else "The training step runs eagerly: Python dispatches its ops one by one.",
         cost_ms=overhead,
-        where=_place(case, kind),
+        where=where,
         evidence=[
             reading.number("dispatch", overhead, "ms", "of a step is Python and dispatch, not computing", "trace"),
             reading.number("ops", per_step, "ops/step", "dispatched from Python", "trace"),
         ],
-        fixes=[
-            Fix(
-                "Decorate the step function with @tf.function.",
-                lever="function",
-                edit="@tf.function",
-                equivalence="reassociated",
-            )
-        ],
+        fixes=[_fix(where, kind)],
         estimate="all time of the step that is not computing; tracing removes nearly all of it",
     )
+
+
+def _fix(where: Where | None, kind: str) -> Fix:
+    in_a_loop = where is not None and where.code is not None and not where.code.startswith(("def ", "async def ", "@"))
+    if in_a_loop and kind != "model":
+        text, lever = "Move the step into a function with @tf.function.", "extract-step"
+    else:
+        text, lever = "Decorate the step function with @tf.function.", "function"
+    return Fix(text, lever=lever, edit="@tf.function", equivalence="reassociated")
 
 
 def _functions_switched_off(case: Case) -> bool:
@@ -101,7 +105,7 @@ def _functions_switched_off(case: Case) -> bool:
 
 
 def _place(case: Case, kind: str) -> Where | None:
-    """The `def` to decorate: the function around the tape, or around the call of the model."""
+    """The `def` to decorate: the function around the tape, or around the call of the model; else the tape itself."""
     tapes = sorted(case.evidence_of("eager-tape"), key=lambda item: -float(item.value or 0))
     stacks = case.evidence_of("step-stack")
     chosen = tapes[0] if tapes and kind != "model" else (stacks[0] if stacks else None)
@@ -109,7 +113,9 @@ def _place(case: Case, kind: str) -> Where | None:
     if not stack:
         return case.steps.where if case.steps else None
     file, line, function, _ = stack[0]
-    if function in ("<module>", "<lambda>") or (kind == "model" and len(stack) == 1):
+    loop = places.innermost_loop(file, line) if kind != "model" else None
+    in_a_loop = loop is not None and loop.in_function == function  # then the function holds the whole training
+    if function in ("<module>", "<lambda>") or in_a_loop or (kind == "model" and len(stack) == 1):
         return places.where(file, places.tape_line(file, line) or line, function)
     return places.where(file, places.definition_line(file, line) or line, function)
 
@@ -147,6 +153,7 @@ def _tape_outside_function(node: ast.With, site: Site) -> Iterator[Seen]:
             "The training step in this loop runs eagerly: Python dispatches its operations one by one.",
             "Move the step into a function with @tf.function.",
             "reassociated",
+            repair=_taken_out(node, site),
             unless_traced=scope.name if scope is not None else "",
         )
         return
@@ -155,10 +162,21 @@ def _tape_outside_function(node: ast.With, site: Site) -> Iterator[Seen]:
         f"The training step {scope.name} runs eagerly: Python dispatches its operations one by one.",
         "Decorate it with @tf.function.",
         "reassociated",
-        repair=Repair("decorate", safe=False, data={"with": "tensorflow.function"}) if _traceable(scope) else None,
+        repair=Repair("decorate", safe=False, data={"with": "tensorflow.function"})
+        if _traceable(scope)
+        else _taken_out(node, site),
         unless_traced=scope.name,
         place=_header(scope),
     )
+
+
+def _taken_out(tape: ast.With, site: Site) -> Repair | None:
+    """The edit that makes a function of the statements from the tape to the update, where it can be made."""
+    from flatout.source.rewrite.step_search import Search
+
+    if Search(site.module.tree, tape.lineno).found() is None:
+        return None
+    return Repair("lever", safe=False, data={"lever": "extract-step", "line": tape.lineno})
 
 
 def _handed_out(scope: Scope) -> bool:

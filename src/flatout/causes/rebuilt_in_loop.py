@@ -98,6 +98,13 @@ _LAYERS = [
     "EinsumDense",
 ]
 _DATASETS = ("from_tensor_slices", "from_generator", "from_tensors")
+_OPS = (
+    *("assign", "assign_add", "assign_sub", "add_n", "argmax", "cast", "clip_by_value", "concat", "equal", "exp"),
+    *("expand_dims", "gather", "global_variables_initializer", "gradients", "matmul", "one_hot", "reduce_max"),
+    *("reduce_mean", "reduce_sum", "reshape", "resize_images", "sigmoid", "softmax", "square", "squeeze", "stack"),
+    *("tile", "transpose", "decode_jpeg", "decode_png", "image_summary", "scalar"),
+)
+"""Functions of TensorFlow whose call makes an operation, those that are met in such loops."""
 
 
 @pattern("optimizer", calls=_OPTIMIZERS)
@@ -136,6 +143,44 @@ def _dataset(call: ast.Call, site: Site) -> Iterator[Seen]:
         return
     if loops.is_step_loop(loop, site.scope):
         yield _seen(call, "A dataset is made anew in each step.")
+
+
+@pattern("op-beside-run", calls=_OPS, among=("Session", "InteractiveSession", "sess", "session"), needs=("run",))
+def _op_beside_run(call: ast.Call, site: Site) -> Iterator[Seen]:
+    """`sess.run(tf.argmax(logits, 1))` in a loop: each turn adds the operation to the graph."""
+    loop = loops.innermost(site)
+    if loop is None or not _adds_op(call, site) or loops.few_turns(loop, 16, site):
+        return
+    turn = loops.calls_in(loop, site.scope)
+    if any(
+        last_name(other.func) in ("Session", "InteractiveSession", "Graph", "reset_default_graph") for other, _ in turn
+    ):
+        return  # a graph of its own in each turn
+    if not any(last_name(other.func) == "run" and _is_session(other.func) for other, _ in turn):
+        return
+    # Said once for a loop, at its first operation.
+    added = [other for other, where in turn if last_name(other.func) in _OPS and _adds_op(other, where)]
+    if min(added, key=lambda other: (other.lineno, other.col_offset)) is call:
+        yield Seen(
+            call,
+            "Operations are added to the graph in each turn of the loop: it grows, and each run of the session takes "
+            "longer than the last.",
+            "Make them once, before the loop; tf.get_default_graph().finalize() then keeps others out.",
+            place=call.func,
+        )
+
+
+def _adds_op(call: ast.Call, site: Site) -> bool:
+    """An operation of TensorFlow, made in each turn of the loop around it."""
+    return (
+        bool(site.loops)
+        and site.dotted(call.func).startswith("tensorflow.")
+        and not loops.is_guarded(site, site.loops[-1])
+    )
+
+
+def _is_session(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and "sess" in last_name(node.value).lower()
 
 
 def _seen(call: ast.Call, message: str) -> Seen:

@@ -118,7 +118,8 @@ def _by_lever(text: str, path: str, item: Sighting) -> str | None:
     assert item.repair is not None
     name = str(item.repair.data["lever"]).replace("-", "_")
     module = importlib.import_module(f"flatout.source.rewrite.{name}")
-    case = Case("check", findings=(Finding(item.cause, item.message, Where(path, item.line)),))
+    line = int(item.repair.data.get("line", item.line))
+    case = Case("check", findings=(Finding(item.cause, item.message, Where(path, line)),))
     changed: str | None = module.edit(text, path, case, "")
     return changed
 

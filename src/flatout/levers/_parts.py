@@ -11,12 +11,12 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from flatout.levers import _side_effects
 from flatout.levers._tracing import Traced, Unfit, inside
 from flatout.levers._trampoline import is_data
 from flatout.levers.injection import Injection
 from flatout.observe import users_code
 from flatout.observe.private_names import Missing, patch
+from flatout.source import side_effects
 
 MOST_KEPT = 16
 
@@ -148,7 +148,7 @@ def _against(model: Any) -> str | None:
         call = getattr(type(layer), "call", None)
         if isinstance(call, FunctionType) and users_code.is_users(call.__code__):
             code = call.__code__
-            why = _side_effects.reason_against(users_code.absolute(code.co_filename), code.co_firstlineno)
+            why = side_effects.reason_against(users_code.absolute(code.co_filename), code.co_firstlineno)
             if why:
                 return f"in {call.__qualname__}, {why}"
     return None

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
-from flatout.levers import _side_effects
 from flatout.levers._tracing import Unfit
 from flatout.observe import users_code
+from flatout.source import side_effects
 
 Chain = tuple[str, Any, tuple[str, ...]]
 """Where it starts ("global", "cell" or "argument"), what holds it there, and the attributes that follow."""
@@ -44,10 +44,10 @@ class Surroundings:
             return
         self.seen.add(id(function))
         file = users_code.absolute(function.__code__.co_filename)
-        node = _side_effects.definition_at(file, function.__code__.co_firstlineno)
+        node = side_effects.definition_at(file, function.__code__.co_firstlineno)
         if node is None:
             raise Unfit(f"the source of {function.__qualname__} cannot be read")
-        against = _side_effects.reason_against(file, function.__code__.co_firstlineno)
+        against = side_effects.reason_against(file, function.__code__.co_firstlineno)
         if against:
             raise Unfit(f"in {function.__qualname__}, {against}")
         for root, attributes in _loads(node):
@@ -93,7 +93,7 @@ class Surroundings:
                 self._look(call, ())
 
 
-def _loads(function: _side_effects.Definition) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _loads(function: side_effects.Definition) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Names that are read, with the attributes taken from them: `self.optimizer.rate` → ("self", ("optimizer", …))."""
     inner = set()
     for node in ast.walk(function):

@@ -34,10 +34,9 @@ from typing import Any
 
 from flatout.case import Case, Equivalence
 from flatout.causes import reading
-from flatout.levers import _side_effects
 from flatout.levers.injection import Injection
 from flatout.observe import users_code
-from flatout.source import places
+from flatout.source import places, side_effects
 
 EQUIVALENCE: Equivalence = "reassociated"
 SIDE = "host"
@@ -64,7 +63,7 @@ def skip(case: Case) -> str | None:
 
 def values(case: Case) -> Sequence[str]:
     """The outermost function that is called once a step, then inner ones, then the parts."""
-    fit = [f"{file}:{line}" for file, line in _candidates(case) if not _side_effects.reason_against(file, line)]
+    fit = [f"{file}:{line}" for file, line in _candidates(case) if not side_effects.reason_against(file, line)]
     return tuple(dict.fromkeys([*fit[:1], *fit[-1:], PARTS]))
 
 
@@ -142,9 +141,9 @@ class _Search:
         file, _, line = injection.value.rpartition(":")
         self.injection = injection
         self.file = str(Path(file).resolve())
-        node = _side_effects.definition_at(self.file, int(line)) if line.isdigit() else None
+        node = side_effects.definition_at(self.file, int(line)) if line.isdigit() else None
         self.name = node.name if node else ""
-        self.line = _side_effects.first_line(node) if node else 0
+        self.line = side_effects.first_line(node) if node else 0
         self.known: dict[CodeType, bool] = {}
         self.left = MOST_SEARCHES if node else 0
         self.eager = context.executing_eagerly

@@ -8,7 +8,7 @@ left as it is.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from flatout.source import places
 
@@ -42,15 +42,20 @@ def reason_against(file: str, line: int) -> str | None:
     node = definition_at(file, line)
     if node is None:
         return "its source cannot be read"
-    return next(_effects(node, _imported(file)), None)
+    if isinstance(node, ast.AsyncFunctionDef):
+        return "it is asynchronous"
+    return reason_against_block(node.body, imported(places.tree(file)))
 
 
-def _effects(function: Definition, modules: dict[str, str]) -> Iterator[str]:
-    if isinstance(function, ast.AsyncFunctionDef):
-        yield "it is asynchronous"
-    own = _made_here(function)
-    for node in (inner for statement in function.body for inner in ast.walk(statement)):
-        line = getattr(node, "lineno", function.lineno)
+def reason_against_block(body: Sequence[ast.stmt], modules: Mapping[str, str]) -> str | None:
+    """The same for some statements; `modules` are the names that the file has `imported`."""
+    return next(_effects(body, modules), None)
+
+
+def _effects(body: Sequence[ast.stmt], modules: Mapping[str, str]) -> Iterator[str]:
+    own = _made_here(body)
+    for node in (inner for statement in body for inner in ast.walk(statement)):
+        line = getattr(node, "lineno", body[0].lineno)
         if isinstance(node, (ast.Global, ast.Nonlocal)):
             yield f"line {line} sets {', '.join(node.names)} outside of it"
         elif isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await)):
@@ -66,7 +71,7 @@ def _effects(function: Definition, modules: dict[str, str]) -> Iterator[str]:
                 yield f"line {line} {told}"
 
 
-def _call(node: ast.Call, own: set[str], modules: dict[str, str]) -> str:
+def _call(node: ast.Call, own: set[str], modules: Mapping[str, str]) -> str:
     called = node.func
     if isinstance(called, ast.Name):
         if called.id in _PRINTS:
@@ -90,21 +95,20 @@ def _root(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _made_here(function: Definition) -> set[str]:
-    """Names bound inside the function to something new: a list that is filled here is no side effect."""
+def _made_here(body: Sequence[ast.stmt]) -> set[str]:
+    """Names bound in it to something new: a list that is filled here is no side effect."""
     fresh = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.Call)
     found: set[str] = set()
-    for node in ast.walk(function):
+    for node in (inner for statement in body for inner in ast.walk(statement)):
         if isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(node.value, fresh):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             found.update(target.id for target in targets if isinstance(target, ast.Name))
     return found
 
 
-def _imported(file: str) -> dict[str, str]:
+def imported(module: ast.Module | None) -> dict[str, str]:
     """Names that stand for a module or come out of one, with their full name."""
     found = {}
-    module = places.tree(file)
     for node in ast.walk(module) if module is not None else ():
         if isinstance(node, ast.Import):
             for alias in node.names:

@@ -41,6 +41,19 @@ def install(sources: Mapping[str, str]) -> None:
 
     get_code.of_flatout = True  # type: ignore[attr-defined]
     loader.get_code = get_code
+    _keep_shown()
+
+
+def _keep_shown() -> None:
+    """AutoGraph has the lines of a file read from the disk again each time, which would be those before the change."""
+    original = linecache.updatecache
+
+    def updatecache(filename: str, module_globals: dict[str, Any] | None = None) -> list[str]:
+        if os.path.realpath(filename) not in _changed:
+            return original(filename, module_globals)
+        return _show(filename)
+
+    linecache.updatecache = updatecache
 
 
 def _text_for(path: str) -> bytes | None:
@@ -51,11 +64,13 @@ def _text_for(path: str) -> bytes | None:
         return stream.read()
 
 
-def _show(path: str) -> None:
+def _show(path: str) -> list[str]:
     """Let whoever asks for the source of a function see the text that runs; AutoGraph does, to trace it."""
     text = importlib.util.decode_source(_text_for(path) or b"")
     # Without a time the entry is never compared with the file on disk.
-    linecache.cache[path] = (len(text), None, io.StringIO(text).readlines(), path)
+    lines = io.StringIO(text).readlines()
+    linecache.cache[path] = (len(text), None, lines, path)
+    return lines
 
 
 def run(arguments: list[str], namespace: dict[str, Any]) -> None:

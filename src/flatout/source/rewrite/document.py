@@ -109,6 +109,10 @@ class Document:
     def nearest(self, node: cst.CSTNode, *kinds: type[Node]) -> Node | None:
         return next((holder for holder in self.around(node) if isinstance(holder, kinds)), None)
 
+    def offset(self, line: int) -> int:
+        """Where a line begins; lines count from 1."""
+        return self._starts[line - 1]
+
     def line_start(self, offset: int) -> int:
         return self._starts[bisect.bisect_right(self._starts, offset) - 1]
 

@@ -1,0 +1,181 @@
+"""What statements read before they write it, and what they write: what a function made of them takes and gives back."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+SCOPES = (*FUNCTIONS, ast.ClassDef, ast.Lambda)
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+class Flow:
+    """Goes through statements in their order. Dictionaries keep the order in which names were met."""
+
+    def __init__(self, statements: Iterable[ast.stmt] = ()) -> None:
+        self.read: dict[str, None] = {}
+        """Names whose value comes from before."""
+        self.written: dict[str, None] = {}
+        self.certain: set[str] = set()
+        """Names that have a new value in any case."""
+        self.block(statements)
+
+    def block(self, statements: Iterable[ast.stmt]) -> None:
+        for statement in statements:
+            self._statement(statement)
+
+    def _statement(self, node: ast.stmt) -> None:
+        if isinstance(node, ast.If):
+            self.load(node.test)
+            before = set(self.certain)
+            self.block(node.body)
+            after, self.certain = self.certain, before
+            self.block(node.orelse)
+            self.certain &= after
+        elif isinstance(node, LOOPS):
+            self.load(node.test if isinstance(node, ast.While) else node.iter)
+            before = set(self.certain)
+            if not isinstance(node, ast.While):
+                self.store(node.target)
+            self.block(node.body)
+            self.block(node.orelse)
+            self.certain = before  # it may have had no turn
+        elif isinstance(node, (ast.With, ast.AsyncWith)):
+            for item in node.items:
+                self.load(item.context_expr)
+                if item.optional_vars is not None:
+                    self.store(item.optional_vars)
+            self.block(node.body)
+        elif isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+            for name in free_names(node):
+                self._read(name)
+            self._write(node.name)
+        elif isinstance(node, ast.Assign):
+            self.load(node.value)
+            for target in node.targets:
+                self.store(target)
+        elif isinstance(node, (ast.AugAssign, ast.AnnAssign)):
+            if isinstance(node, ast.AugAssign):
+                for name in _names(node.target):
+                    self._read(name)
+            if node.value is not None:
+                self.load(node.value)
+                self.store(node.target)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            for alias in node.names:
+                self._write(alias.asname or alias.name.split(".")[0])
+        elif isinstance(node, (ast.Expr, ast.Return, ast.Raise, ast.Assert, ast.Delete)):
+            self.load(node)
+            if isinstance(node, ast.Delete):
+                self.certain -= set(_names(node))
+        else:  # `try`, `match`: nothing in them is certain
+            before = set(self.certain)
+            self.load(node)
+            for name in bound_in([node]):
+                self._write(name)
+            self.certain = before
+
+    def load(self, node: ast.AST) -> None:
+        own = {name for inner in ast.walk(node) for name in _own_names(inner)}
+        names = [inner for inner in ast.walk(node) if isinstance(inner, ast.Name) and inner.id not in own]
+        for name in sorted(names, key=lambda inner: (inner.lineno, inner.col_offset)):
+            if not isinstance(name.ctx, ast.Store):
+                self._read(name.id)
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.NamedExpr):
+                self.store(inner.target)
+
+    def store(self, target: ast.expr) -> None:
+        if isinstance(target, ast.Name):
+            self._write(target.id)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            for item in target.elts:
+                self.store(item)
+        elif isinstance(target, ast.Starred):
+            self.store(target.value)
+        else:
+            self.load(target)
+
+    def _read(self, name: str) -> None:
+        if name not in self.certain:
+            self.read.setdefault(name)
+
+    def _write(self, name: str) -> None:
+        self.written.setdefault(name)
+        self.certain.add(name)
+
+
+def _own_names(node: ast.AST) -> Iterator[str]:
+    """Names that an expression binds for itself alone."""
+    if isinstance(node, _COMPREHENSIONS):
+        for part in node.generators:
+            yield from _names(part.target)
+    elif isinstance(node, ast.Lambda):
+        yield from arguments(node)
+
+
+def _names(node: ast.AST) -> list[str]:
+    return [inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)]
+
+
+def arguments(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> list[str]:
+    given = function.args
+    found = [*given.posonlyargs, *given.args, *given.kwonlyargs, *filter(None, (given.vararg, given.kwarg))]
+    return [item.arg for item in found]
+
+
+def within(statements: Sequence[ast.AST]) -> Iterator[ast.AST]:
+    """All nodes of statements that belong to the same scope: functions and classes are named, not entered."""
+    waiting = list(reversed(statements))
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, SCOPES):
+            waiting.extend(reversed(list(ast.iter_child_nodes(node))))
+
+
+def bindings(statements: Sequence[ast.AST]) -> list[str]:
+    """Names that statements of one scope bind, one for each time that they do it."""
+    found: list[str] = []
+    hidden = {id(part) for node in within(statements) if isinstance(node, _COMPREHENSIONS) for part in _targets(node)}
+    for node in within(statements):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in hidden:
+            found.append(node.id)
+        elif isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+            found.append(node.name)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            found += [alias.asname or alias.name.split(".")[0] for alias in node.names]
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            found.append(node.name)
+    return found
+
+
+def _targets(node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> Iterator[ast.AST]:
+    return (inner for part in node.generators for inner in ast.walk(part.target))
+
+
+def bound_in(statements: Sequence[ast.AST]) -> set[str]:
+    return set(bindings(statements))
+
+
+def free_names(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> list[str]:
+    """Names that a definition takes from around it."""
+    own = bound_in(function.body)
+    if not isinstance(function, ast.ClassDef):
+        own |= set(arguments(function))
+    own |= {name for node in within(function.body) for name in _own_names(node)}
+    own -= {
+        name for node in within(function.body) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names
+    }
+    found: dict[str, None] = {}
+    for node in within([*function.decorator_list, *function.body]):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in own:
+            found.setdefault(node.id)
+        elif isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+            found.update(dict.fromkeys(name for name in free_names(node) if name not in own))
+        elif isinstance(node, ast.Lambda):
+            inside = [inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)]
+            found.update(dict.fromkeys(name for name in inside if name not in own and name not in arguments(node)))
+    return list(found)
