@@ -294,3 +294,8 @@ def test_trials_on_top_of_the_winner_stand_apart_and_the_undecided_are_called_so
     lines = [line.split() for line in text.splitlines()]
     assert ["xla", "0.70×", "[0.60,", "0.80]", "slower", "9"] in lines
     assert ["bf16", "not", "decided", "1"] in lines
+
+
+def test_a_patch_is_shown_with_its_blanks() -> None:
+    case = dataclasses.replace(sample_case(), kind="tune", patch="--- a/x\n+++ b/x\n+    y = 1  # \x1b[31mred\n")
+    assert "+    y = 1  # red" in plain(case, "trials")

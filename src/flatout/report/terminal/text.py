@@ -34,11 +34,14 @@ _PILES = re.compile(f"({_MARK}{{2}}){_MARK}+")
 
 def clean(value: object, limit: int = LONGEST) -> str:
     """One line of harmless text: no escapes, controls, invisible characters or runs of blanks."""
-    text = str(value)[: 4 * LONGEST]
-    if not _PLAIN.fullmatch(text):
-        text = _PILES.sub(r"\1", "".join(map(_harmless, _ESCAPES.sub("", text))))
-    text = " ".join(text.split())
-    return elide(text, min(limit, LONGEST))
+    return elide(" ".join(clean_code(str(value)[: 4 * LONGEST]).split()), min(limit, LONGEST))
+
+
+def clean_code(row: str) -> str:
+    """A harmless line of source, with its blanks."""
+    if not _PLAIN.fullmatch(row):
+        row = _PILES.sub(r"\1", "".join(map(_harmless, _ESCAPES.sub("", row))))
+    return row
 
 
 @functools.lru_cache(maxsize=512)

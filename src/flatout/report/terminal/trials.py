@@ -7,7 +7,7 @@ from pathlib import Path
 from flatout.case import Case, Trial
 from flatout.levers.injection import shown
 from flatout.report.terminal.page import Column, Page
-from flatout.report.terminal.text import clean, duration
+from flatout.report.terminal.text import LONGEST, clean, clean_code, duration, elide
 from flatout.report.trials import groups, name, outcome
 
 
@@ -39,8 +39,7 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
         checked = "same elements" if case.kind == "data" else "same speedup, same numbers"
         page.heading("Patch", f"checked: {checked}")
         for row in case.patch.splitlines()[:60]:
-            mark, body = (row[0], row[1:]) if row[:1] in ("+", "-", " ") else ("", row)
-            page.code(mark + " " * (len(body) - len(body.lstrip(" "))) + clean(body))
+            page.code(elide(clean_code(row), LONGEST))
 
 
 def tables(case: Case, page: Page) -> None:
