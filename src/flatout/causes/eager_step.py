@@ -174,7 +174,7 @@ def _taken_out(tape: ast.With, site: Site) -> Repair | None:
     """The edit that makes a function of the statements from the tape to the update, where it can be made."""
     from flatout.source.rewrite.step_search import Search
 
-    if Search(site.module.tree, tape.lineno).found() is None:
+    if Search(site.module.tree, tape.lineno, unproven=True).found() is None:
         return None
     return Repair("lever", safe=False, data={"lever": "extract-step", "line": tape.lineno})
 

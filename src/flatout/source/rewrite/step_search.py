@@ -50,9 +50,9 @@ class _Level:
 class Search:
     """Looks for the step around a line of a module."""
 
-    def __init__(self, module: ast.Module, line: int, forward: bool = False) -> None:
-        """`forward`: the step is a call of a model, without gradients."""
-        self.module, self.forward = module, forward
+    def __init__(self, module: ast.Module, line: int, forward: bool = False, unproven: bool = False) -> None:
+        """`forward`: the step is a call of a model, without gradients; `unproven`: no trial will run the result."""
+        self.module, self.forward, self.unproven = module, forward, unproven
         self.modules = side_effects.imported(module)
         self.levels = list(_levels(module, line))
         self.definitions: dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]] = {}
@@ -187,6 +187,8 @@ class Search:
         given = self._given(flow, depth)
         if given is None or self._changes_elsewhere(body, flow, given) or len(given) > 12:
             return None
+        if self.unproven and self._may_be_arrays(body, set(given)):
+            return None
         method = self._method(depth)
         if method is not None and arguments(method)[0] not in given:
             method = None
@@ -283,6 +285,20 @@ class Search:
             and _root(node.func) in kept
             for node in inside
         )
+
+    def _may_be_arrays(self, body: Sequence[ast.stmt], given: set[str]) -> bool:
+        """Whether something given is of NumPy, or an index: as a tensor it may be of a type that is not taken."""
+        for node in ast.walk(self.module):
+            value = node.value if isinstance(node, ast.Assign) else node.iter if isinstance(node, ast.For) else None
+            targets = (
+                node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.For) else []
+            )
+            if value is None or given.isdisjoint(name for target in targets for name in _names(target)):
+                continue
+            inner = (part for part in ast.walk(value) if isinstance(part, (ast.Name, ast.Attribute)))
+            if any(f"{self._dotted(part)}.".startswith("numpy.") for part in inner):
+                return True
+        return any(isinstance(node, ast.Subscript) and given & set(_names(node.slice)) for node in _all(body))
 
     def _reached(self, body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
         """All nodes of the step, and of the functions of this file that it calls."""
