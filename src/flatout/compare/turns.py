@@ -20,17 +20,13 @@ def pairs(before: Sequence[Run], after: Sequence[Run]) -> list[tuple[Run, Run]]:
     """Each run before with the run after that was beside it; none where they did not take turns."""
     if len(before) != len(after) or len(before) < FEWEST or not all(run.started for run in (*before, *after)):
         return []
-    order = sorted([(run.started, 0, run) for run in before] + [(run.started, 1, run) for run in after], key=_first_two)
+    order = sorted([(0, run) for run in before] + [(1, run) for run in after], key=lambda item: item[1].started)
     found = []
-    for (_, side, run), (_, other, next_run) in zip(order[::2], order[1::2], strict=True):
+    for (side, run), (other, next_run) in zip(order[::2], order[1::2], strict=True):
         if side == other:
             return []
         found.append((next_run, run) if side else (run, next_run))
     return found
-
-
-def _first_two(item: tuple[str, int, Run]) -> tuple[str, int]:
-    return item[:2]
 
 
 def as_one(together: Sequence[tuple[Run, Run]]) -> list[float]:

@@ -63,7 +63,7 @@ def _effects(body: Sequence[ast.stmt], modules: Mapping[str, str]) -> Iterator[s
         elif isinstance(node, ast.Try) and node.handlers:
             yield f"line {line} catches exceptions, which a graph does not raise there"
         elif isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, (ast.Store, ast.Del)):
-            if _root(node) not in own:
+            if root(node) not in own:
                 yield f"line {line} sets {ast.unparse(node)}"
         elif isinstance(node, ast.Call):
             told = _call(node, own, modules)
@@ -80,16 +80,17 @@ def _call(node: ast.Call, own: set[str], modules: Mapping[str, str]) -> str:
         return f"calls {came_from}" if came_from.split(".")[0] in _OUTSIDE else ""
     if not isinstance(called, ast.Attribute):
         return ""
-    root = _root(called)
+    first = root(called)
     text = ast.unparse(called)
-    if root in modules:
-        full = modules[root] + text[len(root) :]
+    if first in modules:
+        full = modules[first] + text[len(first) :]
         outside = full.split(".")[0] in _OUTSIDE or full.startswith("numpy.random")
         return f"calls {text}" if outside else ""
-    return f"calls {text}" if called.attr in _GROWS and root not in own else ""
+    return f"calls {text}" if called.attr in _GROWS and first not in own else ""
 
 
-def _root(node: ast.expr) -> str:
+def root(node: ast.expr) -> str:
+    """`a` of `a.b[c](d)`."""
     while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else ""

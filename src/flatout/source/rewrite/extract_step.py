@@ -17,13 +17,14 @@ from flatout.source.rewrite.step_search import Search, Step
 
 def edit(source: str, path: str, case: Case, value: str = "") -> str | None:
     """The first step of the case that stands in this file and can be taken out."""
-    document = read(source)
+    steps = list(hints.steps(case))
+    forward = bool(steps) and steps[0].value == "model"
+    lines = _lines(case, path, steps if forward else [*steps, *case.evidence_of("eager-tape")])
+    document = read(source) if lines else None
     if document is None:
         return None
     module = ast.parse(source)
-    steps = list(hints.steps(case))
-    forward = bool(steps) and steps[0].value == "model"
-    for line in _lines(case, path, steps if forward else [*steps, *case.evidence_of("eager-tape")]):
+    for line in lines:
         step = Search(module, line, forward).found()
         if step is not None:
             return _written(document, step, "infer" if forward else "train_step")

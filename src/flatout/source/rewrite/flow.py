@@ -58,7 +58,7 @@ class Flow:
                 self.store(target)
         elif isinstance(node, (ast.AugAssign, ast.AnnAssign)):
             if isinstance(node, ast.AugAssign):
-                for name in _names(node.target):
+                for name in names_in(node.target):
                     self._read(name)
             if node.value is not None:
                 self.load(node.value)
@@ -69,7 +69,7 @@ class Flow:
         elif isinstance(node, (ast.Expr, ast.Return, ast.Raise, ast.Assert, ast.Delete)):
             self.load(node)
             if isinstance(node, ast.Delete):
-                self.certain -= set(_names(node))
+                self.certain -= set(names_in(node))
         else:  # `try`, `match`: nothing in them is certain
             before = set(self.certain)
             self.load(node)
@@ -111,12 +111,12 @@ def _own_names(node: ast.AST) -> Iterator[str]:
     """Names that an expression binds for itself alone."""
     if isinstance(node, _COMPREHENSIONS):
         for part in node.generators:
-            yield from _names(part.target)
+            yield from names_in(part.target)
     elif isinstance(node, ast.Lambda):
         yield from arguments(node)
 
 
-def _names(node: ast.AST) -> list[str]:
+def names_in(node: ast.AST) -> list[str]:
     return [inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)]
 
 

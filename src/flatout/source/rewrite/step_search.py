@@ -9,7 +9,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from flatout.source import side_effects
-from flatout.source.rewrite.flow import FUNCTIONS, LOOPS, Flow, arguments, bindings, bound_in, free_names, within
+from flatout.source.rewrite.flow import (
+    FUNCTIONS,
+    LOOPS,
+    Flow,
+    arguments,
+    bindings,
+    bound_in,
+    free_names,
+    names_in,
+    within,
+)
 
 _UPDATES = {"assign", "assign_add", "assign_sub", "apply_gradients", "apply", "update_state"}
 """Methods without which a step is not over: a graph does them as well."""
@@ -55,6 +65,7 @@ class Search:
         self.module, self.forward, self.unproven = module, forward, unproven
         self.modules = side_effects.imported(module)
         self.levels = list(_levels(module, line))
+        """From the module inwards; once it is known, to the block of the step."""
         self.definitions: dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]] = {}
         for node in ast.walk(module):
             if isinstance(node, FUNCTIONS):
@@ -67,11 +78,11 @@ class Search:
         starts = [n for n, level in enumerate(self.levels) if isinstance(level.owner, (*FUNCTIONS, *LOOPS, ast.Module))]
         if not starts:
             return None
-        depth = starts[-1]
-        if isinstance(self.levels[depth].owner, ast.Module):
+        self.levels = self.levels[: starts[-1] + 1]
+        if isinstance(self.levels[-1].owner, ast.Module):
             return None  # it happens once
-        body = self._body(self.levels[depth])
-        return self._step(body, depth) if body else None
+        body = self._body(self.levels[-1])
+        return self._step(body) if body else None
 
     # ── which statements ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -133,7 +144,7 @@ class Search:
         name, dotted = _last(call.func), self._dotted(call.func)
         if isinstance(call.func, ast.Name) and name in _OF_PYTHON:
             return False
-        drawn = name in _TO_PYTHON or (name in _DRAWS and _root(call.func) not in own)
+        drawn = name in _TO_PYTHON or (name in _DRAWS and side_effects.root(call.func) not in own)
         if dotted.startswith("numpy.") or (drawn and isinstance(call.func, ast.Attribute) and not dotted):
             return False
         if name in seen or len(seen) > 4:
@@ -144,7 +155,7 @@ class Search:
     def _updates(self, statement: ast.stmt, before: Sequence[ast.stmt]) -> bool:
         """What still belongs to the step: further updates, metrics, and the end of a name of the step itself."""
         if isinstance(statement, ast.Delete):
-            return set(_names(statement)) <= bound_in(before)
+            return set(names_in(statement)) <= bound_in(before)
         if isinstance(statement, (ast.With, ast.For)) and self._has_tape(statement):
             return True
         if isinstance(statement, ast.For):
@@ -160,7 +171,7 @@ class Search:
         made = [
             node.value
             for node in ast.walk(self.module)
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and name in _names(node.targets[0])
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and name in names_in(node.targets[0])
         ]
         return bool(made) and all(".metrics." in self._dotted(call.func) for call in made)
 
@@ -177,38 +188,38 @@ class Search:
 
     # ── what goes in, and what comes out ─────────────────────────────────────────────────────────────────────
 
-    def _step(self, body: list[ast.stmt], depth: int) -> Step | None:
+    def _step(self, body: list[ast.stmt]) -> Step | None:
         flow = Flow(body)
-        live = self._live(depth, body)
+        live = self._live(body)
         back = [name for name in flow.written if name in live]
         opened = {name for node in _all(body) if isinstance(node, ast.With) for name in _opened(node)}
         if not set(back) <= flow.certain or opened & set(back) or set(flow.written) & self._declared():
             return None
-        given = self._given(flow, depth)
+        given = self._given(flow)
         if given is None or self._changes_elsewhere(body, flow, given) or len(given) > 12:
             return None
         if self.unproven and self._may_be_arrays(body, set(given)):
             return None
-        method = self._method(depth)
+        method = self._method()
         if method is not None and arguments(method)[0] not in given:
             method = None
         return Step(tuple(body), tuple(given), tuple(back), method)
 
-    def _method(self, depth: int) -> ast.FunctionDef | None:
+    def _method(self) -> ast.FunctionDef | None:
         """The method of a class that the step stands in, and in no function inside of it."""
-        owners = [level.owner for level in self.levels[: depth + 1]]
+        owners = [level.owner for level in self.levels]
         for place, owner in enumerate(owners):
             if isinstance(owner, FUNCTIONS):
                 plain = isinstance(owner, ast.FunctionDef) and not owner.decorator_list and arguments(owner)[:1]
-                held = isinstance(owners[place - 1], ast.ClassDef) and len(self._scopes(depth)) == 2
+                held = isinstance(owners[place - 1], ast.ClassDef) and len(self._scopes()) == 2
                 return owner if plain and held and isinstance(owner, ast.FunctionDef) else None
         return None
 
-    def _live(self, depth: int, body: Sequence[ast.stmt]) -> set[str]:
+    def _live(self, body: Sequence[ast.stmt]) -> set[str]:
         """Names that may be read after the step, in this turn, in the next ones, or after the loops."""
         found: set[str] = set()
         end = body[-1].end_lineno or 0
-        for level in self.levels[depth::-1]:
+        for level in reversed(self.levels):
             found |= set(Flow(item for item in level.block if item.lineno > end).read)
             if isinstance(level.owner, LOOPS):
                 found |= set(Flow([level.owner]).read)
@@ -217,25 +228,25 @@ class Search:
                 found |= set(Flow([*level.owner.finalbody, *level.owner.orelse]).read)
             if isinstance(level.owner, FUNCTIONS):
                 break
-        scope = self._scopes(depth)[0]
+        scope = self._scopes()[0]
         for node in within(scope.body):
             if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
                 found |= set(free_names(node))
         return found
 
-    def _scopes(self, depth: int) -> list[ast.FunctionDef | ast.AsyncFunctionDef | ast.Module]:
+    def _scopes(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef | ast.Module]:
         """Functions around the step, innermost first, and the module."""
-        owners = [level.owner for level in self.levels[: depth + 1]]
+        owners = [level.owner for level in self.levels]
         return [owner for owner in reversed(owners) if isinstance(owner, (*FUNCTIONS, ast.Module))]
 
     def _declared(self) -> set[str]:
         declared = (node for node in ast.walk(self.module) if isinstance(node, (ast.Global, ast.Nonlocal)))
         return {name for node in declared for name in node.names}
 
-    def _given(self, flow: Flow, depth: int) -> list[str] | None:
+    def _given(self, flow: Flow) -> list[str] | None:
         """Names that differ from turn to turn, or are the surrounding function's own; None where one is a counter."""
-        scopes = self._scopes(depth)
-        loops = [level.owner for level in self.levels[: depth + 1] if isinstance(level.owner, LOOPS)]
+        scopes = self._scopes()
+        loops = [level.owner for level in self.levels if isinstance(level.owner, LOOPS)]
         own = set().union(*({*arguments(f), *bound_in(f.body)} for f in scopes if not isinstance(f, ast.Module)))
         local_imports = {
             alias.asname or alias.name.split(".")[0]
@@ -274,7 +285,7 @@ class Search:
                 continue
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr in attributes:
                 return True
-            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and _root(node) in kept:
+            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and side_effects.root(node) in kept:
                 return True
         inside = (node for loop in self.levels if isinstance(loop.owner, LOOPS) for node in ast.walk(loop.owner))
         return any(
@@ -282,7 +293,7 @@ class Search:
             and isinstance(node.func, ast.Attribute)
             and node.func.attr in ("append", "extend", "insert", "pop", "clear", "update", "add")
             and node.lineno not in lines
-            and _root(node.func) in kept
+            and side_effects.root(node.func) in kept
             for node in inside
         )
 
@@ -293,12 +304,12 @@ class Search:
             targets = (
                 node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.For) else []
             )
-            if value is None or given.isdisjoint(name for target in targets for name in _names(target)):
+            if value is None or given.isdisjoint(name for target in targets for name in names_in(target)):
                 continue
             inner = (part for part in ast.walk(value) if isinstance(part, (ast.Name, ast.Attribute)))
             if any(f"{self._dotted(part)}.".startswith("numpy.") for part in inner):
                 return True
-        return any(isinstance(node, ast.Subscript) and given & set(_names(node.slice)) for node in _all(body))
+        return any(isinstance(node, ast.Subscript) and given & set(names_in(node.slice)) for node in _all(body))
 
     def _reached(self, body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
         """All nodes of the step, and of the functions of this file that it calls."""
@@ -353,25 +364,21 @@ def _counters(loop: ast.AST) -> set[str]:
     if isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call):
         target = loop.target
         if _last(loop.iter.func) in ("range", "trange"):
-            found |= set(_names(target))
+            found |= set(names_in(target))
         elif _last(loop.iter.func) == "enumerate" and isinstance(target, ast.Tuple):
-            found |= set(_names(target.elts[0]))
+            found |= set(names_in(target.elts[0]))
     for node in ast.walk(loop):
         if isinstance(node, ast.AugAssign) and isinstance(node.value, ast.Constant):
-            found |= set(_names(node.target))
+            found |= set(names_in(node.target))
     return found
 
 
 def _opened(node: ast.With) -> list[str]:
-    return [name for item in node.items if item.optional_vars is not None for name in _names(item.optional_vars)]
+    return [name for item in node.items if item.optional_vars is not None for name in names_in(item.optional_vars)]
 
 
 def _is_plain(target: ast.expr) -> bool:
     return all(isinstance(node, (ast.Name, ast.Tuple, ast.Store)) for node in ast.walk(target))
-
-
-def _names(node: ast.AST) -> list[str]:
-    return [inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)]
 
 
 def _last(node: ast.expr) -> str:
@@ -379,10 +386,4 @@ def _last(node: ast.expr) -> str:
         node = node.func
     if isinstance(node, ast.Attribute):
         return node.attr
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def _root(node: ast.expr) -> str:
-    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
-        node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else ""
