@@ -4,9 +4,10 @@ Real runs, each a process of its own, in turn: A, A with 15 % of its step added 
 A again, and so on. A side has `RUNS` runs: the slower ones are compared with the As beside them, and of the As around
 there every other one with the rest. A/A bar: no alarm in 95 % of the pairs; planted bar: an alarm in 95 %. The alarm is
 that of `--max-regression 5%`. A run waits until the machine is idle, and one during which something else used the cores
-is made again: what is asked here is not what a busy machine does.
+is made again: what is asked here is not what a busy machine does. With KEEP the runs are kept in that directory, and
+a later start goes on behind them.
 
-    PAIRS=40 RUNS=6 STEPS=1000 python benchmarks/compare.py [fit] [loop] [eager]
+    PAIRS=40 RUNS=8 STEPS=1000 KEEP=DIRECTORY python benchmarks/compare.py [fit] [loop] [eager]
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from flatout.compare.run import Run
 from flatout.compare.sides import load_run
 
 PAIRS = int(os.environ.get("PAIRS", "40"))
-RUNS = int(os.environ.get("RUNS", "6"))
+RUNS = int(os.environ.get("RUNS", "8"))
+KEEP = os.environ.get("KEEP")
 PLANTED = 0.15
 BUSY = 0.05
 """Share of the cores from which a machine counts as busy with something else."""
@@ -92,7 +94,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as directory:
             program = Path(directory) / f"{name}.py"
             program.write_text(PROGRAMS[name])
-            plain, slower = [observe(program)], []
+            plain, slower = kept(name)
+            if len(plain) == len(slower):
+                plain.append(observe(program))
             for pair in range(pairs):
                 while len(plain) < (pair + 2) * RUNS:
                     slower.append(observe(program, PLANTED * fmean(run.median_ms for run in plain[-RUNS:])))
@@ -122,10 +126,22 @@ def observe(program: Path, extra_ms: float = 0.0) -> Run:
     """One real run on a calm machine."""
     for _ in range(TRIES):
         wait_until_idle()
-        run = observe_once(program, extra_ms)
+        case = observe_once(program, extra_ms)
+        run = load_run(case)
         if (run.others or 0.0) <= BUSY:
             break
+    if KEEP:
+        Path(KEEP).mkdir(parents=True, exist_ok=True)
+        Path(KEEP, f"{run.name}-{extra_ms:.2f}.json").write_bytes(case.read_bytes())
     return run
+
+
+def kept(name: str) -> tuple[list[Run], list[Run]]:
+    """The runs of an earlier start, as they are and slowed down; their names tell when they were made."""
+    files = sorted(Path(KEEP).glob(f"{name}-*.json")) if KEEP else []
+    plain = [load_run(file) for file in files if file.stem.endswith("-0.00")]
+    slower = [load_run(file) for file in files if not file.stem.endswith("-0.00")]
+    return plain, slower[: len(plain)]
 
 
 def wait_until_idle() -> None:
@@ -143,19 +159,15 @@ def wait_until_idle() -> None:
             return
 
 
-def observe_once(program: Path, extra_ms: float) -> Run:
-    """As a user would; the case is read back from where it was kept."""
+def observe_once(program: Path, extra_ms: float) -> Path:
+    """As a user would; the case that this left."""
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "EXTRA_MS": str(extra_ms)}
     command = [sys.executable, "-m", "flatout", "run", "-q", str(program)]
     done = subprocess.run(command, cwd=program.parent, env=environment, capture_output=True, text=True)
     case = program.parent / ".flatout" / "latest" / "case.json"
     if done.returncode or not case.exists():
         raise RuntimeError(done.stderr[-2000:])
-    run = load_run(case)
-    keep = os.environ.get("KEEP")
-    if keep:  # to look at the distribution afterwards
-        Path(keep, f"{run.name}-{extra_ms:.2f}.json").write_bytes(case.read_bytes())
-    return run
+    return case
 
 
 if __name__ == "__main__":

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from flatout.cli.tune import seconds
 from flatout.errors import FlatoutError
+
+if TYPE_CHECKING:
+    from flatout.optimize.prepare.preparing import Request
 
 
 def register(app: typer.Typer) -> None:
@@ -59,7 +63,7 @@ def register(app: typer.Typer) -> None:
             str | None,
             typer.Option(
                 metavar="STAGES",
-                help="Compress it first, and race that too: prune=0.5,distill,int8 (docs/compress.md).",
+                help="Compress it first, and race that too: prune=0.5,distill,int8, or search (docs/compress.md).",
             ),
         ] = None,
         train: Annotated[
@@ -82,7 +86,6 @@ def register(app: typer.Typer) -> None:
         quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the verdict only.")] = False,
     ) -> None:
         """Try the ways to serve a trained model, check and measure each, and hand over the best within the budget."""
-        from flatout.optimize.compress.command import compressed_files
         from flatout.optimize.metrics import lower_is_better as usually_lower
         from flatout.optimize.optimizer import Options
         from flatout.optimize.prepare.preparing import Request
@@ -103,23 +106,40 @@ def register(app: typer.Typer) -> None:
         )
         if train is not None and compress is None:
             raise FlatoutError("--train is for --compress: say what to train for, such as --compress prune=0.5,int8.")
-        made = compressed_files(request, compress, train, quiet) if compress is not None else ()
+        lower = usually_lower(metric) if lower_is_better is None else lower_is_better
+        given = seconds(budget)
+        made, left = _compressed(request, compress, train, max_drop, lower, given, quiet) if compress else ((), given)
         options = Options(
             objective=objective,
             max_drop=max_drop,
-            lower_is_better=usually_lower(metric) if lower_is_better is None else lower_is_better,
+            lower_is_better=lower,
             routes=tuple(route or ()),
             without=tuple(without or ()),
             compare=tuple(compare or ()),
             compressed=made,
             exhaustive=exhaustive,
-            budget=seconds(budget),
+            budget=left,
             output=output,
             force=force,
         )
         result = optimize(request, options, quiet=quiet)
         show(result, json, quiet)
         sys.exit(0 if result.artefact is not None else 1)
+
+
+def _compressed(
+    request: Request, stages: str, train: str | None, max_drop: float, lower: bool, budget: float, quiet: bool
+) -> tuple[tuple[Path, ...], float]:
+    """Files to race, and the time that is left for that: a search may take half of it, stages come on top."""
+    from flatout.optimize.compress.command import Wish, compressed_files, place_for
+    from flatout.optimize.compress.search import SEARCH
+
+    began = time.monotonic()
+    place = place_for(request.model, stages)
+    wish = Wish(request, stages, str(place), train, None, max_drop, lower, budget / 2)
+    files = compressed_files(wish, quiet)
+    spent = time.monotonic() - began if stages == SEARCH else 0.0
+    return files, max(budget - spent, budget / 2)
 
 
 def _batches(text: str) -> tuple[int, ...]:

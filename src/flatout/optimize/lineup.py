@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,8 @@ from flatout.optimize.route import Inside, Route, Setting
 from flatout.optimize.subject import Subject
 
 BASELINE = "tf-function"
+FORMATS = ("LiteRT", "ONNX")
+"""What files are given in."""
 
 
 @dataclass
@@ -93,24 +94,29 @@ def _obstacle(route: Route, subject: Subject, exhaustive: bool) -> str | None:
     return None if exhaustive else route.hopeless(subject)
 
 
-def given(
-    path: Path, routes: Mapping[str, Route], directory: Path, settings_for: Subject, cores: int, *, ours: bool = False
-) -> Candidate:
+def given(path: Path, routes: Mapping[str, Route], directory: Path, subject: Subject, cores: int) -> Candidate:
     """A file that is there already, to compare with: run by the route whose format it is."""
-    formats = {".tflite": "LiteRT", ".onnx": "ONNX"}
-    if not path.is_file() or path.suffix not in formats:
+    native = next((route for route in _takers(path, routes) if route.format in FORMATS), None)
+    if not path.is_file() or native is None:
         raise FlatoutError(f"--compare takes a .tflite or .onnx file that exists, not {path}.")
-    for route in routes.values():
-        if route.format == formats[path.suffix] and route.precision == "float32":
-            if (package := route.missing()) is not None:
-                raise FlatoutError(f'{path} needs the package {package}: pip install "flatout[{route.extra}]"')
-            settings = route.settings(settings_for, cores) or ({},)
-            place = directory / f"given-{path.name}"
-            return Candidate(route, place, title=path.name, settings=settings, given=path, ours=ours)
-    raise FlatoutError(f"No route runs {formats[path.suffix]} files here.")
+    if (package := native.missing()) is not None:
+        raise FlatoutError(f'{path} needs the package {package}: pip install "flatout[{native.extra}]"')
+    return _given(path, native, directory, subject, cores)
 
 
-def adopt(candidate: Candidate) -> None:
-    assert candidate.given is not None
-    candidate.directory.mkdir(parents=True)
-    shutil.copyfile(candidate.given, candidate.directory / f"model{candidate.given.suffix}")
+def ours(path: Path, routes: Mapping[str, Route], directory: Path, subject: Subject, cores: int) -> list[Candidate]:
+    """A compressed form of the subject: run by whatever takes it, and handed over if it wins."""
+    found = [_given(path, route, directory, subject, cores) for route in _takers(path, routes) if not route.missing()]
+    for one in found:
+        one.ours = True
+    return found
+
+
+def _takers(path: Path, routes: Mapping[str, Route]) -> list[Route]:
+    return [one for one in routes.values() if one.takes and one.takes == path.suffix and one.precision == "float32"]
+
+
+def _given(path: Path, route: Route, directory: Path, subject: Subject, cores: int) -> Candidate:
+    title = path.name if route.format in FORMATS else f"{path.name} ({route.family})"
+    settings = route.settings(subject, cores) or ({},)
+    return Candidate(route, directory / f"{route.name}-{path.name}", title=title, settings=settings, given=path)

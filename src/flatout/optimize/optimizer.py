@@ -139,9 +139,8 @@ class Optimizer:
             cores=cores(),
         )
         outcome.candidates += [lineup.given(path, routes, made, subject, cores()) for path in self.options.compare]
-        outcome.candidates += [
-            lineup.given(path, routes, made, subject, cores(), ours=True) for path in self.options.compressed
-        ]
+        for path in self.options.compressed:
+            outcome.candidates += lineup.ours(path, routes, made, subject, cores())
         self.progress.phase(f"converting and checking {len(outcome.candidates)} candidates")
         contestants = workshop.make(outcome.candidates, self._batch(subject))
         if not any(one.candidate.route.name == BASELINE for one in contestants):

@@ -6,7 +6,7 @@ fresh process, and tells what is really inside. It promises nothing about speed 
 Where its methods run:
 
     hopeless, settings, missing, loader   in flatout's own process: plain Python, no heavy import
-    convert, inspect                      in a converter's process, with a limit on time and memory
+    convert, adopt, inspect               in a converter's process, with a limit on time and memory
     open                                  in a runner's process, which holds nothing but what serving needs
 
 An exception of any of them, or the death of its process, is a row that says why; of a `FlatoutError` the text alone.
@@ -15,6 +15,7 @@ An exception of any of them, or the death of its process, is a row that says why
 from __future__ import annotations
 
 import importlib.util
+import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -75,6 +76,8 @@ class Route(ABC):
     """Whether it has to see samples to convert (calibration)."""
     cost: ClassVar[int] = 1
     """Where it stands in the queue: 0 needs no conversion, 1 some seconds, 2 tens of seconds, 3 more."""
+    takes: ClassVar[str] = ""
+    """Ending of the files, made elsewhere, that it runs or turns into its own: `.onnx`."""
     deployable: ClassVar[bool] = True
     """False for what is only there to compare with, such as Keras' own `predict`."""
 
@@ -96,6 +99,10 @@ class Route(ABC):
 
         Where the format or its runtime wants static shapes, write one file for each of `subject.batches`.
         """
+
+    def adopt(self, given: Path, directory: Path) -> None:
+        """Write the artefact from a file that it takes."""
+        shutil.copyfile(given, directory / f"model{given.suffix}")
 
     @abstractmethod
     def inspect(self, directory: Path) -> Inside:

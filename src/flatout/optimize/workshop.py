@@ -107,21 +107,19 @@ class Workshop:
         return ready
 
     def _converted(self, candidate: Candidate, worker: Worker) -> bool:
-        where = str(candidate.directory)
+        where, given = str(candidate.directory), candidate.given
+        task = {"subject": str(self.subject.directory)} if given is None else {"given": str(given.resolve())}
         try:
-            if candidate.given is not None:
-                lineup.adopt(candidate)
-            else:
-                candidate.directory.mkdir(parents=True)
-                said = worker.ask(
-                    "convert",
-                    min(CONVERT_SECONDS, max(self.deadline - time.monotonic(), 30.0)),
-                    self.memory_limit,
-                    route=candidate.route.name,
-                    subject=str(self.subject.directory),
-                    directory=where,
-                )
-                candidate.convert_ms = 1e3 * said["seconds"]
+            candidate.directory.mkdir(parents=True)
+            said = worker.ask(
+                "convert" if given is None else "adopt",
+                min(CONVERT_SECONDS, max(self.deadline - time.monotonic(), 30.0)),
+                self.memory_limit,
+                route=candidate.route.name,
+                directory=where,
+                **task,
+            )
+            candidate.convert_ms = 1e3 * said["seconds"]
             inside = worker.ask(
                 "inspect", INSPECT_SECONDS, self.memory_limit, route=candidate.route.name, directory=where
             )

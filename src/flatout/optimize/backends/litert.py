@@ -30,6 +30,7 @@ class Float32(Route):
     precision: ClassVar[Precision] = "float32"
     equivalence: ClassVar[Equivalence] = "reassociated"
     packages = ("ai_edge_litert",)
+    takes = ".tflite"
 
     def hopeless(self, subject: Subject) -> str | None:
         if any(one.dtype == "str" for one in subject.inputs):

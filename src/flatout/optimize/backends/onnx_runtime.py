@@ -29,6 +29,7 @@ class OnnxRuntime(Route):
     precision: ClassVar[Precision] = "float32"
     equivalence: ClassVar[Equivalence] = "reassociated"
     packages: ClassVar[tuple[str, ...]] = ("onnxruntime", "onnx", "tf2onnx")
+    takes: ClassVar[str] = ".onnx"
 
     def settings(self, subject: Subject, cores: int) -> Sequence[Setting]:
         alone = [{"threads": 1}] if cores > 1 and subject.parameters < SMALL else []

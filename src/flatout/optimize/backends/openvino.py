@@ -36,6 +36,7 @@ class OpenVino(Route):
     precision: ClassVar[Precision] = "float32"
     equivalence: ClassVar[Equivalence] = "reassociated"
     packages: ClassVar[tuple[str, ...]] = ("openvino", "onnx", "tf2onnx")
+    takes: ClassVar[str] = ".onnx"
     rest: ClassVar[tuple[str, ...]] = ("f32",)
     """What is not quantized may be computed in these types, the most promising first."""
 
@@ -49,6 +50,12 @@ class OpenVino(Route):
         import openvino
 
         openvino.save_model(read(subject), directory / FILE, compress_to_fp16=False)
+
+    def adopt(self, given: Path, directory: Path) -> None:
+        import openvino
+
+        report_nothing()
+        openvino.save_model(openvino.convert_model(given), directory / FILE, compress_to_fp16=False)
 
     def inspect(self, directory: Path) -> Inside:
         import openvino

@@ -13,28 +13,30 @@ import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict, dataclass, field
+import time
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from flatout.errors import CompressionFailed, FlatoutError
-from flatout.optimize.compress.stages import parse
+from flatout.optimize.checks import Budget
+from flatout.optimize.compress.search import SEARCH, Search, file_name
+from flatout.optimize.compress.stages import Means, apply, parse
 from flatout.optimize.prepare.preparing import Request
-
-CALIBRATION = 256
 
 
 @dataclass(frozen=True)
 class Wish:
-    model: str
+    request: Request
     stages: str
-    train: str | None
-    data: str | None
+    """Techniques in sequence, or `search`."""
     output: str
-    features: str | None = None
-    trust: bool = False
-    imports: tuple[str, ...] = ()
+    train: str | None = None
     checkpoint: str | None = None
+    max_drop: float = 0.01
+    lower_is_better: bool = False
+    seconds: float = 150.0
+    """For a search; the stages that are asked for by name take as long as they take."""
 
 
 @dataclass(frozen=True)
@@ -46,26 +48,22 @@ class Files:
     missing: tuple[str, ...] = field(default_factory=tuple)
 
 
-def compressed_files(request: Request, stages: str, train: str | None, quiet: bool) -> tuple[Path, ...]:
+def compressed_files(wish: Wish, quiet: bool) -> tuple[Path, ...]:
     """For the command: compress what it was asked to optimize; the files that can be raced."""
-    parse(stages)
-    place = Path(".flatout") / "compressed" / f"{Path(request.model).stem.replace(':', '-')}-{_name(stages)}"
-    wish = Wish(
-        request.model,
-        stages,
-        train,
-        request.data,
-        str(place),
-        features=request.features,
-        trust=request.trust,
-        imports=request.imports,
-        checkpoint=str(place / "checkpoints"),
-    )
-    files = compressed(wish)
+    if wish.stages != SEARCH:
+        parse(wish.stages)
+    elif wish.request.metric is None or wish.request.data is None:
+        raise FlatoutError("A search has to know what is good enough: give --metric, and --data with labels.")
+    place = Path(wish.output)
+    files = compressed(replace(wish, checkpoint=str(place / "checkpoints")))
     if not quiet:
         lines = [*files.told, *files.missing, f"kept in {place}"]
         sys.stderr.write("".join(f"flatout: {line}\n" for line in lines))
     return tuple(path for path in files.paths if path.suffix in (".tflite", ".onnx"))
+
+
+def place_for(model: str, stages: str) -> Path:
+    return Path(".flatout") / "compressed" / f"{Path(model).stem.replace(':', '-')}-{file_name(stages)}"
 
 
 def compressed(wish: Wish) -> Files:
@@ -92,45 +90,54 @@ def compressed(wish: Wish) -> Files:
 
 def _work(wish: Wish) -> dict[str, Any]:
     """In the child."""
-    import numpy as np
+    from flatout.optimize.compress import samples
+    from flatout.optimize.prepare import original
 
-    from flatout.optimize.compress import checks
-    from flatout.optimize.compress.stages import Means, apply
-    from flatout.optimize.prepare import data, original
-
-    stages = parse(wish.stages)
-    for name in wish.imports:
+    for name in wish.request.imports:
         original.imported(name)
-    model = _opened(wish)
+    model = _opened(wish.request)
+    seen = samples.read(wish.request, model)
     train = original.named(wish.train) if wish.train else None
-    if wish.data is not None:
-        gathered = data.gather(wish.data, None, wish.features, CALIBRATION)
-        inputs = [np.asarray(array[:CALIBRATION]) for array in gathered.arrays.values()]
-    elif any(name == "int8" for name, _ in stages):
-        raise FlatoutError("int8 has to see real samples to find its ranges: give --data.")
+    means = Means(model, train, seen.calibration, None if wish.checkpoint is None else Path(wish.checkpoint))
+    if wish.stages == SEARCH:
+        budget = Budget(wish.max_drop, wish.request.metric, wish.lower_is_better)
+        deadline = time.monotonic() + wish.seconds
+        found = Search(means, samples.judge(seen, model, budget), wish.max_drop, deadline, _say).run()
+        made = [(one.stages, one.model, one.int8) for one in found]
+        told = [] if made else ["search: nothing smaller was good enough"]
     else:
-        inputs = checks.samples(model, 32)
-    means = Means(model, train, inputs, None if wish.checkpoint is None else Path(wish.checkpoint))
-    results = apply(stages, means)
-    paths, missing = _written(results[-1].model, stages[-1][0] == "int8", inputs, Path(wish.output), wish.stages)
-    return {"paths": [str(path) for path in paths], "told": [str(result) for result in results], "missing": missing}
+        stages = parse(wish.stages)
+        if wish.request.data is None and any(name == "int8" for name, _ in stages):
+            raise FlatoutError("int8 has to see real samples to find its ranges: give --data.")
+        results = apply(stages, means)
+        made = [(wish.stages, results[-1].model, stages[-1][0] == "int8")]
+        told = [str(result) for result in results]
+    paths, missing = list[str](), list[str]()
+    for name, smaller, int8 in made:
+        written, failed = _written(smaller, int8, seen.calibration, Path(wish.output), file_name(name))
+        paths += map(str, written)
+        missing += failed
+    return {"paths": paths, "told": told, "missing": missing}
 
 
-def _opened(wish: Wish) -> Any:
+def _say(text: str) -> None:
+    print(f"flatout: {text}", file=sys.stderr, flush=True)  # noqa: T201
+
+
+def _opened(request: Request) -> Any:
     from flatout.optimize.prepare import keras_models, original
 
-    if Path(wish.model).is_file():
-        return keras_models.load_file(Path(wish.model), wish.trust, bool(wish.imports))
-    if ":" in wish.model:
-        return original.named(wish.model)()
-    raise FlatoutError(f"--compress needs a Keras model: a .keras file or module:function, not {wish.model}.")
+    if Path(request.model).is_file():
+        return keras_models.load_file(Path(request.model), request.trust, bool(request.imports))
+    if ":" in request.model:
+        return original.named(request.model)()
+    raise FlatoutError(f"--compress needs a Keras model: a .keras file or module:function, not {request.model}.")
 
 
-def _written(model: Any, int8: bool, inputs: list[Any], output: Path, stages: str) -> tuple[list[Path], list[str]]:
+def _written(model: Any, int8: bool, inputs: list[Any], output: Path, name: str) -> tuple[list[Path], list[str]]:
     from flatout.optimize.compress import floats, litert, onnx_qdq
 
     output.mkdir(parents=True, exist_ok=True)
-    name = _name(stages)
     keras_file = output / f"{name}.keras"
     model.save(keras_file)
     paths, missing = [keras_file], list[str]()
@@ -143,14 +150,10 @@ def _written(model: Any, int8: bool, inputs: list[Any], output: Path, stages: st
     return paths, missing
 
 
-def _name(stages: str) -> str:
-    return stages.replace("=", "-").replace(",", "-").replace(" ", "")
-
-
 def main() -> None:
     wish = json.loads(Path(sys.argv[1]).read_text())
     try:
-        answer = _work(Wish(**wish | {"imports": tuple(wish["imports"])}))
+        answer = _work(Wish(**wish | {"request": Request.from_json(wish["request"])}))
     except FlatoutError as error:
         answer = {"error": str(error)}
     sys.stdout.write("\n" + json.dumps(answer) + "\n")

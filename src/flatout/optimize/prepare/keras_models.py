@@ -66,7 +66,7 @@ def of_object(model: Any, reopen: dict[str, Any]) -> Original:
     return Original(
         kind="tf_keras" if package.__name__ == "tf_keras" else "keras",
         call=call,
-        inputs=_declared(model),
+        inputs=declared(model),
         output_names=lambda count: _output_names(model, count),
         variables=[
             getattr(variable, "value", variable) if package.__name__ == "keras" else variable
@@ -91,7 +91,7 @@ def _package_of(model: Any) -> Any:
     return None
 
 
-def _declared(model: Any) -> tuple[Declared, ...] | None:
+def declared(model: Any) -> tuple[Declared, ...] | None:
     try:
         tensors = model.inputs
     except (AttributeError, ValueError):

@@ -30,9 +30,15 @@ class Request:
     samples: int = 2000
     """The most held-out samples that are looked at."""
     calibration: int = 256
+    """The most that converters see."""
     signature: str | None = None
     trust: bool = False
     imports: tuple[str, ...] = ()
+
+    @property
+    def most(self) -> int:
+        """Samples that are read where they come one by one."""
+        return self.samples + self.calibration
 
     def to_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -65,12 +71,11 @@ def prepare(
     model = original or open_original(
         request.model, trust=request.trust, imports=request.imports, signature=request.signature
     )
-    most = request.samples + request.calibration
     samples = None
     if given is not None:
-        samples = data.of_object(given, model.inputs, most, "the data")
+        samples = data.of_object(given, model.inputs, request.most, "the data")
     elif request.data is not None:
-        samples = data.gather(request.data, model.inputs, request.features, most)
+        samples = data.gather(request.data, model.inputs, request.features, request.most)
     inputs = model.inputs or _inputs_of(samples, request.shapes)
     batching = _batching(inputs, samples)
     inputs = tuple(columns.settled(inputs, request.shapes, batching != "none"))
@@ -170,11 +175,19 @@ def _tensor(one: Declared, position: int, arrays: list[Array] | None, batching: 
 
 
 def _parts(arrays: list[Array], labels: list[Array], request: Request) -> dict[str, tuple[list[Array], list[Array]]]:
-    """Samples shuffled once, then parted: what converters see is never judged by."""
-    count = min(len(array) for array in (*arrays, *labels))
+    rows = parted([*arrays, *labels], request)
+    return {name: ([a[i] for a in arrays], [a[i] for a in labels]) for name, i in rows.items() if name != "spare"}
+
+
+def parted(columns: Sequence[Array], request: Request) -> dict[str, Array]:
+    """Numbers of the samples for each use, shuffled once: what converters see is never judged by.
+
+    `spare` is what is left over: a search may choose by it.
+    """
+    count = min(len(column) for column in columns)
     if count < 2:
         raise data.DataUnusable(f"{count} samples are too few: some are for calibration, others for the check.")
     order = np.random.default_rng(0).permutation(count)
     seen = max(1, min(request.calibration, count // 4))
-    rows = {"calibration": order[:seen], "held_out": order[seen : seen + request.samples]}
-    return {name: ([a[i] for a in arrays], [a[i] for a in labels]) for name, i in rows.items()}
+    last = seen + request.samples
+    return {"calibration": order[:seen], "held_out": order[seen:last], "spare": order[last:]}

@@ -50,6 +50,11 @@ class Tasks:
         find(route).convert(Subject.read(Path(subject)), Path(directory))
         return {"seconds": time.monotonic() - began}
 
+    def adopt(self, route: str, given: str, directory: str) -> dict[str, Any]:
+        began = time.monotonic()
+        find(route).adopt(Path(given), Path(directory))
+        return {"seconds": time.monotonic() - began}
+
     def inspect(self, route: str, directory: str) -> dict[str, Any]:
         inside = find(route).inspect(Path(directory))
         return {"weights": inside.weights, "weight_bytes": inside.weight_bytes, "computes": dict(inside.computes)}

@@ -1,0 +1,59 @@
+"""The user's samples as compression may see them: never those that the race checks with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from flatout.errors import FlatoutError
+from flatout.optimize.checks import Budget
+from flatout.optimize.compress import checks
+from flatout.optimize.compress.checks import Array
+from flatout.optimize.prepare import columns, data, judging, keras_models
+from flatout.optimize.prepare.preparing import Request, parted
+
+AT_ONCE = 256
+
+
+@dataclass(frozen=True)
+class Samples:
+    calibration: list[Array]
+    """To find ranges with, and to check with."""
+    inputs: list[Array]
+    """To choose by."""
+    labels: list[Array]
+
+
+def read(request: Request, model: Any) -> Samples:
+    declared = keras_models.declared(model)
+    if request.data is None or declared is None:
+        return Samples(checks.samples(model, 32), [], [])
+    given = data.gather(request.data, declared, request.features, request.most)
+    arrays = columns.matched(given, columns.settled(declared, request.shapes, True), True)
+    rows = parted([*arrays, *given.labels], request)
+    seen, others = rows["calibration"], np.concatenate([rows["calibration"], rows["spare"]])
+    return Samples([a[seen] for a in arrays], [a[others] for a in arrays], [a[others] for a in given.labels])
+
+
+def judge(samples: Samples, original: Any, budget: Budget) -> Callable[[Any], float]:
+    """How much worse than the original a model is, in the user's metric."""
+    if budget.metric is None or not samples.labels:
+        raise FlatoutError(
+            "A search has to know what is good enough: give --metric, and --data with labels (`y` in an .npz)."
+        )
+    measure = judging.measure_of(budget.metric)
+
+    def metric(model: Any) -> float:
+        return measure(samples.labels, _answers(model, samples.inputs))
+
+    reference = metric(original)
+    return lambda model: budget.drop(metric(model), reference)
+
+
+def _answers(model: Any, inputs: list[Array]) -> list[Array]:
+    starts = range(0, len(inputs[0]), AT_ONCE)
+    pieces = [checks.outputs(model, [array[start : start + AT_ONCE] for array in inputs]) for start in starts]
+    return [np.concatenate(column) for column in zip(*pieces, strict=True)]
