@@ -160,6 +160,8 @@ def test_what_is_whole_is_not_called_corrupt(tmp_path: Path) -> None:
             picture.save(path, **chosen)  # type: ignore[arg-type]
             assert intact.image(path.read_bytes(), suffix) is None, path
             assert intact.image(path.read_bytes()[:-20], suffix) is not None or suffix == ".bmp", path
+    gif = (tmp_path / "0.gif").read_bytes()
+    assert all(intact.gif(gif[:end]) is not None for end in range(len(gif))), "wherever it breaks off"
     jpeg = (tmp_path / "0.jpg").read_bytes()
     assert intact.jpeg(jpeg + b"trailing bytes of a camera") is None
     assert intact.image((tmp_path / "0.png").read_bytes(), ".jpg") is None, "a PNG under another name is a picture"

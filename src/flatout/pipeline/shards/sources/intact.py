@@ -67,7 +67,27 @@ def png(data: bytes) -> str | None:
 def gif(data: bytes) -> str | None:
     if data[:6] not in (b"GIF87a", b"GIF89a"):
         return "it does not begin as a GIF"
-    return None if data.rstrip(b"\x00").endswith(b";") else "the GIF breaks off"
+    position = 13 + _colours(data, 10)
+    while position < len(data):
+        kind = data[position]
+        if kind == 0x3B:
+            return None
+        if kind not in (0x00, 0x21, 0x2C):
+            return f"the GIF is damaged at byte {position}"
+        if kind == 0x00:  # padding between parts
+            position += 1
+            continue
+        position += 2 if kind == 0x21 else 11 + _colours(data, position + 9)
+        while position < len(data) and data[position]:
+            position += 1 + data[position]
+        position += 1
+    return "the GIF breaks off"
+
+
+def _colours(data: bytes, flags: int) -> int:
+    """Bytes of a GIF's table of colours, if these flags say that there is one."""
+    given = data[flags] if flags < len(data) else 0
+    return 6 << (given & 7) if given & 0x80 else 0
 
 
 def bmp(data: bytes) -> str | None:
