@@ -38,7 +38,19 @@ def test_it_finds_something_smaller_that_is_good_enough(tmp_path):
     (tmp_path / "job.py").write_text(JOB)
     wish = ["--data", "test.npz", "--metric", "accuracy", "--max-drop", "0.05", "--samples", str(len(others[0]) // 2)]
     how = ["--compress", "search", "--train", "job:train", "--budget", "4m", "--json", "case.json", "-o", "best"]
-    command = [sys.executable, "-m", "flatout", "optimize", *wish, *how, "--route", "litert", "model.keras"]
+    command = [
+        sys.executable,
+        "-m",
+        "flatout",
+        "optimize",
+        *wish,
+        *how,
+        "--route",
+        "litert",
+        "--route",
+        "openvino",
+        "model.keras",
+    ]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "prune=0.5,distill: " in done.stderr

@@ -3,10 +3,12 @@
 import time
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import flatout
 from flatout.errors import CompressionRefused, FlatoutError
+from flatout.optimize.checks import Budget
 from flatout.optimize.compress import command, cost, search
 from flatout.optimize.compress.search import Search
 from flatout.optimize.compress.stages import Means
@@ -120,7 +122,25 @@ def test_what_a_search_chooses_by_is_never_what_the_race_checks_with():
     assert len(rows["spare"]) == 5000 - 2256
 
 
-def test_a_search_without_a_metric_is_refused(tmp_path):
-    wish = command.Wish(Request("", "m.keras", data="d.npz"), "search", str(tmp_path))
+def test_a_search_without_a_metric_is_refused():
+    wish = command.Wish(Request("", "m.keras", data="d.npz"), "search", None, Budget(), 60.0)
     with pytest.raises(FlatoutError, match="what is good enough"):
         command.compressed_files(wish, quiet=True)
+
+
+class Weighted(Model):
+    """As much of a model as its fingerprint looks at."""
+
+    @property
+    def weights(self):
+        value = np.full(2, self.value, np.float32)
+        return [SimpleNamespace(path="kernel", numpy=lambda: value)]
+
+
+def test_checkpoints_belong_to_the_model_that_they_were_made_from(tmp_path):
+    def place(original, model):
+        means = Means(Weighted(value=original), None, [], tmp_path)
+        return Search(means, float, 0.0, 0.0, print)._place("prune=0.5,distill", Weighted(value=model))
+
+    assert place(1, 2) == place(1, 2), "a search that was killed finds its own"
+    assert len({place(1, 2), place(1, 3), place(4, 2)}) == 3, "one of another model or by another way does not"

@@ -176,6 +176,22 @@ def test_a_file_to_compare_with_has_to_be_one(tmp_path):
         lineup.given(tmp_path / "model.pb", catalogue(), tmp_path, SUBJECT, 2)
 
 
+@pytest.mark.parametrize(
+    ("asked", "runs"),
+    [
+        ({}, {"onnxruntime-fp32", "openvino-fp32"}),
+        ({"only": ["litert"]}, set()),
+        ({"only": ["openvino"]}, {"openvino-fp32"}),
+        ({"without": ["openvino"]}, {"onnxruntime-fp32"}),
+    ],
+)
+def test_compressed_files_run_where_routes_were_asked_for(monkeypatch, tmp_path, asked, runs):
+    monkeypatch.setattr(lineup.Route, "missing", lambda self: None)
+    found = lineup.ours(tmp_path / "small.onnx", catalogue(), tmp_path, SUBJECT, **asked)
+    assert {one.route.name for one in found} == runs
+    assert all(one.ours for one in found)
+
+
 # ── small things ─────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -14,6 +14,7 @@ from flatout.cli.tune import seconds
 from flatout.errors import FlatoutError
 
 if TYPE_CHECKING:
+    from flatout.optimize.checks import Budget
     from flatout.optimize.prepare.preparing import Request
 
 
@@ -86,6 +87,7 @@ def register(app: typer.Typer) -> None:
         quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the verdict only.")] = False,
     ) -> None:
         """Try the ways to serve a trained model, check and measure each, and hand over the best within the budget."""
+        from flatout.optimize.checks import Budget
         from flatout.optimize.metrics import lower_is_better as usually_lower
         from flatout.optimize.optimizer import Options
         from flatout.optimize.prepare.preparing import Request
@@ -107,8 +109,10 @@ def register(app: typer.Typer) -> None:
         if train is not None and compress is None:
             raise FlatoutError("--train is for --compress: say what to train for, such as --compress prune=0.5,int8.")
         lower = usually_lower(metric) if lower_is_better is None else lower_is_better
-        given = seconds(budget)
-        made, left = _compressed(request, compress, train, max_drop, lower, given, quiet) if compress else ((), given)
+        made: tuple[Path, ...] = ()
+        left = seconds(budget)
+        if compress is not None:
+            made, left = _compressed(request, compress, train, Budget(max_drop, metric, lower), left, quiet)
         options = Options(
             objective=objective,
             max_drop=max_drop,
@@ -128,18 +132,16 @@ def register(app: typer.Typer) -> None:
 
 
 def _compressed(
-    request: Request, stages: str, train: str | None, max_drop: float, lower: bool, budget: float, quiet: bool
+    request: Request, stages: str, train: str | None, budget: Budget, seconds: float, quiet: bool
 ) -> tuple[tuple[Path, ...], float]:
     """Files to race, and the time that is left for that: a search may take half of it, stages come on top."""
-    from flatout.optimize.compress.command import Wish, compressed_files, place_for
+    from flatout.optimize.compress.command import Wish, compressed_files
     from flatout.optimize.compress.search import SEARCH
 
     began = time.monotonic()
-    place = place_for(request.model, stages)
-    wish = Wish(request, stages, str(place), train, None, max_drop, lower, budget / 2)
-    files = compressed_files(wish, quiet)
+    files = compressed_files(Wish(request, stages, train, budget, seconds / 2), quiet)
     spent = time.monotonic() - began if stages == SEARCH else 0.0
-    return files, max(budget - spent, budget / 2)
+    return files, max(seconds - spent, seconds / 2)
 
 
 def _batches(text: str) -> tuple[int, ...]:

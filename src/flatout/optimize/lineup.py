@@ -64,7 +64,7 @@ def line_up(
     """The cheap first. A name given by the user stands for all routes that begin with it: `litert`."""
     candidates, skipped = [], []
     for route in sorted(routes.values(), key=lambda route: route.cost):
-        if route.name != BASELINE and ((only and not _meant(route.name, only)) or _meant(route.name, without)):
+        if route.name != BASELINE and not _asked(route, only, without):
             continue
         why = _obstacle(route, subject, exhaustive)
         if why:
@@ -79,6 +79,10 @@ def check_names(routes: Mapping[str, Route], names: Sequence[str]) -> None:
     for name in names:
         if not any(_meant(route, [name]) for route in routes):
             find(name)  # says which there are
+
+
+def _asked(route: Route, only: Sequence[str], without: Sequence[str]) -> bool:
+    return (not only or _meant(route.name, only)) and not _meant(route.name, without)
 
 
 def _meant(route: str, names: Sequence[str]) -> bool:
@@ -104,19 +108,30 @@ def given(path: Path, routes: Mapping[str, Route], directory: Path, subject: Sub
     return _given(path, native, directory, subject, cores)
 
 
-def ours(path: Path, routes: Mapping[str, Route], directory: Path, subject: Subject, cores: int) -> list[Candidate]:
-    """A compressed form of the subject: run by whatever takes it, and handed over if it wins."""
-    found = [_given(path, route, directory, subject, cores) for route in _takers(path, routes) if not route.missing()]
-    for one in found:
-        one.ours = True
-    return found
+def ours(
+    path: Path,
+    routes: Mapping[str, Route],
+    directory: Path,
+    subject: Subject,
+    *,
+    only: Sequence[str] = (),
+    without: Sequence[str] = (),
+    cores: int = 1,
+) -> list[Candidate]:
+    """A compressed form of the subject: run by whatever takes it and is asked for, and handed over if it wins."""
+    return [
+        _given(path, route, directory, subject, cores, ours=True)
+        for route in _takers(path, routes)
+        if _asked(route, only, without) and not route.missing()
+    ]
 
 
 def _takers(path: Path, routes: Mapping[str, Route]) -> list[Route]:
     return [one for one in routes.values() if one.takes and one.takes == path.suffix and one.precision == "float32"]
 
 
-def _given(path: Path, route: Route, directory: Path, subject: Subject, cores: int) -> Candidate:
+def _given(path: Path, route: Route, directory: Path, subject: Subject, cores: int, *, ours: bool = False) -> Candidate:
     title = path.name if route.format in FORMATS else f"{path.name} ({route.family})"
     settings = route.settings(subject, cores) or ({},)
-    return Candidate(route, directory / f"{route.name}-{path.name}", title=title, settings=settings, given=path)
+    place = directory / f"{route.name}-{path.name}"
+    return Candidate(route, place, title=title, settings=settings, given=path, ours=ours)

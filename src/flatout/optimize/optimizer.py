@@ -129,18 +129,13 @@ class Optimizer:
     def _make(self, outcome: Outcome, workshop: Workshop) -> list[Contestant]:
         subject, routes = outcome.subject, catalogue()
         made = self.directory / "candidates"
+        asked: dict[str, Any] = {"only": self.options.routes, "without": self.options.without, "cores": cores()}
         outcome.candidates, outcome.skipped = lineup.line_up(
-            routes,
-            subject,
-            made,
-            only=self.options.routes,
-            without=self.options.without,
-            exhaustive=self.options.exhaustive,
-            cores=cores(),
+            routes, subject, made, exhaustive=self.options.exhaustive, **asked
         )
         outcome.candidates += [lineup.given(path, routes, made, subject, cores()) for path in self.options.compare]
         for path in self.options.compressed:
-            outcome.candidates += lineup.ours(path, routes, made, subject, cores())
+            outcome.candidates += lineup.ours(path, routes, made, subject, **asked)
         self.progress.phase(f"converting and checking {len(outcome.candidates)} candidates")
         contestants = workshop.make(outcome.candidates, self._batch(subject))
         if not any(one.candidate.route.name == BASELINE for one in contestants):

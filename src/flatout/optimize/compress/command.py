@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +30,19 @@ class Wish:
     request: Request
     stages: str
     """Techniques in sequence, or `search`."""
-    output: str
-    train: str | None = None
-    checkpoint: str | None = None
-    max_drop: float = 0.01
-    lower_is_better: bool = False
-    seconds: float = 150.0
+    train: str | None
+    budget: Budget
+    seconds: float
     """For a search; the stages that are asked for by name take as long as they take."""
+
+    @property
+    def place(self) -> Path:
+        """Where files and checkpoints are kept."""
+        return (
+            Path(".flatout")
+            / "compressed"
+            / f"{Path(self.request.model).stem.replace(':', '-')}-{file_name(self.stages)}"
+        )
 
 
 @dataclass(frozen=True)
@@ -52,18 +58,13 @@ def compressed_files(wish: Wish, quiet: bool) -> tuple[Path, ...]:
     """For the command: compress what it was asked to optimize; the files that can be raced."""
     if wish.stages != SEARCH:
         parse(wish.stages)
-    elif wish.request.metric is None or wish.request.data is None:
+    elif wish.budget.metric is None or wish.request.data is None:
         raise FlatoutError("A search has to know what is good enough: give --metric, and --data with labels.")
-    place = Path(wish.output)
-    files = compressed(replace(wish, checkpoint=str(place / "checkpoints")))
+    files = compressed(wish)
     if not quiet:
-        lines = [*files.told, *files.missing, f"kept in {place}"]
+        lines = [*files.told, *files.missing, f"kept in {wish.place}"]
         sys.stderr.write("".join(f"flatout: {line}\n" for line in lines))
     return tuple(path for path in files.paths if path.suffix in (".tflite", ".onnx"))
-
-
-def place_for(model: str, stages: str) -> Path:
-    return Path(".flatout") / "compressed" / f"{Path(model).stem.replace(':', '-')}-{file_name(stages)}"
 
 
 def compressed(wish: Wish) -> Files:
@@ -98,11 +99,10 @@ def _work(wish: Wish) -> dict[str, Any]:
     model = _opened(wish.request)
     seen = samples.read(wish.request, model)
     train = original.named(wish.train) if wish.train else None
-    means = Means(model, train, seen.calibration, None if wish.checkpoint is None else Path(wish.checkpoint))
+    means = Means(model, train, seen.calibration, wish.place / "checkpoints")
     if wish.stages == SEARCH:
-        budget = Budget(wish.max_drop, wish.request.metric, wish.lower_is_better)
-        deadline = time.monotonic() + wish.seconds
-        found = Search(means, samples.judge(seen, model, budget), wish.max_drop, deadline, _say).run()
+        drop, deadline = samples.judge(seen, model, wish.budget), time.monotonic() + wish.seconds
+        found = Search(means, drop, wish.budget.max_drop, deadline, _say).run()
         made = [(one.stages, one.model, one.int8) for one in found]
         told = [] if made else ["search: nothing smaller was good enough"]
     else:
@@ -114,7 +114,7 @@ def _work(wish: Wish) -> dict[str, Any]:
         told = [str(result) for result in results]
     paths, missing = list[str](), list[str]()
     for name, smaller, int8 in made:
-        written, failed = _written(smaller, int8, seen.calibration, Path(wish.output), file_name(name))
+        written, failed = _written(smaller, int8, seen.calibration, wish.place, file_name(name))
         paths += map(str, written)
         missing += failed
     return {"paths": paths, "told": told, "missing": missing}
@@ -153,7 +153,8 @@ def _written(model: Any, int8: bool, inputs: list[Any], output: Path, name: str)
 def main() -> None:
     wish = json.loads(Path(sys.argv[1]).read_text())
     try:
-        answer = _work(Wish(**wish | {"request": Request.from_json(wish["request"])}))
+        request, budget = Request.from_json(wish["request"]), Budget(**wish["budget"])
+        answer = _work(Wish(**wish | {"request": request, "budget": budget}))
     except FlatoutError as error:
         answer = {"error": str(error)}
     sys.stdout.write("\n" + json.dumps(answer) + "\n")

@@ -19,7 +19,7 @@ from typing import Any
 
 import flatout
 from flatout.errors import CompressionFailed, CompressionRefused
-from flatout.optimize.compress import cost
+from flatout.optimize.compress import cost, training
 from flatout.optimize.compress.stages import Means
 
 SEARCH = "search"
@@ -95,7 +95,7 @@ class Search:
         """Down to this share of the original's FLOPs; None where the model cannot be made so small."""
         stages = f"prune={share:.2g}"
         try:
-            made = flatout.prune(before.model, flops=share / before.share, checkpoint=self._place(stages))
+            made = flatout.prune(before.model, flops=share / before.share, checkpoint=self._place(stages, before.model))
             if self.means.train is not None:
                 stages += ",distill"
                 made = self._trained(lambda: self._taught(made.model, stages))
@@ -107,7 +107,8 @@ class Search:
 
     def _taught(self, model: Any, stages: str) -> Any:
         assert self.means.train is not None
-        return flatout.distill(self.means.original, model, train=self.means.train, checkpoint=self._place(stages))
+        place = self._place(stages, model)
+        return flatout.distill(self.means.original, model, train=self.means.train, checkpoint=place)
 
     def _rounded(self, smallest: list[Found]) -> list[Found]:
         """In int8: as many as are wanted of those that stay good enough."""
@@ -131,7 +132,8 @@ class Search:
     def _int8(self, one: Found, trained: bool) -> Found:
         stages = f"{one.stages},int8".lstrip(",") + ("-trained" if trained else "")
         train = self.means.train if trained else None
-        made = flatout.quantize(one.model, self.means.inputs, train=train, checkpoint=self._place(stages))
+        place = self._place(stages, one.model)
+        made = flatout.quantize(one.model, self.means.inputs, train=train, checkpoint=place)
         return Found(stages, made.model, one.share, 0.0, int8=True)
 
     def _trained(self, work: Callable[[], Any]) -> Any:
@@ -148,8 +150,12 @@ class Search:
         self.say(str(judged) + ("" if judged.drop <= self.allowed else f"; {self.allowed:.4g} is allowed"))
         return judged
 
-    def _place(self, stages: str) -> Path | None:
-        return None if self.means.checkpoint is None else self.means.checkpoint / file_name(stages)
+    def _place(self, stages: str, model: Any) -> Path | None:
+        """For what is made of this very model: a search with other limits comes by the same stages from elsewhere."""
+        if self.means.checkpoint is None:
+            return None
+        mark = training.fingerprint(model, [stages, training.fingerprint(self.means.original, [])])
+        return self.means.checkpoint / f"{file_name(stages)}-{mark[:12]}"
 
 
 def file_name(stages: str) -> str:

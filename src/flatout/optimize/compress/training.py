@@ -33,7 +33,7 @@ class Journal:
         if self.directory is None:
             return
         self.directory.mkdir(parents=True, exist_ok=True)
-        mark = {"work": _fingerprint(model, settings)}
+        mark = {"work": fingerprint(model, settings)}
         file = self.directory / "work.json"
         if file.exists() and json.loads(file.read_text()) != mark:
             raise CompressionRefused(
@@ -135,7 +135,7 @@ def plain(variable: Any) -> Any:
     return value.astype(np.float32) if value.dtype.kind == "V" or value.dtype.name == "bfloat16" else value
 
 
-def _fingerprint(model: Any, settings: Any) -> str:
+def fingerprint(model: Any, settings: Any) -> str:
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode())
     for variable in model.weights:  # the states of random generators differ each time a model is loaded
         digest.update(variable.path.encode())

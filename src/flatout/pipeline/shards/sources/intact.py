@@ -72,11 +72,11 @@ def gif(data: bytes) -> str | None:
         kind = data[position]
         if kind == 0x3B:
             return None
-        if kind not in (0x00, 0x21, 0x2C):
-            return f"the GIF is damaged at byte {position}"
         if kind == 0x00:  # padding between parts
             position += 1
             continue
+        if kind not in (0x21, 0x2C):
+            return f"the GIF is damaged at byte {position}"
         position += 2 if kind == 0x21 else 11 + _colours(data, position + 9)
         while position < len(data) and data[position]:
             position += 1 + data[position]
