@@ -215,6 +215,28 @@ PROGRAM = """
     drawn = D.range(40).map(lambda n: tf.numpy_function(lambda v: v + np.random.randint(1 << 30), [n], tf.int64))
     after, names, _ = rewritten(drawn.batch(8))
     results["drawn"] = [names, equality.compare(drawn.batch(8), after).parity]
+
+    # a generator that shuffles by itself: another order is right, always the same one is not
+    def own_order():
+        yield from np.random.permutation(40)
+    def own_elements():
+        yield from np.random.randint(1 << 30, size=40)
+    def restarted():
+        yield from np.random.RandomState(5).permutation(40)
+    whole = tf.TensorSpec([], tf.int64)
+    made = {name: D.from_generator(function, output_signature=whole) for name, function in
+            [("own order", own_order), ("own elements", own_elements), ("restarted", restarted)]}
+    mixed = made["own order"]
+    for name, before, after in [
+        ("batched later", mixed.map(lambda n: n + 1).batch(8), mixed.batch(8).map(lambda n: n + 1)),
+        ("cached", mixed.batch(8), mixed.cache().batch(8)),
+        ("cached, then shuffled", mixed.shuffle(40).batch(8), mixed.cache().shuffle(40).batch(8)),
+        ("fewer", mixed, mixed.take(39)),
+        ("other elements", made["own elements"], made["own elements"].prefetch(1)),
+        ("always the same", mixed, made["restarted"]),
+    ]:
+        compared = equality.compare(before, after)
+        results["varies: " + name] = [compared.parity, compared.note]
     racing.PASS_SECONDS = 0.05
     def wait(value):
         time.sleep(0.002)
@@ -332,6 +354,22 @@ def test_a_cache_keeps_to_its_memory(results):
 
 def test_a_cache_of_what_differs_each_time_is_refused(results):
     assert results["drawn"] == [["cache"], "failed"]
+
+
+def test_a_generator_that_shuffles_must_go_on_shuffling(results):
+    found = {name.removeprefix("varies: "): row for name, row in results.items() if name.startswith("varies: ")}
+    parities = {name: parity for name, (parity, _) in found.items()}
+    assert parities == {
+        "batched later": "multiset",
+        "cached": "failed",
+        "cached, then shuffled": "failed",
+        "fewer": "failed",
+        "other elements": "failed",
+        "always the same": "failed",
+    }
+    assert found["batched later"][1] == "in another order each time, as before"
+    assert "now always one" in found["cached"][1]
+    assert "other elements each time" in found["other elements"][1]
 
 
 def test_the_whole_way(results):

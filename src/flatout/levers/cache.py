@@ -80,7 +80,7 @@ def on_tensorflow(injection: Injection, module: ModuleType) -> None:
             cached = stage._flatout_cached = caching.Cached(stage, limit)
         result = recipes.rebuild(dataset, recipes.exchange(stage, recipes.stands_for(cached.dataset, stage)))
         injection.ready.append(lambda: _full(injection, cached, iterated))
-        if any("python" in stages.states(before) for before, _ in stages.chain(stage)):
+        if stages.runs_python(stage):
             injection.note("Python code stands before the cache: it is taken to give the same elements in each epoch")
         return result, f"a cache behind {stages.kind(stage).lower()} at {stages.place(stage)}"
 

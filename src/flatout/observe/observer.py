@@ -73,6 +73,10 @@ class Stream:
         self.last = 0.0
 
 
+def _ignore(row: tuple[Any, ...]) -> None:
+    """Takes the place of `put_down` when the program has ended."""
+
+
 class Observer:
     def __init__(self, recorder: Recorder, settings: dict[str, Any]) -> None:
         self.recorder = recorder
@@ -191,6 +195,7 @@ class Observer:
         if not self.active:
             return
         self.look()
+        self.put_down = _ignore  # what runs from here on is ours
         self.active = False
         self.window.close("the program ended")
         for write in self.at_end:

@@ -92,11 +92,11 @@ def record_stages(dataset: Any) -> list[Any]:
     return found
 
 
-def unshuffled(dataset: Any) -> Any:
-    """A copy without the shuffles that give another order each time, and with an end; those with a seed stay."""
+def unshuffled(dataset: Any, seeded: bool = False) -> Any:
+    """A copy without the shuffles that give another order each time, and with an end; those with a seed may stay."""
 
     def change(stage: Any, made: Any) -> Any:
-        if is_unseeded(stage):
+        if is_unseeded(stage) or (seeded and stages.kind(stage) == "Shuffle"):
             return recipes.upstream(made)[0]
         if stages.kind(stage) == "Repeat" and (stages.setting(stage, "_count") or -1) < 0:
             return recipes.replay_once(made, {}, {"count": 2})

@@ -3,15 +3,17 @@
 What differs from one run to the next by the program's own wish is taken out of the comparison first. A shuffle without
 a seed is left out of both pipelines, which says more than comparing its results as a set. Where random numbers are
 drawn, what enters that stage is compared. Where the order alone may differ, the elements are compared as a multiset.
+Python code that gives another order each time is held to the same: as a multiset, and it must go on varying.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from flatout.case import Evidence
@@ -43,10 +45,13 @@ def compare(before: Any, after: Any, seconds: float = 60.0, epochs: int = EPOCHS
         return Compared("differs", 0, False, f"elements were {before.element_spec} and are {after.element_spec}")
     left, right, note = _comparable(before, after)
     found = _in_order(left, right, seconds, epochs)
-    if found.result == "differs" and found.whole and (any_order or _any_order(before)):
-        rows = _as_multisets(*_comparable(before, after)[:2], seconds)
-        return Compared(rows.result, rows.elements, rows.whole, f"{note}; in another order".lstrip("; "))
-    return Compared(found.result, found.elements, found.whole, "; ".join(text for text in (note, found.note) if text))
+    if found.result == "differs" and found.whole:
+        sources = copying.unshuffled(left, seeded=True), copying.unshuffled(right, seeded=True)
+        if stages.runs_python(left) and _varies(sources[0], seconds):
+            found = _as_varied(*sources, seconds)
+        elif any_order or _any_order(before):
+            found = replace(_as_multisets(*_comparable(before, after)[:2], seconds), note="in another order")
+    return replace(found, note="; ".join(text for text in (note, found.note) if text))
 
 
 def _comparable(before: Any, after: Any) -> tuple[Any, Any, str]:
@@ -56,6 +61,30 @@ def _comparable(before: Any, after: Any) -> tuple[Any, Any, str]:
         note = "compared up to where random numbers are drawn"
         before, after = heads
     return copying.unshuffled(before), copying.unshuffled(after), note
+
+
+def _varies(dataset: Any, seconds: float) -> bool:
+    """Whether a second epoch is another one than the first, as far as there is time to see."""
+    first, second = _epoch(dataset, seconds), _epoch(dataset, seconds)  # a cache is full for the second
+    both = min(len(first), len(second))
+    return first[:both] != second[:both]
+
+
+def _epoch(dataset: Any, seconds: float) -> list[bytes]:
+    end = time.perf_counter() + seconds
+    return list(itertools.takewhile(lambda _: time.perf_counter() < end, marks(dataset)))
+
+
+def _as_varied(before: Any, after: Any, seconds: float) -> Compared:
+    """Of two pipelines of which the first varies."""
+    rows = _as_multisets(before, before, seconds)
+    if rows.result == "differs":
+        note = rows.note or "its Python code gives other elements each time, so nothing can be compared"
+        return Compared("differs", rows.elements, False, note)
+    if not _varies(after, seconds):
+        return Compared("differs", rows.elements, True, "its Python code gave another order each time, now always one")
+    rows = _as_multisets(before, after, seconds)
+    return Compared(rows.result, rows.elements, rows.whole, rows.note or "in another order each time, as before")
 
 
 def _any_order(dataset: Any) -> bool:

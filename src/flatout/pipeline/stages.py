@@ -120,6 +120,11 @@ def states(dataset: Any) -> list[str]:
     return known
 
 
+def runs_python(dataset: Any) -> bool:
+    """Whether Python code of the program makes the elements, in this stage or before it."""
+    return any("python" in states(stage) for stage, _ in chain(dataset))
+
+
 def draws(dataset: Any) -> bool:
     """Whether the functions of one stage draw random numbers, whatever else they do."""
     known: bool | None = getattr(dataset, "_flatout_draws", None)

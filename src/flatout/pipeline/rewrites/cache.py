@@ -40,7 +40,7 @@ def rewrite(dataset: Any, room: Room) -> Proposal | None:
     else:
         raise Unfit(f"a cache {place} would hold {_mib(size)}, and {_mib(room.memory)} of memory are to be had")
     result = recipes.rebuild(dataset, recipes.exchange(stage, recipes.stands_for(cached, stage)))
-    if any("python" in stages.states(before) for before, _ in stages.chain(stage)):
+    if stages.runs_python(stage):
         what += "; Python code before it is taken to give the same elements in each epoch"
     return Proposal(result, what)
 
