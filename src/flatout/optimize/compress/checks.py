@@ -6,7 +6,8 @@ with the fake-quant model that it came from to a step of its quantization. What 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,8 +66,32 @@ def outputs(model: Any, arrays: Sequence[Array]) -> list[Array]:
     given = tree.pack_sequence_as(
         graph.functional(model)._inputs_struct, [keras.ops.convert_to_tensor(a) for a in arrays]
     )
-    answer = tree.flatten(model(given, training=False))
+    with _full_precision():
+        answer = tree.flatten(model(given, training=False))
     return [keras.ops.convert_to_numpy(keras.ops.cast(part, "float32")).astype(np.float64) for part in answer]
+
+
+@contextlib.contextmanager
+def _full_precision() -> Iterator[None]:
+    """GPUs multiply with ten bits of mantissa (TF32) unless told otherwise: right models would differ by 1e-3 then."""
+    import keras
+
+    if keras.config.backend() == "tensorflow":
+        from tensorflow import config
+
+        before = config.experimental.tensor_float_32_execution_enabled()
+        config.experimental.enable_tensor_float_32_execution(False)
+        try:
+            yield
+        finally:
+            config.experimental.enable_tensor_float_32_execution(before)
+    elif keras.config.backend() == "jax":
+        import jax
+
+        with jax.default_matmul_precision("highest"):
+            yield
+    else:
+        yield
 
 
 def same(name: str, expected: Sequence[Array], found: Sequence[Array], allowed: float) -> Check:

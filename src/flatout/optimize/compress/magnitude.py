@@ -27,6 +27,9 @@ SCHEDULES: dict[str, Callable[[float], float]] = {
 }
 """Share of the wanted sparsity by the share of training that is done."""
 
+RAISES = 64
+"""Steps in which a `fit` raises the sparsity. The last ones of a schedule cost most, so they must be small."""
+
 
 @dataclass(frozen=True)
 class Target:
@@ -204,7 +207,7 @@ def rising(masks: Masks, schedule: Callable[[float], float], over: float = 0.75)
         def on_train_begin(self, logs: Any = None) -> None:
             self._steps = self.params.get("steps")
             self._last = -1.0
-            self._set(0.0 if schedule(0.0) == 0 else 1.0)
+            self._set(0.0)
 
         def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
             self._epoch = epoch
@@ -218,8 +221,8 @@ def rising(masks: Masks, schedule: Callable[[float], float], over: float = 0.75)
             self._set(1.0)  # early stopping included
 
         def _set(self, done: float) -> None:
-            share = schedule(min(done, 1.0))
-            if share >= self._last + 0.02 or (share == 1.0 and self._last < 1.0):
+            share = schedule(int(min(done, 1.0) * RAISES) / RAISES)
+            if share > self._last:
                 masks.raise_to(share)
                 self._last = share
 
