@@ -107,7 +107,6 @@ def test_a_python_that_is_not_there() -> None:
 
 @pytest.mark.slow
 def test_the_real_tensorflow_answers() -> None:
-    pytest.importorskip("importlib.metadata").version("tensorflow-cpu")
     loaded = "tensorflow" in sys.modules  # by another test
     answer = child.ask()
     assert answer["error"] is None

@@ -271,9 +271,25 @@ def test_depthwise_convolutions_keep_xla_away_from_a_cpu() -> None:
     assert "depthwise" in (catalogue()["xla"].skip(with_op) or "")
 
 
+@pytest.mark.parametrize(("machine", "wanted"), [("x86_64", "0"), ("aarch64", "1"), ("ppc64le", None)])
+def test_onednn_is_tried_the_other_way_than_tensorflow_has_it(
+    monkeypatch: pytest.MonkeyPatch, machine: str, wanted: str | None
+) -> None:
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS", raising=False)
+    lever, case = catalogue()["onednn"], Case(kind="run")
+    assert (lever.skip(case) is None) is (wanted is not None)
+    if wanted is not None:
+        (value,) = lever.values(case)
+        assert lever.environment(value) == {"TF_ENABLE_ONEDNN_OPTS": wanted}
+        monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", wanted)
+        assert "already set" in (lever.skip(case) or "")
+
+
 def test_variables_of_the_runtime() -> None:
     levers = catalogue()
     assert levers["threads"].environment("3")["TF_NUM_INTRAOP_THREADS"] == "3"
     assert levers["onednn"].environment("") == {"TF_ENABLE_ONEDNN_OPTS": "0"}
+    assert levers["onednn"].environment("1") == {"TF_ENABLE_ONEDNN_OPTS": "1"}
     assert "glibc.malloc.mmap_max=0" in levers["allocator"].environment("glibc-keep")["GLIBC_TUNABLES"]
     assert levers["allocator"].environment("nonsense") == {}

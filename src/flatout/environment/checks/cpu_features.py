@@ -54,4 +54,4 @@ def check(facts: Facts) -> Iterator[Reading]:
             "If this is a virtual machine, give it the host's CPU model; otherwise take a newer CPU.",
         )
     else:
-        yield Reading("cpu features", value, "ok", "oneDNN chooses its kernels by these when it runs.")
+        yield Reading("cpu features", value, "ok", "TensorFlow's libraries choose their kernels by these.")

@@ -7,6 +7,7 @@ with the fake-quant model that it came from to a step of its quantization. What 
 from __future__ import annotations
 
 import contextlib
+import importlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -86,9 +87,7 @@ def _full_precision() -> Iterator[None]:
         finally:
             config.experimental.enable_tensor_float_32_execution(before)
     elif keras.config.backend() == "jax":
-        import jax
-
-        with jax.default_matmul_precision("highest"):
+        with importlib.import_module("jax").default_matmul_precision("highest"):
             yield
     else:
         yield
