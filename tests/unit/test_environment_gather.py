@@ -108,6 +108,12 @@ def test_the_cpu_of_a_virtual_machine(tmp_path: Path) -> None:
     assert cpu["steal_share"] == pytest.approx(0.1)
 
 
+def test_the_cpu_of_an_arm_server(tmp_path: Path) -> None:
+    lines = "processor\t: 0\nFeatures\t: fp asimd asimddp\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n"
+    cpu = gather.cpu(write(tmp_path, {"proc/cpuinfo": lines}))
+    assert (cpu["model"], cpu["flags"]) == ("Neoverse N1", ["fp", "asimd", "asimddp"])
+
+
 def test_only_listed_variables_are_kept() -> None:
     given = {
         "TF_TOKEN_app_terraform_io": "secret",

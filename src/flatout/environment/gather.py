@@ -79,6 +79,19 @@ def _cuda_libraries(directory: Path) -> list[str]:
     return [str(path) for pattern in patterns for path in sorted(directory.glob(pattern))][:12]
 
 
+_ARM = {
+    "0xd07": "Cortex-A57",
+    "0xd08": "Cortex-A72",
+    "0xd0c": "Neoverse N1",
+    "0xd40": "Neoverse V1",
+    "0xd49": "Neoverse N2",
+    "0xd4f": "Neoverse V2",
+    "0xd84": "Neoverse V3",
+    "0xd8e": "Neoverse N3",
+}
+"""Linux tells the number of an ARM core's design, not its name."""
+
+
 def cpu(root: Path = Path("/")) -> dict[str, Any]:
     lines = _read(root / "proc/cpuinfo", 65536).splitlines()
     pairs = [(key.strip(), value.strip()) for key, _, value in (line.partition(":") for line in lines)]
@@ -88,7 +101,7 @@ def cpu(root: Path = Path("/")) -> dict[str, Any]:
     nodes = list((root / "sys/devices/system/node").glob("node[0-9]*"))
     times = _read(root / "proc/stat").partition("\n")[0].split()[1:]
     return {
-        "model": first.get("model name") or first.get("Processor") or platform.processor() or None,
+        "model": first.get("model name") or first.get("Processor") or _ARM.get(first.get("CPU part", "")),
         "flags": flags,
         "hypervisor": "hypervisor" in flags,
         "governor": _read(frequency / "scaling_governor") or None,

@@ -22,6 +22,7 @@ import numpy as np
 
 import flatout
 from flatout.case import Interval, Serving, to_plain
+from flatout.environment import gather
 from flatout.errors import FlatoutError
 from flatout.optimize.contestant import Contestant
 from flatout.optimize.machine import cores
@@ -99,7 +100,7 @@ def write_manifest(
         "speedup_over_tf_function": None if speedup is None else to_plain(speedup),
         **extra,
         "versions": versions(),
-        "machine": {"processor": platform.processor() or platform.machine(), "cores": cores()},
+        "machine": {"processor": gather.cpu()["model"] or platform.machine(), "cores": cores()},
         "files": {str(path.relative_to(place)): digest(path) for path in sorted(place.rglob("*")) if path.is_file()},
     }
     (place / MANIFEST).write_text(json.dumps(manifest, indent=1, allow_nan=False), encoding="utf-8")
