@@ -36,6 +36,8 @@ HERE = Path(__file__).resolve().parent
 BUDGET = 0.01
 SCREENING, ROUNDS = 5, 15
 SLICE_MS = 150.0
+HOPELESS = 3.0
+"""Times as slow as tf.function, from where on a setting of a peer is not worth its check of the accuracy."""
 CORES = len(os.sched_getaffinity(0))
 CONVOLUTIONAL, OVER_FUNCTION = ("mobilenet", "resnet"), 5.0
 
@@ -110,8 +112,8 @@ def compare(name: str, directory: Path, batch: int) -> list[str]:
     (directory / f"{batch}-converted").touch()
     pick, seconds, chosen = picked(directory, batch)
     with contextlib.ExitStack() as alive:
-        field_ = [one for one in enter(alive, directory, batch) if one]
-        ours = start(alive, directory, batch, "flatout", ("flatout", str(pick))) if pick else None
+        field_ = list(enter(alive, directory, batch))
+        ours = start(alive, directory, batch, "flatout", ("flatout", str(pick)), float("inf")) if pick else None
         plain = next(one for one in field_ if one.peer == "tf.function")
         race(field_, SCREENING)
         best = list(fastest(field_, plain.accuracy - BUDGET))
@@ -146,18 +148,21 @@ def script(name: str, *arguments: object, unless: Path) -> None:
             subprocess.run([sys.executable, str(HERE / name), *map(str, arguments)], check=True, stderr=log, stdout=log)
 
 
-def enter(alive: contextlib.ExitStack, directory: Path, batch: int) -> Iterator[Contestant | None]:
+def enter(alive: contextlib.ExitStack, directory: Path, batch: int) -> Iterator[Contestant]:
+    limit = float("inf")
     for peer, settings in PEERS.items():
         for words in settings:
-            one = start(alive, directory, batch, peer, words)
+            one = start(alive, directory, batch, peer, words, limit)
             if one is not None:
+                if one.peer == "tf.function":
+                    limit = HOPELESS * one.ask("go 0")
                 yield one
 
 
 def start(
-    alive: contextlib.ExitStack, directory: Path, batch: int, peer: str, words: tuple[str, ...]
+    alive: contextlib.ExitStack, directory: Path, batch: int, peer: str, words: tuple[str, ...], limit: float
 ) -> Contestant | None:
-    """Alive and checked; None, with a line that says so, where it cannot be had."""
+    """Alive and checked; None, with a line that says so, where it cannot be had or takes longer than `limit` ms."""
     with (directory / "log.txt").open("a") as log:
         process = subprocess.Popen(
             [sys.executable, str(HERE / "_optimize_contestant.py"), str(directory), str(batch), *words],
@@ -171,6 +176,11 @@ def start(
     one = Contestant(peer, words, process)
     try:
         one.ask("")
+        taken = one.ask("go 0")
+        if taken > limit:
+            print(f"  {peer} {one.setting}: left out, {taken:.0f} ms a call", file=sys.stderr, flush=True)
+            process.kill()
+            return None
         one.accuracy = one.ask("check")
     except EOFError:
         print(f"  {peer} {one.setting}: cannot be had here", file=sys.stderr, flush=True)
