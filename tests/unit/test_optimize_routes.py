@@ -141,7 +141,7 @@ def test_what_is_repaired_inside_a_branch() -> None:
 
 def test_every_loader_is_a_program_of_its_own() -> None:
     mine = [route for name, route in catalogue().items() if name.startswith(NAMES)]
-    assert len(mine) == 11
+    assert len(mine) == 12
     for route in mine:
         for setting in route.settings(subject(), 2):
             for batch in (0, 1, 16):
@@ -172,9 +172,14 @@ def test_a_route_that_is_missing_something_names_it(monkeypatch: pytest.MonkeyPa
     assert route.extra == "tensorrt"
 
 
-def test_bfloat16_is_only_offered_where_the_processor_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    half, whole = catalogue()["openvino-bf16"], catalogue()["openvino-int8"]
-    for flags, can in (("avx2 fma", False), ("avx512_bf16", True), ("amx_bf16 amx_int8", True)):
-        monkeypatch.setattr(openvino, "cpu_flags", lambda flags=flags: frozenset(flags.split()))
-        assert (half.hopeless(subject()) is None) is can
-        assert ("bf16" in {setting["rest"] for setting in whole.settings(subject(), 2)}) is can
+@pytest.mark.parametrize(
+    ("flags", "can"), [("avx2 fma", ""), ("avx512_bf16", "bf16"), ("amx_bf16 amx_int8", "bf16"), ("asimdhp", "f16")]
+)
+def test_half_the_bits_are_only_offered_where_the_processor_has_them(
+    monkeypatch: pytest.MonkeyPatch, flags: str, can: str
+) -> None:
+    monkeypatch.setattr(openvino, "cpu_flags", lambda: frozenset(flags.split()))
+    for name, kind in (("openvino-bf16", "bf16"), ("openvino-fp16", "f16")):
+        assert (catalogue()[name].hopeless(subject()) is None) is (kind == can)
+    settings = catalogue()["openvino-int8"].settings(subject(), 2)
+    assert {setting["rest"] for setting in settings} == {"f32", can} - {""}

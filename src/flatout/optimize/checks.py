@@ -65,8 +65,8 @@ def contents(route: Route, inside: Inside, parameters: int) -> str:
     told = ", ".join(f"{count} in {name}" for name, count in computes.items())
     if route.precision == "float32" and set(computes) - {"float32"}:
         return f"it is stated as float32, but of its heavy nodes {told} compute"
-    wanted = {"int8": ("int8",), "int8-weights": ("int8-weights", "int8"), "bfloat16": ("bfloat16",)}
-    if route.precision in wanted and not any(computes.get(name) for name in wanted[route.precision]):
+    wanted = ("int8-weights", "int8") if route.precision == "int8-weights" else (route.precision,)
+    if not any(computes.get(name) for name in wanted):
         return f"it is stated as {route.precision}, but none of its heavy nodes is: {told}"
     return ""
 

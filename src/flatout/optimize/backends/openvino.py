@@ -1,7 +1,7 @@
-"""OpenVINO: the model as an IR, in float32, in bfloat16 where the processor has it, or in 8 bits.
+"""OpenVINO: the model as an IR, in float32, in bfloat16 or float16 where the processor has it, or in 8 bits.
 
-OpenVINO computes in bfloat16 by itself where the processor can (AMX, AVX-512 BF16): the float32 route tells it not to,
-so that its row is what it says. What is run is read from the compiled model, node by node.
+OpenVINO computes in bfloat16 (AMX, AVX-512 BF16) or float16 (ARM) by itself where the processor can: the float32 route
+tells it not to, so that its row is what it says. What is run is read from the compiled model, node by node.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ HEAVY = ("Convolution", "Deconvolution", "FullyConnected", "MatMul", "RNNSeq", "
 """Kinds of nodes, as the compiled model names them, that carry the time."""
 RANKED = 32
 """Layers that NNCF's accuracy control may have to rank."""
+NEEDS = {"bf16": {"amx_bf16", "avx512_bf16"}, "f16": {"asimdhp"}}
+"""Types of OpenVINO's on a CPU, and the features of a processor of which each needs one."""
 TYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i8": "int8", "u8": "int8"}
 
 
@@ -41,7 +43,7 @@ class OpenVino(Route):
     """What is not quantized may be computed in these types, the most promising first."""
 
     def settings(self, subject: Subject, cores: int) -> Sequence[Setting]:
-        types = [rest for rest in self.rest if rest == "f32" or bfloat16()]
+        types = [rest for rest in self.rest if computable(rest)]
         return [
             {"threads": cores, "rest": rest, "streams": count} for count in _streams(subject, cores) for rest in types
         ]
@@ -81,12 +83,18 @@ class OpenVinoBfloat16(OpenVino):
     rest: ClassVar[tuple[str, ...]] = ("bf16",)
 
     def hopeless(self, subject: Subject) -> str | None:
-        return None if bfloat16() else "this processor has no instructions for bfloat16"
+        return None if computable(self.rest[0]) else f"this processor has no instructions for {self.precision}"
 
     def convert(self, subject: Subject, directory: Path) -> None:
         import openvino
 
         openvino.save_model(read(subject), directory / FILE, compress_to_fp16=True)
+
+
+class OpenVinoFloat16(OpenVinoBfloat16):
+    name: ClassVar[str] = "openvino-fp16"
+    precision: ClassVar[Precision] = "float16"
+    rest: ClassVar[tuple[str, ...]] = ("f16",)
 
 
 class OpenVinoInt8(OpenVino):
@@ -96,7 +104,7 @@ class OpenVinoInt8(OpenVino):
     packages: ClassVar[tuple[str, ...]] = (*OpenVino.packages, "nncf")
     needs_data: ClassVar[bool] = True
     cost: ClassVar[int] = 2
-    rest: ClassVar[tuple[str, ...]] = ("bf16", "f32")
+    rest: ClassVar[tuple[str, ...]] = ("bf16", "f16", "f32")
 
     def convert(self, subject: Subject, directory: Path) -> None:
         import openvino
@@ -157,9 +165,9 @@ def computes(compiled: Any) -> dict[str, int]:
     return dict(found)
 
 
-def bfloat16() -> bool:
-    """Whether the processor multiplies in bfloat16 rather than pretending to."""
-    return not cpu_flags().isdisjoint({"amx_bf16", "avx512_bf16"})
+def computable(kind: str) -> bool:
+    """Whether the processor multiplies in this type rather than pretending to."""
+    return kind not in NEEDS or not cpu_flags().isdisjoint(NEEDS[kind])
 
 
 def _streams(subject: Subject, cores: int) -> list[int]:
@@ -220,4 +228,4 @@ PARTED = """\
     return run
 """
 
-ROUTES = (OpenVino(), OpenVinoBfloat16(), OpenVinoInt8(), OpenVinoMixed())
+ROUTES = (OpenVino(), OpenVinoBfloat16(), OpenVinoFloat16(), OpenVinoInt8(), OpenVinoMixed())
