@@ -9,12 +9,14 @@ from flatout.case import Latency, Serving, Trial
 from flatout.errors import FlatoutError
 from flatout.optimize import claiming, front, handover, lineup
 from flatout.optimize.backends import catalogue, find
+from flatout.optimize.checks import Budget
 from flatout.optimize.contestant import Block, Contestant
 from flatout.optimize.energy import Meter
 from flatout.optimize.lineup import Candidate, line_up
 from flatout.optimize.race import FEWEST_ROUNDS, Race, against
 from flatout.optimize.route import Route
 from flatout.optimize.subject import Subject, Tensor, in_batches
+from flatout.optimize.workshop import Workshop
 
 SUBJECT = Subject(Path("."), "model.keras", "keras", (Tensor("x", "float32", (None, 4), (4,)),), ())
 
@@ -59,10 +61,33 @@ def test_who_is_behind_leaves_once_there_is_an_interval():
 
 
 def test_who_is_slow_and_far_behind_leaves_early():
-    fast, slow = Paced("fast", 2.0, 1), Paced("slow", 900.0, 2)
-    held = race(fast, slow)
-    assert slow.calls == 3
+    fast, slow, hopeless = Paced("fast", 100.0, 1), Paced("slow", 400.0, 2), Paced("hopeless", 1500.0, 3)
+    held = race(fast, slow, hopeless)
+    assert (slow.calls, hopeless.calls) == (3, 1)
     assert held.speedup(slow) is None
+
+
+def test_what_is_claimed_gets_rounds_enough_for_an_interval_even_when_it_is_late():
+    for eliminate, rounds in ((True, 3), (False, FEWEST_ROUNDS)):
+        fast = Paced("fast", 2.0)
+        held = Race([Paced("base", 10.0, seed=99)], [fast], deadline=0.0)
+        held.run(12, eliminate=eliminate)
+        assert fast.calls == rounds
+        assert (held.speedup(fast) is None) is eliminate
+
+
+def test_what_is_many_times_slower_than_the_model_is_neither_checked_nor_raced(tmp_path):
+    def workshop(patient):
+        made = Workshop(SUBJECT, tmp_path, None, None, Budget(), None, 0.0, patient=patient)
+        made._baseline_ms = 100.0
+        return made
+
+    slow, compared = Paced("slow", 1100.0), Paced("compared", 1100.0)
+    compared.candidate.given = Path("theirs.tflite")
+    assert workshop(False)._hopeless(slow) == "a call takes 1.1 s, 11 times as long as one of tf-function"
+    assert not workshop(True)._hopeless(slow)
+    assert not workshop(False)._hopeless(compared)
+    assert not workshop(False)._hopeless(Paced("behind", 900.0))
 
 
 def test_too_few_rounds_give_no_interval():

@@ -91,6 +91,7 @@ class Optimizer:
                 judge,
                 self._at(SHARE_FOR_MAKING),
                 self.progress.say,
+                patient=self._patient(),
             )
             contestants = self._make(outcome, workshop)
             self._race(outcome, workshop, contestants)
@@ -101,6 +102,11 @@ class Optimizer:
             if nursery is not None:
                 nursery.close()
             warden.close()
+
+    def _patient(self) -> bool:
+        """Whether routes count that are many times slower than the model: asked for, or wanted for their size."""
+        asked = self.options.exhaustive or bool(self.options.routes)
+        return asked or self.options.objective in ("size", "memory")
 
     def _at(self, share: float) -> float:
         return self.began + share * self.options.budget

@@ -23,6 +23,8 @@ FEWEST_ROUNDS = 6
 """The fewest that give an interval at 95 %."""
 FAR_BEHIND = 3.0
 EARLY_ROUNDS = 3
+HOPELESS = 10.0
+"""So far behind, one round of long calls is enough."""
 
 
 class Race:
@@ -44,7 +46,8 @@ class Race:
     def run(self, rounds: int, eliminate: bool = True) -> None:
         for _ in range(rounds):
             running = [one for one in self.contestants if not one.over]
-            late = time.monotonic() > self.deadline and self.round >= EARLY_ROUNDS
+            enough = EARLY_ROUNDS if eliminate else FEWEST_ROUNDS  # what is claimed has an interval
+            late = time.monotonic() > self.deadline and self.round >= enough
             if late or (self.contestants and not running) or all(one.over for one in self.baselines):
                 return
             self._one_round([*(one for one in self.baselines if not one.over), *running])
@@ -91,7 +94,8 @@ class Race:
                 continue
             behind = against(leader, one)
             expensive = (one.call_ms() or 0.0) > LONG_CALL_MS
-            if expensive and self.round >= EARLY_ROUNDS and _always_behind(leader, one):
+            far = FAR_BEHIND if self.round >= EARLY_ROUNDS else HOPELESS
+            if expensive and _always_behind(leader, one, far):
                 one.over = f"behind {leader.name} by far in each of {self.round} rounds"
             elif self.round >= FEWEST_ROUNDS and behind is not None and behind.high < 1:
                 one.over = f"behind {leader.name}"
@@ -106,6 +110,6 @@ def against(base: Contestant, one: Contestant, confidence: float = 0.95) -> Inte
     return ratio if ratio.low > 0 else None  # too few rounds: nothing is known of the ends
 
 
-def _always_behind(leader: Contestant, one: Contestant) -> bool:
+def _always_behind(leader: Contestant, one: Contestant, times: float) -> bool:
     pairs = zip(leader.blocks, one.blocks, strict=False)
-    return all(o.call_ms > FAR_BEHIND * b.call_ms for b, o in pairs if b and o)
+    return all(o.call_ms > times * b.call_ms for b, o in pairs if b and o)

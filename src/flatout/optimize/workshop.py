@@ -21,6 +21,7 @@ from flatout.optimize.checks import Budget
 from flatout.optimize.contestant import ANSWER_SECONDS, SCREENED, Contestant
 from flatout.optimize.lineup import Candidate
 from flatout.optimize.machine import cores, free_memory
+from flatout.optimize.race import HOPELESS, LONG_CALL_MS
 from flatout.optimize.route import Inside
 from flatout.optimize.subject import Array, Subject
 from flatout.optimize.work.nursery import Nursery
@@ -52,7 +53,9 @@ class Workshop:
         judge: JudgeCall | None,
         deadline: float,
         say: Callable[[str], None] = lambda text: None,
+        patient: bool = False,
     ) -> None:
+        """`patient`: what is many times slower than the model itself is checked and raced all the same."""
         self.subject = subject
         self.directory = directory
         self.warden = warden
@@ -60,12 +63,14 @@ class Workshop:
         self.budget = budget
         self.deadline = deadline
         self.say = say
+        self.patient = patient
         self.memory_limit = int(SHARE_OF_MEMORY * free_memory())
         self.done = 0
         self._judge = judge
         self._judging = threading.Lock()
         self._numbers = itertools.count(1)
         self._workers: list[Worker] = []
+        self._baseline_ms: float | None = None
 
     def make(self, candidates: Sequence[Candidate], batch: int) -> list[Contestant]:
         """Those that came through, with their first setting. The others say in their `note` why not."""
@@ -142,7 +147,12 @@ class Workshop:
         one = Contestant(candidate, candidate.settings[0], batch)
         try:
             self.open(one)
-            self.check(one)
+            if candidate.route.name == lineup.BASELINE and candidate.given is None:
+                self._baseline_ms = one.warm_ms
+            if reason := self._hopeless(one):
+                candidate.drop("timeout", reason)
+            else:
+                self.check(one)
         except WorkFailed as error:
             candidate.drop("timeout" if error.how == "timeout" else "failed", f"run: {error}")
         if candidate.over:
@@ -151,6 +161,15 @@ class Workshop:
         if free_memory() < KEPT_FREE:
             one.close()
         return [one]
+
+    def _hopeless(self, one: Contestant) -> str:
+        """Why its check and its rounds would cost minutes and only show how slow it is; empty where they would not."""
+        if self.patient or one.candidate.given or not one.candidate.route.deployable or self._baseline_ms is None:
+            return ""
+        times = one.warm_ms / self._baseline_ms
+        if one.warm_ms < LONG_CALL_MS or times < HOPELESS:
+            return ""
+        return f"a call takes {one.warm_ms / 1e3:.1f} s, {times:.0f} times as long as one of {lineup.BASELINE}"
 
     def open(self, one: Contestant) -> None:
         """In a fresh process; raises WorkFailed."""
