@@ -202,6 +202,10 @@ def _opener(workshop: Workshop) -> Callable[[Contestant], None]:
             workshop.open(one)
         except WorkFailed as error:
             one.fail(error)
+            return
+        if reason := workshop.hopeless(one):
+            one.over, one.note = "timeout", reason
+            one.close()
 
     return opened
 
