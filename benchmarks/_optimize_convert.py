@@ -9,8 +9,8 @@ told on a line, and that peer has one setting less.
 
 from __future__ import annotations
 
+import subprocess
 import sys
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -160,14 +160,17 @@ STEPS: tuple[Callable[[Bench], None], ...] = (
 
 
 def main() -> None:
-    bench = Bench(Path(sys.argv[1]), int(sys.argv[2]))
-    for step in STEPS:
-        try:
-            step(bench)
-        except Exception as error:
-            traceback.print_exc()
-            lines = str(error).strip().splitlines() or [""]
-            bench.path(f"{step.__name__}.failed").write_text(f"{type(error).__name__}: {lines[0][:200]}")
+    """Each step in a process of its own: a converter that crashes takes nothing else along."""
+    directory, batch, *only = sys.argv[1:]
+    steps = {step.__name__: step for step in STEPS}
+    for name in only:
+        steps[name](Bench(Path(directory), int(batch)))
+    for name in () if only else steps:
+        done = subprocess.run([sys.executable, __file__, directory, batch, name], stderr=subprocess.PIPE, text=True)
+        sys.stderr.write(done.stderr)
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or [""])[-1]
+            Path(directory, f"{batch}-{name}.failed").write_text(f"left with {done.returncode}: {last[:200]}")
 
 
 if __name__ == "__main__":
