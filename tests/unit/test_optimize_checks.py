@@ -96,6 +96,7 @@ def test_weights_and_precision_in_the_files():
     assert not checks.contents(Float32(), full, 1000)
     assert "carries 3 weights" in checks.contents(Float32(), Inside(3, 12, {"float32": 5}), 1000)
     assert "none of its heavy nodes" in checks.contents(Int8(), full, 1000)
+    assert "none of its heavy nodes" in checks.contents(catalogue()["openvino-fp16"], full, 1000)
     assert "stated as float32" in checks.contents(Float32(), Inside(1000, 1000, {"int8": 5}), 1000)
     assert not checks.contents(Int8(), Inside(1000, 1000, {"int8": 4, "float32": 1}), 1000)
     assert not checks.contents(Int8(), Inside(1000, 1000), 1000)  # the format does not tell; the answers will
