@@ -161,11 +161,12 @@ STEPS: tuple[Callable[[Bench], None], ...] = (
 
 def main() -> None:
     """Each step in a process of its own: a converter that crashes takes nothing else along."""
-    directory, batch, *only = sys.argv[1:]
-    steps = {step.__name__: step for step in STEPS}
-    for name in only:
-        steps[name](Bench(Path(directory), int(batch)))
-    for name in () if only else steps:
+    directory, batch, *step = sys.argv[1:]
+    steps = {one.__name__: one for one in STEPS}
+    if step:
+        steps[step[0]](Bench(Path(directory), int(batch)))
+        return
+    for name in steps:
         done = subprocess.run([sys.executable, __file__, directory, batch, name], stderr=subprocess.PIPE, text=True)
         sys.stderr.write(done.stderr)
         if done.returncode:

@@ -2,9 +2,10 @@
 
     python benchmarks/_optimize_models.py NAME DIRECTORY      writes model.keras, data.npz and test.npz
 
-Trained weights cannot be shipped here, and random ones would make every accuracy meaningless. So each network learns
-its task: the convolutional ones on small pictures, which is a matter of minutes, then their normalisations and head
-are fitted to large ones. An artefact that computes something else is found out.
+Trained weights cannot be shipped here, and random ones would make every accuracy meaningless. So each network is a
+random feature extractor whose head is fitted to the labels by least squares: it classifies well, and an artefact that
+computes something else is found out. The convolutional ones learn their features first, on small pictures, which is a
+matter of minutes: deep random ones make much of small differences, and quantization would cost them too much.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def mlp() -> Any:
     return keras.Sequential([keras.Input((256,)), *hidden, layers.Dense(CLASSES)])
 
 
-MODELS: dict[str, tuple[Callable[[], Any], Callable[..., Array]]] = {
+MODELS: dict[str, tuple[Callable[..., Any], Callable[..., Array]]] = {
     "mobilenet": (mobilenet, images),
     "resnet": (resnet, images),
     "encoder": (encoder, tokens),
@@ -109,7 +110,7 @@ MODELS: dict[str, tuple[Callable[[], Any], Callable[..., Array]]] = {
 }
 
 
-def learn(build: Callable[..., Any], draw: Callable[..., Array], model: Any) -> None:
+def learn(build: Callable[..., Any], model: Any) -> None:
     """A few hundred steps on pictures of a sixteenth of the area: kernels do not depend on the size."""
     import keras
 
@@ -119,7 +120,7 @@ def learn(build: Callable[..., Any], draw: Callable[..., Array], model: Any) -> 
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
     )
     labels = np.random.default_rng(8).integers(0, CLASSES, 16 * STEPS)
-    small.fit(draw(labels, np.random.default_rng(9), SMALL), labels, batch_size=16, verbose=0)
+    small.fit(images(labels, np.random.default_rng(9), SMALL), labels, batch_size=16, verbose=0)
     model.set_weights(small.get_weights())
 
 
@@ -160,7 +161,7 @@ def write(name: str, directory: Path) -> None:
     inputs = draw(labels, rng)
     model = build()
     if draw is images:
-        learn(build, draw, model)
+        learn(build, model)
     settle_normalisations(model, inputs[:32])
     fit_head(model, inputs[:SAMPLES], labels[:SAMPLES])
     model.save(directory / "model.keras")

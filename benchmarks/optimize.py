@@ -18,6 +18,7 @@ import contextlib
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -89,7 +90,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("models", nargs="*", metavar="MODEL", help=f"of {', '.join(MODELS)}; all by default")
     parser.add_argument("--batch", type=int, action="append", help="1 and 16 by default")
-    parser.add_argument("--keep", type=Path, help="work here, and use again what is there")
+    parser.add_argument("--keep", type=Path, help="work here, and use again what peers were made there")
     given = parser.parse_args()
     for name in given.models:
         if name not in MODELS:
@@ -128,6 +129,7 @@ def picked(directory: Path, batch: int) -> tuple[Path | None, float, str]:
     """The artefact of a real run of the command, how long that took, and what it says it is."""
     artefact = directory / f"{batch}-flatout"
     case = directory / f"{batch}-case.json"
+    shutil.rmtree(artefact, ignore_errors=True)
     began = time.monotonic()
     command = [sys.executable, "-m", "flatout", "optimize", str(directory / "model.keras")]
     command += ["--data", str(directory / "data.npz"), "--metric", "accuracy", "--max-drop", str(BUDGET)]

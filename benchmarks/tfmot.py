@@ -16,6 +16,7 @@ os.environ["TF_USE_LEGACY_KERAS"] = "1"  # for the toolkit: tf.keras is tf_keras
 
 import argparse
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,8 @@ def main() -> None:
     arguments.add_argument("--samples", type=int, default=10000, help="pictures to train on, and their mirror images")
     arguments.add_argument("--seeds", type=int, default=3)
     given = arguments.parse_args()
+    if find_spec("tensorflow_model_optimization") is None:
+        raise SystemExit("tfmot is not there: pip install --no-deps tensorflow-model-optimization dm-tree")
     data = Data(given.data, given.samples)
     rows = []
     print("seed   float   sparse: ours  sparsity   tfmot  sparsity    int8: ours   tfmot", flush=True)

@@ -84,10 +84,10 @@ def test_what_is_many_times_slower_than_the_model_is_neither_checked_nor_raced(t
 
     slow, compared = Paced("slow", 1100.0), Paced("compared", 1100.0)
     compared.candidate.given = Path("theirs.tflite")
-    assert workshop(False).hopeless(slow) == "a call takes 1.1 s, 11 times as long as one of tf-function"
-    assert not workshop(True).hopeless(slow)
-    assert not workshop(False).hopeless(compared)
-    assert not workshop(False).hopeless(Paced("behind", 900.0))
+    assert workshop(False).too_slow(slow) == "a call takes 1.1 s, 11 times as long as one of tf-function"
+    assert not workshop(True).too_slow(slow)
+    assert not workshop(False).too_slow(compared)
+    assert not workshop(False).too_slow(Paced("behind", 900.0))
 
 
 def test_too_few_rounds_give_no_interval():

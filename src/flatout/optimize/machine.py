@@ -6,16 +6,12 @@ import functools
 import os
 from pathlib import Path
 
+from flatout.environment import gather
+
 
 @functools.cache
 def cpu_flags() -> frozenset[str]:
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.lower().startswith(("flags", "features")):
-                return frozenset(line.partition(":")[2].split())
-    except OSError:
-        pass
-    return frozenset()
+    return frozenset(gather.cpu()["flags"])
 
 
 def has_gpu() -> bool:

@@ -203,7 +203,7 @@ def _opener(workshop: Workshop) -> Callable[[Contestant], None]:
         except WorkFailed as error:
             one.fail(error)
             return
-        if reason := workshop.hopeless(one):
+        if reason := workshop.too_slow(one):
             one.over, one.note = "timeout", reason
             one.close()
 

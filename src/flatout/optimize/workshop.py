@@ -149,7 +149,7 @@ class Workshop:
             self.open(one)
             if candidate.route.name == lineup.BASELINE and candidate.given is None:
                 self._baseline_ms = one.warm_ms
-            if reason := self.hopeless(one):
+            if reason := self.too_slow(one):
                 candidate.drop("timeout", reason)
             else:
                 self.check(one)
@@ -162,7 +162,7 @@ class Workshop:
             one.close()
         return [one]
 
-    def hopeless(self, one: Contestant) -> str:
+    def too_slow(self, one: Contestant) -> str:
         """Why its check and its rounds would cost minutes and only show how slow it is; empty where they would not."""
         if self.patient or one.candidate.given or not one.candidate.route.deployable or self._baseline_ms is None:
             return ""

@@ -46,9 +46,8 @@ def compare(before: Any, after: Any, seconds: float = 60.0, epochs: int = EPOCHS
     left, right, note = _comparable(before, after)
     found = _in_order(left, right, seconds, epochs)
     if found.result == "differs" and found.whole:
-        sources = copying.unshuffled(left, seeded=True), copying.unshuffled(right, seeded=True)
-        if stages.runs_python(left) and _varies(sources[0], seconds):
-            found = _as_varied(*sources, seconds)
+        if stages.runs_python(left) and _varies(source := copying.unshuffled(left, seeded=True), seconds):
+            found = _as_varied(source, copying.unshuffled(right, seeded=True), seconds)
         elif any_order or _any_order(before):
             found = replace(_as_multisets(*_comparable(before, after)[:2], seconds), note="in another order")
     return replace(found, note="; ".join(text for text in (note, found.note) if text))
@@ -65,14 +64,9 @@ def _comparable(before: Any, after: Any) -> tuple[Any, Any, str]:
 
 def _varies(dataset: Any, seconds: float) -> bool:
     """Whether a second epoch is another one than the first, as far as there is time to see."""
-    first, second = _epoch(dataset, seconds), _epoch(dataset, seconds)  # a cache is full for the second
-    both = min(len(first), len(second))
-    return first[:both] != second[:both]
-
-
-def _epoch(dataset: Any, seconds: float) -> list[bytes]:
     end = time.perf_counter() + seconds
-    return list(itertools.takewhile(lambda _: time.perf_counter() < end, marks(dataset)))
+    first = list(itertools.takewhile(lambda _: time.perf_counter() < end, marks(dataset)))  # a cache is full now
+    return any(one != other for one, other in zip(first, marks(dataset), strict=False))
 
 
 def _as_varied(before: Any, after: Any, seconds: float) -> Compared:
