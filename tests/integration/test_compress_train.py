@@ -179,6 +179,16 @@ def test_distillation_makes_a_student(trained, data):
     assert all(layer.trainable for layer in result.model.layers)
 
 
+def test_under_rounding_a_teacher_outweighs_labels_that_are_wrong(trained, data):
+    flags = [layer.trainable for layer in trained.layers]
+    (x, y), held_out = data
+    wrong = {"x": x, "y": (y + 1) % 10, "epochs": 2, "batch_size": 64}
+    taught = flatout.quantize(trained, x[:64], train=wrong, teacher=trained).model
+    alone = flatout.quantize(trained, x[:64], train=wrong).model
+    assert accuracy(taught, held_out) > accuracy(alone, held_out) + 0.2
+    assert [layer.trainable for layer in trained.layers] == flags
+
+
 def test_students_without_some_blocks():
     from flatout.optimize.compress.students import derive, shortcuts
 

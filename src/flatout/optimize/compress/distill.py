@@ -7,7 +7,8 @@ which a softmax does not see). The teacher is only read: the flags that Keras' D
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from flatout.errors import CompressionRefused, ToolMissing
@@ -37,15 +38,39 @@ def distill(
     teacher (0 to 1). `features` maps layers of the teacher to layers of the student whose outputs shall agree,
     besides the final ones. `train` is a function that trains the model it is given, or the arguments of `fit`.
     """
-    import keras
-
-    if not hasattr(keras, "distillation"):
-        raise ToolMissing(f"Keras {keras.__version__} has no Distiller: install keras>=3.12.")
     graph.functional(teacher)
     own = derive(teacher, width=width, depth=depth) if student is None else student
     known = next((one for one in (own, teacher) if one.compiled), None)
     if known is None and not callable(train):
         raise CompressionRefused("Neither teacher nor student is compiled: the loss for the labels is not known.")
+    with taught(teacher, own, temperature=temperature, labels=labels, features=features, like=known) as pupil:
+        journal = training.Journal(checkpoint, teacher, ["distill", width, depth, temperature, labels, seed])
+
+        def once(backup: Any) -> None:
+            training.run(train, pupil, task="distilling", seed=seed, backup=backup)
+
+        journal.trained("distill", own, once)
+    if known is not None:
+        graph.compile_like(own, known)
+    after = Size(*cost.of(own)) if graph.is_model(own) else Size(own.count_params())
+    return Compressed(own, "distilled", Size(*cost.of(teacher)), after)
+
+
+@contextmanager
+def taught(
+    teacher: Any,
+    student: Any,
+    *,
+    temperature: float = 4.0,
+    labels: float = 0.1,
+    features: Mapping[str, str] | None = None,
+    like: Any = None,
+) -> Iterator[Any]:
+    """What is trained in the student's place, so that it learns from the teacher, too; compiled as `like` is."""
+    import keras
+
+    if not hasattr(keras, "distillation"):
+        raise ToolMissing(f"Keras {keras.__version__} has no Distiller: install keras>=3.12.")
     losses = [_answers(teacher, temperature)]
     losses += [
         keras.distillation.FeatureDistillation(loss="mse", teacher_layer_name=one, student_layer_name=other)
@@ -53,22 +78,13 @@ def distill(
     ]
     flags = [(layer, layer.trainable) for layer in [teacher, *teacher._flatten_layers(include_self=False)]]
     try:
-        distiller = keras.distillation.Distiller(teacher, own, losses, student_loss_weight=labels)
-        if known is not None:
-            _compile(distiller, known)
-        journal = training.Journal(checkpoint, teacher, ["distill", width, depth, temperature, labels, seed])
-
-        def once(backup: Any) -> None:
-            training.run(train, distiller, task="distilling", seed=seed, backup=backup)
-
-        journal.trained("distill", own, once)
+        pupil = keras.distillation.Distiller(teacher, student, losses, student_loss_weight=labels)
+        if like is not None and like.compiled:
+            _compile(pupil, like)
+        yield pupil
     finally:
         for layer, flag in flags[1:]:
             layer.trainable = flag
-    if known is not None:
-        graph.compile_like(own, known)
-    after = Size(*cost.of(own)) if graph.is_model(own) else Size(own.count_params())
-    return Compressed(own, "distilled", Size(*cost.of(teacher)), after)
 
 
 def _answers(teacher: Any, temperature: float) -> Any:
@@ -103,7 +119,7 @@ def _answers(teacher: Any, temperature: float) -> Any:
     return kind(temperature=temperature, loss=every)
 
 
-def _compile(distiller: Any, like: Any) -> None:
+def _compile(pupil: Any, like: Any) -> None:
     import keras
 
     config = like.get_compile_config() or {}
@@ -112,7 +128,7 @@ def _compile(distiller: Any, like: Any) -> None:
         keras.optimizers.deserialize(config["optimizer"]) if isinstance(config.get("optimizer"), dict) else "adam"
     )
     metrics = settings.get("metrics")
-    distiller.compile(
+    pupil.compile(
         optimizer=optimizer,
         loss=settings.get("loss"),
         metrics=metrics if isinstance(metrics, list | tuple) else None,

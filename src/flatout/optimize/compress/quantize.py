@@ -8,12 +8,14 @@ How much each layer loses by rounding is measured; layers that hurt more than al
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
 from flatout.errors import CompressionRefused
 from flatout.optimize.compress import checks, cost, graph, progress, training
+from flatout.optimize.compress.distill import taught
 from flatout.optimize.compress.fold import fold
 from flatout.optimize.compress.results import Compressed, Size
 
@@ -25,6 +27,7 @@ def quantize(
     calibration: Any,
     *,
     train: training.Train | None = None,
+    teacher: Any = None,
     ranges: str = "averages",
     float_layers: tuple[str, ...] | str = (),
     tolerance: float = 0.05,
@@ -35,9 +38,10 @@ def quantize(
     """A model that computes as int8 does.
 
     `calibration` holds inputs (an array, or a list of one array per input; a few hundred samples). With `train` the
-    model is trained under rounding; `ranges` of activations are moving "averages" or "learned". `float_layers` names
-    layers that stay in float; "auto" measures every layer and leaves those in float that move the outputs by more
-    than `tolerance` by themselves.
+    model is trained under rounding; given a `teacher` (the model before it was compressed, say), it learns from that
+    one's answers more than from labels. `ranges` of activations are moving "averages" or "learned". `float_layers`
+    names layers that stay in float; "auto" measures every layer and leaves those in float that move the outputs by
+    more than `tolerance` by themselves.
     """
     from flatout.optimize.compress.insert import rounding
 
@@ -58,15 +62,21 @@ def quantize(
     calibrate(rebuilt.model, inputs, batch_size)
     graph.compile_like(rebuilt.model, model)
     if train is not None:
-        journal = training.Journal(checkpoint, model, ["quantize", ranges, sorted(skip), seed])
+        journal = training.Journal(checkpoint, model, ["quantize", ranges, sorted(skip), seed, teacher is not None])
 
         def once(backup: Any) -> None:
-            training.run(train, rebuilt.model, task="training under rounding", seed=seed, backup=backup)
+            with _pupil(rebuilt.model, teacher, model) as pupil:
+                training.run(train, pupil, task="training under rounding", seed=seed, backup=backup)
 
         journal.trained("quantize", rebuilt.model, once)
     details["float layers"] = list(float_layers)
     size = Size(*cost.of(model))
     return Compressed(rebuilt.model, "int8", size, size, folded.checks, details=details)
+
+
+def _pupil(rounded: Any, teacher: Any, like: Any) -> AbstractContextManager[Any]:
+    """What is trained: the rounded model, or what lets it learn from a teacher."""
+    return nullcontext(rounded) if teacher is None else taught(teacher, rounded, like=like)
 
 
 def calibrate(model: Any, inputs: list[Array], batch_size: int = 64) -> None:

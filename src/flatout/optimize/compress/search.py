@@ -133,7 +133,8 @@ class Search:
         stages = f"{one.stages},int8".lstrip(",") + ("-trained" if trained else "")
         train = self.means.train if trained else None
         place = self._place(stages, one.model)
-        made = flatout.quantize(one.model, self.means.inputs, train=train, checkpoint=place)
+        teacher = self.means.original
+        made = flatout.quantize(one.model, self.means.inputs, train=train, teacher=teacher, checkpoint=place)
         return Found(stages, made.model, one.share, 0.0, int8=True)
 
     def _trained(self, work: Callable[[], Any]) -> Any:

@@ -3,7 +3,7 @@
 prune=0.5      channels out until half of the FLOPs are left     sparsity=0.8   four fifths of the weights to zero
 distill        train what is there on the original's answers     cluster=16     sixteen distinct values per layer
 student=0.5    a fresh model of half the width, distilled        fold           batch norms into their layers
-int8           rounding, calibrated; trained where there is a train function
+int8           rounding, calibrated; taught by the original where there is a train function
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _student(model: Any, value: float | None, means: Means, place: Path | None) 
 
 
 def _int8(model: Any, value: float | None, means: Means, place: Path | None) -> Compressed:
-    return flatout.quantize(model, means.inputs, train=means.train, checkpoint=place)
+    return flatout.quantize(model, means.inputs, train=means.train, teacher=means.original, checkpoint=place)
 
 
 STAGES: dict[str, Stage] = {
