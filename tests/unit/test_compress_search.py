@@ -34,7 +34,8 @@ def made(monkeypatch):
         calls.append(("distill", round(model.flops, 3)))
         return SimpleNamespace(model=Model(flops=model.flops, rounded=0, taught=True))
 
-    def quantize(model, inputs, train, checkpoint):
+    def quantize(model, inputs, train, teacher, checkpoint):
+        assert teacher.flops == 1.0
         calls.append(("int8", round(model.flops, 3), train is not None))
         return SimpleNamespace(model=Model(flops=model.flops, rounded=1 if train else 2, taught=model.taught))
 
