@@ -8,7 +8,7 @@ from compress_models import mobile, pictures, residual, shaken
 
 import flatout
 from flatout.errors import CompressionFailed, CompressionRefused
-from flatout.optimize.compress import checks, graph, litert, onnx_qdq
+from flatout.optimize.compress import checks, floats, graph, litert, onnx_qdq
 from flatout.optimize.compress.quantize import calibrate, sensitivity, served
 
 pytestmark = pytest.mark.slow
@@ -104,7 +104,7 @@ def test_the_litert_file_computes_what_was_trained(rounded, inputs, tmp_path):
     assert written.apart < 1
     assert written.alike > 0.95
     assert written.int8_tensors > 20
-    assert written.bytes < 4 * rounded.count_params()
+    assert written.bytes < floats.write_litert(shaken(mobile()), tmp_path / "float.tflite", [inputs]).bytes
 
 
 @pytest.mark.exhaustive
