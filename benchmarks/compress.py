@@ -33,13 +33,12 @@ from flatout.optimize.compress.students import derive
 SHARES = (0.5, 0.3, 0.18)
 """Of FLOPs, that channels are pruned down to."""
 STUDENTS = {"residual": {"width": 0.5, "depth": 0.5}, "mobile": {"width": 0.5, "depth": 0.25}}
-"""What is left of the teacher's channels and residual blocks. With half of its channels alone the second is not three
-times faster: its depthwise convolutions get cheaper by half only."""
+"""What is left of the teacher's channels and residual blocks."""
 EPOCHS, RATE = 20, 2e-3
 STUDENT_EPOCHS = 40
-"""With a teacher and without alike. On the pictures kept aside a student alone has learnt all it can after 20."""
+"""With a teacher and without alike. A student alone gains 0.1 points or none beyond 20, a taught one 0.2."""
 FRESH_BATCH = 256
-"""Of all that starts from fresh weights: with 1,024 the float model is half a point worse."""
+"""Of all that starts from fresh weights: with 1,024 float models are 0.2 and 0.6 points worse."""
 
 
 def main() -> None:

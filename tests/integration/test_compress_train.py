@@ -8,7 +8,7 @@ from compress_models import pictures, residual
 
 import flatout
 from flatout.errors import CompressionFailed, CompressionRefused
-from flatout.optimize.compress import checks, fold, graph, magnitude
+from flatout.optimize.compress import checks, fold, graph, magnitude, training
 from flatout.optimize.compress.magnitude import Masks, packed
 
 pytestmark = pytest.mark.slow
@@ -179,14 +179,39 @@ def test_distillation_makes_a_student(trained, data):
     assert all(layer.trainable for layer in result.model.layers)
 
 
-def test_under_rounding_a_teacher_outweighs_labels_that_are_wrong(trained, data):
+def test_an_interrupted_distillation_goes_on_inside_fit(trained, data, tmp_path):
+    import keras
+
+    begun = []
+
+    class Interrupted(keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch, logs=None):
+            begun.append(epoch)
+            if begun == [0, 1]:
+                raise KeyboardInterrupt
+
+    before = training.fingerprint(trained, [])
+    wish = {"width": 0.5, "train": fit(data, epochs=3, callbacks=[Interrupted()]), "checkpoint": tmp_path}
+    with pytest.raises(KeyboardInterrupt):
+        flatout.distill(trained, **wish)
+    flatout.distill(trained, **wish)
+    assert begun == [0, 1, 1, 2]
+    assert trained.trainable, "or the next teacher learns as well"
+    assert training.fingerprint(trained, []) == before
+    with pytest.raises(CompressionRefused, match="another model"):
+        flatout.distill(trained, small(), train=wish["train"], checkpoint=tmp_path)
+
+
+def test_under_rounding_a_teacher_outweighs_labels_that_are_wrong(trained, data, tmp_path):
     flags = [layer.trainable for layer in trained.layers]
     (x, y), held_out = data
     wrong = {"x": x, "y": (y + 1) % 10, "epochs": 2, "batch_size": 64}
-    taught = flatout.quantize(trained, x[:64], train=wrong, teacher=trained).model
+    taught = flatout.quantize(trained, x[:64], train=wrong, teacher=trained, checkpoint=tmp_path).model
     alone = flatout.quantize(trained, x[:64], train=wrong).model
     assert accuracy(taught, held_out) > accuracy(alone, held_out) + 0.2
     assert [layer.trainable for layer in trained.layers] == flags
+    with pytest.raises(CompressionRefused, match="another model"):
+        flatout.quantize(trained, x[:64], train=wrong, teacher=small(), checkpoint=tmp_path)
 
 
 def test_students_without_some_blocks():

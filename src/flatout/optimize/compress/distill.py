@@ -44,7 +44,8 @@ def distill(
     if known is None and not callable(train):
         raise CompressionRefused("Neither teacher nor student is compiled: the loss for the labels is not known.")
     with taught(teacher, own, temperature=temperature, labels=labels, features=features, like=known) as pupil:
-        journal = training.Journal(checkpoint, teacher, ["distill", width, depth, temperature, labels, seed])
+        shapes = [tuple(weight.shape) for weight in own.weights]  # a fresh student has other values each time
+        journal = training.Journal(checkpoint, teacher, ["distill", shapes, temperature, labels, features, seed])
 
         def once(backup: Any) -> None:
             training.run(train, pupil, task="distilling", seed=seed, backup=backup)
@@ -78,12 +79,15 @@ def taught(
     ]
     flags = [(layer, layer.trainable) for layer in [teacher, *teacher._flatten_layers(include_self=False)]]
     try:
+        for layer, _ in flags:  # each by itself: a model that is frozen already passes nothing on
+            layer.trainable = False
         pupil = keras.distillation.Distiller(teacher, student, losses, student_loss_weight=labels)
+        pupil(graph.functional(teacher)._inputs_struct)  # built, as a checkpoint inside `fit` wants it
         if like is not None and like.compiled:
             _compile(pupil, like)
         yield pupil
     finally:
-        for layer, flag in flags[1:]:
+        for layer, flag in flags:  # models before their layers, to which they pass theirs on
             layer.trainable = flag
 
 

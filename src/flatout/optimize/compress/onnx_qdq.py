@@ -151,8 +151,8 @@ def onnxruntime(path: Path, threads: int = 0) -> Callable[[list[Array]], list[Ar
 
 
 def openvino(path: Path) -> Callable[[list[Array]], list[Array]]:
-    """The same file opened with OpenVINO. What is not int8 stays in float32: where a machine has a shorter type (f16 on
-    ARM, bf16 with AMX) OpenVINO takes that by itself, and is many steps of int8 apart then."""
+    """The same file opened with OpenVINO. What is not int8 stays in float32: where a machine has a shorter type,
+    OpenVINO takes that by itself (float16 on ARM: fourteen steps of int8 apart from the model instead of two)."""
     try:
         import openvino as ov
     except ImportError as error:

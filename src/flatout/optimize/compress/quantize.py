@@ -62,7 +62,8 @@ def quantize(
     calibrate(rebuilt.model, inputs, batch_size)
     graph.compile_like(rebuilt.model, model)
     if train is not None:
-        journal = training.Journal(checkpoint, model, ["quantize", ranges, sorted(skip), seed, teacher is not None])
+        taught_by = None if teacher is None else training.fingerprint(teacher, [])
+        journal = training.Journal(checkpoint, model, ["quantize", ranges, sorted(skip), seed, taught_by])
 
         def once(backup: Any) -> None:
             with _pupil(rebuilt.model, teacher, model) as pupil:
