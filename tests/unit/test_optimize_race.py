@@ -1,5 +1,6 @@
 """Who leaves the race and when; the front; who is lined up and why the others are not."""
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 from flatout.case import Latency, Serving, Trial
 from flatout.errors import FlatoutError
-from flatout.optimize import claiming, front, handover, lineup
+from flatout.optimize import allowance, claiming, front, handover, lineup
 from flatout.optimize.backends import catalogue, find
 from flatout.optimize.checks import Budget
 from flatout.optimize.contestant import Block, Contestant
@@ -157,12 +158,42 @@ def lined(**options):
     return line_up(catalogue(), SUBJECT, Path("made"), **options)
 
 
-def test_cheap_routes_come_first_and_the_baseline_always():
+def test_routes_come_in_their_turn_and_the_baseline_always():
     candidates, _ = lined(only=["tf"])
-    costs = [one.route.cost for one in candidates]
-    assert costs == sorted(costs)
+    turns = [one.route.turn for one in candidates]
+    assert turns == sorted(turns)
     candidates, _ = lined(only=["tf-frozen"])
     assert {one.name for one in candidates} == {"tf-function", "tf-frozen"}
+
+
+def test_what_most_often_wins_is_tried_before_what_seldom_does():
+    """A large model may leave no time for all of them."""
+    order = sorted(catalogue().values(), key=lambda route: route.turn)
+    names = [route.name for route in order if route.family == "LiteRT"]
+    assert names[:2] == ["litert-fp32", "litert-int8"]
+    assert names[-1] == "litert-int8-mixed"
+
+
+def test_other_runtimes_are_made_while_tensorflow_waits(tmp_path, monkeypatch):
+    made = Workshop(SUBJECT, tmp_path, None, None, Budget(), None, 0.0)
+    seen = []
+    monkeypatch.setattr(made, "_family", lambda family, batch: seen.append([one.route.name for one in family]) or [])
+    candidates = [Candidate(route, tmp_path / route.name) for route in catalogue().values()]
+    monkeypatch.setattr("flatout.optimize.workshop.cores", lambda: 1)
+    made.make(candidates, 1)
+    assert seen[0] == ["tf-function"]
+    families = [catalogue()[names[0]].family for names in seen[1:]]
+    assert families[-2:] == ["TensorFlow", "Keras"]
+
+
+def test_time_is_allowed_by_size_and_by_the_time_of_a_call():
+    def seconds(**facts):
+        return allowance.seconds_for(dataclasses.replace(SUBJECT, **facts))
+
+    assert seconds(parameters=3_500_000, sample_ms=20.0) == allowance.LEAST
+    assert 600 < seconds(parameters=23_600_000, sample_ms=20.0) < 900
+    assert seconds(parameters=1000, sample_ms=800.0) > 2 * allowance.LEAST
+    assert seconds(parameters=10**9, sample_ms=0.0) == allowance.MOST
 
 
 def test_what_needs_samples_is_left_out_without_them():

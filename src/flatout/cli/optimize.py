@@ -76,7 +76,10 @@ def register(app: typer.Typer) -> None:
         imports: Annotated[
             list[str] | None, typer.Option("--import", metavar="MODULE", help="Import this first: custom objects.")
         ] = None,
-        budget: Annotated[str, typer.Option(metavar="TIME", help="How long it may take: 90s, 10m, 1h.")] = "5m",
+        budget: Annotated[
+            str | None,
+            typer.Option(metavar="TIME", help="How long it may take: 90s, 10m, 1h. Else 5m, more for large models."),
+        ] = None,
         output: Annotated[
             Path | None, typer.Option("--output", "-o", metavar="DIR", help="Where the artefact goes.")
         ] = None,
@@ -110,7 +113,7 @@ def register(app: typer.Typer) -> None:
             raise FlatoutError("--train is for --compress: say what to train for, such as --compress prune=0.5,int8.")
         lower = usually_lower(metric) if lower_is_better is None else lower_is_better
         made: tuple[Path, ...] = ()
-        left = seconds(budget)
+        left = None if budget is None else seconds(budget)
         if compress is not None:
             made, left = _compressed(request, compress, train, Budget(max_drop, metric, lower), left, quiet)
         options = Options(
@@ -132,16 +135,18 @@ def register(app: typer.Typer) -> None:
 
 
 def _compressed(
-    request: Request, stages: str, train: str | None, budget: Budget, seconds: float, quiet: bool
-) -> tuple[tuple[Path, ...], float]:
+    request: Request, stages: str, train: str | None, budget: Budget, seconds: float | None, quiet: bool
+) -> tuple[tuple[Path, ...], float | None]:
     """Files to race, and the time that is left for that: a search may take half of it, stages come on top."""
+    from flatout.optimize.allowance import LEAST
     from flatout.optimize.compress.command import Wish, compressed_files
     from flatout.optimize.compress.search import SEARCH
 
-    began = time.monotonic()
-    files = compressed_files(Wish(request, stages, train, budget, seconds / 2), quiet)
-    spent = time.monotonic() - began if stages == SEARCH else 0.0
-    return files, max(seconds - spent, seconds / 2)
+    began, given = time.monotonic(), seconds or LEAST
+    files = compressed_files(Wish(request, stages, train, budget, given / 2), quiet)
+    if stages != SEARCH:
+        return files, seconds
+    return files, max(given - (time.monotonic() - began), given / 2)
 
 
 def _batches(text: str) -> tuple[int, ...]:

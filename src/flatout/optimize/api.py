@@ -27,7 +27,7 @@ def optimize(
     minimize: bool | None = None,
     routes: Sequence[str] = (),
     without: Sequence[str] = (),
-    seconds: float = 300.0,
+    seconds: float | None = None,
     output: str | os.PathLike[str] | None = None,
     trust: bool = False,
     show: bool = True,

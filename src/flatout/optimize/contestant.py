@@ -21,7 +21,7 @@ SCREENED = 512
 """Held-out samples that a candidate answers while candidates are screened: the same for all, so that they compare."""
 ANSWER_SECONDS = 20.0
 """As long as that may take; those that are slower answer fewer."""
-FEWEST_ANSWERS = 128
+FEWEST = 32
 
 
 @dataclass(frozen=True)
@@ -75,12 +75,17 @@ class Contestant:
         self.memory_bytes = int(said["peak_bytes"])
 
     def answers(
-        self, subject: Subject, output: Path, most: int = SCREENED, seconds: float = ANSWER_SECONDS
+        self,
+        subject: Subject,
+        output: Path,
+        most: int = SCREENED,
+        fewest: int = FEWEST,
+        seconds: float = ANSWER_SECONDS,
     ) -> list[Array]:
         """What it says to held-out samples, to so many, or to as many as the time allows."""
         assert self.worker is not None
         in_time = math.ceil(1e3 * seconds / self.warm_ms) * max(self.batch, 1)
-        most = min(most, max(FEWEST_ANSWERS, in_time))
+        most = min(most, max(fewest, in_time))
         self.worker.ask("answer", 20 * seconds + 60, feeds=feeds(subject), output=str(output), at_most=most)
         with np.load(output, allow_pickle=False) as stored:
             return [stored[f"out{i}"] for i in range(len(stored.files))]

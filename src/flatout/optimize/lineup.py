@@ -61,9 +61,9 @@ def line_up(
     exhaustive: bool = False,
     cores: int = 1,
 ) -> tuple[list[Candidate], list[Skipped]]:
-    """The cheap first. A name given by the user stands for all routes that begin with it: `litert`."""
+    """In the order of their turns. A name given by the user stands for all routes that begin with it: `litert`."""
     candidates, skipped = [], []
-    for route in sorted(routes.values(), key=lambda route: route.cost):
+    for route in sorted(routes.values(), key=lambda route: route.turn):
         if route.name != BASELINE and not _asked(route, only, without):
             continue
         why = _obstacle(route, subject, exhaustive)

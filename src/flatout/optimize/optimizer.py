@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from flatout.errors import FlatoutError
-from flatout.optimize import handover, lineup
+from flatout.optimize import allowance, handover, lineup
 from flatout.optimize.backends import catalogue
 from flatout.optimize.checks import Budget
 from flatout.optimize.claiming import Claim, claim
@@ -44,7 +44,8 @@ class Options:
     compressed: tuple[Path, ...] = ()
     """Files that `compress/` has made from the model: checked and raced like routes, and handed over if one wins."""
     exhaustive: bool = False
-    budget: float = 300.0
+    budget: float | None = None
+    """Seconds. None: what a model of this size needs (`allowance`)."""
     output: Path | None = None
     force: bool = False
 
@@ -74,6 +75,7 @@ class Optimizer:
         self.progress = progress
         self.prepared = prepared
         self.began = time.monotonic()
+        self.seconds = options.budget or allowance.LEAST
 
     def run(self) -> Outcome:
         lineup.check_names(catalogue(), (*self.options.routes, *self.options.without))
@@ -82,6 +84,8 @@ class Optimizer:
         nursery = opened(warden, self.directory / "logs" / "nursery.txt")
         try:
             outcome, judge = self._prepare(warden, nursery)
+            if self.options.budget is None:
+                self._allow(outcome.subject)
             workshop = Workshop(
                 outcome.subject,
                 self.directory,
@@ -108,8 +112,13 @@ class Optimizer:
         asked = self.options.exhaustive or bool(self.options.routes)
         return asked or self.options.objective in ("size", "memory")
 
+    def _allow(self, subject: Subject) -> None:
+        self.seconds = self.progress.budget = allowance.seconds_for(subject)
+        if self.seconds > allowance.LEAST:
+            self.progress.say(f"a large or slow model: {self.seconds / 60:.0f} minutes are allowed (--budget)")
+
     def _at(self, share: float) -> float:
-        return self.began + share * self.options.budget
+        return self.began + share * self.seconds
 
     # ── preparing ────────────────────────────────────────────────────────────────────────────────────────────
 

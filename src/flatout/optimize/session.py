@@ -14,6 +14,7 @@ from typing import Any
 from flatout import store
 from flatout.case import Case
 from flatout.errors import FlatoutError
+from flatout.optimize import allowance
 from flatout.optimize.front import OBJECTIVES
 from flatout.optimize.optimizer import Optimizer, Options
 from flatout.optimize.prepare.preparing import Request, prepare
@@ -59,7 +60,7 @@ def optimize(
     try:
         in_memory = original is not None or given is not None or metric is not None
         prepared = prepare(request, original, given, metric) if in_memory else None
-        progress = Progress(options.budget, quiet)
+        progress = Progress(options.budget or allowance.LEAST, quiet)
         with progress:
             outcome = Optimizer(request, options, directory, progress, prepared).run()
         command = tuple(sys.argv[1:]) if original is None else ("flatout.optimize", request.model)

@@ -60,6 +60,8 @@ class Subject:
     0: not known."""
     ops: dict[str, int] = field(default_factory=dict)
     """Operations of the frozen graph and of its functions: {"Conv2D": 52}."""
+    sample_ms: float = 0.0
+    """That the original takes to answer a held-out sample, many at a time. 0: not known."""
     flavours: tuple[str, ...] = ("saved_model",)
     """Directories with a SavedModel: `unrolled` is there for recurrent models where it could be made."""
     data: Literal["given", "synthetic"] = "given"

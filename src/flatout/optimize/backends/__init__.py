@@ -2,7 +2,7 @@
 
 A module of this package whose name does not begin with an underscore defines `ROUTES`, a tuple of `Route` instances:
 one for each precision that the runtime offers. Its docstring is its page. Importing it is cheap: what a route needs is
-imported inside its methods. The order of trials follows `cost`, not this list.
+imported inside its methods. The order of trials follows `turn`, not this list.
 
 The variable FLATOUT_ROUTES names further directories with such files: a project's own.
 """

@@ -69,12 +69,20 @@ def _converted(subject: Subject) -> Any:
 
 
 def _convert(subject: Subject, flavour: str) -> Any:
+    batch = None if subject.batching == "dynamic" else subject.batches[0]
+    model = of_function(graph.concrete(subject, batch, flavour), len(subject.inputs))
+    if batch is None:
+        _name_batch(model)
+    _refuse_unknown(model)
+    return model
+
+
+def of_function(function: Any, count: int) -> Any:
+    """A concrete function with so many inputs of its own. Constants that it captured are inputs, too, and stand after
+    them: tf2onnx by itself would ask for them at every call."""
     import tf2onnx.tf_loader
 
-    batch = None if subject.batching == "dynamic" else subject.batches[0]
-    function = graph.concrete(subject, batch, flavour)
-    # Constants that a SavedModel shares between functions are inputs of the function too, after its own.
-    inputs = [tensor.name for tensor in function.inputs[: len(subject.inputs)]]
+    inputs = [tensor.name for tensor in function.inputs[:count]]
     outputs = [tensor.name for tensor in function.outputs]
     definition = tf2onnx.tf_loader.from_function(function, inputs, outputs)
     _onnx_recurrent.mend(definition)
@@ -85,9 +93,6 @@ def _convert(subject: Subject, flavour: str) -> Any:
     repair(model)
     _in_order(model.graph.input, [names[name] for name in inputs])
     _in_order(model.graph.output, [names[name] for name in outputs])
-    if batch is None:
-        _name_batch(model)
-    _refuse_unknown(model)
     return model
 
 

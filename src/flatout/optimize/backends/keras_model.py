@@ -21,7 +21,7 @@ class Call(Route):
     format = "Keras model"
     precision = "float32"
     equivalence = "exact"
-    cost = 0
+    turn = 0
     deployable = False
 
     def hopeless(self, subject: Subject) -> str | None:

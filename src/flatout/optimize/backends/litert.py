@@ -58,12 +58,14 @@ class Float16(Float32):
     name = "litert-fp16"
     precision = "float16"
     equivalence = "precision"
+    turn = 3
 
 
 class Dynamic(Float32):
     name = "litert-dynamic"
     precision = "int8-weights"
     equivalence = "precision"
+    turn = 3
 
 
 class Int8(Float32):
@@ -71,12 +73,12 @@ class Int8(Float32):
     precision = "int8"
     equivalence = "precision"
     needs_data = True
-    cost = 2
+    turn = 2
 
 
 class Mixed(Int8):
     name = "litert-int8-mixed"
-    cost = 3
+    turn = 4
 
     def convert(self, subject: Subject, directory: Path) -> None:
         from flatout.optimize.backends import _litert_mixed

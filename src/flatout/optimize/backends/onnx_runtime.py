@@ -52,7 +52,7 @@ class OnnxRuntimeInt8(OnnxRuntime):
     precision: ClassVar[Precision] = "int8"
     equivalence: ClassVar[Equivalence] = "precision"
     needs_data: ClassVar[bool] = True
-    cost: ClassVar[int] = 2
+    turn: ClassVar[int] = 2
 
     def hopeless(self, subject: Subject) -> str | None:
         if any("Conv" in name for name in subject.ops):
@@ -69,7 +69,7 @@ class OnnxRuntimeInt8(OnnxRuntime):
 
 class OnnxRuntimeMixed(OnnxRuntimeInt8):
     name: ClassVar[str] = "onnxruntime-int8-mixed"
-    cost: ClassVar[int] = 3
+    turn: ClassVar[int] = 4
 
     def convert(self, subject: Subject, directory: Path) -> None:
         from flatout.optimize.backends import _onnx_quantize
@@ -81,6 +81,7 @@ class OnnxRuntimeDynamic(OnnxRuntime):
     name: ClassVar[str] = "onnxruntime-dynamic"
     precision: ClassVar[Precision] = "int8-weights"
     equivalence: ClassVar[Equivalence] = "precision"
+    turn: ClassVar[int] = 3
 
     def hopeless(self, subject: Subject) -> str | None:
         if any("Conv" in name for name in subject.ops):

@@ -103,7 +103,7 @@ class OpenVinoInt8(OpenVino):
     equivalence: ClassVar[Equivalence] = "precision"
     packages: ClassVar[tuple[str, ...]] = (*OpenVino.packages, "nncf")
     needs_data: ClassVar[bool] = True
-    cost: ClassVar[int] = 2
+    turn: ClassVar[int] = 2
     rest: ClassVar[tuple[str, ...]] = ("bf16", "f16", "f32")
 
     def convert(self, subject: Subject, directory: Path) -> None:
@@ -117,7 +117,7 @@ class OpenVinoInt8(OpenVino):
 
 class OpenVinoMixed(OpenVinoInt8):
     name: ClassVar[str] = "openvino-int8-mixed"
-    cost: ClassVar[int] = 3
+    turn: ClassVar[int] = 4
 
     def hopeless(self, subject: Subject) -> str | None:
         if subject.recurrent:

@@ -40,7 +40,7 @@ class TensorRt(Route):
     equivalence: ClassVar[Equivalence] = "reassociated"
     packages: ClassVar[tuple[str, ...]] = ("tensorrt", "cuda", "onnxruntime", "onnx", "tf2onnx")
     extra: ClassVar[str] = "tensorrt"
-    cost: ClassVar[int] = 3
+    turn: ClassVar[int] = 3
 
     def missing(self) -> str | None:
         return super().missing() if has_gpu() else None  # packages alone would not help

@@ -21,7 +21,7 @@ LARGEST = 1_900_000_000
 class Frozen(Function):
     name = "tf-frozen"
     equivalence: ClassVar[Equivalence] = "reassociated"
-    cost = 1
+    turn = 1
 
     def hopeless(self, subject: Subject) -> str | None:
         if subject.parameter_bytes > LARGEST:

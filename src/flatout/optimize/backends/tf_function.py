@@ -21,7 +21,7 @@ class Function(Route):
     format = "SavedModel"
     precision: ClassVar[Precision] = "float32"
     equivalence: ClassVar[Equivalence] = "exact"
-    cost = 0
+    turn = 0
 
     def convert(self, subject: Subject, directory: Path) -> None:
         shutil.copytree(subject.directory / "saved_model", directory / _tensorflow.FOLDER)

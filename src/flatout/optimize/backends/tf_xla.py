@@ -17,7 +17,7 @@ UNCOMPILED = {"LookupTableFindV2", "StringSplitV2", "RegexReplace", "DecodeJpeg"
 class Xla(Function):
     name = "tf-xla"
     equivalence = "reassociated"
-    cost = 1
+    turn = 1
 
     def hopeless(self, subject: Subject) -> str | None:
         if "DepthwiseConv2dNative" in subject.ops and not has_gpu():

@@ -6,6 +6,7 @@ as int8 and int32 here. The file is run and held against the Keras model before 
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -14,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from flatout.errors import CompressionFailed, ToolMissing
+from flatout.optimize.backends import _onnx_convert
 from flatout.optimize.compress import checks, graph
 from flatout.optimize.compress.litert import Written, agree
 from flatout.optimize.compress.quantize import Array, served
 
-OPSET = 17
 _OUT_AXIS = {"Conv": 0, "ConvTranspose": 1, "MatMul": 1, "Gemm": 1}
 _PASSING = ("Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "MaxPool", "Pad", "Identity")
 
@@ -41,11 +42,9 @@ def write(model: Any, path: str | os.PathLike[str], inputs: list[Array], *, batc
 
 
 def converted(plain: Any, batch: int | None) -> Any:
-    """A Keras model as ONNX, as tf2onnx writes it."""
-    try:
-        import tf2onnx
-    except ImportError as error:
-        raise ToolMissing("onnx and tf2onnx are needed: pip install flatout[backends].") from error
+    """A Keras model as ONNX."""
+    if importlib.util.find_spec("tf2onnx") is None:
+        raise ToolMissing("onnx and tf2onnx are needed: pip install flatout[backends].")
     import tensorflow as tf
     from keras import tree
 
@@ -61,10 +60,9 @@ def converted(plain: Any, batch: int | None) -> Any:
         return tuple(tf.identity(part, name=f"out{place}") for place, part in enumerate(tree.flatten(answer)))
 
     try:
-        proto, _ = tf2onnx.convert.from_function(serve, input_signature=signature, opset=OPSET)
+        return _onnx_convert.of_function(serve.get_concrete_function(), len(signature))
     except Exception as error:
         raise CompressionFailed(f"tf2onnx failed: {str(error)[:500]}") from error
-    return proto
 
 
 def store_weights(proto: Any) -> None:
@@ -142,7 +140,7 @@ def onnxruntime(path: Path, threads: int = 0) -> Callable[[list[Array]], list[Ar
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    names = sorted(entry.name for entry in session.get_inputs())
+    names = [entry.name for entry in session.get_inputs()]
 
     def run(inputs: list[Array]) -> list[Array]:
         return [np.asarray(part) for part in session.run(None, dict(zip(names, inputs, strict=True)))]
@@ -158,10 +156,9 @@ def openvino(path: Path) -> Callable[[list[Array]], list[Array]]:
     except ImportError as error:
         raise ToolMissing("openvino is not installed: pip install flatout[backends].") from error
     compiled = ov.Core().compile_model(str(path), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-    order = sorted(range(len(compiled.inputs)), key=lambda place: compiled.inputs[place].any_name)
 
     def run(inputs: list[Array]) -> list[Array]:
-        answer = compiled(dict(zip(order, inputs, strict=True)))
+        answer = compiled(dict(enumerate(inputs)))
         return [np.asarray(answer[place]) for place in range(len(compiled.outputs))]
 
     return run

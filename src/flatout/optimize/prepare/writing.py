@@ -40,7 +40,8 @@ def write(subject: Subject, original: Original, parts: Parts, notes: list[str]) 
         and max((one.sample[0] for one in subject.inputs if one.sample), default=0) <= LONGEST_UNROLLED
     ):
         subject = _with_unrolled(subject, original, specifications)
-    _write_parts(subject, serve, parts, notes)
+    sample_ms = _write_parts(subject, serve, parts, notes)
+    subject = dataclasses.replace(subject, sample_ms=sample_ms)
     subject = dataclasses.replace(subject, float16_error=_float16_error(subject))
     subject.write()
     return subject
@@ -107,8 +108,11 @@ def _with_unrolled(subject: Subject, original: Original, specifications: list[An
     return dataclasses.replace(subject, flavours=("saved_model", "unrolled"))
 
 
-def _write_parts(subject: Subject, serve: Any, parts: Parts, notes: list[str]) -> None:
+def _write_parts(subject: Subject, serve: Any, parts: Parts, notes: list[str]) -> float:
+    """How long a held-out sample takes."""
+    sample_ms = 0.0
     for name, (arrays, _) in parts.items():
+        began = time.monotonic()
         answers = _answers(subject, serve, arrays)
         count = len(answers[0])
         if count < len(arrays[0]):
@@ -118,7 +122,9 @@ def _write_parts(subject: Subject, serve: Any, parts: Parts, notes: list[str]) -
         write_arrays(subject.directory / f"{name}.npz", "in", [array[:count] for array in arrays])
         write_arrays(subject.directory / f"{name}_out.npz", "out", answers)
         if name == "held_out":
+            sample_ms = 1e3 * (time.monotonic() - began) / max(count, 1)
             _look_at(subject, serve, arrays, answers, notes)
+    return sample_ms
 
 
 def _answers(subject: Subject, serve: Any, arrays: list[Array]) -> list[Array]:
