@@ -64,6 +64,11 @@ x = layers.Conv2D(32, 1)(layers.ReLU()(layers.DepthwiseConv2D(3)(x)))
 model = keras.Model(picture, layers.Dense(10)(layers.GlobalAveragePooling2D()(x)))
 write("convolutions", shaken(model), picture=images)
 
+x = layers.Conv2D(24, 3, groups=4, activation="relu")(layers.Conv2D(16, 3, groups=1)(picture))
+x = keras.layers.Normalization(mean=np.arange(24.0), variance=np.ones(24))(x)  # constants that the model captures
+model = keras.Model(picture, layers.Dense(10)(layers.GlobalAveragePooling2D()(x)))
+write("groups", shaken(model), picture=images)
+
 words = keras.Input((12,), dtype="int32", name="words")
 x = layers.Embedding(50, 32)(words)
 y = layers.LayerNormalization()(x)
@@ -124,7 +129,7 @@ def agreed(route: Any, subject: Subject, directory: Path) -> float:
     return min(agreement(subject.answers("held_out"), answers(route, subject, directory, 4)))
 
 
-@pytest.mark.parametrize("model", ["convolutions", "encoder", "lstm", "gru", "order"])
+@pytest.mark.parametrize("model", ["convolutions", "groups", "encoder", "lstm", "gru", "order"])
 @pytest.mark.parametrize("name", ["onnxruntime-fp32", "openvino-fp32"])
 def test_float_answers_like_the_original(name: str, model: str, subjects: dict[str, Subject], tmp_path: Path) -> None:
     subject = subjects[model]

@@ -80,8 +80,13 @@ def _settled(function: Any) -> Any:
         constant = definition.node.add(op="Const", name=name)
         constant.attr["dtype"].type = tf.int32.as_datatype_enum
         constant.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(lengths, tf.int32))
+    return function_of(definition, function)
+
+
+def function_of(definition: Any, like: Any) -> Any:
+    """A graph as a concrete function with the inputs and outputs of another, by their names."""
+    import tensorflow as tf
+
     wrapped = tf.compat.v1.wrap_function(lambda: tf.import_graph_def(definition, name=""), [])
-    tensors = [
-        [wrapped.graph.as_graph_element(one.name) for one in ends] for ends in (function.inputs, function.outputs)
-    ]
+    tensors = [[wrapped.graph.as_graph_element(one.name) for one in ends] for ends in (like.inputs, like.outputs)]
     return wrapped.prune(*tensors)

@@ -15,7 +15,7 @@ from typing import Any
 
 from flatout.errors import FlatoutError
 from flatout.optimize import graph
-from flatout.optimize.backends import _onnx_recurrent
+from flatout.optimize.backends import _onnx_compiled, _onnx_recurrent
 from flatout.optimize.backends._onnx_graph import graphs
 from flatout.optimize.backends._onnx_repair import repair
 from flatout.optimize.subject import Subject
@@ -82,6 +82,7 @@ def of_function(function: Any, count: int) -> Any:
     them: tf2onnx by itself would ask for them at every call."""
     import tf2onnx.tf_loader
 
+    function = _onnx_compiled.inlined(function)
     inputs = [tensor.name for tensor in function.inputs[:count]]
     outputs = [tensor.name for tensor in function.outputs]
     definition = tf2onnx.tf_loader.from_function(function, inputs, outputs)
