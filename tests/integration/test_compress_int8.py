@@ -8,7 +8,7 @@ from compress_models import mobile, pictures, residual, shaken
 
 import flatout
 from flatout.errors import CompressionFailed, CompressionRefused
-from flatout.optimize.compress import checks, floats, graph, litert, onnx_qdq
+from flatout.optimize.compress import checks, floats, graph, learning, litert, onnx_qdq
 from flatout.optimize.compress.quantize import calibrate, sensitivity, served
 
 pytestmark = pytest.mark.slow
@@ -49,6 +49,34 @@ def test_weights_move_under_rounding_and_the_range_follows(inputs):
         values = {v.path: v.numpy() for v in result.variables if "seed" not in v.path}  # dropout stays for training
         moved = {path.split("/")[-1] for path, value in values.items() if np.abs(value - before[path]).max() > 1e-6}
         assert {"kernel", "low", "high"} <= moved
+
+
+def test_batch_norms_are_at_work_while_it_learns_and_folded_after(inputs, monkeypatch):
+    import keras
+
+    model = shaken(mobile())
+    frozen = next(layer for layer in model.layers if "BatchNormalization" in type(layer).__name__)
+    frozen.trainable = False
+    model.compile(keras.optimizers.SGD(0.01), "sparse_categorical_crossentropy", jit_compile=False)
+    seen = []
+
+    def train(learner):
+        norms = {layer.norm.name: layer.norm for layer in graph.layers(learner) if getattr(layer, "norm", None)}
+        before = {name: norm.moving_mean.numpy() for name, norm in norms.items()}
+        learner.fit(inputs, np.arange(len(inputs)) % 10, epochs=1, verbose=0)
+        seen.extend(name for name, norm in norms.items() if np.abs(norm.moving_mean.numpy() - before[name]).max() > 0)
+
+    result = flatout.quantize(model, inputs, train=train)
+    assert len(seen) > 3
+    assert frozen.name not in seen
+    assert [check.name for check in result.checks][-2:] == ["unfolded", "folded again"]
+    kinds = {type(layer).__name__ for layer in graph.layers(result.model)}
+    assert "BatchNormalization" not in kinds
+    assert not [layer for layer in graph.layers(result.model) if getattr(layer, "norm", None)]
+
+    monkeypatch.setattr(learning, "with_norm", lambda layer, norm: [weight.numpy() for weight in layer.weights])
+    with pytest.raises(CompressionFailed, match="folded again"):
+        flatout.quantize(model, inputs, train=train)
 
 
 @pytest.mark.exhaustive

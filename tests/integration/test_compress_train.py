@@ -136,13 +136,13 @@ def test_fold_is_exact(trained, data):
 
 
 def test_an_unfolded_batch_norm_is_caught(trained, monkeypatch):
-    right = fold._with_norm
+    right = fold.with_norm
 
     def wrong(layer, norm):
         weights = right(layer, norm)
         return [layer.kernel.numpy(), *weights[1:]] if layer.name == "stem" else weights
 
-    monkeypatch.setattr(fold, "_with_norm", wrong)
+    monkeypatch.setattr(fold, "with_norm", wrong)
     with pytest.raises(CompressionFailed, match="folded"):
         flatout.fold(trained)
 

@@ -45,17 +45,32 @@ def levels(values: Any, low: Any, high: Any) -> Any:
 
 @keras.saving.register_keras_serializable(package="flatout")
 class RoundedWeights(keras.layers.Wrapper):  # type: ignore[misc]
-    """A layer whose kernel is rounded to int8 at each call."""
+    """A layer whose kernel is rounded to int8 at each call.
+
+    While a model is trained, `norm` is the batch norm that is going to be folded into the layer. Folding multiplies a
+    channel and its scale by the same number, so that the kernel is rounded alike before and after.
+    """
 
     enabled = True
+
+    def __init__(self, layer: Any, norm: Any = None, **keywords: Any) -> None:
+        super().__init__(layer, **keywords)
+        self.norm = keras.saving.deserialize_keras_object(norm) if isinstance(norm, dict) else norm
+
+    def build(self, input_shape: Any = None) -> None:
+        super().build(input_shape)
+        if self.norm is not None and not self.norm.built:
+            self.norm.build(self.layer.compute_output_shape(input_shape))
 
     @property
     def axes(self) -> tuple[int, ...]:
         return WEIGHTED[type(self.layer).__name__]
 
-    def call(self, inputs: Any) -> Any:
-        if not self.enabled:
-            return self.layer(inputs)
+    def call(self, inputs: Any, training: bool | None = None) -> Any:
+        outputs = self._rounded(inputs) if self.enabled else self.layer(inputs)
+        return outputs if self.norm is None else self.norm(outputs, training=training)
+
+    def _rounded(self, inputs: Any) -> Any:
         kernel = self.layer.kernel
         values = [
             grid(ops.convert_to_tensor(v), self.axes) if v is kernel else v for v in self.layer.trainable_variables
@@ -76,6 +91,10 @@ class RoundedWeights(keras.layers.Wrapper):  # type: ignore[misc]
             ops.convert_to_numpy(grid(ops.convert_to_tensor(v), self.axes) if v is kernel else v)
             for v in self.layer.weights
         ]
+
+    def get_config(self) -> dict[str, Any]:
+        norm = None if self.norm is None else keras.saving.serialize_keras_object(self.norm)
+        return {**super().get_config(), "norm": norm}
 
 
 @keras.saving.register_keras_serializable(package="flatout")

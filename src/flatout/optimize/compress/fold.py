@@ -64,7 +64,7 @@ def fold(model: Any, *, keep_dropout: bool = False, data: Any = None) -> Compres
         if new is None or not getattr(new, "built", True):
             continue  # it stood in a branch that is gone
         if id(old) in folded:
-            for variable, value in zip(new.weights, _with_norm(old, folded[id(old)]), strict=True):
+            for variable, value in zip(new.weights, with_norm(old, folded[id(old)]), strict=True):
                 variable.assign(value)
         else:
             graph.copy_weights([(old, new)])
@@ -126,7 +126,7 @@ def unread_units(known: Channels) -> frozenset[int]:
     return frozenset(removed)
 
 
-def _with_norm(layer: Any, norm: Any) -> list[Any]:
+def with_norm(layer: Any, norm: Any) -> list[Any]:
     """Weights of the layer that does the work of both, in the layer's order."""
     variance, mean = norm.moving_variance.numpy().astype(np.float64), norm.moving_mean.numpy().astype(np.float64)
     scale = (norm.gamma.numpy() if norm.scale else 1.0) / np.sqrt(variance + norm.epsilon)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from flatout.optimize.compress import graph
@@ -22,8 +23,11 @@ BOUNDS = {"softmax": (0.0, 255 / 256), "sigmoid": (0.0, 255 / 256), "tanh": (-1.
 """Ranges that are known, and that LiteRT insists on."""
 
 
-def rounding(model: Any, *, skip: frozenset[str] = frozenset(), learned: bool = False) -> graph.Rebuilt:
-    """A model like this one that rounds as int8 does; layers in `skip` stay as they are."""
+def rounding(
+    model: Any, *, skip: frozenset[str] = frozenset(), learned: bool = False, norms: Mapping[int, Any] | None = None
+) -> graph.Rebuilt:
+    """A model like this one that rounds as int8 does; layers in `skip` stay as they are. `norms` are batch norms to be
+    computed after a layer, by the layer's identity."""
     import keras
 
     wiring = graph.wiring(model)
@@ -33,8 +37,12 @@ def rounding(model: Any, *, skip: frozenset[str] = frozenset(), learned: bool = 
             if activation_of(layer) not in FUSED:
                 config["activation"] = "linear"  # called as a layer of its own, see below
             inner = graph.remake(layer, config)
-            wrapper = RoundedWeights(inner, name=f"{config['name']}_rounded")
+            norm = (norms or {}).get(id(layer))
+            again = None if norm is None else graph.remake(norm, graph.config_of(norm))
+            wrapper = RoundedWeights(inner, again, name=f"{config['name']}_rounded")
             wrapper.trainable = layer.trainable
+            if norm is not None and again is not None:
+                again.trainable = norm.trainable
             return wrapper
         return graph.remake(layer, config)
 

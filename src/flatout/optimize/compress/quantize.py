@@ -1,8 +1,9 @@
 """Quantization: int8 after training, or with training so that the model learns to live with the rounding.
 
 Batch norms are folded, rounding layers put in (`insert.py`), ranges found on calibration data, then trained if asked
-for. The result is a Keras model that computes as the int8 file will; `litert.py` and `onnx_qdq.py` write that file.
-How much each layer loses by rounding is measured; layers that hurt more than allowed stay in float.
+for (`learning.py`, with the batch norms at work). The result is a Keras model that computes as the int8 file will;
+`litert.py` and `onnx_qdq.py` write that file. How much each layer loses by rounding is measured; layers that hurt more
+than allowed stay in float.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from flatout.errors import CompressionRefused
-from flatout.optimize.compress import checks, cost, graph, progress, training
+from flatout.optimize.compress import checks, cost, graph, learning, progress, training
 from flatout.optimize.compress.distill import taught
 from flatout.optimize.compress.fold import fold
 from flatout.optimize.compress.results import Compressed, Size
@@ -61,18 +62,25 @@ def quantize(
     _copy(folded.model, rebuilt)
     calibrate(rebuilt.model, inputs, batch_size)
     graph.compile_like(rebuilt.model, model)
+    found = folded.checks
     if train is not None:
+        learner = learning.unfolded(model, folded.model, rebuilt, skip)
+        found += (learning.alike("unfolded", rebuilt.model, learner.model, inputs),)
+        graph.compile_like(learner.model, model)
         taught_by = None if teacher is None else training.fingerprint(teacher, [])
-        journal = training.Journal(checkpoint, model, ["quantize", ranges, sorted(skip), seed, taught_by])
+        journal = training.Journal(checkpoint, model, ["quantize", "norms", ranges, sorted(skip), seed, taught_by])
 
         def once(backup: Any) -> None:
-            with _pupil(rebuilt.model, teacher, model) as pupil:
+            with _pupil(learner.model, teacher, model) as pupil:
                 training.run(train, pupil, task="training under rounding", seed=seed, backup=backup)
 
-        journal.trained("quantize", rebuilt.model, once)
+        journal.trained("quantize", learner.model, once)
+        learning.fold_again(folded.model, learner, rebuilt)
+        found += (learning.alike("folded again", learner.model, rebuilt.model, inputs),)
+        graph.compile_like(rebuilt.model, learner.model)
     details["float layers"] = list(float_layers)
     size = Size(*cost.of(model))
-    return Compressed(rebuilt.model, "int8", size, size, folded.checks, details=details)
+    return Compressed(rebuilt.model, "int8", size, size, found, details=details)
 
 
 def _pupil(rounded: Any, teacher: Any, like: Any) -> AbstractContextManager[Any]:
@@ -85,7 +93,7 @@ def calibrate(model: Any, inputs: list[Array], batch_size: int = 64) -> None:
     from flatout.optimize.compress.fake_quant import RoundedValues
 
     rounders = [layer for layer in graph.layers(model) if isinstance(layer, RoundedValues)]
-    _switch(model, False)
+    learning.switch(model, False)
     for layer in rounders:
         layer.watching = True
     try:
@@ -97,7 +105,7 @@ def calibrate(model: Any, inputs: list[Array], batch_size: int = 64) -> None:
     finally:
         for layer in rounders:
             layer.watching = False
-        _switch(model, True)
+        learning.switch(model, True)
 
 
 def sensitivity(model: Any, inputs: list[Array], batch_size: int = 64) -> dict[str, float]:
@@ -108,7 +116,7 @@ def sensitivity(model: Any, inputs: list[Array], batch_size: int = 64) -> dict[s
     rebuilt = rounding(model)
     _copy(model, rebuilt)
     calibrate(rebuilt.model, inputs, batch_size)
-    _switch(rebuilt.model, False)
+    learning.switch(rebuilt.model, False)
     some = [array[:batch_size] for array in inputs]
     expected = checks.outputs(rebuilt.model, some)
     losses = {}
@@ -159,14 +167,6 @@ def _copy(model: Any, rebuilt: graph.Rebuilt) -> None:
         new = rebuilt.layers.get(id(old))
         if new is not None:
             graph.copy_weights([(old, new.layer if isinstance(new, RoundedWeights) else new)])
-
-
-def _switch(model: Any, on: bool) -> None:
-    from flatout.optimize.compress.fake_quant import RoundedValues, RoundedWeights
-
-    for layer in graph.layers(model):
-        if isinstance(layer, RoundedValues | RoundedWeights):
-            layer.enabled = on
 
 
 def _arrays(calibration: Any) -> list[Array]:
