@@ -99,17 +99,26 @@ class RoundedWeights(keras.layers.Wrapper):  # type: ignore[misc]
 
 @keras.saving.register_keras_serializable(package="flatout")
 class RoundedValues(keras.layers.Layer):  # type: ignore[misc]
-    """Values rounded to 256 levels between two bounds."""
+    """Values rounded to 256 levels between two bounds.
+
+    Probabilities that a model answers with are not rounded while it is trained (`answers`): what is rounded to zero has
+    no logarithm, and the samples from which there is most to learn would be passed over.
+    """
 
     enabled = True
     watching = False
 
     def __init__(
-        self, bounds: tuple[float, float] | None = None, learned: bool = False, momentum: float = 0.99, **keywords: Any
+        self,
+        bounds: tuple[float, float] | None = None,
+        learned: bool = False,
+        momentum: float = 0.99,
+        answers: bool = False,
+        **keywords: Any,
     ) -> None:
         super().__init__(**keywords)
         self.bounds = None if bounds is None else tuple(bounds)
-        self.learned, self.momentum = learned, momentum
+        self.learned, self.momentum, self.answers = learned, momentum, answers
 
     def build(self, input_shape: Any) -> None:
         first, last = self.bounds or (0.0, 0.0)
@@ -125,7 +134,7 @@ class RoundedValues(keras.layers.Layer):  # type: ignore[misc]
     def call(self, inputs: Any, training: bool | None = None) -> Any:
         if self.watching:  # eager, while ranges are found
             self._watch(inputs)
-        if not self.enabled:
+        if not self.enabled or (training and self.answers):
             return inputs
         values = ops.cast(inputs, "float32")
         if training and self.bounds is None and not self.learned:
@@ -156,5 +165,5 @@ class RoundedValues(keras.layers.Layer):  # type: ignore[misc]
         return input_shape
 
     def get_config(self) -> dict[str, Any]:
-        mine = {"bounds": self.bounds, "learned": self.learned, "momentum": self.momentum}
+        mine = {"bounds": self.bounds, "learned": self.learned, "momentum": self.momentum, "answers": self.answers}
         return {**super().get_config(), **mine}

@@ -46,8 +46,9 @@ def rounding(
             return wrapper
         return graph.remake(layer, config)
 
-    def after(value: Any, name: str, bounds: tuple[float, float] | None = None) -> Any:
-        return RoundedValues(bounds, learned, name=f"{name}_values")(value)
+    def after(value: Any, name: str, bounds: tuple[float, float] | None = None, step: graph.Step | None = None) -> Any:
+        answers = bounds is not None and step is not None and step.outputs[0] in wiring.outputs
+        return RoundedValues(bounds, learned, answers=answers, name=f"{name}_values")(value)
 
     counts: dict[str, int] = {}
 
@@ -68,10 +69,10 @@ def rounding(
             if kind in ("silu", "swish"):
                 return _silu(values, name, after)
             values = keras.layers.Activation(step.operation.activation, name=f"{name}_activation")(values)
-            return after(values, f"{name}_activation", BOUNDS.get(kind))
+            return after(values, f"{name}_activation", BOUNDS.get(kind), step)
         if type(step.operation).__name__ in PASSING.split() or _fused_later(step, wiring):
             return values
-        return after(values, name, BOUNDS.get(kind))
+        return after(values, name, BOUNDS.get(kind), step)
 
     def entering(value: Any, name: str) -> Any:
         return after(value, name) if "float" in str(value.dtype) else value
