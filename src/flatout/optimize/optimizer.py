@@ -75,7 +75,6 @@ class Optimizer:
         self.progress = progress
         self.prepared = prepared
         self.began = time.monotonic()
-        self.seconds = options.budget or allowance.LEAST
 
     def run(self) -> Outcome:
         lineup.check_names(catalogue(), (*self.options.routes, *self.options.without))
@@ -113,12 +112,12 @@ class Optimizer:
         return asked or self.options.objective in ("size", "memory")
 
     def _allow(self, subject: Subject) -> None:
-        self.seconds = self.progress.budget = allowance.seconds_for(subject)
-        if self.seconds > allowance.LEAST:
-            self.progress.say(f"a large or slow model: {self.seconds / 60:.0f} minutes are allowed (--budget)")
+        self.progress.budget = allowance.seconds_for(subject)
+        if self.progress.budget > allowance.LEAST:
+            self.progress.say(f"a large or slow model: {self.progress.budget / 60:.0f} minutes are allowed (--budget)")
 
     def _at(self, share: float) -> float:
-        return self.began + share * self.seconds
+        return self.began + share * self.progress.budget
 
     # ── preparing ────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -15,12 +15,9 @@ MUST = "_XlaMustCompile"
 
 def inlined(function: Any) -> Any:
     """A concrete function with constants for weights, or the one that was given if XLA is not called in it."""
-    compiled = [one for one in function.graph.as_graph_def().library.function if MUST in one.attr]
-    if not compiled:
+    if not any(MUST in one.attr for one in function.graph.as_graph_def().library.function):
         return function
-    from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
-
-    frozen = convert_variables_to_constants_v2(function)
+    frozen = graph.frozen_from(function)
     definition = frozen.graph.as_graph_def()
     renamed = {}
     for one in definition.library.function:

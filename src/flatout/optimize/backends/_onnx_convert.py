@@ -73,7 +73,6 @@ def _convert(subject: Subject, flavour: str) -> Any:
     model = of_function(graph.concrete(subject, batch, flavour), len(subject.inputs))
     if batch is None:
         _name_batch(model)
-    _refuse_unknown(model)
     return model
 
 
@@ -94,6 +93,7 @@ def of_function(function: Any, count: int) -> Any:
     repair(model)
     _in_order(model.graph.input, [names[name] for name in inputs])
     _in_order(model.graph.output, [names[name] for name in outputs])
+    _refuse_unknown(model)
     return model
 
 

@@ -14,17 +14,14 @@ from flatout.optimize.compress import checks, graph
 from flatout.optimize.compress.fold import batch_norms, with_norm
 
 
-def unfolded(model: Any, folded: Any, rounded: graph.Rebuilt, skip: frozenset[str]) -> graph.Rebuilt:
-    """The rounded form of the folded model with the batch norms of the original in their places, ready to be trained.
-
-    A layer that was changed otherwise, or whose name is not its own, stays folded.
+def unfolded(model: Any, folded: Any, rounded: graph.Rebuilt, **how: Any) -> graph.Rebuilt:
+    """The rounded form of the folded model with the batch norms of the original in their places, ready to be trained;
+    `how` is what `rounding` was told. A layer that was changed otherwise, or whose name is not its own, stays folded.
     """
-    from flatout.optimize.compress.fake_quant import RoundedValues
     from flatout.optimize.compress.insert import rounding
 
     pairs = _pairs(model, folded)
-    learned = any(layer.learned for layer in graph.layers(rounded.model) if isinstance(layer, RoundedValues))
-    learner = rounding(folded, skip=skip, learned=learned, norms={place: norm for place, (_, norm) in pairs.items()})
+    learner = rounding(folded, norms={place: norm for place, (_, norm) in pairs.items()}, **how)
     for old in graph.layers(folded):
         fresh, known = learner.layers.get(id(old)), rounded.layers.get(id(old))
         if fresh is None:

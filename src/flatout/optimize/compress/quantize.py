@@ -58,13 +58,14 @@ def quantize(
     elif isinstance(float_layers, str):
         raise CompressionRefused(f'float_layers takes names of layers, or "auto", not {float_layers!r}.')
     skip = frozenset(float_layers)
-    rebuilt = rounding(folded.model, skip=skip, learned=ranges == "learned" and train is not None)
+    how: dict[str, Any] = {"skip": skip, "learned": ranges == "learned" and train is not None}
+    rebuilt = rounding(folded.model, **how)
     _copy(folded.model, rebuilt)
     calibrate(rebuilt.model, inputs, batch_size)
     graph.compile_like(rebuilt.model, model)
     found = folded.checks
     if train is not None:
-        learner = learning.unfolded(model, folded.model, rebuilt, skip)
+        learner = learning.unfolded(model, folded.model, rebuilt, **how)
         found += (learning.alike("unfolded", rebuilt.model, learner.model, inputs),)
         graph.compile_like(learner.model, model)
         taught_by = None if teacher is None else training.fingerprint(teacher, [])
