@@ -31,6 +31,7 @@ def write(model: Any, path: str | os.PathLike[str], inputs: list[Array], *, batc
     except ImportError as error:
         raise ToolMissing("onnx and tf2onnx are needed: pip install flatout[backends].") from error
     proto = converted(served(model), batch)
+    own_ranges(proto)
     store_weights(proto)
     onnx.checker.check_model(proto)
     target = Path(path)
@@ -63,6 +64,21 @@ def converted(plain: Any, batch: int | None) -> Any:
         return _onnx_convert.of_function(serve.get_concrete_function(), len(signature))
     except Exception as error:
         raise CompressionFailed(f"tf2onnx failed: {str(error)[:500]}") from error
+
+
+def own_ranges(proto: Any) -> None:
+    """A scale and a zero point of its own for each pair, where tf2onnx lets equal ones be shared: OpenVINO does not see
+    through a shared one, leaves the product before it in float, and on ARM that kernel takes the scale of the first
+    channel for all (nine steps of int8 apart)."""
+    constants = {tensor.name: tensor for tensor in proto.graph.initializer}
+    for node in proto.graph.node:
+        if node.op_type not in ("QuantizeLinear", "DequantizeLinear"):
+            continue
+        for place, name in enumerate(node.input):
+            if place and name in constants:
+                fresh = proto.graph.initializer.add()
+                fresh.CopyFrom(constants[name])
+                fresh.name = node.input[place] = f"{name}_of_{node.output[0]}"
 
 
 def store_weights(proto: Any) -> None:
