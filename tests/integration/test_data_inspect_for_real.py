@@ -7,7 +7,7 @@ import json
 import pytest
 from observed import FLATOUT, execute, write
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 PROGRAM = """
     import os, sys, time

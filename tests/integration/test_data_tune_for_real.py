@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from observed import environment, write
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 PROGRAM = """
     import json, os, sys, tempfile, time

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from observed import FLATOUT, environment, write
 
-pytestmark = [pytest.mark.slow, pytest.mark.exhaustive]
+pytestmark = [pytest.mark.slow, pytest.mark.exhaustive, pytest.mark.alone]
 
 PROGRAM = """
     import time

@@ -14,7 +14,7 @@ import pytest
 import flatout
 from flatout.report.terminal import render
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 ROUTES = Path(__file__).parents[1] / "fixtures" / "routes"
 

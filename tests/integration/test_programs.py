@@ -16,7 +16,7 @@ from observed import environment, observed
 sys.path.insert(0, str(Path(__file__).parent.parent / "programs"))
 import manifest
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 
 def programs(kind: str, usual: tuple[str, ...]) -> list[Any]:

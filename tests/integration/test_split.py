@@ -7,7 +7,7 @@ import json
 import pytest
 from observed import case_in, environment, observed, write
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 PROGRAM = """
     import json, os, sys, time

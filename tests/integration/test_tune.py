@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from observed import environment
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 EAGER = """
 import numpy as np

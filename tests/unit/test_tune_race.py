@@ -17,6 +17,8 @@ from flatout.tune.child_process import Launch
 from flatout.tune.race import Block, Contestant, Race
 from flatout.tune.warden import Warden
 
+pytestmark = pytest.mark.alone
+
 PROGRAM = """
 import sys, time
 pause, steps, how = float(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
