@@ -1,4 +1,4 @@
-"""Tests run beside each other, but for those that measure: `pytest.mark.alone` waits for the others and holds them up."""
+"""Tests run beside each other, but for those that measure: `pytest.mark.alone` waits for the rest and holds it up."""
 
 from __future__ import annotations
 

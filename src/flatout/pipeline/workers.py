@@ -36,6 +36,7 @@ def chunks(generator: Callable[[], Iterator[Any]], flatten: Callable[[Any], Arra
             try:
                 what, content = receiving.recv()
             except EOFError:
+                worker.join(1)  # its end of the pipe is closed before it has ended
                 raise RuntimeError(f"the generator's process ended with code {worker.exitcode}") from None
             if what == "end":
                 return
