@@ -17,6 +17,15 @@ def shared() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="flatout-tests-")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What measures comes last: until then both processes have something to do."""
+    items.sort(key=_alone)
+
+
+def _alone(item: pytest.Item) -> bool:
+    return item.get_closest_marker("alone") is not None
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Called for each process that is going to run tests."""
@@ -29,10 +38,9 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
     place = getattr(item.config, "workerinput", {}).get("turns")
     if place is None:  # one process, one test at a time
         return (yield)
-    alone = item.get_closest_marker("alone") is not None
     with open(f"{place}/gate", "w") as gate, open(f"{place}/room", "w") as room:
         fcntl.flock(gate, fcntl.LOCK_EX)  # who waits to be alone is not overtaken
-        fcntl.flock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        fcntl.flock(room, fcntl.LOCK_EX if _alone(item) else fcntl.LOCK_SH)
         fcntl.flock(gate, fcntl.LOCK_UN)
         try:
             return (yield)
