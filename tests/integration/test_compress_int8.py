@@ -149,3 +149,25 @@ def test_the_onnx_file_computes_what_was_trained(inputs, seed, tmp_path):
     if _missing("openvino") is None:
         found = onnx_qdq.openvino(tmp_path / "a.onnx")([inputs])
         litert.agree(tmp_path / "a.onnx", checks.outputs(rounded, [inputs]), found, 1)
+
+
+@pytest.mark.skipif(_missing("onnx") is not None, reason="onnx is not installed")
+def test_no_two_pairs_of_an_onnx_file_share_a_scale_or_a_zero_point():
+    from onnx import TensorProto, helper, numpy_helper
+
+    names = ("a", "a_int", "b", "b_int", "c")
+    nodes = [
+        helper.make_node(kind, [before, "scale", "zero"], [after])
+        for kind, before, after in zip(["QuantizeLinear", "DequantizeLinear"] * 2, names, names[1:], strict=False)
+    ]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in ("a", "c")]
+    constants = {"scale": np.float32(0.5), "zero": np.uint8(3)}
+    stored = [numpy_helper.from_array(value, name) for name, value in constants.items()]
+    proto = helper.make_model(helper.make_graph(nodes, "pairs", ends[:1], ends[1:], stored))
+
+    onnx_qdq.own_ranges(proto)
+
+    used = [name for node in proto.graph.node for name in node.input[1:]]
+    values = {tensor.name: numpy_helper.to_array(tensor) for tensor in proto.graph.initializer}
+    assert len(set(used)) == 8
+    assert [values[name].item() for name in used] == [0.5, 3] * 4
