@@ -1,11 +1,11 @@
 """Magnitude pruning and int8 training beside TensorFlow's Model Optimization toolkit: the same net, weights and epochs.
 
     pip install --no-deps tensorflow-model-optimization dm-tree
-    python benchmarks/tfmot.py [--seeds 3] [--first 0] [--only int8]
+    python benchmarks/tfmot.py [--seeds 3] [--first 0] [--only int8] [--constant]
 
 The toolkit knows Keras 2 alone, so that it gets a twin of the net in tf_keras with the same weights. Both train on with
-Adam, the same rates (which fall to zero: with a constant one the last epoch decides by chance, by points), batch and
-epochs; int8 is judged by the LiteRT file that each of them writes. Accuracies are those on the 10,000 test pictures of
+Adam, the same rates (which fall to zero; with --constant they do not, as in `compile("adam")`), batch and epochs; int8
+is judged by the LiteRT file that each of them writes. Accuracies are those on the 10,000 test pictures of
 Fashion-MNIST, which nothing is chosen by. Two trainings of one net differ by a tenth of a point by chance: the mean of
 some seeds stands with its standard error.
 """
@@ -40,6 +40,7 @@ def main() -> None:
     arguments.add_argument("--seeds", type=int, default=3)
     arguments.add_argument("--first", type=int, default=0, help="the first of them")
     arguments.add_argument("--only", choices=KINDS, help="one of the two comparisons")
+    arguments.add_argument("--constant", action="store_true", help="train on with a learning rate that does not fall")
     given = arguments.parse_args()
     if find_spec("tensorflow_model_optimization") is None:
         raise SystemExit("tfmot is not there: pip install --no-deps tensorflow-model-optimization dm-tree")
@@ -47,7 +48,7 @@ def main() -> None:
     kinds = (given.only,) if given.only else KINDS
     rows = []
     for seed in range(given.first, given.first + given.seeds):
-        rows.append(row := Pair(data, seed).measured(kinds))
+        rows.append(row := Pair(data, seed, given.constant).measured(kinds))
         print(f"seed {seed}:  " + "  ".join(f"{name} {value:.4f}" for name, value in row.items()), flush=True)
     for kind in kinds:
         gaps = [100 * (row[f"{kind} ours"] - row[f"{kind} tfmot"]) for row in rows]
@@ -58,11 +59,11 @@ def main() -> None:
 class Pair:
     """One trained net, taken on by both."""
 
-    def __init__(self, data: Data, seed: int) -> None:
+    def __init__(self, data: Data, seed: int, constant: bool) -> None:
         import keras
         import tf_keras
 
-        self.data, self.seed = data, seed
+        self.data, self.seed, self.constant = data, seed, constant
         keras.utils.set_random_seed(seed)
         self.float = _compiled(keras, _net(keras), self.steps(FLOAT_EPOCHS))
         self.float.fit(**self.fitting(FLOAT_EPOCHS))
@@ -83,7 +84,10 @@ class Pair:
         """The float model, compiled for so many epochs: what is made of it is compiled like it."""
         import keras
 
-        return _compiled(keras, self.float, self.steps(epochs))
+        return self.compiled(keras, self.float, epochs)
+
+    def compiled(self, kit: Any, model: Any, epochs: int) -> Any:
+        return _compiled(kit, model, None if self.constant else self.steps(epochs))
 
     def measured(self, kinds: tuple[str, ...]) -> dict[str, float]:
         row = {"float": self.right(self.float.predict(self.data.test[0], batch_size=500, verbose=0))}
@@ -110,7 +114,7 @@ class Pair:
         schedule = kit.PolynomialDecay(0.0, SPARSITY, begin_step=0, end_step=steps * 3 // 4, frequency=10)
         copy = tf_keras.models.clone_model(self.twin)
         copy.set_weights(self.twin.get_weights())
-        model = _compiled(tf_keras, kit.prune_low_magnitude(copy, pruning_schedule=schedule), steps)
+        model = self.compiled(tf_keras, kit.prune_low_magnitude(copy, pruning_schedule=schedule), SPARSE_EPOCHS)
         tf_keras.utils.set_random_seed(self.seed)
         model.fit(**self.fitting(SPARSE_EPOCHS), callbacks=[kit.UpdatePruningStep()])
         model = kit.strip_pruning(model)
@@ -132,7 +136,7 @@ class Pair:
         import tensorflow_model_optimization as tfmot
         import tf_keras
 
-        model = _compiled(tf_keras, tfmot.quantization.keras.quantize_model(self.twin), self.steps(INT8_EPOCHS))
+        model = self.compiled(tf_keras, tfmot.quantization.keras.quantize_model(self.twin), INT8_EPOCHS)
         tf_keras.utils.set_random_seed(self.seed)
         model.fit(**self.fitting(INT8_EPOCHS))
         converter = tf.lite.TFLiteConverter.from_keras_model(model)
@@ -162,9 +166,9 @@ def _net(kit: Any) -> Any:
     return kit.Model(inputs, layers.Dense(10, activation="softmax")(x))
 
 
-def _compiled(kit: Any, model: Any, steps: int) -> Any:
-    falling = kit.optimizers.schedules.CosineDecay(RATE, steps)
-    model.compile(kit.optimizers.Adam(falling), loss="sparse_categorical_crossentropy", metrics=["accuracy"])
+def _compiled(kit: Any, model: Any, steps: int | None) -> Any:
+    rate = kit.optimizers.schedules.CosineDecay(RATE, steps) if steps else RATE
+    model.compile(kit.optimizers.Adam(rate), loss="sparse_categorical_crossentropy", metrics=["accuracy"])
     return model
 
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from flatout.errors import CompressionFailed, CompressionRefused
 from flatout.optimize.compress import progress
+from flatout.optimize.compress.averages import averaged
 
 Train = Callable[..., Any] | Mapping[str, Any]
 """A function that trains the model it is given, or the arguments of `fit`: {"x": …, "y": …, "epochs": 3}."""
@@ -100,10 +101,12 @@ def run(
         given = arguments.pop("callbacks", None) or []
         if backup is not None:
             ours.append(keras.callbacks.BackupAndRestore(str(backup)))
-        model.fit(**arguments, callbacks=[*given, *ours])
+        with averaged(model):
+            model.fit(**arguments, callbacks=[*given, *ours])
     elif callable(train):
         names = inspect.signature(train).parameters
-        answer = train(model, callbacks=ours) if "callbacks" in names else train(model)
+        with averaged(model):
+            answer = train(model, callbacks=ours) if "callbacks" in names else train(model)
         if isinstance(answer, keras.Model) and answer is not model:
             model.set_weights(answer.get_weights())
     else:
