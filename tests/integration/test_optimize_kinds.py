@@ -104,6 +104,25 @@ def test_recurrent_models_have_an_unrolled_flavour(tmp_path, cell):
     assert not any(getattr(layer, "unroll", False) for layer in model._flatten_layers())  # the user's is as it was
 
 
+def test_what_hangs_on_shapes_alone_is_a_constant_once_they_are_known(tmp_path):
+    import keras
+    import tensorflow as tf
+
+    x = keras.Input((7,), dtype="int32", name="tokens")
+    places = keras.ops.cumsum(keras.ops.ones_like(x), axis=-1) - 1
+    model = keras.Model(x, keras.layers.Embedding(20, 8)(x) + keras.layers.Embedding(7, 8)(places))
+    tokens = SOURCE.integers(0, 20, (24, 7)).astype("int32")
+    subject = prepared(tmp_path / "subject", model, tokens).subject
+
+    def operations(function):
+        return [node.op for node in function.graph.as_graph_def().node]
+
+    assert "OnesLike" in operations(graph.frozen(subject, None)), "for any batch it has no shape yet"
+    known = graph.frozen(subject, 2)
+    assert "OnesLike" not in operations(known)
+    assert np.allclose(known(tf.constant(tokens[:2]))[0], model.predict(tokens[:2], verbose=0), atol=1e-6)
+
+
 def test_inputs_and_outputs_keep_their_order_and_names(tmp_path):
     import keras
 

@@ -55,32 +55,54 @@ def frozen_from(function: Any) -> Any:
 
 
 def _settled(function: Any) -> Any:
-    """The same with every reshape in which one length alone is open told so, as -1.
+    """The same with what is known of its shapes said in the graph, where Keras works it out at run time.
 
-    Keras works such shapes out at run time from the size of the batch. Converters then take all that follows for
-    dynamic, and their fast kernels stand aside.
+    A reshape in which one length alone is open gets -1 there: converters take all that follows for dynamic otherwise,
+    and their fast kernels stand aside. Ones or zeros in the shape of a tensor are a constant where that shape is known,
+    and with them what is computed from constants alone (positions, masks): converters fold it, once it does not hang
+    on the input.
     """
+    definition = function.graph.as_graph_def()
+    shapes: list[tuple[str, list[int]]] = []
+    filled = False
+    for node in definition.node:
+        if node.op not in ("Reshape", *FILLED):
+            continue
+        tensor = function.graph.get_tensor_by_name(f"{node.name}:0")
+        if node.op in FILLED:
+            filled |= _filled(node, tensor)
+        elif tensor.shape.rank is not None and tensor.shape.as_list().count(None) == 1:
+            shapes.append((f"{node.name}/settled", [-1 if one is None else one for one in tensor.shape.as_list()]))
+            node.input[1] = shapes[-1][0]
+            node.attr["Tshape"].type = INT32
+    for name, lengths in shapes:
+        _hold(definition.node.add(name=name), lengths, INT32)
+    return function_of(definition, function) if shapes or filled else function
+
+
+FILLED = {"OnesLike": 1, "ZerosLike": 0}
+INT32 = 3
+"""As TensorFlow's DataType has it."""
+
+
+def _filled(node: Any, tensor: Any) -> bool:
+    """Make a constant of ones or zeros in a shape that is known; whether that could be done."""
+    if not tensor.shape.is_fully_defined() or not (tensor.dtype.is_floating or tensor.dtype.is_integer):
+        return False
+    value, shape = FILLED[node.op], tensor.shape.as_list()
+    node.ClearField("input")
+    node.ClearField("attr")
+    _hold(node, value, tensor.dtype.as_datatype_enum, shape)
+    return True
+
+
+def _hold(node: Any, value: Any, dtype: int, shape: list[int] | None = None) -> None:
+    """Let a node be a constant. Of a single value in a shape the file holds that value alone."""
     import tensorflow as tf
 
-    definition = function.graph.as_graph_def()
-    added = []
-    for node in definition.node:
-        if node.op != "Reshape":
-            continue
-        shape = function.graph.get_tensor_by_name(f"{node.name}:0").shape
-        if shape.rank is None or shape.as_list().count(None) != 1:
-            continue
-        lengths = [-1 if length is None else length for length in shape.as_list()]
-        added.append((f"{node.name}/settled", lengths))
-        node.input[1] = added[-1][0]
-        node.attr["Tshape"].type = tf.int32.as_datatype_enum
-    if not added:
-        return function
-    for name, lengths in added:
-        constant = definition.node.add(op="Const", name=name)
-        constant.attr["dtype"].type = tf.int32.as_datatype_enum
-        constant.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(lengths, tf.int32))
-    return function_of(definition, function)
+    node.op = "Const"
+    node.attr["dtype"].type = dtype
+    node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(value, tf.as_dtype(dtype), shape))
 
 
 def function_of(definition: Any, like: Any) -> Any:
