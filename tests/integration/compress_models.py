@@ -155,6 +155,9 @@ def shaken(model, seed=0):
         noise = generator.normal(0, 0.1, variable.shape)
         positive = "variance" in variable.path or "gamma" in variable.path
         variable.assign(np.abs(1 + noise) if positive else variable.numpy() + noise)
+    for layer in model.layers:
+        if hasattr(layer, "finalize_state"):
+            layer.finalize_state()
     return model
 
 

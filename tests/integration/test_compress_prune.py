@@ -57,6 +57,41 @@ def test_targets_are_met_and_the_original_is_untouched():
         np.testing.assert_array_equal(one, other)
 
 
+def test_what_was_adapted_to_data_is_not_lost():
+    import keras
+    from keras import layers
+
+    pictures = np.random.default_rng(0).normal(3, 5, (64, 8, 8, 2)).astype("float32")
+    adapted = layers.Normalization()
+    adapted.adapt(pictures)
+    x = layers.Conv2D(16, 3, activation="relu")(adapted(inputs := keras.Input((8, 8, 2))))
+    model = shaken(keras.Model(inputs, layers.Dense(3)(layers.Flatten()(x))))
+    expected = checks.outputs(model, [pictures[:4]])[0]
+    for copy in (flatout.fold(model).model, graph.duplicate(model), remove(follow(model), frozenset())[0]):
+        np.testing.assert_allclose(checks.outputs(copy, [pictures[:4]])[0], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_layer_that_a_copy_differs_from_is_refused():
+    import keras
+    from keras import layers
+
+    class Shifted(layers.Layer):
+        """Keeps what it learned where neither its variables nor its config tell of it."""
+
+        shift = 0.0
+
+        def call(self, inputs):
+            return inputs + self.shift
+
+    inputs = keras.Input((8, 8, 2))
+    shifted = Shifted()
+    x = layers.Conv2D(16, 3, activation="relu")(shifted(inputs))
+    model = keras.Model(inputs, layers.Dense(3)(layers.Flatten()(layers.Conv2D(16, 3)(x))))
+    shifted.shift = 2.0
+    with pytest.raises(CompressionFailed, match="copied"):
+        flatout.prune(model, parameters=0.6)
+
+
 def test_whole_heads_leave_an_attention_layer():
     model = shaken(transformer())
     known = follow(model)

@@ -275,6 +275,8 @@ def copy_weights(pairs: list[tuple[Any, Any]], cut: Callable[[Any, Any], Any] | 
                     f"and the rebuilt layer expects {tuple(after.shape)}: the way of its channels was not understood."
                 )
             after.assign(value)
+        if theirs and hasattr(new, "finalize_state"):  # a Normalization computes with a copy of its variables
+            new.finalize_state()
 
 
 def duplicate(model: Any) -> Any:

@@ -114,10 +114,12 @@ def remove(known: Channels, removed: frozenset[int], data: Any = None) -> tuple[
     smaller = shrink.without(known, removed)
     copy = graph.Rebuilt(known.model)
     graph.copy_weights([(layer, copy.layers[id(layer)]) for layer in graph.layers(known.model)])
+    inputs, exact = checks.samples(known.model, data=data[0] if isinstance(data, tuple) else None), checks.rounding
+    # What a layer keeps beside its variables, a copy of it may lack: silenced and smaller would lack it alike.
+    checks.same("copied", checks.outputs(known.model, inputs), checks.outputs(copy.model, inputs), exact(known.model))
     importance.silence(known, removed, importance.twins_of(known, copy))
-    inputs = checks.samples(known.model, data=data[0] if isinstance(data, tuple) else None)
     expected, found = checks.outputs(copy.model, inputs), checks.outputs(smaller, inputs)
-    return smaller, checks.same("pruned channels", expected, found, checks.rounding(known.model))
+    return smaller, checks.same("pruned channels", expected, found, exact(known.model))
 
 
 def _scores(known: Channels, way: Any, loss: Any) -> importance.Scores:
