@@ -1,4 +1,4 @@
-"""The weights that a training ends with: the mean over its last steps, where nothing speaks against it."""
+"""The weights that a training ends with: means of its last steps and of its start, where nothing speaks against it."""
 
 import numpy as np
 import pytest
@@ -136,3 +136,42 @@ def test_scaled_losses_and_accumulated_gradients_too():
         assert np.isfinite(kernel_of(model)).all()
         late = np.stack(seen.kernels[8:])
         assert ((late.min(0) <= kernel_of(model)) & (kernel_of(model) <= late.max(0))).all()
+
+
+def moved(model, by):
+    """A `train` that moves one kernel by so much of its size, and nothing else."""
+
+    def train(given):
+        layer = given.layers[-2].layer
+        layer.kernel.assign(layer.kernel.numpy() * (1 + by))
+
+    return train
+
+
+def rounded(by, **how):
+    """How far the kernel has moved after a training under rounding, as a share of it."""
+    import flatout
+
+    model = line()
+    compressed = flatout.quantize(model, SAMPLES, train=moved(model, by), **how)
+    before, after = kernel_of(model), compressed.model.layers[-2].layer.kernel.numpy()
+    return float(np.mean(after / before)) - 1
+
+
+def test_rounded_weights_keep_a_share_of_what_they_were():
+    assert rounded(0.1) == pytest.approx(0.07, abs=1e-5)
+    assert rounded(0.1, keep=0.5) == pytest.approx(0.05, abs=1e-5)
+    assert rounded(0.1, keep=0) == pytest.approx(0.1, abs=1e-5)
+
+
+def test_they_keep_nothing_where_the_model_has_become_another():
+    assert rounded(-0.5) == pytest.approx(-0.5, abs=1e-5)
+    assert rounded(-2.0) == pytest.approx(-2.0, abs=1e-5)
+
+
+def test_a_share_that_is_none_is_refused():
+    import flatout
+
+    for share in (-0.1, 1, 2.5):
+        with pytest.raises(flatout.errors.CompressionRefused, match="keep is a share"):
+            flatout.quantize(line(), SAMPLES, train=lambda model: None, keep=share)

@@ -116,6 +116,11 @@ def same(name: str, expected: Sequence[Array], found: Sequence[Array], allowed: 
     return check
 
 
+def apart(expected: Sequence[Array], found: Sequence[Array]) -> float:
+    """How far outputs have moved, as a share of their spread: the one that moved furthest."""
+    return max(float(np.sqrt(np.mean((a - b) ** 2)) / (a.std() + 1e-12)) for a, b in zip(expected, found, strict=True))
+
+
 def rounding(model: Any) -> float:
     """What rounding may do in the precision that the layers of a model compute in."""
     kinds = {getattr(layer, "compute_dtype", None) for layer in graph.layers(model)}

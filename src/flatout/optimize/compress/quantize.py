@@ -15,12 +15,15 @@ from typing import Any
 import numpy as np
 
 from flatout.errors import CompressionRefused
-from flatout.optimize.compress import checks, cost, graph, learning, progress, training
+from flatout.optimize.compress import averages, checks, cost, graph, learning, progress, training
 from flatout.optimize.compress.distill import taught
 from flatout.optimize.compress.fold import fold
 from flatout.optimize.compress.results import Compressed, Size
 
 Array = np.ndarray[Any, Any]
+
+KEPT_ON = 256
+"""Samples by which it is judged whether weights on the way back to the start answer alike."""
 
 
 def quantize(
@@ -30,6 +33,7 @@ def quantize(
     train: training.Train | None = None,
     teacher: Any = None,
     ranges: str = "averages",
+    keep: float = 0.3,
     float_layers: tuple[str, ...] | str = (),
     tolerance: float = 0.05,
     batch_size: int = 64,
@@ -40,14 +44,17 @@ def quantize(
 
     `calibration` holds inputs (an array, or a list of one array per input; a few hundred samples). With `train` the
     model is trained under rounding; given a `teacher` (the model before it was compressed, say), it learns from that
-    one's answers more than from labels. `ranges` of activations are moving "averages" or "learned". `float_layers`
-    names layers that stay in float; "auto" measures every layer and leaves those in float that move the outputs by
-    more than `tolerance` by themselves.
+    one's answers more than from labels. `ranges` of activations are moving "averages" or "learned". Trained weights
+    `keep` this share of what they were before, where the model answers alike. `float_layers` names layers that stay in
+    float; "auto" measures every layer and leaves those in float that move the outputs by more than `tolerance` by
+    themselves.
     """
     from flatout.optimize.compress.insert import rounding
 
     if ranges not in ("averages", "learned"):
         raise CompressionRefused(f'ranges is "averages" or "learned", not {ranges!r}.')
+    if not 0 <= keep < 1:
+        raise CompressionRefused(f"keep is a share of the weights before training, from 0 to below 1, not {keep!r}.")
     inputs = _arrays(calibration)
     folded = fold(model, keep_dropout=train is not None, data=inputs)
     details: dict[str, Any] = {}
@@ -69,11 +76,15 @@ def quantize(
         found += (learning.alike("unfolded", rebuilt.model, learner.model, inputs),)
         graph.compile_like(learner.model, model)
         taught_by = None if teacher is None else training.fingerprint(teacher, [])
-        journal = training.Journal(checkpoint, model, ["quantize", "norms", ranges, sorted(skip), seed, taught_by])
+        journal = training.Journal(
+            checkpoint, model, ["quantize", "norms", ranges, keep, sorted(skip), seed, taught_by]
+        )
 
         def once(backup: Any) -> None:
+            start = averages.settled(learner.model)
             with _pupil(learner.model, teacher, model) as pupil:
                 training.run(train, pupil, task="training under rounding", seed=seed, backup=backup)
+            averages.between(learner.model, start, keep, [array[:KEPT_ON] for array in inputs])
 
         journal.trained("quantize", learner.model, once)
         learning.fold_again(folded.model, learner, rebuilt)
@@ -132,9 +143,7 @@ def sensitivity(model: Any, inputs: list[Array], batch_size: int = 64) -> dict[s
         found = checks.outputs(rebuilt.model, some)
         for part in parts:
             part.enabled = False
-        losses[own] = max(
-            float(np.sqrt(np.mean((a - b) ** 2)) / (a.std() + 1e-12)) for a, b in zip(expected, found, strict=True)
-        )
+        losses[own] = checks.apart(expected, found)
         told.step(number + 1)
     return dict(sorted(losses.items(), key=lambda item: -item[1]))
 
