@@ -85,6 +85,18 @@ def test_a_faster_program_wins_and_an_equal_one_does_not(tmp_path, warden, progr
     race.close()
 
 
+def test_the_time_for_confirming_is_used_to_decide_while_nothing_is_ahead(tmp_path, warden, program):
+    race = race_of(tmp_path, warden, program)
+    equal, fast = contestant(program, 0.015), contestant(program, 0.002)
+    race.start([equal, fast])
+    race.deadline, race.last = time.monotonic() - 1, time.monotonic() + 60
+    race.run([equal], 1, rounds=7)
+    assert sum(block is not None for block in equal.blocks) == 7
+    race.run([fast], 1, rounds=7)
+    assert sum(block is not None for block in fast.blocks) == 1, "it is ahead after a round: the rest is to confirm it"
+    race.close()
+
+
 def test_a_program_that_ends_is_started_again(tmp_path, warden, program):
     race = race_of(tmp_path, warden, program, steps=40)
     short = contestant(program, 0.002, steps=40)

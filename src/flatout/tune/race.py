@@ -136,6 +136,8 @@ class Race:
         self.baselines = list(baselines)
         self.contestants: list[Contestant] = []
         self.deadline = deadline
+        self.last = deadline
+        """Later than the deadline where the time after it is needed only if something wins: when it ends otherwise."""
         self.memory_limit = memory_limit
         self.nurseries = nurseries
         self.say = say
@@ -219,7 +221,7 @@ class Race:
         self._agree_on_steps(contestants)
         for _ in range(rounds):
             running = [one for one in contestants if one.running]
-            if not running or time.monotonic() > self.deadline or not self._one_round(running):
+            if not running or self._time_is_up(contestants) or not self._one_round(running):
                 break
             self._agree_on_steps(contestants)
             for one in running:
@@ -230,6 +232,16 @@ class Race:
             if one.running:
                 verdict = self.verdict(one, comparisons)
                 one.over = "noise" if verdict is None else _status(verdict.speedup)
+
+    def _time_is_up(self, contestants: Sequence[Contestant]) -> bool:
+        now = time.monotonic()
+        if now <= self.deadline or now > self.last:
+            return now > self.deadline
+        return any(one.over == "won" or (one.running and self._ahead(one)) for one in contestants)
+
+    def _ahead(self, one: Contestant) -> bool:
+        ratios = self.ratios(one)
+        return bool(ratios) and statistics.median(ratios) > PROMISING
 
     def _agree_on_steps(self, contestants: Sequence[Contestant]) -> None:
         """All run the same number of steps in a round, so that they pass the ends of epochs in the same rounds."""

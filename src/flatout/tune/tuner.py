@@ -51,6 +51,8 @@ NOMINATED = 8
 """Rounds, of both baselines together, all of them faster, with which a lever goes on though its time was over."""
 CONFIRMING_SECONDS, PATCH_SECONDS = 40.0, 30.0
 """What the confirmation and the patch get at least, starts included."""
+CLOSING_SECONDS = 10.0
+"""Kept back where nothing is ahead, so that nothing will have to be confirmed."""
 
 
 @dataclass(frozen=True)
@@ -188,21 +190,23 @@ class Tuner:
             wave = [self._contestant((*base, text)) for text in self._affordable(race, group, case)]
             self.progress.phase(f"trying {', '.join(one.title for one in wave)}")
             race.start(wave)
+            won = any(trial.stage == "single" and trial.status == "won" for trial in self.trials)
+            race.last = self.deadline if won else self.began + self.options.budget - CLOSING_SECONDS
             race.run(wave, len(planned.levers))
             for one in wave:
                 if one.over == NOTHING:
                     self.skipped[_name(one.levers[-1])] = one.note
                 else:
                     self._keep(race, one, "single", len(planned.levers))
-        won: dict[str, float] = {}
+        winners: dict[str, float] = {}
         for text in planned.levers:
             key = (*base, text)
             trial = self.journal.known("single", key)
             if trial is not None and trial.status == "won" and self._combinable(text):
-                won[text] = ratio(trial)
+                winners[text] = ratio(trial)
             elif key in self.nominated and self._combinable(text):
-                won[text] = self.nominated[key]
-        return sorted(won, key=lambda text: -won[text])
+                winners[text] = self.nominated[key]
+        return sorted(winners, key=lambda text: -winners[text])
 
     def _affordable(self, race: Race, levers: list[str], case: Case) -> list[str]:
         """Where the time is short, levers that no finding speaks for are left out, the last first."""
