@@ -29,6 +29,9 @@ class Data:
         self.y = np.concatenate([labels[train], labels[train]])
         self.validation = (pictures[order[50000:]], labels[order[50000:]])
         self.test = (_read(found, "t10k-images-idx3"), _read(found, "t10k-labels-idx1"))
+        rest = order[len(train) :]
+        self.unseen = (np.concatenate([pictures[rest], self.test[0]]), np.concatenate([labels[rest], self.test[1]]))
+        """All that is not trained on, for what chooses nothing by the validation pictures either."""
 
 
 def _read(place: Path, name: str) -> Any:
