@@ -140,6 +140,24 @@ def test_the_list_is_searched_and_sorted(browser: Any, home: Path, address: str)
             shutil.rmtree(home / "cases" / name)
 
 
+def test_the_list_shows_what_is_kept_meanwhile(browser: Any, home: Path, address: str) -> None:
+    try:
+        with opened(browser, address) as page:
+            before = page.locator("tbody tr").count()
+            runs.keep(home, runs.case(20.0, 31, command=("python", "new.py")), "new")
+            page.wait_for_selector("tbody >> text=new.py")
+            assert page.locator("tbody tr").count() == before + 1
+            page.locator("tbody input").first.check()
+            runs.keep(home, runs.case(20.0, 32, command=("python", "newer.py")), "newer")
+            page.wait_for_selector("text=Something is new")
+            assert page.locator("tbody input").first.is_checked(), "what someone has chosen is not taken away"
+            page.click("text=show it")
+            page.wait_for_selector("tbody >> text=newer.py")
+    finally:
+        for name in case_names(home, "new"):
+            shutil.rmtree(home / "cases" / name)
+
+
 def test_two_chosen_cases_are_compared(browser: Any, home: Path, address: str) -> None:
     names = case_names(home, "train")
     with opened(browser, address) as page:

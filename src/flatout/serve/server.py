@@ -49,6 +49,7 @@ class Site:
         parts = [part for part in path.split("/") if part]
         routes: dict[tuple[str, int], Callable[[], Answer]] = {
             ("", 0): self._list,
+            ("mark.json", 1): lambda: Answer(json.dumps({"mark": self.shelf.mark()}), "application/json"),
             ("assets", 2): lambda: _asset(parts[1]),
             ("case", 2): lambda: self._report(parts[1]),
             ("case", 3): lambda: self._json(parts[1], parts[2]),
@@ -63,7 +64,8 @@ class Site:
         return route()
 
     def _list(self) -> Answer:
-        return Answer(listing.write(self.shelf.kept(), self.shelf.begun(), str(self.shelf.home)))
+        mark = self.shelf.mark()  # before the list is read: what comes in between is asked for again
+        return Answer(listing.write(self.shelf.kept(), self.shelf.begun(), str(self.shelf.home), mark))
 
     def _report(self, name: str) -> Answer:
         path = self.shelf.file(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import json
 import re
 import shlex
@@ -95,6 +96,12 @@ class Shelf:
                 )
             )
         return sorted(found, key=lambda one: -one.began)
+
+    def mark(self) -> str:
+        """Another one whenever the list would be another: a case is kept, a run begins or ends."""
+        kept = [(path.parent.name, path.stat().st_mtime_ns) for path in self._directories(store.FILE)]
+        begun = [(one.name, one.running) for one in self.begun()]
+        return hashlib.sha256(repr((sorted(kept), sorted(begun))).encode()).hexdigest()[:16]
 
     def _directories(self, file: str) -> list[Path]:
         found = []

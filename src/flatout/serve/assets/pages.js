@@ -1,4 +1,4 @@
-// The pages of `flatout serve`: choosing two cases, and following one that runs. Text is only ever set as text.
+// The pages of `flatout serve`: a list that stays true, choosing two cases, following one that runs. Text is only ever set as text.
 all('[data-do="theme"]').forEach((button) => button.addEventListener("click", nextTheme));
 
 const cases = one("#cases");
@@ -14,6 +14,22 @@ if (cases) {
   cases.addEventListener("change", told);
   told();
 }
+
+// A list that is no longer true loads itself again, unless someone is choosing or searching in it.
+async function stayTrue() {
+  const busy = () => all("#cases input:checked").length || all("input.find").some((input) => input.value);
+  try {
+    const response = document.hidden ? null : await fetch("/mark.json");
+    if (response?.ok && (await response.json()).mark !== document.body.dataset.mark) {
+      if (!busy()) return location.reload();
+      one("#new").hidden = false;
+    }
+  } catch (_) {
+    return; // the server has gone
+  }
+  setTimeout(stayTrue, 2000);
+}
+if (document.body.dataset.mark) setTimeout(stayTrue, 2000);
 
 const field = (name) => one(`[data-field="${name}"]`);
 const set = (name, text) => {

@@ -8,8 +8,8 @@ from flatout.report.html.markup import Child, tag
 PLACES = (("/", "Cases"), ("/trends", "Trends"))
 
 
-def page(title: str, *content: Child, here: str = "", live: str | None = None) -> str:
-    """A whole page. `live` is the address that its script asks again and again."""
+def page(title: str, *content: Child, here: str = "", live: str | None = None, mark: str | None = None) -> str:
+    """A whole page. `live` is the address that its script asks again and again; `mark` is what the list is known by."""
     links = [tag("a", name, href=path, aria_current="page" if path == here else None) for path, name in PLACES]
     body = tag(
         "body",
@@ -25,6 +25,7 @@ def page(title: str, *content: Child, here: str = "", live: str | None = None) -
         tag("footer", tag("p", f"flatout {__version__}, on this machine alone."), class_="quiet"),
         tag("script", src="/assets/script.js"),
         data_live=live,
+        data_mark=mark,
     )
     head = tag(
         "head",

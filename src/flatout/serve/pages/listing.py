@@ -13,18 +13,33 @@ from flatout.serve.pages.frame import page
 from flatout.serve.shelf import Begun, Kept
 
 
-def write(kept: Sequence[Kept], begun: Sequence[Begun], home: str) -> str:
+def write(kept: Sequence[Kept], begun: Sequence[Begun], home: str, mark: str = "") -> str:
+    """`mark` stands for this state of the list: the page asks now and then whether there is another."""
     running = [one for one in begun if one.running]
     cut_short = [one for one in begun if not one.running]
     return page(
         "Cases",
-        tag("section", tag("h1", "Cases", class_="verdict"), tag("p", tag("code", home), class_="lead")),
+        tag(
+            "section",
+            tag("h1", "Cases", class_="verdict"),
+            tag("p", tag("code", home), class_="lead"),
+            tag(
+                "p",
+                "There is something new: ",
+                tag("a", "show it", href="/"),
+                ".",
+                role="status",
+                hidden=True,
+                id="new",
+            ),
+        ),
         tag("section", tag("h2", "Running now"), tag("ul", map(_running, running), class_="cards"))
         if running
         else None,
         _kept(kept) if kept else _nothing(bool(running)),
         _cut_short(cut_short),
         here="/",
+        mark=mark or None,
     )
 
 
