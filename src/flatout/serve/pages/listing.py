@@ -25,7 +25,7 @@ def write(kept: Sequence[Kept], begun: Sequence[Begun], home: str, mark: str = "
             tag("p", tag("code", home), class_="lead"),
             tag(
                 "p",
-                "There is something new: ",
+                "Something is new: ",
                 tag("a", "show it", href="/"),
                 ".",
                 role="status",
