@@ -24,10 +24,10 @@ SHARE = 3.0
 LONGEST = 0.98
 """…and over fifty steps at most: statistics of batch norms belong to the weights of that time."""
 
-ALIKE = 0.1
+ALIKE = 0.07
 """How far answers may move, as a share of their spread, by a step back to where a training began. In trainings that set
-out from a good model it is 0.01 to 0.07; from one that pruning or rounding had damaged, 0.1 and more, and the way back
-costs accuracy then."""
+out from a good model they move by 0.01 to 0.06; from one that pruning or rounding had damaged, by 0.1 and more, and the
+way back costs accuracy then."""
 
 
 @contextmanager
