@@ -169,6 +169,26 @@ def test_they_keep_nothing_where_the_model_has_become_another():
     assert rounded(-2.0) == pytest.approx(-2.0, abs=1e-5)
 
 
+def test_what_was_not_trained_stays_bit_by_bit():
+    import flatout
+
+    model = line()
+    compressed = flatout.quantize(model, SAMPLES, train=lambda given: None)
+    assert np.array_equal(compressed.model.layers[-2].layer.kernel.numpy(), kernel_of(model))
+
+
+def test_a_model_of_one_batch_size_is_judged_in_batches_of_it():
+    import keras
+
+    import flatout
+
+    model = keras.Sequential([keras.Input(batch_shape=(48, 3)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    compressed = flatout.quantize(model, SAMPLES, train=moved(model, 0.1), batch_size=48)
+    ratio = compressed.model.layers[-2].layer.kernel.numpy() / kernel_of(model)
+    assert np.allclose(ratio, 1.07, atol=1e-5)
+
+
 def test_a_share_that_is_none_is_refused():
     import flatout
 

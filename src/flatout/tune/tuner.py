@@ -191,7 +191,8 @@ class Tuner:
             self.progress.phase(f"trying {', '.join(one.title for one in wave)}")
             race.start(wave)
             won = any(trial.stage == "single" and trial.status == "won" for trial in self.trials)
-            race.last = self.deadline if won else self.began + self.options.budget - CLOSING_SECONDS
+            to_confirm = won or bool(self.nominated)
+            race.last = self.deadline if to_confirm else self.began + self.options.budget - CLOSING_SECONDS
             race.run(wave, len(planned.levers))
             for one in wave:
                 if one.over == NOTHING:

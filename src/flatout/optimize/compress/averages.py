@@ -66,21 +66,19 @@ def averaged(model: Any) -> Iterator[None]:
         optimizer.__class__ = kind
 
 
-def between(model: Any, start: list[Any], keep: float, inputs: list[Any]) -> float:
+def between(model: Any, start: list[Any], keep: float, inputs: list[Any], batch_size: int) -> None:
     """Weights that keep this share of what they were at the `start` (as `settled` gave it), if the model answers alike
-    on `inputs` then, else as they are; the share that was kept."""
+    on `inputs` then; else they stay as they are."""
     variables = _mixable(model)
-    end = settled(model)
     if keep <= 0 or any(variable.constraint is not None for variable in variables):
-        return 0.0
-    trained = checks.outputs(model, inputs)
+        return
+    end = settled(model)
+    trained = checks.outputs_by_batch(model, inputs, batch_size)
     for variable, first, last in zip(variables, start, end, strict=True):
-        variable.assign((keep * first + (1 - keep) * last).astype(last.dtype))
-    if checks.apart(trained, checks.outputs(model, inputs)) <= ALIKE:
-        return keep
-    for variable, last in zip(variables, end, strict=True):
-        variable.assign(last)
-    return 0.0
+        variable.assign((last + keep * (first - last)).astype(last.dtype))  # what was not trained stays bit by bit
+    if not checks.apart(trained, checks.outputs_by_batch(model, inputs, batch_size)) <= ALIKE:
+        for variable, last in zip(variables, end, strict=True):
+            variable.assign(last)
 
 
 def settled(model: Any) -> list[Any]:

@@ -72,6 +72,13 @@ def outputs(model: Any, arrays: Sequence[Array]) -> list[Array]:
     return [keras.ops.convert_to_numpy(keras.ops.cast(part, "float32")).astype(np.float64) for part in answer]
 
 
+def outputs_by_batch(model: Any, arrays: Sequence[Array], size: int) -> list[Array]:
+    """The same for more than fits into memory at once."""
+    starts = range(0, len(arrays[0]), size)
+    parts = [outputs(model, [array[start : start + size] for array in arrays]) for start in starts]
+    return [np.concatenate(part) for part in zip(*parts, strict=True)]
+
+
 @contextlib.contextmanager
 def _full_precision() -> Iterator[None]:
     """GPUs multiply with ten bits of mantissa (TF32) unless told otherwise: right models would differ by 1e-3 then."""

@@ -84,7 +84,8 @@ def quantize(
             start = averages.settled(learner.model)
             with _pupil(learner.model, teacher, model) as pupil:
                 training.run(train, pupil, task="training under rounding", seed=seed, backup=backup)
-            averages.between(learner.model, start, keep, [array[:KEPT_ON] for array in inputs])
+            count = max(1, KEPT_ON // batch_size) * batch_size  # whole batches: a model may know no other size
+            averages.between(learner.model, start, keep, [array[:count] for array in inputs], batch_size)
 
         journal.trained("quantize", learner.model, once)
         learning.fold_again(folded.model, learner, rebuilt)
