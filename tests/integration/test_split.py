@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 from observed import case_in, environment, observed, write
 
@@ -14,12 +15,12 @@ PROGRAM = """
     import numpy as np
     import tensorflow as tf
 
-    slept = []
+    slept = []  # when each sleep began and ended
 
     def slow(i):
         start = time.perf_counter()
         time.sleep(0.05)
-        slept.append(time.perf_counter() - start)
+        slept.append((start, time.perf_counter()))
         return np.ones((64, 32), np.float32)
 
     def element(i):
@@ -55,7 +56,7 @@ PROGRAM = """
             for _ in range(4):
                 epoch()
     with open("slept.json", "w") as out:
-        json.dump(sorted(slept)[len(slept) // 2] * 1e3, out)
+        json.dump(slept, out)
 """
 
 
@@ -65,6 +66,12 @@ def test_input_wait_is_that_of_a_pipeline_of_known_cost(way, tmp_path):
     done = observed(tmp_path, "-q", program, way, env=environment())
     assert done.returncode == 0, done.stderr
     steps = case_in(tmp_path).steps
-    truth = json.loads((tmp_path / "slept.json").read_text())
-    assert steps.split_ms.input == pytest.approx(truth, rel=0.10)
+    # A busy machine makes sleeps longer, some by far: what is compared is the same quantity of the same steps.
+    slept = np.array(json.loads((tmp_path / "slept.json").read_text())) * 1e3
+    began, ended = slept[10:].T
+    share = np.median((ended - began)[1:] / np.diff(ended))
+    assert steps.split_ms.input / steps.ms.median == pytest.approx(share, rel=0.10)
+    calls = np.diff(slept[:, 1]) if way != "epoch" else np.diff(slept[::50, 1]) / 50  # an epoch is one call
+    low, high = np.percentile(calls, [25, 75]) if way != "epoch" else (calls.min(), calls.max())
+    assert 0.95 * low < steps.ms.median < 1.05 * high
     assert steps.split_ms.total() == pytest.approx(steps.ms.median, rel=0.05)

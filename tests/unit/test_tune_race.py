@@ -29,6 +29,9 @@ stream = probe()
 for step in range(steps):
     began = time.perf_counter()
     time.sleep(pause)
+    if how == "epochs" and step % 10 == 0:
+        observer.epochs += 1
+        time.sleep(0.1)
     if how == "raises" and step == 3:
         raise ValueError("no luck")
     if how == "hangs" and step == 3:
@@ -95,6 +98,72 @@ def test_the_time_for_confirming_is_used_to_decide_while_nothing_is_ahead(tmp_pa
     race.run([fast], 1, rounds=7)
     assert sum(block is not None for block in fast.blocks) == 1, "it is ahead after a round: the rest is to confirm it"
     race.close()
+
+
+FILLS = """
+import sys, threading, time
+pause = float(sys.argv[1])
+observer = next(finder.observer for finder in sys.meta_path if hasattr(finder, "observer"))
+def probe():
+    return observer.stream("fit", "steps", "fills")
+stream, ready = probe(), threading.Semaphore(0)
+def fill():
+    while True:
+        time.sleep(pause)
+        ready.release()
+threading.Thread(target=fill, daemon=True).start()
+for step in range(100_000):
+    began = time.perf_counter()
+    ready.acquire()
+    observer.tick(stream, began, time.perf_counter())
+"""
+
+
+def test_a_pause_fills_no_buffers(tmp_path, warden):
+    """A thread that makes a batch each 20 ms goes on in any pause that it is let: steps would be free after it."""
+    program = tmp_path / "fills.py"
+    program.write_text(FILLS)
+    race = race_of(tmp_path, warden, program, pause=0.02)
+    one = contestant(program, 0.02)
+    race.start([one])
+    for held in (*race.baselines, one):
+        held.child.go(100)  # what was made before it was first held
+        held.child.answer(30)
+        held.child.hold()
+    time.sleep(1.0)
+    one.child.go(10)
+    assert sum(one.child.answer(30)["times"]) > 0.1
+    race.close()
+
+
+def test_blocks_are_whole_epochs_where_these_are_short_and_begin_slowly(tmp_path, warden, program):
+    """Nine steps of ten would be with or without the slow one, by chance."""
+    race = race_of(tmp_path, warden, program, pause=0.005)
+    race.baselines[0].launch = race.baselines[1].launch = contestant(program, 0.005, how="epochs").launch
+    for one in race.baselines:
+        race._end(one)
+    other = contestant(program, 0.005, how="epochs")
+    race.start([*race.baselines, other])
+    race.run([other], 1, rounds=7)
+    assert race.epoch == 10
+    for one in (*race.baselines, other):
+        for block in filter(None, one.blocks):
+            kept = [i for i in block.starts if i > 0]
+            assert len(block.times) % 10 == 1
+            assert len(kept) == len(block.times) // 10
+    race.close()
+
+
+def test_epochs_that_begin_like_any_step_leave_blocks_alone():
+    one = Contestant(Launch(()), "steady", epoch=10)
+    one.blocks = [Block([0.010] * 8 + [0.014] + [0.010] * 8, 17, 0.1, starts=[8])]
+    assert one.rhythm() == 0
+    one.blocks = [Block([0.010] * 8 + [0.150] + [0.010] * 8, 17, 0.1, starts=[8])]
+    assert one.rhythm() == 10
+
+
+def test_calls_of_different_numbers_of_steps_are_weighed():
+    assert Block([0.9, 0.04, 0.02], 14, 0.1, counts=[8, 4, 2]).per_step(1) == pytest.approx(0.010)
 
 
 def test_a_program_that_ends_is_started_again(tmp_path, warden, program):

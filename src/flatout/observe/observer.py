@@ -115,6 +115,8 @@ class Observer:
         self.at_step: Any = None
         """Called as (stream, end, n) when a step has ended and all else was recorded; it may hold the program."""
         self.optimizers: dict[int, Any] = {}
+        self.epochs = 0
+        """Iterators over datasets that a trial has made so far: an epoch begins with each."""
 
     def stream(self, kind: str, key: object, name: str, **data: Any) -> Stream:
         """Make a stream; `key` tells streams of one kind apart. The user's stack at this moment is its place."""

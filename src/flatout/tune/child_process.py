@@ -7,6 +7,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Sequence
@@ -70,6 +71,7 @@ class ChildProcess:
     # ── talking ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def go(self, steps: int) -> None:
+        self._signal(signal.SIGCONT)
         try:
             os.write(self._to_gate, json.dumps({"do": "go", "steps": steps}).encode("ascii") + b"\n")
         except OSError:
@@ -94,25 +96,16 @@ class ChildProcess:
         line, _, self._pending = self._pending.partition(b"\n")
         return dict(json.loads(line))
 
-    def let_settle(self, at_most: float = 1.0) -> None:
-        """Wait until threads that fill buffers behind the held program have come to rest: they would disturb others."""
-        deadline = time.monotonic() + at_most
-        before = self.cpu_seconds()
-        while time.monotonic() < deadline:
-            time.sleep(0.03)
-            now = self.cpu_seconds()
-            if now - before < 0.01:
-                return
-            before = now
+    def hold(self) -> None:
+        """Stop all of it until `go`. At its gate alone its other threads would go on: a pipeline would disturb the
+        others while it fills its buffers, and the next steps would find them full."""
+        self._signal(signal.SIGSTOP)
+
+    def _signal(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.group, number)
 
     # ── looking at it ────────────────────────────────────────────────────────────────────────────────────────
-
-    def cpu_seconds(self) -> float:
-        try:
-            fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-        except (OSError, IndexError, ValueError):
-            return 0.0
 
     def resident_bytes(self) -> int:
         try:

@@ -34,6 +34,8 @@ MOST_STARTS = 20
 """Of one program that keeps ending: out of a nursery a start costs little, and the deadline is there anyway."""
 BLOCKS_OF_A_PROGRAM = 8
 """A program that ends soon is cut into at least so many blocks: starting it anew costs more than all of them."""
+EPOCHS_OF_A_PROGRAM = 4
+"""With fewer, blocks of whole epochs would hardly fit in between its warm-up and its end."""
 MOST_ROUNDS = 20
 NARROW = 1.3
 """High end over low end of an interval that is narrow enough to be claimed."""
@@ -41,6 +43,8 @@ STALL_SECONDS = 5.0
 STALL_TIMES = 50
 """A call that lasts so long, and so many times longer than its neighbours, was held up by the pause before it."""
 START_SECONDS = 90.0
+COSTLY_START = 0.05
+"""Of an epoch's steps: what the start of one has to cost for blocks to be made of whole epochs."""
 NOTHING = "nothing"
 """What is over before it began: a lever that has not changed anything."""
 UNSETTLED = 0.25
@@ -53,11 +57,19 @@ class Block:
     """Of each call, from end to end of the one before."""
     steps: int
     cpu: float
+    counts: list[int] = field(default_factory=list)
+    """Steps of each call, where they differ."""
+    starts: list[int] = field(default_factory=list)
+    """Calls before which a dataset was begun anew."""
 
     def per_step(self, dropped: int) -> float:
         middle = statistics.median(self.times)
-        kept = [t for t in self.times[dropped:] if t < STALL_SECONDS or t < STALL_TIMES * middle]
-        return sum(kept) / (self.steps * len(kept) / len(self.times)) if kept else middle * len(self.times) / self.steps
+        counts = self.counts or [1] * len(self.times)
+        pairs = zip(self.times[dropped:], counts[dropped:], strict=True)
+        kept = [(t, n) for t, n in pairs if t < STALL_SECONDS or t < STALL_TIMES * middle]
+        if not kept:
+            return middle * len(self.times) / self.steps
+        return sum(t for t, _ in kept) / (self.steps * sum(n for _, n in kept) / sum(counts))
 
     @property
     def cpu_per_step(self) -> float:
@@ -77,6 +89,8 @@ class Contestant:
     steps: int = 2
     done: int = 0
     """Steps made since it was last started."""
+    epoch: int = 0
+    """Steps from one start of a dataset to the next; 0 while unknown."""
     over: str = ""
     """Why it takes no further part: won, lost, noise, failed, timeout."""
     note: str = ""
@@ -99,6 +113,14 @@ class Contestant:
         # Only from the start on: a single step that is off further in is noise, or the program's own rhythm.
         unsettled = itertools.takewhile(lambda t: abs(t - steady) > UNSETTLED * steady, middle)
         return max(1, sum(1 for _ in unsettled))
+
+    def rhythm(self) -> int:
+        """Steps of an epoch whose start costs so much that a block without one says something else; else 0."""
+        starts = [block.times[i] for block in self.blocks if block is not None for i in block.starts]
+        if self.epoch < 2 or not starts:
+            return 0
+        ordinary = statistics.median(t for block in self.blocks if block is not None for t in block.times)
+        return self.epoch if statistics.median(starts) - ordinary > COSTLY_START * ordinary * self.epoch else 0
 
     def step_times(self) -> list[float | None]:
         dropped = self.dropped()
@@ -149,6 +171,8 @@ class Race:
         """Seconds that each start has taken."""
         self.steps_of_program: int | None = None
         """How many steps the program makes before it ends; None where it goes on longer than anyone has looked."""
+        self.epoch = 0
+        """Steps of an epoch, where blocks are made of whole ones."""
         self._numbers = itertools.count(1)
 
     # ── starting ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -195,7 +219,7 @@ class Race:
         self.started.append(time.monotonic() - one.child.started)
         step = said["seconds"] / max(said["steps"] - 1, 1)
         one.steps = max(one.steps, min(math.ceil(BLOCK_SECONDS / max(step, 1e-5)), 2000))
-        one.child.let_settle()
+        one.child.hold()
 
     def _drop(self, one: Contestant, over: str, note: str) -> None:
         one.over, one.note = over, note
@@ -258,8 +282,22 @@ class Race:
             steps = min(steps, max(3, math.floor(LONGEST_BLOCK_SECONDS / slowest)))
         if self.steps_of_program:
             steps = min(steps, max(3, self.steps_of_program // BLOCKS_OF_A_PROGRAM))
+        self._find_rhythm(baseline)
+        if self.epoch and EPOCHS_OF_A_PROGRAM * self.epoch <= (self.steps_of_program or math.inf):
+            # One more, as the first is dropped: what is left has each part of an epoch once, wherever it begins.
+            steps = max(round(steps / self.epoch), 1) * self.epoch + 1
         for one in (*baseline, *contestants):
             one.steps = steps
+
+    def _find_rhythm(self, baseline: Sequence[Contestant]) -> None:
+        """Short epochs with a costly start: blocks that have one and blocks that have none are not comparable."""
+        epoch = max(one.rhythm() for one in baseline)
+        seconds = epoch * max((one.step_ms() or 0.0) for one in baseline) / 1e3
+        if self.epoch or not epoch or seconds > LONGEST_BLOCK_SECONDS:
+            return
+        self.epoch = epoch
+        for one in (*self.baselines, *self.contestants):
+            one.blocks = [None] * len(one.blocks)
 
     def _one_round(self, running: Sequence[Contestant]) -> bool:
         everyone = [*(one for one in self.baselines if one.running), *running]
@@ -300,8 +338,10 @@ class Race:
                 return None
             one.report, one.peak_bytes = said["levers"], max(one.peak_bytes, one.child.peak_bytes)
             one.done += int(said["steps"])
-            one.child.let_settle()
-            return Block(said["times"], max(int(said["steps"]), 1), float(said["cpu"]))
+            one.child.hold()
+            one.epoch = said["epoch"]["steps"] or one.epoch
+            steps, cpu, starts = max(int(said["steps"]), 1), float(said["cpu"]), said["epoch"]["starts"]
+            return Block(said["times"], steps, cpu, said["counts"], starts)
         return None
 
     def _block_seconds(self) -> float:

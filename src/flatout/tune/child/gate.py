@@ -49,6 +49,11 @@ class Gate:
         self._until = 0
         self._last = 0.0
         self._times: list[float] = []
+        self._counts: list[int] = []
+        self._epochs = 0
+        self._starts: list[int] = []
+        self._epoch_began: int | None = None
+        self._epoch_steps = 0
         self._updates = 0
         self._cpu = 0.0
         self._lock = threading.Lock()
@@ -60,9 +65,12 @@ class Gate:
         if stream.priority > self._kind:  # what was counted so far was not the step
             self._kind, self._ticks, self._began, self._quiet = stream.priority, 0, end, 0
         self._ticks += 1
+        if self.observer.epochs != self._epochs:
+            self._begin_epoch()
         self.steps += n
         if self.warm:
             self._times.append(end - self._last)
+            self._counts.append(n)
             self._last = end
         if self.numbers.wanted:
             self.numbers.tick(self._count())
@@ -90,12 +98,21 @@ class Gate:
         steady = self._quiet >= QUIET_TICKS and elapsed > WARM_SECONDS
         return steady or self._ticks >= WARM_TICKS_AT_MOST or elapsed > WARM_SECONDS_AT_MOST
 
+    def _begin_epoch(self) -> None:
+        """The program has begun a dataset anew before the step that has just ended."""
+        self._epochs = self.observer.epochs
+        if self._epoch_began is not None:
+            self._epoch_steps = self.steps - self._epoch_began
+        self._epoch_began = self.steps
+        self._starts.append(len(self._times))
+
     # ── the pipe ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def _report(self, end: float) -> None:
         cpu = time.process_time() - self._cpu
         updates = self._count() - self._updates or self.steps - self._since  # none where computing was left out
-        self._say("block", times=self._times, steps=updates, cpu=cpu)
+        epoch = {"steps": self._epoch_steps, "starts": self._starts}
+        self._say("block", times=self._times, counts=self._counts, steps=updates, cpu=cpu, epoch=epoch)
 
     def _say(self, what: str, **facts: Any) -> None:
         injections = self.observer.injections
@@ -113,7 +130,7 @@ class Gate:
             word = json.loads(line) if line.endswith("\n") else {"do": "end"}
             if word["do"] != "go":
                 _leave(0)
-        self._times = []
+        self._times, self._counts, self._starts = [], [], []
         self._ticks = 0
         self._since = self.steps
         self._until = self.steps + int(word["steps"])

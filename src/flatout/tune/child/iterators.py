@@ -1,4 +1,4 @@
-"""Keeps finished iterators of a trial alive, because TensorFlow may take a minute to delete one.
+"""Tells the gate of new iterators, and keeps finished ones alive: TensorFlow may take a minute to delete one.
 
 tf.data's tuner sleeps longer and longer while an iterator lives, up to 60 s, and the destructor of the iterator waits
 for it. The word to stop can come while the tuner is not yet able to see it (it looks at a flag that is set only after
@@ -25,6 +25,7 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
             result = original(iterator, dataset)
             kept.append(getattr(iterator, "_iterator_resource", None))
             del kept[:-MOST]
+            observer.epochs += 1
             return result
 
         return _create_iterator
