@@ -180,7 +180,7 @@ def _forked(launch: Launch, directory: Path, nurseries: Nurseries | None, gate: 
 
 
 def _held_at(gate: tuple[int, int], launch: Launch) -> dict[str, Any]:
-    return {"gate": {"read": gate[0], "write": gate[1], "priority": launch.priority}}
+    return {"gate": {"read": gate[0], "write": gate[1], "priority": launch.priority, "coordinator": os.getpid()}}
 
 
 def prepared(launch: Launch, directory: Path, role: dict[str, Any]) -> tuple[Sequence[str], dict[str, str]]:

@@ -13,10 +13,12 @@ import importlib.util
 import json
 import os
 import select
+import signal
 import socket
 import sys
 import tempfile
 import warnings
+from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
@@ -46,6 +48,7 @@ def forked(channel: socket.socket) -> tuple[dict[str, Any], list[int]]:
                 continue
             text, descriptors, _, _ = socket.recv_fds(channel, 1 << 16, 8)
             if not text:
+                _end_all(alive.values())
                 os._exit(0)
             message = json.loads(text)
             if "import" in message:
@@ -63,6 +66,13 @@ def forked(channel: socket.socket) -> tuple[dict[str, Any], list[int]]:
             handle = os.pidfd_open(pid)
             alive[handle] = pid
             poll.register(handle, select.POLLIN)
+
+
+def _end_all(trials: Iterable[int]) -> None:
+    """Whoever asked for them is gone. They may be stopped, and would not see that by themselves."""
+    for pid in trials:
+        with contextlib.suppress(OSError):
+            os.killpg(pid, signal.SIGKILL)
 
 
 def _begun(request: str, descriptors: list[int], channel: socket.socket) -> tuple[dict[str, Any], list[int]]:

@@ -9,8 +9,10 @@ A step is an update of the optimizers where there are any: a lever may turn two 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -37,6 +39,7 @@ class Gate:
         self.writing = settings["write"]
         os.set_inheritable(settings["read"], False)
         os.set_inheritable(settings["write"], False)
+        _end_with(settings.get("coordinator"))
         self.needed: int = settings.get("priority", 0)
         self.warm = False
         self.steps = 0
@@ -148,6 +151,15 @@ class Gate:
             except Exception:
                 return self.steps
         return total or self.steps
+
+
+def _end_with(coordinator: int | None) -> None:
+    """Be killed when the coordinator is gone, although stopped: where it is this one's parent, Linux sees to it."""
+    with contextlib.suppress(Exception):
+        import ctypes
+
+        if os.getppid() == coordinator:
+            ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
 
 
 class Scout:
