@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from flatout.case import Case, Distribution, Evidence, Finding, Interval, Steps, Trial
+from flatout.case import Case, Distribution, Evidence, Finding, Fix, Interval, Steps, Trial
 from flatout.errors import UnknownLever
+from flatout.levers.catalogue import find
 from flatout.measure.parity import Parity
 from flatout.tune import journal, plan
 from flatout.tune.judging import judge, verdict_of
@@ -95,6 +97,20 @@ def test_a_lack_of_time_is_not_called_a_lack_of_gain():
     told = verdict_of(Case("tune", steps=case().steps, trials=(trial("noise"), undecided)))
     assert "Not decided" in told
     assert "cache" in told
+
+
+def test_a_cure_that_waits_to_be_asked_for_is_spoken_of(monkeypatch):
+    monkeypatch.setattr(find("parallel-map").module, "skip", lambda case: None)
+    cure = Fix("Make several calls at once.", lever="parallel-map", equivalence="semantic")
+    finding = Finding("serial-stateful-map", "A map is serial.", cost_ms=8.0, cost_share=0.8, fixes=(cure,))
+    found = Case("tune", steps=case().steps, trials=(trial("noise"),), findings=(finding,))
+    assert "Nothing worth changing as the training is: of 1" in verdict_of(found)
+    assert "parallel-map, the cure for 80% of each step" in verdict_of(found)
+    assert "--allow semantic" in verdict_of(found)
+    tried = Trial(("parallel-map",), "noise", Interval(1.0, 0.9, 1.1), equivalence="semantic")
+    assert "--allow" not in verdict_of(replace(found, trials=(trial("noise"), tried)))
+    small = replace(finding, cost_share=0.05)
+    assert "--allow" not in verdict_of(replace(found, findings=(small,)))
 
 
 def test_a_journal_is_read_back_though_its_last_line_is_cut(tmp_path: Path):

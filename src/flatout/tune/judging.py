@@ -12,6 +12,8 @@ from flatout.measure import parity
 from flatout.tune.race import WORTH
 
 STRENGTH = {"exact": 0, "reassociated": 1, "precision": 2, "semantic": 3}
+CURE_MATTERS = 0.1
+"""Of a step: what a cure that was not tried has to promise to be spoken of in the verdict."""
 FEWEST_STEPS = 8
 """Steps that a program must be seen to make before anything is compared."""
 
@@ -82,11 +84,35 @@ def verdict_of(case: Case) -> str:
         texts = (f"{shown(trial.levers)} {ratio(trial):.2f}×" for trial in won)
         return f"Nothing worth changing as the numbers are; with others ({won[0].equivalence}): {', '.join(texts)}."
     waiting = [trial for trial in tried if trial.undecided]
+    other = _untried_cure(case)
     if waiting:
-        return f"Not decided: too few rounds of {_names(waiting)}. A longer run or a larger --budget gives them more."
+        more = "A longer run or a larger --budget gives them more."
+        return f"Not decided: too few rounds of {_names(waiting)}. {more}{other}"
     if not tried:
-        return "Nothing was tried: no lever fits this program."
-    return f"Nothing worth changing: of {len(tried)} changes tried, none was faster beyond the noise."
+        return f"Nothing was tried: no lever fits this program{' as the training is' if other else ''}.{other}"
+    sound = "Nothing worth changing as the training is" if other else "Nothing worth changing"
+    return f"{sound}: of {len(tried)} changes tried, none was faster beyond the noise.{other}"
+
+
+def _untried_cure(case: Case) -> str:
+    """A sentence on what diagnosis holds for the cure, where that changes the training and so waits to be asked for."""
+    tried = {parse(text)[0] for trial in case.trials for text in trial.levers}
+    cures = [
+        (finding.cost_share, find(parse(fix.lever)[0]))
+        for finding in case.findings
+        for fix in finding.fixes
+        if fix.lever and finding.cost_share is not None and finding.cost_share >= CURE_MATTERS
+    ]
+    open_to = [
+        (share, lever)
+        for share, lever in cures
+        if lever.equivalence == "semantic" and lever.name not in tried and lever.skip(case) is None
+    ]
+    if not open_to:
+        return ""
+    share, lever = max(open_to, key=lambda cure: cure[0])
+    asking = "--allow semantic" if lever.unasked else f"--lever {lever.name}"
+    return f" {lever.name}, the cure for {share:.0%} of each step, changes the training itself: {asking} tries it."
 
 
 def _names(trials: Sequence[Trial]) -> str:
