@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import select
@@ -35,26 +34,34 @@ def test_the_numbers_are_written_before_the_answer_is_given(monkeypatch):
     read, commands = os.pipe()
     answers, write = os.pipe()
     numbers = Numbers(answers)
-    observer = SimpleNamespace(trace=0.0, injections=None, optimizers={})
+    observer = SimpleNamespace(trace=0.0, injections=None, optimizers={}, epochs=0)
     gate = Gate(observer, {"read": read, "write": write}, numbers)
     stream = SimpleNamespace(priority=100)
 
     def program() -> None:
-        with contextlib.suppress(SystemExit):
-            for _ in range(60):
+        try:
+            for step in range(60):
                 time.sleep(0.02)
+                observer.epochs += step % 3 == 0
                 gate.tick(stream, time.perf_counter(), 1)
+        except SystemExit:
+            pass
+        finally:
+            os.close(write)  # whatever went wrong, nobody waits for an answer any longer
 
     running = threading.Thread(target=program, daemon=True)
     running.start()
     heard = []
     with os.fdopen(answers) as reading:
         for word in ("go", "go", "end"):
-            heard.append(json.loads(reading.readline())["say"])
+            heard.append(json.loads(reading.readline()))
             os.write(commands, json.dumps({"do": word, "steps": 4}).encode() + b"\n")
         running.join(10)
-    for descriptor in (commands, write):
-        os.close(descriptor)
+    os.close(commands)
     assert not running.is_alive()
-    assert heard == ["warm", "block", "block"]
+    assert [answer["say"] for answer in heard] == ["warm", "block", "block"]
     assert numbers.came_first[:3] == [True, True, True]
+    for block in heard[1:]:
+        assert block["counts"] == [1] * len(block["times"])
+        assert block["epoch"]["steps"] == 3
+        assert block["epoch"]["starts"]
