@@ -162,6 +162,23 @@ def test_epochs_that_begin_like_any_step_leave_blocks_alone():
     assert one.rhythm() == 10
 
 
+def test_rounds_by_which_something_was_decided_are_not_forgotten(tmp_path, warden):
+    def costly(over: str = "") -> Contestant:
+        return Contestant(
+            Launch(()), "one", blocks=[Block([0.01] * 8 + [0.2], 9, 0.1, starts=[8])], epoch=10, over=over
+        )
+
+    race = Race(tmp_path, warden, [costly(), costly()], deadline=time.monotonic() + 60)
+    decided = costly("won")
+    race._agree_on_steps([decided])
+    assert race.epoch == 0
+    assert all(decided.blocks)
+    race._agree_on_steps([costly()])
+    assert race.epoch == 10
+    assert race.baselines[0].steps % 10 == 1
+    assert not any(race.baselines[0].blocks)
+
+
 def test_calls_of_different_numbers_of_steps_are_weighed():
     assert Block([0.9, 0.04, 0.02], 14, 0.1, counts=[8, 4, 2]).per_step(1) == pytest.approx(0.010)
 

@@ -21,7 +21,7 @@ from flatout.observe.last_words import last_words
 from flatout.tune import patched_run
 from flatout.tune.nursery import Forked, Gone, Nurseries
 from flatout.tune.patched_run import program_place
-from flatout.tune.warden import Warden, kill_group
+from flatout.tune.warden import Warden, kill_group, signal_group
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class ChildProcess:
     # ── talking ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def go(self, steps: int) -> None:
-        self._signal(signal.SIGCONT)
+        signal_group(self.group, signal.SIGCONT)
         try:
             os.write(self._to_gate, json.dumps({"do": "go", "steps": steps}).encode("ascii") + b"\n")
         except OSError:
@@ -99,11 +99,7 @@ class ChildProcess:
     def hold(self) -> None:
         """Stop all of it until `go`. At its gate alone its other threads would go on: a pipeline would disturb the
         others while it fills its buffers, and the next steps would find them full."""
-        self._signal(signal.SIGSTOP)
-
-    def _signal(self, number: int) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.group, number)
+        signal_group(self.group, signal.SIGSTOP)
 
     # ── looking at it ────────────────────────────────────────────────────────────────────────────────────────
 

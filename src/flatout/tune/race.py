@@ -282,18 +282,22 @@ class Race:
             steps = min(steps, max(3, math.floor(LONGEST_BLOCK_SECONDS / slowest)))
         if self.steps_of_program:
             steps = min(steps, max(3, self.steps_of_program // BLOCKS_OF_A_PROGRAM))
-        self._find_rhythm(baseline)
+        self._find_rhythm(baseline, contestants)
         if self.epoch and EPOCHS_OF_A_PROGRAM * self.epoch <= (self.steps_of_program or math.inf):
             # One more, as the first is dropped: what is left has each part of an epoch once, wherever it begins.
             steps = max(round(steps / self.epoch), 1) * self.epoch + 1
         for one in (*baseline, *contestants):
             one.steps = steps
 
-    def _find_rhythm(self, baseline: Sequence[Contestant]) -> None:
-        """Short epochs with a costly start: blocks that have one and blocks that have none are not comparable."""
+    def _find_rhythm(self, baseline: Sequence[Contestant], contestants: Sequence[Contestant]) -> None:
+        """Short epochs with a costly start: blocks that have one and blocks that have none are not comparable.
+
+        The rounds so far are forgotten, so not while some contestant has its verdict by them.
+        """
+        if self.epoch or any(one.over and any(one.blocks) for one in contestants):
+            return
         epoch = max(one.rhythm() for one in baseline)
-        seconds = epoch * max((one.step_ms() or 0.0) for one in baseline) / 1e3
-        if self.epoch or not epoch or seconds > LONGEST_BLOCK_SECONDS:
+        if not epoch or epoch * max((one.step_ms() or 0.0) for one in baseline) / 1e3 > LONGEST_BLOCK_SECONDS:
             return
         self.epoch = epoch
         for one in (*self.baselines, *self.contestants):

@@ -45,9 +45,13 @@ class Warden:
             os.write(self._writing, text.encode("ascii"))
 
 
-def kill_group(group: int) -> None:
+def signal_group(group: int, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, signal.SIGKILL)
+        os.killpg(group, number)
+
+
+def kill_group(group: int) -> None:
+    signal_group(group, signal.SIGKILL)
 
 
 def _main(descriptor: int) -> None:
