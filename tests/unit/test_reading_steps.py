@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from flatout.case import Evidence
 from flatout.observe.reading import steps
+from flatout.observe.reading.assemble import _crowded
+from flatout.observe.reading.evidence.program import undisturbed
 from flatout.observe.reading.recording import Recording, load
 from flatout.observe.reading.steps import Measured, Stream
 
@@ -225,3 +228,25 @@ def test_a_fit_for_each_batch_is_a_step_from_end_to_end() -> None:
     rows = ticks(0, 40, period=0.1, own=0.01)
     begins = [{"at": end - 0.02} for _, _, _, end, *_ in rows]
     assert np.median(measured(recording({0: "fit"}, rows, epoch=begins)).sample) == pytest.approx(0.1)
+
+
+def test_steps_during_which_others_had_the_processors_are_left_out_of_the_mean(monkeypatch) -> None:
+    """Of 100 steps of 0.1 s, one is held up for three seconds, in which the machine is neither idle nor ours."""
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    rows = [*ticks(0, 50), *ticks(0, 50, first=8)]
+    seconds = np.arange(0, 13.5, 0.5)
+    idle = np.interp(seconds, [0, 5, 8, 13], [0, 5, 5, 10])  # one of two processors
+    used = np.interp(seconds, [0, 5, 8, 13], [0, 5, 5, 10])
+    looked = [[at, 0, own, free] for at, own, free in zip(seconds, used, idle, strict=True)]
+    given = recording({0: "apply"}, rows, resources=[{"rows": looked}])
+    (found,) = undisturbed(given, measured(given))
+    assert found.value == pytest.approx(100)
+    assert measured(given).sample.mean() == pytest.approx(0.13, rel=0.03)
+    quiet = recording({0: "apply"}, ticks(0, 50), resources=[{"rows": looked[:10]}])
+    assert undisturbed(quiet, measured(quiet)) == []
+
+
+def test_a_run_that_had_little_of_the_processors_says_so() -> None:
+    (note,) = _crowded([Evidence("cpu-use", 0.5, data={"cores": 2, "idle": 0.5})])
+    assert "Something else had 50 % of the processors" in note.text
+    assert _crowded([Evidence("cpu-use", 1.2, data={"cores": 2, "idle": 0.6})]) == []

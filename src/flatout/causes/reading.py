@@ -28,8 +28,16 @@ def part_ms(case: Case, *names: str) -> float:
 
 def share(case: Case, ms: float) -> float:
     """Of all time in steady steps: costs that come now and then (tracing, a new epoch) lift only the mean."""
-    whole = max(case.steps.ms.median, case.steps.ms.mean) if case.steps is not None else 0.0
+    whole = max(step_ms(case), mean_ms(case))
     return ms / whole if whole else 0.0
+
+
+def mean_ms(case: Case) -> float:
+    """Of the steps during which the processors were the program's own."""
+    if case.steps is None:
+        return 0.0
+    calm = case.evidence_of("undisturbed-mean")
+    return float(calm[0].value or 0.0) if calm else case.steps.ms.mean
 
 
 def step_kind(case: Case) -> str:
@@ -55,7 +63,7 @@ def lines_ms(case: Case, lines: Collection[Line]) -> float:
         for sample in case.evidence_of("line-time")
         if sample.where is not None and (sample.where.file, sample.where.line) in lines
     )
-    return share * case.steps.ms.mean if case.steps is not None else 0.0
+    return share * mean_ms(case)
 
 
 def finding(

@@ -15,6 +15,7 @@ from flatout.case import Case
 from flatout.compare import pace
 from flatout.compare.sameness import facts_of
 from flatout.compare.steady import error_of_median, steady_places
+from flatout.measure.processors import others_in
 
 PARTS = ("input", "trace", "python", "compute", "copy", "idle")
 
@@ -107,7 +108,7 @@ def run_of(case: Case, name: str) -> Run:
         p90_ms=_finite(steps.ms.p90) if steps is not None else 0.0,
         error=error_of_median(even),
         parts_ms={part: _finite(getattr(split, part)) for part in PARTS} if split is not None else {},
-        others=_others(case),
+        others=others_in(case.evidence),
         pace_us=found.micros if found else None,
         pace_by=found.by if found else "",
         follows=found.follows if found else 0.0,
@@ -150,12 +151,3 @@ def _median(times: Any, otherwise: float) -> float:
 def _finite(value: Any) -> float:
     """A file may hold anything; what is no number counts as nothing."""
     return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else 0.0
-
-
-def _others(case: Case) -> float | None:
-    """Of the time of all cores, what neither the program used nor was idle: other processes, other guests."""
-    for item in case.evidence_of("cpu-use"):
-        cores, idle = item.data.get("cores"), item.data.get("idle")
-        if isinstance(item.value, (int, float)) and isinstance(idle, (int, float)) and cores:
-            return round(min(max((float(cores) - item.value - idle) / float(cores), 0.0), 1.0), 4)
-    return None

@@ -20,6 +20,7 @@ from typing import Any
 
 from flatout.case import Interval
 from flatout.measure.interval import paired_ratio, rounds_needed
+from flatout.measure.processors import STARVED, Mark
 from flatout.tune.child_process import ChildProcess, Ended, Launch, Overdue
 from flatout.tune.nursery import Nurseries
 from flatout.tune.warden import Warden
@@ -37,6 +38,8 @@ BLOCKS_OF_A_PROGRAM = 8
 EPOCHS_OF_A_PROGRAM = 4
 """With fewer, blocks of whole epochs would hardly fit in between its warm-up and its end."""
 MOST_ROUNDS = 20
+LONGER_WHERE_STARVED = 3
+"""Times as many rounds at most, where something else has the processors in some of them."""
 NARROW = 1.3
 """High end over low end of an interval that is narrow enough to be claimed."""
 STALL_SECONDS = 5.0
@@ -61,6 +64,8 @@ class Block:
     """Steps of each call, where they differ."""
     starts: list[int] = field(default_factory=list)
     """Calls before which a dataset was begun anew."""
+    taken: float = 0.0
+    """Of all processors, the share that something else had meanwhile."""
 
     def per_step(self, dropped: int) -> float:
         middle = statistics.median(self.times)
@@ -173,6 +178,8 @@ class Race:
         """How many steps the program makes before it ends; None where it goes on longer than anyone has looked."""
         self.epoch = 0
         """Steps of an epoch, where blocks are made of whole ones."""
+        self.taken: list[float] = []
+        """Of each round: the share of the processors that something else had."""
         self._numbers = itertools.count(1)
 
     # ── starting ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -239,14 +246,17 @@ class Race:
     ) -> None:
         """Rounds until every contestant is decided, the rounds are used up, or the time is.
 
-        What is to be claimed is also measured until its interval is narrow.
+        What is to be claimed is also measured until its interval is narrow. Rounds in which something else had the
+        processors say little: they count in the intervals, but use up none of the rounds.
         """
         self.contestants += [one for one in contestants if one not in self.contestants]
         self._agree_on_steps(contestants)
-        for _ in range(rounds):
+        quiet = 0
+        for _ in range(LONGER_WHERE_STARVED * rounds):
             running = [one for one in contestants if one.running]
-            if not running or self._time_is_up(contestants) or not self._one_round(running):
+            if quiet == rounds or not running or self._time_is_up(contestants) or not self._one_round(running):
                 break
+            quiet += self.taken[-1] < STARVED
             self._agree_on_steps(contestants)
             for one in running:
                 if one.running:
@@ -313,6 +323,7 @@ class Race:
         for one in self.random.sample(everyone, len(everyone)):
             one.blocks.append(self._block(one))
         self.round += 1
+        self.taken.append(statistics.fmean([block.taken for one in everyone if (block := one.blocks[-1])] or [0.0]))
         return any(one.running for one in self.baselines)
 
     def _block(self, one: Contestant) -> Block | None:
@@ -326,6 +337,7 @@ class Race:
                 self.start([one])
                 continue
             limit = max(BLOCK_LIMIT_SECONDS, 12 * self._block_seconds())
+            mark = Mark.now()
             try:
                 one.child.go(one.steps)
                 said = one.child.answer(limit, self.memory_limit)
@@ -340,12 +352,13 @@ class Race:
             except Overdue as overdue:
                 self._drop(one, "timeout", f"{overdue} for {one.steps} steps")
                 return None
+            taken = mark.taken_since(float(said["cpu"]))
             one.report, one.peak_bytes = said["levers"], max(one.peak_bytes, one.child.peak_bytes)
             one.done += int(said["steps"])
             one.child.hold()
             one.epoch = said["epoch"]["steps"] or one.epoch
             steps, cpu, starts = max(int(said["steps"]), 1), float(said["cpu"]), said["epoch"]["starts"]
-            return Block(said["times"], steps, cpu, said["counts"], starts)
+            return Block(said["times"], steps, cpu, said["counts"], starts, taken)
         return None
 
     def _block_seconds(self) -> float:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import itertools
 import os
+import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from flatout.environment import cgroup
 from flatout.errors import FlatoutError
 from flatout.levers.catalogue import catalogue, find
 from flatout.levers.injection import parse, shown
+from flatout.measure.processors import STARVED
 from flatout.observe import launcher
 from flatout.tune import numbers_of, plan
 from flatout.tune.child_process import Launch
@@ -342,11 +344,21 @@ class Tuner:
             trials=tuple(self.trials),
             tuned=best.levers if best else (),
             evidence=(*case.evidence, *evidence),
-            notes=(*case.notes, *self.notes),
+            notes=(*case.notes, *self.notes, *_crowded(self.races)),
             logdir="scout-1/trace" if case.logdir else None,
         )
         nothing_tried = not any(trial.stage == "single" for trial in self.trials)
         return replace(case, verdict=self.trouble if self.trouble and nothing_tried else verdict_of(case))
+
+
+def _crowded(races: Iterable[Race]) -> list[Note]:
+    """A warning where something else had the processors in many of the rounds."""
+    taken = [share for race in races for share in race.taken]
+    starved = [share for share in taken if share >= STARVED]
+    if len(starved) < STARVED * len(taken) or not starved:
+        return []
+    text = f"Something else had {100 * statistics.median(starved):.0f} % of the processors in {len(starved)} of "
+    return [Note("warning", f"{text}{len(taken)} rounds: the intervals are wider than on a quiet machine.")]
 
 
 def _notes(one: Contestant) -> list[str]:

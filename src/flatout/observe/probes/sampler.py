@@ -14,6 +14,7 @@ import time
 from types import ModuleType
 from typing import Any
 
+from flatout.measure.processors import idle_seconds
 from flatout.observe import users_code
 from flatout.observe.observer import Observer
 from flatout.observe.window import LONG_CALL_SECONDS
@@ -88,10 +89,8 @@ class Sampler:
         with contextlib.suppress(OSError, ValueError):
             with open("/proc/self/statm", "rb") as stream:
                 pages = int(stream.read().split()[1])
-            with open("/proc/stat", "rb") as stream:
-                fields = stream.readline().split()
-            idle = (int(fields[4]) + int(fields[5])) * _TICK  # of the whole machine, in seconds of a core
-            self.resources.append([now, pages * _PAGE, time.process_time(), idle])
+            idle = idle_seconds()  # of the whole machine
+            self.resources.append([now, pages * _PAGE, time.process_time(), *([] if idle is None else [idle])])
             if len(self.resources) > 4000:
                 del self.resources[::2]
 
@@ -128,4 +127,3 @@ class Sampler:
 
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-_TICK = 1.0 / os.sysconf("SC_CLK_TCK")

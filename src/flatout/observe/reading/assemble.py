@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from flatout import __version__
-from flatout.case import Case, Distribution, Memory, Note, Placement, Program, Split, Steps
+from flatout.case import Case, Distribution, Evidence, Memory, Note, Placement, Program, Split, Steps
 from flatout.errors import FlatoutError
+from flatout.measure.processors import STARVED, others_in
 from flatout.observe.reading import evidence, functions, ops, pipelines, steps
 from flatout.observe.reading.graphs import Graphs
 from flatout.observe.reading.recording import Recording, load
@@ -55,6 +56,7 @@ def assemble(directory: Path, program: Program, describe: Callable[[dict[str, An
     split = split_steps(trace, graphs.pipeline_op_names) if trace is not None else None
     found_steps = _steps(recording, measured, split, window) if measured is not None else None
     found_pipelines = pipelines.read(recording, split, measured)
+    found_evidence = evidence.read(recording, measured, split, graphs)
     return Case(
         kind="run",
         flatout=__version__,
@@ -70,8 +72,8 @@ def assemble(directory: Path, program: Program, describe: Callable[[dict[str, An
         ops=ops.read(split, graphs),
         memory=_memory(recording, trace, graphs, _memory_limit(environment)),
         placement=_placement(recording, graphs),
-        evidence=evidence.read(recording, measured, split, graphs),
-        notes=(*notes, *_notes(recording, measured, split, program)),
+        evidence=found_evidence,
+        notes=(*notes, *_notes(recording, measured, split, program), *_crowded(found_evidence)),
         logdir="trace" if window.get("path") else None,
     )
 
@@ -159,6 +161,14 @@ def _split(measured: steps.Measured, split: StepSplit | None, median: float) -> 
         Split(input=waited * scale, trace=traced * scale, compute=computing * scale, python=python * scale),
         "hooks alone, without a trace: time inside a call counts as computing",
     )
+
+
+def _crowded(found: Iterable[Evidence]) -> list[Note]:
+    taken = others_in(found) or 0.0
+    if taken < STARVED:
+        return []
+    text = f"Something else had {100 * taken:.0f} % of the processors while the steps ran: they took longer for it."
+    return [Note("warning", text, "Run it again on a quieter machine before you trust small shares.")]
 
 
 def _memory(recording: Recording, trace: Trace | None, graphs: Graphs, limit: int) -> Memory | None:

@@ -21,6 +21,7 @@ def read(
     found += program.switches(recording)
     found += program.keras(recording)
     found += program.resources(recording, measured)
+    found += program.undisturbed(recording, measured)
     found += program.yardstick(recording, measured)
     if measured is not None and count:
         found += host.streams(recording)

@@ -7,9 +7,13 @@ import os
 import numpy as np
 
 from flatout.case import Evidence
+from flatout.measure.processors import STARVED, taken_by_others
 from flatout.observe.reading.recording import Recording
 from flatout.observe.reading.steps import Measured
 from flatout.source import places
+
+ENOUGH = 0.25
+"""Of the steps, what has to be left to judge by where others are left out."""
 
 
 def switches(recording: Recording) -> list[Evidence]:
@@ -102,6 +106,28 @@ def resources(recording: Recording, measured: Measured | None) -> list[Evidence]
     if rows:
         found.append(Evidence("process-memory", max(int(row[1]) for row in rows), "bytes", source="process"))
     return found
+
+
+def undisturbed(recording: Recording, measured: Measured | None) -> list[Evidence]:
+    """The mean of the steps during which nothing else had the processors, where something else had them now and then.
+
+    A machine that stands still for a second makes one step a hundred times as long, and that is no cost of the program.
+    """
+    rows = [row for row in recording.last("resources").get("rows") or [] if len(row) > 3]
+    if measured is None or len(rows) < 3:
+        return []
+    at, _, used, idle = np.array(rows, dtype=np.float64).T
+    cores = os.cpu_count() or 1
+    pieces = zip(np.diff(at), np.diff(used), np.diff(idle), strict=True)
+    taken = np.array([taken_by_others(wall, own, free, cores) for wall, own, free in pieces])
+    disturbed = np.concatenate(([0.0], np.cumsum(np.where(taken >= STARVED, np.diff(at), 0.0))))
+    ends = measured.stream.rows[:, 3]
+    begins = ends - measured.time * measured.n
+    calm = measured.clean & (np.interp(ends, at, disturbed) == np.interp(begins, at, disturbed))
+    if calm.sum() == measured.clean.sum() or measured.n[calm].sum() < ENOUGH * measured.n[measured.clean].sum():
+        return []
+    mean = float(np.average(measured.time[calm], weights=measured.n[calm])) * 1e3
+    return [Evidence("undisturbed-mean", mean, "ms", source="process clock")]
 
 
 def yardstick(recording: Recording, measured: Measured | None) -> list[Evidence]:

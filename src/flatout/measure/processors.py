@@ -1,0 +1,64 @@
+"""What keeps a program from the processors without being part of it: other processes, other guests of the host.
+
+Linux counts the time in which the processors were idle. What neither was idle nor used by the program was taken by
+something else; a host that lends its processors to several guests counts as such.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from flatout.case import Evidence
+
+STARVED = 0.25
+"""Of all processors' time, what others may use before a measurement is called disturbed."""
+_STAT = Path("/proc/stat")
+_TICK = 1.0 / os.sysconf("SC_CLK_TCK")
+
+
+def idle_seconds() -> float | None:
+    """Idle time of all processors together since the machine was started; None where the system does not tell."""
+    try:
+        fields = _STAT.read_bytes().split(b"\n", 1)[0].split()
+        return (int(fields[4]) + int(fields[5])) * _TICK
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def taken_by_others(wall: float, used: float, idle: float, cores: int) -> float:
+    """The share of `cores` over `wall` seconds that was neither `used` by the program nor `idle`, 0 to 1."""
+    if wall <= 0 or cores <= 0:
+        return 0.0
+    return min(max(1 - (used + idle) / (wall * cores), 0.0), 1.0)
+
+
+def others_in(evidence: Iterable[Evidence]) -> float | None:
+    """The share that others had while the steps of a case ran, as far as it tells."""
+    for item in evidence:
+        cores, idle = item.data.get("cores"), item.data.get("idle")
+        if item.kind == "cpu-use" and isinstance(item.value, (int, float)) and isinstance(idle, (int, float)) and cores:
+            return round(taken_by_others(1.0, float(item.value), float(idle), int(cores)), 4)
+    return None
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A moment from which on the processors are watched."""
+
+    at: float
+    idle: float | None
+
+    @classmethod
+    def now(cls) -> Mark:
+        return cls(time.monotonic(), idle_seconds())
+
+    def taken_since(self, used: float) -> float:
+        """The share that others have taken since then, where the program `used` so many seconds of a processor."""
+        now = Mark.now()
+        if self.idle is None or now.idle is None:
+            return 0.0
+        return taken_by_others(now.at - self.at, used, now.idle - self.idle, os.cpu_count() or 1)

@@ -1,0 +1,44 @@
+"""How much of the processors others have, from what Linux counts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from flatout.case import Evidence
+from flatout.measure import processors
+from flatout.measure.processors import Mark, others_in, taken_by_others
+
+
+def test_what_is_neither_used_nor_idle_was_taken() -> None:
+    assert taken_by_others(10, 8, 7, 2) == pytest.approx(0.25)
+    assert taken_by_others(10, 15, 7, 2) == 0.0  # clocks that do not quite agree
+    assert taken_by_others(0, 0, 0, 2) == 0.0
+
+
+def test_a_case_tells_what_others_had() -> None:
+    assert others_in([Evidence("cpu-use", 0.5, data={"cores": 2, "idle": 1.0})]) == pytest.approx(0.25)
+    assert others_in([Evidence("cpu-use", 0.5, data={"cores": 2, "idle": None})]) is None
+    assert others_in([]) is None
+
+
+@pytest.mark.alone
+def test_a_busy_neighbour_is_seen() -> None:
+    mark = Mark.now()
+    neighbour = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    time.sleep(1.0)
+    neighbour.kill()
+    neighbour.wait()
+    seen = mark.taken_since(0.0)
+    assert seen > 0.5 / (os.cpu_count() or 1)
+    assert mark.taken_since(1e6) == 0.0
+
+
+def test_a_system_that_does_not_tell_is_no_trouble(monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(processors, "_STAT", tmp_path / "not there")
+    assert processors.idle_seconds() is None
+    assert Mark.now().taken_since(0.0) == 0.0
