@@ -89,16 +89,21 @@ def test_a_faster_program_wins_and_an_equal_one_does_not(tmp_path, warden, progr
     race.close()
 
 
-def test_the_time_for_confirming_is_used_to_decide_while_nothing_is_ahead(tmp_path, warden, program):
-    race = race_of(tmp_path, warden, program)
-    equal, fast = contestant(program, 0.015), contestant(program, 0.002)
-    race.start([equal, fast])
-    race.deadline, race.last = time.monotonic() - 1, time.monotonic() + 60
-    race.run([equal], 1, rounds=7)
-    assert sum(block is not None for block in equal.blocks) >= 7
-    race.run([fast], 1, rounds=7)
-    assert sum(block is not None for block in fast.blocks) == 1, "it is ahead after a round: the rest is to confirm it"
-    race.close()
+def test_the_time_for_confirming_is_used_to_decide_while_nothing_is_ahead(tmp_path, warden):
+    def having_run(step: float) -> Contestant:
+        return Contestant(Launch(()), "one", blocks=[Block([step] * 8, 8, 0.1)])
+
+    now = time.monotonic()
+    race = Race(tmp_path, warden, [having_run(0.015), having_run(0.015)], deadline=now - 1)
+    equal, fast = having_run(0.015), having_run(0.002)
+    assert race._time_is_up([equal]), "no more time than this"
+    race.last = now + 60
+    assert not race._time_is_up([equal])
+    assert race._time_is_up([equal, fast]), "one is ahead: the rest of the time is to confirm it"
+    fast.over, fast.blocks = "won", []
+    assert race._time_is_up([equal, fast])
+    race.last = now - 1
+    assert race._time_is_up([equal])
 
 
 def test_rounds_in_which_something_else_has_the_processors_use_up_none(tmp_path, warden, program):
