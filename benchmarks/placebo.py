@@ -13,8 +13,9 @@ import time
 from pathlib import Path
 
 from flatout.tune.child_process import Launch
+from flatout.tune.contestant import Contestant
 from flatout.tune.nursery import Nurseries
-from flatout.tune.race import Contestant, Race
+from flatout.tune.race import Race
 from flatout.tune.warden import Warden
 
 ROOT = Path(__file__).resolve().parent.parent

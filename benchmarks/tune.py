@@ -4,8 +4,9 @@
     python benchmarks/tune.py tiny_fit …     some of them
 
 Each slow program is tuned with the default levers. Then the slow program (twice), the same with the levers that won,
-and the expert's rewrite live side by side and run in shuffled rounds; the last column is flatout's speedup over the
-expert's. Bar: at least 0.9 wherever a lever or an edit can express the cure.
+and the expert's rewrite live side by side and run in shuffled rounds. The ratio is flatout's speedup over the expert's,
+measured in the same way between these two: their steps are short, and beside those of the slow program few of them fit
+into a round. Bar: at least 0.9 wherever a lever or an edit can express the cure.
 """
 
 from __future__ import annotations
@@ -18,23 +19,24 @@ import time
 from pathlib import Path
 
 import flatout
-from flatout.case import Case
+from flatout.case import Case, Interval
 from flatout.tune.child_process import Launch
+from flatout.tune.contestant import Contestant
 from flatout.tune.lineup import with_levers
 from flatout.tune.nursery import Nurseries
-from flatout.tune.race import Contestant, Race
+from flatout.tune.race import Race
 from flatout.tune.warden import Warden
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "programs"))
 import manifest  # noqa: E402
 
-ROUNDS = int(os.environ.get("ROUNDS", "12"))
+ROUNDS = int(os.environ.get("ROUNDS", "16"))
 BUDGET = os.environ.get("BUDGET", "4m")
 
 
 def main() -> None:
-    print(f"{'program':26s} {'tuning':>7s}  {'flatout':24s} {'expert':24s} {'ratio':>6s}  levers")
+    print(f"{'program':22s} {'tuning':>6s}  {'flatout':22s} {'expert':22s} {'ratio':20s} levers")
     for slow, expert in manifest.pairs():
         if sys.argv[1:] and slow.name not in sys.argv[1:]:
             continue
@@ -48,13 +50,8 @@ def row(name: str, slow: Path, expert: Path, directory: Path) -> str:
     levers = case.tuned
     seconds = time.monotonic() - began
     found = compare(slow, expert, case, directory)
-    theirs = found.get("expert")
-    ours = found.get("flatout") if levers else None
-    ratio = (ours[0] if ours else 1.0) / theirs[0] if theirs else float("nan")
-    return (
-        f"{name:26s} {seconds:6.0f}s  {told(ours):24s} {told(theirs):24s} {ratio:6.2f}  "
-        f"{' + '.join(levers) or case.verdict}"
-    )
+    times = f"{told(found.get('flatout')):22s} {told(found.get('expert')):22s} {told(found.get('ratio')):20s}"
+    return f"{name:22s} {seconds:5.0f}s  {times} {' + '.join(levers) or case.verdict}"
 
 
 def tuned(program: Path, directory: Path) -> Case:
@@ -65,28 +62,43 @@ def tuned(program: Path, directory: Path) -> Case:
     return flatout.load(target) if target.exists() else Case("tune", verdict=done.stderr[-300:])
 
 
-def compare(slow: Path, expert: Path, case: Case, directory: Path) -> dict[str, tuple[float, float, float]]:
+def compare(slow: Path, expert: Path, case: Case, directory: Path) -> dict[str, Interval]:
+    """The speedups over the slow program; then flatout's program against the expert's, step for step."""
+    plain, theirs = Launch((sys.executable, str(slow))), Launch((sys.executable, str(expert)))
+
+    def ours() -> dict[str, Contestant]:
+        return {"flatout": with_levers(plain, case, case.tuned, directory / "edited")} if case.tuned else {}
+
+    found = raced(plain, {**ours(), "expert": Contestant(theirs, "expert")}, directory / "over the slow one")
+    if "flatout" in found:
+        beside = raced(theirs, ours(), directory / "over the expert's")
+        found |= {"ratio": beside["flatout"]} if beside else {}
+    elif "expert" in found:
+        their = found["expert"]
+        found["ratio"] = Interval(1 / their.ratio, 1 / their.high, 1 / their.low)
+    return found
+
+
+def raced(baseline: Launch, contestants: dict[str, Contestant], directory: Path) -> dict[str, Interval]:
+    """How many times as fast as the baseline each is."""
     warden = Warden()
-    launch = Launch((sys.executable, str(slow)))
-    baselines = [Contestant(launch, "slow"), Contestant(launch, "slow again")]
-    contestants = {"expert": Contestant(Launch((sys.executable, str(expert))), "expert")}
-    if case.tuned:
-        contestants["flatout"] = with_levers(launch, case, case.tuned, directory / "edited")
-    nurseries = Nurseries(launch.command, warden, directory)
-    race = Race(directory / "compared", warden, baselines, deadline=time.monotonic() + 300, nurseries=nurseries)
+    directory.mkdir()
+    baselines = [Contestant(baseline, "baseline"), Contestant(baseline, "baseline again")]
+    nurseries = Nurseries(baseline.command, warden, directory)
+    race = Race(directory, warden, baselines, deadline=time.monotonic() + 300, nurseries=nurseries)
     try:
         race.start([*baselines, *contestants.values()])
-        race.run(list(contestants.values()), len(contestants), ROUNDS)
+        race.run(list(contestants.values()), len(contestants), ROUNDS, claim=True)
         verdicts = {title: race.verdict(one, len(contestants)) for title, one in contestants.items()}
     finally:
         race.close()
         nurseries.close()
         warden.close()
-    return {title: (v.speedup.ratio, v.speedup.low, v.speedup.high) for title, v in verdicts.items() if v is not None}
+    return {title: verdict.speedup for title, verdict in verdicts.items() if verdict is not None}
 
 
-def told(found: tuple[float, float, float] | None) -> str:
-    return f"{found[0]:.2f} [{found[1]:.2f}, {found[2]:.2f}]" if found else "–"
+def told(found: Interval | None) -> str:
+    return f"{found.ratio:.2f} [{found.low:.2f}, {found.high:.2f}]" if found else "–"
 
 
 if __name__ == "__main__":

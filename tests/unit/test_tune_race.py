@@ -15,7 +15,8 @@ import pytest
 from flatout.measure.processors import STARVED
 from flatout.tune import race as race_module
 from flatout.tune.child_process import Launch
-from flatout.tune.race import Block, Contestant, Race
+from flatout.tune.contestant import Block, Contestant
+from flatout.tune.race import Race
 from flatout.tune.warden import Warden
 
 pytestmark = pytest.mark.alone

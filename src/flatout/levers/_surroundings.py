@@ -7,6 +7,7 @@ that counts), the trace no longer holds, so every call asks for `now()` and is t
 from __future__ import annotations
 
 import ast
+import functools
 import random
 from collections.abc import Iterator
 from types import FunctionType, MethodType, ModuleType
@@ -26,7 +27,7 @@ _MOST = 60
 
 class Surroundings:
     def __init__(self, function: FunctionType, args: tuple[Any, ...]) -> None:
-        self.chains: dict[tuple[str, int, str, tuple[str, ...]], Chain] = {}
+        self.chains: dict[tuple[str, Any, tuple[str, ...]], Chain] = {}
         self.seen: set[int] = set()
         self._look(function, args)
 
@@ -43,14 +44,13 @@ class Surroundings:
         if id(function) in self.seen or len(self.seen) > 40:
             return
         self.seen.add(id(function))
-        file = users_code.absolute(function.__code__.co_filename)
-        node = side_effects.definition_at(file, function.__code__.co_firstlineno)
-        if node is None:
+        place = users_code.absolute(function.__code__.co_filename), function.__code__.co_firstlineno
+        if side_effects.definition_at(*place) is None:
             raise Unfit(f"the source of {function.__qualname__} cannot be read")
-        against = side_effects.reason_against(file, function.__code__.co_firstlineno)
+        against = side_effects.reason_against(*place)
         if against:
             raise Unfit(f"in {function.__qualname__}, {against}")
-        for root, attributes in _loads(node):
+        for root, attributes in _loads_at(*place):
             chain = _start(function, root, attributes, bool(args))
             if chain is None:
                 continue
@@ -76,8 +76,7 @@ class Surroundings:
             if users_code.is_users(value.__code__):
                 self._look(value, ())
         elif not isinstance(value, (ModuleType, type)) and value is not _MISSING and len(self.chains) < _MOST:
-            key = (kind, id(holder) if not isinstance(holder, int) else holder, str(holder)[:80], tuple(kept))
-            self.chains[key] = (kind, holder, tuple(kept))
+            self.chains[(kind, _identity(holder), tuple(kept))] = (kind, holder, tuple(kept))
 
     def _judge(self, value: Any) -> None:
         import numpy as np
@@ -91,6 +90,12 @@ class Surroundings:
             call = getattr(type(layer), "call", None)
             if isinstance(call, FunctionType) and users_code.is_users(call.__code__):
                 self._look(call, ())
+
+
+@functools.lru_cache(maxsize=1024)
+def _loads_at(file: str, line: int) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    node = side_effects.definition_at(file, line)
+    return tuple(_loads(node)) if node is not None else ()
 
 
 def _loads(function: side_effects.Definition) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -125,6 +130,13 @@ def _start(function: FunctionType, root: str, attributes: tuple[str, ...], with_
     if root in function.__globals__:
         return ("global", (function.__globals__, root), attributes)
     return None
+
+
+def _identity(holder: Any) -> Any:
+    """Of the place of an argument, of a cell, of a name among the globals of a module."""
+    if isinstance(holder, tuple):
+        return (id(holder[0]), holder[1])
+    return holder if isinstance(holder, int) else id(holder)
 
 
 def _value(chain: Chain, args: tuple[Any, ...]) -> Any:

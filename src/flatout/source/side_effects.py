@@ -8,6 +8,7 @@ left as it is.
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 
 from flatout.source import places
@@ -23,6 +24,7 @@ _GROWS = {
 _OUTSIDE = {"logging", "random", "time", "datetime", "wandb", "mlflow", "os", "sys", "csv", "json", "pickle", "tqdm"}
 
 
+@functools.lru_cache(maxsize=1024)
 def definition_at(file: str, line: int) -> Definition | None:
     """The function whose `def`, or whose first decorator, stands on this line."""
     module = places.tree(file)
@@ -37,6 +39,7 @@ def first_line(node: Definition) -> int:
     return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
 
 
+@functools.lru_cache(maxsize=1024)
 def reason_against(file: str, line: int) -> str | None:
     """Why the function on this line must not be traced, in words; None where nothing speaks against it."""
     node = definition_at(file, line)

@@ -11,7 +11,7 @@ from flatout.levers.catalogue import find
 from flatout.levers.injection import parse, shown
 from flatout.tune import patch, patched_run
 from flatout.tune.child_process import Launch
-from flatout.tune.race import Contestant
+from flatout.tune.contestant import Contestant
 
 
 def with_levers(launch: Launch, case: Case, levers: tuple[str, ...], directory: Path) -> Contestant:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from flatout.measure import parity
 from flatout.tune.child_process import ChildProcess, Ended, Launch, Overdue
-from flatout.tune.race import Contestant, Race
+from flatout.tune.contestant import Contestant
+from flatout.tune.race import Race
 
 FILE = "numbers.npz"
 CALM_SECONDS = 90.0

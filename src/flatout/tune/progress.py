@@ -11,7 +11,8 @@ from flatout.case import Interval, Trial
 from flatout.levers.injection import shown
 
 if TYPE_CHECKING:
-    from flatout.tune.race import Contestant, Race
+    from flatout.tune.contestant import Contestant
+    from flatout.tune.race import Race
 
 MARKS = {"won": "won", "lost": "slower", "noise": "no measurable difference", "failed": "failed", "timeout": "too slow"}
 

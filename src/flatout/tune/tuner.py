@@ -24,6 +24,7 @@ from flatout.measure.processors import STARVED
 from flatout.observe import launcher
 from flatout.tune import numbers_of, plan
 from flatout.tune.child_process import Launch
+from flatout.tune.contestant import Contestant
 from flatout.tune.journal import Journal
 from flatout.tune.judging import (
     FEWEST_STEPS,
@@ -39,7 +40,7 @@ from flatout.tune.judging import (
 from flatout.tune.lineup import with_levers
 from flatout.tune.nursery import Nurseries
 from flatout.tune.progress import Progress
-from flatout.tune.race import NOTHING, PROMISING, Contestant, Race
+from flatout.tune.race import NOTHING, PROMISING, Race
 from flatout.tune.scout import ended_by_itself, imports_of, priority_of, scout
 from flatout.tune.warden import Warden
 
