@@ -3,10 +3,11 @@
     scripts/bench tune                       all pairs of tests/programs
     python benchmarks/tune.py tiny_fit …     some of them
 
-Each slow program is tuned with the default levers. Then the slow program (twice), the same with the levers that won,
-and the expert's rewrite live side by side and run in shuffled rounds. The ratio is flatout's speedup over the expert's,
-measured in the same way between these two: their steps are short, and beside those of the slow program few of them fit
-into a round. Bar: at least 0.9 wherever a lever or an edit can express the cure.
+Each slow program is tuned with the default levers. Then the slow program (twice), the same with the patch that was
+written (with the levers that won, where there is none), and the expert's rewrite live side by side and run in shuffled
+rounds. The ratio is flatout's speedup over the expert's, measured in the same way between these two: their steps are
+short, and beside those of the slow program few of them fit into a round. Bar: at least 0.9 wherever a lever or an edit
+can express the cure.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import flatout
 from flatout.case import Case, Interval
+from flatout.tune import patch, patched_run
 from flatout.tune.child_process import Launch
 from flatout.tune.contestant import Contestant
 from flatout.tune.lineup import with_levers
@@ -67,7 +70,13 @@ def compare(slow: Path, expert: Path, case: Case, directory: Path) -> dict[str, 
     plain, theirs = Launch((sys.executable, str(slow))), Launch((sys.executable, str(expert)))
 
     def ours() -> dict[str, Contestant]:
-        return {"flatout": with_levers(plain, case, case.tuned, directory / "edited")} if case.tuned else {}
+        if not case.tuned:
+            return {}
+        if not case.patch:
+            return {"flatout": with_levers(plain, case, case.tuned, directory / "edited")}
+        made = patch.make(case, case.tuned)
+        sources = tuple(patched_run.lay_out(made, directory / "patched").items())
+        return {"flatout": Contestant(replace(plain, sources=sources, levers=made.unwritten), "flatout")}
 
     found = raced(plain, {**ours(), "expert": Contestant(theirs, "expert")}, directory / "over the slow one")
     if "flatout" in found:

@@ -41,7 +41,7 @@ def environment(**changes: str) -> dict[str, str]:
 def execute(command: list[Any], cwd: Path, **options: Any) -> Outcome:
     options.setdefault("env", environment())
     options.setdefault("input", b"")
-    done = subprocess.run([str(part) for part in command], cwd=cwd, capture_output=True, timeout=120, **options)
+    done = subprocess.run([str(part) for part in command], cwd=cwd, capture_output=True, timeout=400, **options)
     return Outcome(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace"))
 
 

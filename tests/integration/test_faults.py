@@ -285,7 +285,7 @@ def _signalled(arguments: list[str], cwd: Path, number: int, to: str) -> tuple[i
     assert process.stdout.readline() == "ready\n"
     time.sleep(0.2)
     os.killpg(process.pid, number) if to == "group" else process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=400)
     return process.returncode, out, err
 
 

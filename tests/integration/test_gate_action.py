@@ -94,7 +94,7 @@ def test_the_action_stops_a_slower_pull_request(checkout: Path, tmp_path: Path) 
             env=variables | filled,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=400,
         )
         codes.append(done.returncode)
         said += done.stdout + done.stderr

@@ -134,13 +134,13 @@ def test_the_loader_needs_nothing_of_flatout(optimized):
         "answers = load.load('artefact')([kept['in0'][:1]])\n"
         "np.testing.assert_allclose(answers[0], kept['original0'][:1], atol=1e-5)\n"
     )
-    subprocess.run([sys.executable, "-c", script], cwd=place, check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", script], cwd=place, check=True, timeout=400)
 
 
 def test_verify_repeats_the_check_and_sees_a_change(optimized):
     place = optimized[0]
     verify = [sys.executable, "-m", "flatout", "verify", "artefact", "--json", "-"]
-    done = subprocess.run(verify, cwd=place, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(verify, cwd=place, capture_output=True, text=True, timeout=400)
     said = json.loads(done.stdout)
     assert done.returncode == 0
     assert [finding["what"] for finding in said["findings"]] == ["files", "loads", "contents", "answers", "latency"]
@@ -148,7 +148,7 @@ def test_verify_repeats_the_check_and_sees_a_change(optimized):
     whole = target.read_bytes()
     try:
         target.write_bytes(whole[:-10])
-        done = subprocess.run(verify, cwd=place, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(verify, cwd=place, capture_output=True, text=True, timeout=400)
     finally:
         target.write_bytes(whole)
     assert done.returncode == 1

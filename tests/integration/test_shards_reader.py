@@ -249,7 +249,7 @@ def test_a_pipeline_that_was_killed_starts_again(work: Path) -> None:
         while len(list((work / "killed").glob(".slow.parts/*.part"))) < 2 and running.poll() is None:
             time.sleep(0.05)
         running.kill()
-        running.communicate(timeout=60)  # it ends when the child, which has the other end, is gone too
+        running.communicate(timeout=400)  # it ends when the child, which has the other end, is gone too
     assert not list((work / "killed").glob("*.tfrecord"))
     for place in ("killed", "whole"):
         command[6] = place

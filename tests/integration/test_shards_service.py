@@ -81,7 +81,7 @@ def test_a_pipeline_is_served_and_ends_cleanly(work: Path, serving: subprocess.P
     until(lambda: len(children(serving.pid)) == 2)
     after = children(serving.pid)
     serving.send_signal(signal.SIGINT)
-    assert serving.wait(timeout=60) == 0
+    assert serving.wait(timeout=400) == 0
     assert "Traceback" not in (work / "said").read_text()
     assert not [pid for pid in (*before, *after) if Path(f"/proc/{pid}").exists()]
 

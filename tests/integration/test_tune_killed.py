@@ -136,7 +136,7 @@ def test_interrupted_by_the_user(place: Path) -> None:
         time.sleep(0.05)
     time.sleep(2)
     running.send_signal(signal.SIGINT)
-    told = running.communicate(timeout=120)[1]
+    told = running.communicate(timeout=400)[1]
     assert running.returncode in (0, 1), told
     assert "Interrupted" in told
     assert (place / "case.json").exists()

@@ -118,7 +118,7 @@ def test_nothing_found_is_said_well(tmp_path: Path, name: str) -> None:
 
 def flatout(*arguments: str, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "flatout", "check", *arguments]
-    return subprocess.run(command, cwd=cwd, input=stdin, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, cwd=cwd, input=stdin, capture_output=True, text=True, timeout=400, check=False)
 
 
 def test_exit_codes_and_fixing(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def flatout(*arguments: str, **variables: str) -> subprocess.CompletedProcess[st
         capture_output=True,
         text=True,
         env={**os.environ, "COLUMNS": "80", **variables},
-        timeout=120,
+        timeout=400,
     )
 
 

@@ -168,7 +168,7 @@ def test_many_writers_at_once_lose_nothing(home: Path) -> None:
     path = home / database.FILE
     writers = [writer(path, f"w{number}", 25) for number in range(4)]
     for one in writers:
-        one.communicate(timeout=60)
+        one.communicate(timeout=400)
     assert [one.returncode for one in writers] == [0] * 4
     with History(path) as history:
         assert len(history.entries()) == 100

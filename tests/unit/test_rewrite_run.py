@@ -47,7 +47,7 @@ def folder(tmp_path: Path) -> Path:
 
 def run(words: list[str], folder: Path, **kept: str) -> subprocess.CompletedProcess[str]:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")} | kept
-    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=60)
+    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=400)
 
 
 def changed(folder: Path, *names: str) -> dict[str, str]:

@@ -78,7 +78,7 @@ def cut_short(work: Path, how: signal.Signals) -> tuple[list[str], Path, subproc
             while len(list(out.glob("*.tfrecord"))) < 2 and running.poll() is None:
                 time.sleep(0.002)
             running.send_signal(how)
-            said = running.communicate(timeout=60)
+            said = running.communicate(timeout=400)
         if not (out / "b.schema.json").exists():
             return command, out, subprocess.CompletedProcess(command, running.returncode, *said)
     pytest.fail("it was never caught in the middle")

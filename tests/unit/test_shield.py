@@ -57,7 +57,7 @@ def run(request: pytest.FixtureRequest, project: Path, tmp_path: Path) -> object
             env={**os.environ, "TMPDIR": str(trial / "tmp")},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=400,
         )
         assert done.returncode == code, done.stderr
         assert state(project) == before

@@ -71,7 +71,7 @@ def contestant(program: Path, pause: float, steps: int = 100_000, how: str = "we
 
 def race_of(tmp_path: Path, warden: Warden, program: Path, pause: float = 0.015, steps: int = 100_000) -> Race:
     baselines = [contestant(program, pause, steps, title="a"), contestant(program, pause, steps, title="b")]
-    race = Race(tmp_path / "race", warden, baselines, deadline=time.monotonic() + 60)
+    race = Race(tmp_path / "race", warden, baselines, deadline=time.monotonic() + 240)
     race.start(baselines)
     return race
 
@@ -191,7 +191,7 @@ def test_rounds_by_which_something_was_decided_are_not_forgotten(tmp_path, warde
             Launch(()), "one", blocks=[Block([0.01] * 8 + [0.2], 9, 0.1, starts=[8])], epoch=10, over=over
         )
 
-    race = Race(tmp_path, warden, [costly(), costly()], deadline=time.monotonic() + 60)
+    race = Race(tmp_path, warden, [costly(), costly()], deadline=time.monotonic() + 240)
     decided = costly("won")
     race._agree_on_steps([decided])
     assert race.epoch == 0
@@ -212,6 +212,7 @@ def test_a_program_that_ends_is_started_again(tmp_path, warden, program):
     race.start([short])
     race.run([short], 1, rounds=9)
     assert short.starts > 1
+    assert race.steps_of_program == 40
     assert sum(block is not None for block in short.blocks) >= 7
     race.close()
 

@@ -25,9 +25,10 @@ for images, labels in dataset:
 ```
 Layers are made in `__init__` or `build` and used in `call`. Ops of a TF1 graph are made before the loop;
 `tf.get_default_graph().finalize()` turns an op made later into an error.
-- An edit of the source: **semantic**. The object now keeps what it learns from step to step.
-
-No lever does this: where an object belongs is the program's own business.
+- `hoist-ops`: exact; ops of a TF1 graph that have nothing to do with the turns of the loop, as an edit of the source
+  that is tried as such.
+- Objects that learn, by hand: **semantic**. The object now keeps what it learns from step to step, and where it belongs
+  is the program's own business.
 
 ## When it is not worth it
 A loop over models or folds makes each of them once, as it should.
@@ -46,7 +47,7 @@ from flatout.check.pattern import Seen, pattern
 from flatout.check.scopes import Site
 
 GROUP = "graph"
-LEVERS = ()
+LEVERS = ("hoist-ops",)
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -60,7 +61,9 @@ def in_run(case: Case) -> Iterator[Finding]:
             cost_ms=reading.part_ms(case, "python", "idle"),
             where=item.where,
             evidence=[item, reading.number("grown", float(item.data["added"]), "ops", "added in all", "hook")],
-            fixes=[Fix("Make these ops once, before the loop; graph.finalize() then keeps others out.")],
+            fixes=[
+                Fix("Make these ops once, before the loop; graph.finalize() then keeps others out.", lever="hoist-ops")
+            ],
             estimate="all time of the step outside its ops",
         )
 

@@ -67,6 +67,8 @@ class ChildProcess:
         warden.watch(self.group)
         self._to_gate, self._from_gate = to_gate, from_gate
         self.started = time.monotonic()
+        self.steps_made: int | None = None
+        """Of a program that has come to its end."""
 
     # ── talking ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -94,7 +96,11 @@ class ChildProcess:
                     raise Ended(self.why_ended())
                 self._pending += chunk
         line, _, self._pending = self._pending.partition(b"\n")
-        return dict(json.loads(line))
+        said = dict(json.loads(line))
+        if said["say"] == "end":
+            self.steps_made = int(said["steps"])
+            return self.answer(max(deadline - time.monotonic(), 10.0), memory_limit)
+        return said
 
     def hold(self) -> None:
         """Stop all of it until `go`. At its gate alone its other threads would go on: a pipeline would disturb the

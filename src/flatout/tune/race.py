@@ -256,7 +256,7 @@ class Race:
                 if not one.child.ended_well:
                     self._drop(one, "failed", str(ended))
                     return None
-                most = one.done + one.steps
+                most = one.child.steps_made or one.done + one.steps
                 self.steps_of_program = min(self.steps_of_program or most, most)
                 self._end(one)  # it has run to its end: start it again
                 continue
