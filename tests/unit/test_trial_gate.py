@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import select
@@ -11,7 +12,7 @@ import time
 from types import SimpleNamespace
 
 from flatout.tune.child import gate as gates
-from flatout.tune.child.gate import Gate
+from flatout.tune.child.gate import Gate, Scout
 
 
 class Numbers:
@@ -36,6 +37,7 @@ def test_the_numbers_are_written_before_the_answer_is_given(monkeypatch):
     numbers = Numbers(answers)
     observer = SimpleNamespace(trace=0.0, injections=None, optimizers={}, epochs=0)
     gate = Gate(observer, {"read": read, "write": write}, numbers)
+    atexit.unregister(gate._tell_end)  # its pipe is closed long before these tests end
     stream = SimpleNamespace(priority=100)
 
     def program() -> None:
@@ -65,3 +67,22 @@ def test_the_numbers_are_written_before_the_answer_is_given(monkeypatch):
         assert block["counts"] == [1] * len(block["times"])
         assert block["epoch"]["steps"] == 3
         assert block["epoch"]["starts"]
+
+
+def test_a_scout_looks_longer_at_what_comes_after_a_short_training(monkeypatch):
+    """Six steps of `fit`, then predictions for the rest of the program: these have to be seen as well."""
+    ended = []
+    monkeypatch.setattr(gates, "_leave", ended.append)
+    monkeypatch.setattr("flatout.observe.child.finish", lambda observer: None)
+    window = SimpleNamespace(opened_times=1, is_open=False, opened_for=None, best=0)
+    recorder = SimpleNamespace(fact=lambda *args, **facts: None)
+    fit, predict = SimpleNamespace(priority=100), SimpleNamespace(priority=50)
+
+    def seconds_until_it_ends(later: SimpleNamespace) -> float:
+        scout = Scout(SimpleNamespace(window=window, recorder=recorder))
+        scout.tick(fit, 1.0, 1)
+        ended.clear()
+        return next(second for second in range(1, 60) if scout.tick(later, 1.0 + second, 1) or ended)
+
+    assert seconds_until_it_ends(fit) == Scout.ENOUGH_SECONDS + 1
+    assert seconds_until_it_ends(predict) == Scout.MOST_SECONDS + 1
