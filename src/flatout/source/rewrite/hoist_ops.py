@@ -36,8 +36,8 @@ def edit(source: str, path: str, case: Case, value: str = "") -> str | None:
         made = next((call for call in document.all(cst.Call) if line in document.lines(call)), None)
         for loop in reversed(invariant.loops_around(document, made)) if made is not None else ():
             if _hoist(document, loop, line):
-                break
-    return document.result()
+                return document.result()
+    return None
 
 
 def _hoist(document: Document, loop: cst.CSTNode, line: int) -> bool:
@@ -64,8 +64,6 @@ def _hoist(document: Document, loop: cst.CSTNode, line: int) -> bool:
             name += "_2"
         lines.append(f"{name} = {document.text(call)}")
         document.replace(*document.span(call), name)
-    if any("\n" in text for text in lines):
-        return False  # what spans several lines would have to be set in anew
     statements.before(document, loop, *lines)
     statements.delete(document, *(assign for _, assign in moved))
     return True
@@ -128,6 +126,8 @@ def _fits(document: Document, value: cst.BaseExpression, loop: cst.CSTNode, move
         return False
     if not all(isinstance(node, (cst.Call, *_PLAIN)) for node in nodes):
         return False
+    if document.newline in document.text(value):
+        return False  # it would have to be indented anew
     used = invariant.names_in(document, value)
     changed = invariant.assigned_in(document, loop) - moved
     return not used & changed and not any(_may_change(document, name, loop) for name in used - moved)
