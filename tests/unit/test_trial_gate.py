@@ -12,7 +12,7 @@ import time
 from types import SimpleNamespace
 
 from flatout.tune.child import gate as gates
-from flatout.tune.child.gate import Gate, Scout
+from flatout.tune.child.gate import Gate
 
 
 class Numbers:
@@ -67,22 +67,3 @@ def test_the_numbers_are_written_before_the_answer_is_given(monkeypatch):
         assert block["counts"] == [1] * len(block["times"])
         assert block["epoch"]["steps"] == 3
         assert block["epoch"]["starts"]
-
-
-def test_a_scout_looks_longer_at_what_comes_after_a_short_training(monkeypatch):
-    """Six steps of `fit`, then predictions for the rest of the program: these have to be seen as well."""
-    ended = []
-    monkeypatch.setattr(gates, "_leave", ended.append)
-    monkeypatch.setattr("flatout.observe.child.finish", lambda observer: None)
-    window = SimpleNamespace(opened_times=1, is_open=False, opened_for=None, best=0)
-    recorder = SimpleNamespace(fact=lambda *args, **facts: None)
-    fit, predict = SimpleNamespace(priority=100), SimpleNamespace(priority=50)
-
-    def seconds_until_it_ends(later: SimpleNamespace) -> float:
-        scout = Scout(SimpleNamespace(window=window, recorder=recorder))
-        scout.tick(fit, 1.0, 1)
-        ended.clear()
-        return next(second for second in range(1, 60) if scout.tick(later, 1.0 + second, 1) or ended)
-
-    assert seconds_until_it_ends(fit) == Scout.ENOUGH_SECONDS + 1
-    assert seconds_until_it_ends(predict) == Scout.MOST_SECONDS + 1

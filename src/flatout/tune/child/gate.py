@@ -180,17 +180,13 @@ class Scout:
     def __init__(self, observer: Observer) -> None:
         self.observer = observer
         self._began = 0.0
-        self._kind = 0
 
     def tick(self, stream: Stream, end: float, n: int) -> None:
         if not self._began:
             self._began = end
-        self._kind = max(self._kind, stream.priority)
         elapsed = end - self._began
         window = self.observer.window
         seen = window.opened_times > 0 and not window.is_open and not _better_to_come(window)
-        # A program may train for a moment and predict for an hour: of what comes later, more has to be seen.
-        seen = seen and stream.priority == self._kind
         if (seen and elapsed > self.ENOUGH_SECONDS) or elapsed > self.MOST_SECONDS:
             from flatout.observe.child import finish
 
