@@ -135,9 +135,15 @@ class Training:
         return flatout.prune(teacher, sparsity=0.8, train=trainer(self.data, 4, RATE / 2), rounds=4).model
 
     def int8(self, teacher: Any, model: Any) -> Any:
-        return flatout.quantize(
-            model, self.data.x[:1024], train=trainer(self.data, 6, RATE / 10), teacher=teacher
-        ).model
+        made = flatout.quantize(
+            model,
+            self.data.x[:1024],
+            train=trainer(self.data, EPOCHS // 2, RATE / 2),
+            teacher=teacher,
+            validation=self.data.validation,
+        )
+        print(f"{self.kind} training under rounding: {made.details['training']}", flush=True)
+        return made.model
 
 
 class Measuring:

@@ -248,3 +248,28 @@ def test_results_are_told_in_words(trained):
     assert "parameters" in text
     assert "check folded" in text
     json.dumps(checks.Check("x", 0.1, 0.2).passed)
+
+
+def test_a_training_under_rounding_that_does_not_pay_is_left(trained, data):
+    """One that harms leaves the calibrated model; one of a model that has not learned yet is taken."""
+    calibration = data[0][0][:128]
+    calibrated = flatout.quantize(trained, calibration, batch_size=16).model
+
+    def harm(model):
+        for kernel in (v for v in model.trainable_variables if v.name == "kernel"):
+            kernel.assign(-kernel.numpy())
+
+    result = flatout.quantize(trained, calibration, train=harm, validation=data[1], batch_size=16)
+    assert not result.details["training"].pays
+    assert result.details["training"].won.mean < -0.2
+    for one, other in zip(*(checks.outputs(m, [calibration]) for m in (calibrated, result.model)), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+    fresh = compiled(small())
+    result = flatout.quantize(fresh, calibration, train=fit(data, epochs=4, validation_data=data[1]), batch_size=16)
+    assert result.details["training"].pays
+    assert accuracy(result.model, data[1]) > 0.5
+    with pytest.raises(CompressionRefused, match="not compiled"):
+        flatout.quantize(small(), calibration, train=harm, validation=data[1])
+    with pytest.raises(CompressionRefused, match="fewer than 8 batches of 64"):
+        flatout.quantize(trained, calibration, train=harm, validation=data[1])

@@ -99,7 +99,8 @@ def _work(wish: Wish) -> dict[str, Any]:
     model = _opened(wish.request)
     seen = samples.read(wish.request, model)
     train = original.named(wish.train) if wish.train else None
-    means = Means(model, train, seen.calibration, wish.place / "checkpoints")
+    score = samples.score(seen, wish.budget)
+    means = Means(model, train, seen.calibration, wish.place / "checkpoints", score)
     if wish.stages == SEARCH:
         drop, deadline = samples.judge(seen, model, wish.budget), time.monotonic() + wish.seconds
         found = Search(means, drop, wish.budget.max_drop, deadline, _say).run()

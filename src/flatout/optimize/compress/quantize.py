@@ -9,13 +9,14 @@ than allowed stay in float.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
 from flatout.errors import CompressionRefused
-from flatout.optimize.compress import averages, checks, cost, graph, learning, progress, training
+from flatout.optimize.compress import averages, checks, cost, graph, learning, paying, progress, training
 from flatout.optimize.compress.distill import taught
 from flatout.optimize.compress.fold import fold
 from flatout.optimize.compress.results import Compressed, Size
@@ -32,6 +33,7 @@ def quantize(
     *,
     train: training.Train | None = None,
     teacher: Any = None,
+    validation: Any = None,
     ranges: str = "averages",
     keep: float = 0.3,
     float_layers: tuple[str, ...] | str = (),
@@ -44,10 +46,11 @@ def quantize(
 
     `calibration` holds inputs (an array, or a list of one array per input; a few hundred samples). With `train` the
     model is trained under rounding; given a `teacher` (the model before it was compressed, say), it learns from that
-    one's answers more than from labels. `ranges` of activations are moving "averages" or "learned". Trained weights
-    `keep` this share of what they were before, where the model answers alike. `float_layers` names layers that stay in
-    float; "auto" measures every layer and leaves those in float that move the outputs by more than `tolerance` by
-    themselves.
+    one's answers more than from labels. Given `validation` (what `evaluate` takes, or a `paying.Score`; `fit`'s own
+    `validation_data` where `train` is a dictionary), trained weights are taken only where they pay. `ranges` of
+    activations are moving "averages" or "learned". Trained weights `keep` this share of what they were before, where
+    the model answers alike. `float_layers` names layers that stay in float; "auto" measures every layer and leaves
+    those in float that move the outputs by more than `tolerance` by themselves.
     """
     from flatout.optimize.compress.insert import rounding
 
@@ -55,6 +58,7 @@ def quantize(
         raise CompressionRefused(f'ranges is "averages" or "learned", not {ranges!r}.')
     if not 0 <= keep < 1:
         raise CompressionRefused(f"keep is a share of the weights before training, from 0 to below 1, not {keep!r}.")
+    score = _score(model, train, validation, batch_size)
     inputs = _arrays(calibration)
     folded = fold(model, keep_dropout=train is not None, data=inputs)
     details: dict[str, Any] = {}
@@ -87,13 +91,49 @@ def quantize(
             count = max(1, KEPT_ON // batch_size) * batch_size  # whole batches: a model may know no other size
             averages.between(learner.model, start, keep, [array[:count] for array in inputs], batch_size)
 
+        calibrated = rebuilt.model.get_weights()
         journal.trained("quantize", learner.model, once)
         learning.fold_again(folded.model, learner, rebuilt)
         found += (learning.alike("folded again", learner.model, rebuilt.model, inputs),)
+        if score is not None:
+            details["training"] = _kept_if_it_pays(score, model, rebuilt.model, calibrated)
         graph.compile_like(rebuilt.model, learner.model)
     details["float layers"] = list(float_layers)
     size = Size(*cost.of(model))
     return Compressed(rebuilt.model, "int8", size, size, found, details=details)
+
+
+def _score(model: Any, train: training.Train | None, validation: Any, batch_size: int) -> paying.Score | None:
+    """Settled before anything is trained."""
+    if train is None or callable(validation):
+        return validation if train is not None else None
+    if validation is None:
+        given = train.get("validation_data") if isinstance(train, Mapping) else None
+        usable = given is not None and getattr(model, "compiled", False) and paying.enough(given, batch_size)
+        return paying.by_compiled_metric(given, batch_size) if usable else None
+    if not getattr(model, "compiled", False):
+        raise CompressionRefused(
+            "validation= is judged by the metrics of the model, and it is not compiled. Compile it before."
+        )
+    if not paying.enough(validation, batch_size):
+        raise CompressionRefused(
+            f"validation= holds fewer than {paying.FEWEST} batches of {batch_size} samples: too few to tell whether "
+            "training paid. Give more samples, or a smaller batch_size=."
+        )
+    return paying.by_compiled_metric(validation, batch_size)
+
+
+def _kept_if_it_pays(score: paying.Score, original: Any, rounded: Any, calibrated: list[Array]) -> paying.Verdict:
+    """The rounded model comes with its trained weights; it goes with them, or with those that were calibrated."""
+    trained = rounded.get_weights()
+
+    def with_weights(weights: list[Array]) -> Any:
+        rounded.set_weights(weights)
+        return rounded
+
+    found = paying.verdict(score, lambda: original, lambda: with_weights(calibrated), lambda: with_weights(trained))
+    with_weights(trained if found.pays else calibrated)
+    return found
 
 
 def _pupil(rounded: Any, teacher: Any, like: Any) -> AbstractContextManager[Any]:

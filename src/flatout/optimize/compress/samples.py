@@ -12,10 +12,13 @@ from flatout.errors import FlatoutError
 from flatout.optimize.checks import Budget
 from flatout.optimize.compress import checks
 from flatout.optimize.compress.checks import Array
+from flatout.optimize.compress.paying import FEWEST, Score
 from flatout.optimize.prepare import columns, data, judging, keras_models
 from flatout.optimize.prepare.preparing import Request, parted
 
 AT_ONCE = 256
+PARTS = 40
+"""Into which samples are cut to see how much of a difference is chance."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,21 @@ def judge(samples: Samples, original: Any, budget: Budget) -> Callable[[Any], fl
 
     reference = metric(original)
     return lambda model: budget.drop(metric(model), reference)
+
+
+def score(samples: Samples, budget: Budget) -> Score | None:
+    """What a model is worth on each part of the samples, in the user's metric; None where that cannot be told."""
+    if budget.metric is None or not samples.labels or len(samples.inputs[0]) < FEWEST:
+        return None
+    measure = judging.measure_of(budget.metric)
+    parts = np.array_split(np.arange(len(samples.inputs[0])), min(PARTS, len(samples.inputs[0])))
+
+    def of(model: Any) -> list[float]:
+        answers = _answers(model, samples.inputs)
+        values = [measure([a[part] for a in samples.labels], [a[part] for a in answers]) for part in parts]
+        return [-value if budget.lower_is_better else value for value in values]
+
+    return of
 
 
 def _answers(model: Any, inputs: list[Array]) -> list[Array]:

@@ -3,7 +3,7 @@
 prune=0.5      channels out until half of the FLOPs are left     sparsity=0.8   four fifths of the weights to zero
 distill        train what is there on the original's answers     cluster=16     sixteen distinct values per layer
 student=0.5    a fresh model of half the width, distilled        fold           batch norms into their layers
-int8           rounding, calibrated; taught by the original where there is a train function
+int8           rounding, calibrated; taught by the original where there is a train function and where that pays
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 import flatout
 from flatout.errors import CompressionRefused
+from flatout.optimize.compress.paying import Score
 from flatout.optimize.compress.quantize import Array
 from flatout.optimize.compress.results import Compressed
 from flatout.optimize.compress.students import derive
@@ -30,6 +31,8 @@ class Means:
     inputs: list[Array]
     """Samples for calibration and checks."""
     checkpoint: Path | None = None
+    score: Score | None = None
+    """By which it is told whether a training under rounding paid."""
 
     def trains(self, stage: str) -> Train:
         if self.train is None:
@@ -71,7 +74,14 @@ def _student(model: Any, value: float | None, means: Means, place: Path | None) 
 
 
 def _int8(model: Any, value: float | None, means: Means, place: Path | None) -> Compressed:
-    return flatout.quantize(model, means.inputs, train=means.train, teacher=means.original, checkpoint=place)
+    return flatout.quantize(
+        model,
+        means.inputs,
+        train=means.train,
+        teacher=means.original,
+        validation=means.score,
+        checkpoint=place,
+    )
 
 
 STAGES: dict[str, Stage] = {
