@@ -17,17 +17,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import flatout
 from flatout.case import Case, Interval
-from flatout.tune import patch, patched_run
+from flatout.tune import patch
 from flatout.tune.child_process import Launch
 from flatout.tune.contestant import Contestant
-from flatout.tune.lineup import with_levers
+from flatout.tune.lineup import patched, with_levers
 from flatout.tune.nursery import Nurseries
 from flatout.tune.race import Race
+from flatout.tune.scout import ranked
 from flatout.tune.warden import Warden
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -67,22 +67,22 @@ def tuned(program: Path, directory: Path) -> Case:
 
 def compare(slow: Path, expert: Path, case: Case, directory: Path) -> dict[str, Interval]:
     """The speedups over the slow program; then flatout's program against the expert's, step for step."""
-    plain, theirs = Launch((sys.executable, str(slow))), Launch((sys.executable, str(expert)))
+    other_phases = ranked(Launch(()), case).passing
+    plain, theirs = (Launch((sys.executable, str(file)), passing=other_phases) for file in (slow, expert))
 
     def ours() -> dict[str, Contestant]:
         if not case.tuned:
             return {}
         if not case.patch:
             return {"flatout": with_levers(plain, case, case.tuned, directory / "edited")}
-        made = patch.make(case, case.tuned)
-        sources = tuple(patched_run.lay_out(made, directory / "patched").items())
-        return {"flatout": Contestant(replace(plain, sources=sources, levers=made.unwritten), "flatout")}
+        one = patched(plain, patch.make(case, case.tuned), case.tuned, directory / "patched")
+        return {} if one is None else {"flatout": one}
 
     found = raced(plain, {**ours(), "expert": Contestant(theirs, "expert")}, directory / "over the slow one")
     if "flatout" in found:
         beside = raced(theirs, ours(), directory / "over the expert's")
         found |= {"ratio": beside["flatout"]} if beside else {}
-    elif "expert" in found:
+    elif "expert" in found and found["expert"].low > 0:
         their = found["expert"]
         found["ratio"] = Interval(1 / their.ratio, 1 / their.high, 1 / their.low)
     return found

@@ -11,8 +11,12 @@ import threading
 import time
 from types import SimpleNamespace
 
+from flatout.case import Case, Evidence
+from flatout.observe.observer import PRIORITY
 from flatout.tune.child import gate as gates
 from flatout.tune.child.gate import Gate
+from flatout.tune.child_process import Launch
+from flatout.tune.scout import ranked
 
 
 class Numbers:
@@ -67,3 +71,54 @@ def test_the_numbers_are_written_before_the_answer_is_given(monkeypatch):
         assert block["counts"] == [1] * len(block["times"])
         assert block["epoch"]["steps"] == 3
         assert block["epoch"]["starts"]
+
+
+def test_steps_of_another_phase_are_not_waited_for():
+    """A short `fit` in front of many predictions: these are the steps, as the scouting run has found."""
+    read, commands = os.pipe()
+    answers, write = os.pipe()
+    observer = SimpleNamespace(trace=0.0, injections=None, optimizers={}, epochs=0)
+    gate = Gate(observer, {"read": read, "write": write, "passing": [100]}, SimpleNamespace(wanted=False))
+    atexit.unregister(gate._tell_end)
+    fit, predict = SimpleNamespace(priority=100), SimpleNamespace(priority=50)
+    for step in range(4):
+        gate.tick(fit, float(step), 1)
+    assert gate.steps == 0
+    gate.tick(predict, 5.0, 1)
+    assert gate.steps == 1
+    gate.reading.close()
+    for end in (commands, answers, write):
+        os.close(end)
+
+
+def test_the_scout_stays_while_it_is_open_what_the_step_is(monkeypatch):
+    """Six batches of `fit` and then predictions: after three seconds nobody knows yet which of them take the time."""
+    left: list[int] = []
+    monkeypatch.setattr(gates, "_leave", left.append)
+    monkeypatch.setattr("flatout.observe.child.finish", lambda observer: None)
+    window = SimpleNamespace(opened_times=1, is_open=False, opened_for=None, best=100)
+    observer = SimpleNamespace(window=window, recorder=SimpleNamespace(fact=lambda *_, **__: None))
+    fit, predict = SimpleNamespace(priority=100), SimpleNamespace(priority=50)
+
+    scout = gates.Scout(observer)
+    scout.tick(fit, 1.0, 1)
+    scout.tick(predict, 4.5, 1)
+    scout.tick(predict, 12.5, 1)
+    assert not left
+    scout.tick(predict, 13.5, 1)
+    assert left == [0]
+
+    scout = gates.Scout(observer)
+    scout.tick(fit, 1.0, 1)
+    scout.tick(fit, 4.5, 1)
+    assert left == [0, 0]
+
+
+def test_what_the_scout_saw_outweighed_is_passed_by():
+    seen = [
+        Evidence("stream", kind, data={"count": count}) for kind, count in (("fit", 6), ("predict", 90), ("session", 0))
+    ]
+    launch = ranked(Launch(("python",)), Case("tune", evidence=(Evidence("step-stack", "predict"), *seen)))
+    assert launch.passing == (PRIORITY["fit"],)
+    assert launch.priority == PRIORITY["model"], "a lever may turn predictions into plain calls"
+    assert ranked(Launch(("python",)), Case("tune")).passing == ()

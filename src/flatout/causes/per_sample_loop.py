@@ -28,6 +28,8 @@ batched one for most operations; samples of different lengths can be padded and 
 tensors.
 - An edit of the source: reassociated for layers that treat samples independently. **Semantic** for layers
   that look across the batch: batch normalization sees other statistics.
+- `vectorize-loop` writes that edit for a loop inside the graph whose turns know nothing of each other:
+  reassociated.
 - `function` around the step keeps the loop but takes Python out of it: reassociated. It is a part of the
   cure.
 
@@ -52,8 +54,9 @@ from flatout.check.traced import is_traced
 from flatout.source import places
 
 GROUP = "graph"
-LEVERS = ("function",)
+LEVERS = ("vectorize-loop", "function")
 
+IN_GRAPH = "inside the graph"
 FEWEST = 4
 """Samples a batch from which a loop over them is a fault."""
 
@@ -71,7 +74,7 @@ def in_run(case: Case) -> Iterator[Finding]:
     for item, loop in traced_loops(case):
         inside = _inside_ms(case, item)
         overhead = inside + reading.part_ms(case, "idle") * _share_of_ops(case, item)
-        yield from _finding(case, loop, overhead * (1 - 1 / loop.samples), "inside the graph")
+        yield from _finding(case, loop, overhead * (1 - 1 / loop.samples), IN_GRAPH)
 
 
 def _finding(case: Case, loop: SampleLoop, cost: float, how: str) -> Iterator[Finding]:
@@ -82,7 +85,13 @@ def _finding(case: Case, loop: SampleLoop, cost: float, how: str) -> Iterator[Fi
         cost_ms=cost,
         where=loop.where,
         evidence=[reading.number("samples", loop.samples, "samples", "go through the loop one by one", "trace")],
-        fixes=[Fix("Compute the whole batch at once and reduce over its first axis.", equivalence="reassociated")],
+        fixes=[
+            Fix(
+                "Compute the whole batch at once and reduce over its first axis.",
+                lever="vectorize-loop" if how == IN_GRAPH else None,
+                equivalence="reassociated",
+            )
+        ],
         confidence="medium",
         estimate="an estimate: the loop's time, paid once instead of once per sample",
     )

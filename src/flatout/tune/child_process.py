@@ -32,6 +32,9 @@ class Launch:
     levers: tuple[str, ...] = ()
     module: str | None = None
     priority: int = 0
+    """The least rank of what counts as a step…"""
+    passing: tuple[int, ...] = ()
+    """…and ranks above it that do not: a `fit` of six batches in front of an hour of predictions."""
     seed: int = 0
     calm: bool = False
     sources: tuple[tuple[str, str], ...] = ()
@@ -182,7 +185,8 @@ def _forked(launch: Launch, directory: Path, nurseries: Nurseries | None, gate: 
 
 
 def _held_at(gate: tuple[int, int], launch: Launch) -> dict[str, Any]:
-    return {"gate": {"read": gate[0], "write": gate[1], "priority": launch.priority, "coordinator": os.getpid()}}
+    ranks = {"priority": launch.priority, "passing": launch.passing}
+    return {"gate": {"read": gate[0], "write": gate[1], **ranks, "coordinator": os.getpid()}}
 
 
 def prepared(launch: Launch, directory: Path, role: dict[str, Any]) -> tuple[Sequence[str], dict[str, str]]:

@@ -32,3 +32,13 @@ def with_levers(launch: Launch, case: Case, levers: tuple[str, ...], directory: 
         return one
     one.launch = replace(one.launch, sources=tuple(sources.items()))
     return one
+
+
+def patched(launch: Launch, made: patch.Patch, levers: tuple[str, ...], directory: Path) -> Contestant | None:
+    """The program as the patch leaves it, with what it could not write injected; None where that cannot be started."""
+    sources = patched_run.lay_out(made, directory)
+    if patched_run.command(launch.command, sources) == list(launch.command):
+        return None
+    return Contestant(
+        replace(launch, sources=tuple(sources.items()), levers=made.unwritten), "the patched program", levers
+    )

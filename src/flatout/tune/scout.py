@@ -78,8 +78,13 @@ def imports_of(directory: Path) -> tuple[list[str], dict[str, str | None]]:
     return [str(fact["package"]) for fact in recording.all("import")], changed
 
 
-def priority_of(case: Case) -> int:
-    """The least rank of what counts as a step in a trial of this program."""
+def ranked(launch: Launch, case: Case) -> Launch:
+    """With what counts as a step in a trial of this program, as its scouting run has shown."""
     stack = case.evidence_of("step-stack")
-    priority = PRIORITY.get(str(stack[0].value), 0) if stack else 0
-    return priority if priority >= PRIORITY["tape"] else min(priority, PRIORITY["model"])
+    step = PRIORITY.get(str(stack[0].value), 0) if stack else 0
+    seen = {PRIORITY.get(str(stream.value), 0) for stream in case.evidence_of("stream") if stream.data.get("count")}
+    return replace(
+        launch,
+        priority=step if step >= PRIORITY["tape"] else min(step, PRIORITY["model"]),
+        passing=tuple(sorted(rank for rank in seen if step and rank > step)),
+    )

@@ -37,11 +37,11 @@ from flatout.tune.judging import (
     ratio,
     verdict_of,
 )
-from flatout.tune.lineup import with_levers
+from flatout.tune.lineup import patched, with_levers
 from flatout.tune.nursery import Nurseries
 from flatout.tune.progress import Progress
 from flatout.tune.race import NOTHING, PROMISING, Race
-from flatout.tune.scout import ended_by_itself, imports_of, priority_of, scout
+from flatout.tune.scout import ended_by_itself, imports_of, ranked, scout
 from flatout.tune.warden import Warden
 
 BOUNDS = ("free-input", "free-compute")
@@ -118,7 +118,7 @@ class Tuner:
         assert self.case is not None
         if self.case.steps is None or self.case.steps.count < FEWEST_STEPS:
             return
-        self.launch = replace(self.launch, priority=priority_of(self.case))
+        self.launch = ranked(self.launch, self.case)
         self.nurseries.furnish(*imports_of(self.directory / "scout-1"))
         limits = [] if self.options.levers else [self._contestant((name,)) for name in self._open_bounds()]
         first = self._race(self.launch, limits)
@@ -244,7 +244,7 @@ class Tuner:
         changed = scout(launch, place, self.warden, self.deadline, self.progress.waiting)
         if changed.steps is None or changed.steps.count < FEWEST_STEPS:
             return []
-        race = self._race(replace(launch, priority=priority_of(changed)))
+        race = self._race(ranked(launch, changed))
         found = self._levers(race, changed, base, {})
         race.close()
         return found
@@ -267,7 +267,7 @@ class Tuner:
             self._try_patch(race, best)
 
     def _try_patch(self, race: Race, best: Trial) -> None:
-        from flatout.tune import patch, patched_run
+        from flatout.tune import patch
 
         assert self.case is not None
         try:
@@ -277,12 +277,10 @@ class Tuner:
             return
         if not made.changes:
             return
-        sources = patched_run.lay_out(made, self.directory / "patched")
-        if patched_run.command(self.launch.command, sources) == list(self.launch.command):
+        one = patched(self.launch, made, best.levers, self.directory / "patched")
+        if one is None:
             self.notes.append(Note("info", "No patch: the edited source of a command like this cannot be tried."))
             return
-        launch = replace(self.launch, sources=tuple(sources.items()), levers=made.unwritten)
-        one = Contestant(launch, "the patched program", best.levers)
         self.progress.phase("running the patched program")
         race.deadline = max(race.deadline, time.monotonic() + PATCH_SECONDS)
         race.start([one])

@@ -42,6 +42,7 @@ class Gate:
         os.set_inheritable(settings["write"], False)
         _end_with(settings.get("coordinator"))
         self.needed: int = settings.get("priority", 0)
+        self.passing: frozenset[int] = frozenset(settings.get("passing", ()))
         self.warm = False
         self.steps = 0
         self._ticks = 0
@@ -66,7 +67,7 @@ class Gate:
 
     def tick(self, stream: Stream, end: float, n: int) -> None:
         """One call into TensorFlow that makes `n` steps has ended. On the program's hot path."""
-        if stream.priority < self._kind or stream.priority < self.needed:
+        if stream.priority < self._kind or stream.priority < self.needed or stream.priority in self.passing:
             return
         if stream.priority > self._kind:  # what was counted so far was not the step
             self._kind, self._ticks, self._began, self._quiet = stream.priority, 0, end, 0
@@ -180,13 +181,17 @@ class Scout:
     def __init__(self, observer: Observer) -> None:
         self.observer = observer
         self._began = 0.0
+        self._highest = 0
 
     def tick(self, stream: Stream, end: float, n: int) -> None:
         if not self._began:
             self._began = end
         elapsed = end - self._began
         window = self.observer.window
-        seen = window.opened_times > 0 and not window.is_open and not _better_to_come(window)
+        self._highest = max(self._highest, stream.priority)
+        # While another kind goes on that is less of a step, it is open which of the two takes most of the time.
+        settled = stream.priority == self._highest and not window.is_open and not _better_to_come(window)
+        seen = window.opened_times > 0 and settled
         if (seen and elapsed > self.ENOUGH_SECONDS) or elapsed > self.MOST_SECONDS:
             from flatout.observe.child import finish
 
