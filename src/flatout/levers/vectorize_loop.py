@@ -2,8 +2,8 @@
 
 ## What it does
 Makes a function of the body of the loop and gives it to `tf.vectorized_map`, which turns the operations of one
-sample into those of all of them: a product of a matrix and a vector becomes one of two matrices. What the turns
-added up is summed afterwards. This lever is an edit of the source, and the trial runs the edited source.
+sample into those of all of them: a product of a matrix and a vector becomes one of two matrices. `batch[i]`
+becomes `tf.gather(batch, i)`, which it knows how to turn. What the turns added up is summed afterwards. This lever is an edit of the source, and the trial runs the edited source.
 
 ## When it pays
 Where the loop stands in a traced step and each turn does little: the samples are then computed by a few large
@@ -16,8 +16,8 @@ draw random numbers, change variables, print, or leave values behind are left as
 ## In the source
 ```python
 def for_one_sample(i):
-    scores = tf.linalg.matvec(keys, queries[i])
-    return tf.reduce_logsumexp(scores) - scores[i]
+    scores = tf.linalg.matvec(keys, tf.gather(queries, i))
+    return tf.reduce_logsumexp(scores) - tf.gather(scores, i)
 
 loss += tf.reduce_sum(tf.vectorized_map(for_one_sample, tf.range(size)), axis=0)
 ```

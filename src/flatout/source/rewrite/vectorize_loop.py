@@ -172,17 +172,17 @@ def _written(document: Document, loop: Loop) -> str | None:
     if loop.unpacked:
         rows.append(f"{deeper}{loop.unpacked} = {loop.parameter}")
     terms: list[str] = []
-    for number, statement in enumerate(node.body):
+    for statement in node.body:
         one = next((one for one in loop.gathered if one.statement is statement), None)
-        last = number == len(node.body) - 1
-        if one is not None and last:
-            terms.append(_text(document, one.term))
+        if one is not None and statement is node.body[-1]:
+            terms.append(_of_one(document, loop, one.term))
         elif one is not None:
             terms.append(free(document, f"{one.name}_term"))
-            rows.append(f"{deeper}{terms[-1]} = {_text(document, one.term)}")
+            rows.append(f"{deeper}{terms[-1]} = {_of_one(document, loop, one.term)}")
         else:
-            first, until = document.offset(statement.lineno), document.offset(statement.end_lineno or statement.lineno)
-            text = document.source[first : document.line_end(until)]
+            _, until = _span(document, statement)
+            comment = document.source[until : document.line_end(until)]
+            text = _of_one(document, loop, statement) + comment
             rows += [deeper + row.removeprefix(inner) for row in text.split(document.newline)]
     rows += [f"{deeper}return {', '.join(terms)}", ""]
     mapped = f"{names.spell(document, 'tensorflow.vectorized_map')}({function}, {loop.elements})"
@@ -202,5 +202,39 @@ def _summed(document: Document, one: Gathered, terms: str) -> str:
     return f"{one.name} {one.sign}= {names.spell(document, 'tensorflow.reduce_sum')}({terms}, axis=0)"
 
 
+def _of_one(document: Document, loop: Loop, node: ast.expr | ast.stmt) -> str:
+    """The text of a node, with `batch[i]` as `tf.gather(batch, i)`: a slice that begins at the number of the sample
+    cannot be vectorized, and would be a loop again."""
+    start, end = _span(document, node)
+    text, done, gather = "", start, names.spell(document, "tensorflow.gather")
+    for part in _picked(node, loop.parameter):
+        first, last = _span(document, part)
+        picked = (
+            f"{names.spell(document, 'tensorflow.gather')}({_of_one(document, loop, part.value)}, {loop.parameter})"
+        )
+        text, done = text + document.source[done:first] + picked, last
+    return text + document.source[done:end]
+
+
+def _picked(node: ast.AST, index: str) -> Iterator[ast.Subscript]:
+    """What is picked by the number of the sample, outermost, in the order of the text."""
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name) and node.slice.id == index:
+        yield node
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from _picked(child, index)
+
+
+def _span(document: Document, node: ast.expr | ast.stmt) -> tuple[int, int]:
+    places = (node.lineno, node.col_offset), (node.end_lineno or node.lineno, node.end_col_offset or 0)
+    found = []
+    for line, column in places:  # columns count bytes
+        here = document.offset(line)
+        row = document.source[here : document.line_end(here)]
+        found.append(here + len(row.encode()[:column].decode()))
+    return found[0], found[1]
+
+
 def _text(document: Document, node: ast.expr) -> str:
-    return ast.get_source_segment(document.source, node) or ast.unparse(node)
+    start, end = _span(document, node)
+    return document.source[start:end]
