@@ -3,7 +3,8 @@
 ## What it does
 Makes a function of the body of the loop and gives it to `tf.vectorized_map`, which turns the operations of one
 sample into those of all of them: a product of a matrix and a vector becomes one of two matrices. `batch[i]`
-becomes `tf.gather(batch, i)`, which it knows how to turn. What the turns added up is summed afterwards. This lever is an edit of the source, and the trial runs the edited source.
+becomes `tf.gather(batch, i)`, which it knows how to turn. What the turns added up is summed afterwards. This
+lever is an edit of the source, and the trial runs the edited source.
 
 ## When it pays
 Where the loop stands in a traced step and each turn does little: the samples are then computed by a few large

@@ -209,9 +209,7 @@ def _of_one(document: Document, loop: Loop, node: ast.expr | ast.stmt) -> str:
     text, done, gather = "", start, names.spell(document, "tensorflow.gather")
     for part in _picked(node, loop.parameter):
         first, last = _span(document, part)
-        picked = (
-            f"{names.spell(document, 'tensorflow.gather')}({_of_one(document, loop, part.value)}, {loop.parameter})"
-        )
+        picked = f"{gather}({_of_one(document, loop, part.value)}, {loop.parameter})"
         text, done = text + document.source[done:first] + picked, last
     return text + document.source[done:end]
 
