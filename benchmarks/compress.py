@@ -83,9 +83,9 @@ class Training:
                     f"pruned-{share}-distilled",
                     lambda m=small: self.distilled(teacher, m, trainer(self.data, EPOCHS // 2, RATE / 2)),
                 )
-                self.model(f"pruned-{share}-int8-trained", lambda m=taught: self.int8(teacher, m))
+                self.int8(f"pruned-{share}-int8", teacher, taught)
         if part in ("all", "others"):
-            self.model("int8-trained", lambda: self.int8(teacher, teacher))
+            self.int8("int8", teacher, teacher)
             self.model("sparse", lambda: self.sparse(teacher))
             sizes = STUDENTS[self.kind]
             self.model("student-alone", lambda: self.fresh(derive(teacher, **sizes, inherit=False), STUDENT_EPOCHS))
@@ -134,14 +134,15 @@ class Training:
     def sparse(self, teacher: Any) -> Any:
         return flatout.prune(teacher, sparsity=0.8, train=trainer(self.data, 4, RATE / 2), rounds=4).model
 
-    def int8(self, teacher: Any, model: Any) -> Any:
-        made = flatout.quantize(
-            model,
-            self.data.x[:1024],
-            train=trainer(self.data, EPOCHS // 2, RATE / 2),
-            teacher=teacher,
-            validation=self.data.validation,
-        )
+    def int8(self, name: str, teacher: Any, model: Any) -> None:
+        """Both in one place: where training does not pay, the same weights come out."""
+        some = self.data.x[:1024]
+        self.model(f"{name}-calibrated", lambda: flatout.quantize(model, some).model)
+        self.model(f"{name}-trained", lambda: self.trained(teacher, model, some))
+
+    def trained(self, teacher: Any, model: Any, some: Any) -> Any:
+        train = trainer(self.data, EPOCHS // 2, RATE / 2)
+        made = flatout.quantize(model, some, train=train, teacher=teacher, validation=self.data.validation)
         print(f"{self.kind} training under rounding: {made.details['training']}", flush=True)
         return made.model
 
@@ -158,13 +159,9 @@ class Measuring:
         from flatout.optimize.compress import fake_quant  # noqa: F401
 
         models = {path.stem: keras.saving.load_model(path, compile=False) for path in sorted(self.work.glob("*.keras"))}
-        original = models["float"]
-        for name, model in list(models.items()):
+        for name, model in models.items():
             if "int8" in name:
                 self.files(name, model)
-                start = models.get(name.replace("int8-trained", "distilled"), original)
-                calibrated = flatout.quantize(start, self.data.x[:1024]).model
-                self.files(name.replace("trained", "calibrated"), calibrated)
             else:
                 self.keras(name, model)
         self.finish()
