@@ -410,3 +410,37 @@ def test_computing(tmp_path: Path) -> None:
     assert told["streams"]["fit"] == 16
     assert told["results"]["iterations"] == [3]
     assert len(set(told["results"]["loop"])) == 4
+
+
+# ── edits that change how something is computed ──────────────────────────────────────────────────────────────────
+
+WHOLE = """
+import json, runpy, sys
+import numpy as np
+import tensorflow as tf
+
+folder = sys.argv[1]
+a, b = (tf.constant(np.random.default_rng(n).standard_normal((64, 8)), tf.float32) for n in (0, 1))
+results = {}
+for kind in ("in", "out"):
+    step = runpy.run_path(f"{folder}/summed.{kind}.py")["step"]
+    loss = runpy.run_path(f"{folder}/pairs.{kind}.py")["Task"]().loss
+    pairs = tf.function(loss) if kind == "out" else loss  # the other goes over samples as eager tensors do
+    graphs = [function.get_concrete_function(a, b).graph for function in (step, pairs) if function is not loss]
+    kinds = [op.type for graph in graphs for op in graph.get_operations()]
+    results[kind] = {
+        "summed": float(step(a, b)), "pairs": float(pairs(a, b)), "loops": sum("While" in name for name in kinds),
+    }
+print(json.dumps(results))
+"""
+
+
+def test_a_loop_over_samples_gives_the_same_as_the_whole(tmp_path: Path) -> None:
+    folder = Path(__file__).parent.parent / "fixtures" / "edits" / "vectorize-loop"
+    done = execute([sys.executable, write(tmp_path, WHOLE), str(folder)], tmp_path, env=environment())
+    assert done.returncode == 0, done.stderr[-3000:]
+    told = json.loads(done.stdout.decode().splitlines()[-1])
+    assert told["in"]["loops"] == 1
+    assert told["out"]["loops"] == 0, "what falls back to a loop is no gain"
+    for name in ("summed", "pairs"):
+        assert told["out"][name] == pytest.approx(told["in"][name], rel=1e-4)
