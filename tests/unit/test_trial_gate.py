@@ -12,9 +12,11 @@ import time
 from types import SimpleNamespace
 
 from flatout.case import Case, Evidence
-from flatout.observe.observer import PRIORITY
+from flatout.observe.observer import PRIORITY, Observer
+from flatout.observe.recorder import Recorder
 from flatout.tune.child import gate as gates
 from flatout.tune.child.gate import Gate
+from flatout.tune.child.iterators import MOST, Keeper
 from flatout.tune.child_process import Launch
 from flatout.tune.scout import ranked
 
@@ -39,7 +41,7 @@ def test_the_numbers_are_written_before_the_answer_is_given(monkeypatch):
     read, commands = os.pipe()
     answers, write = os.pipe()
     numbers = Numbers(answers)
-    observer = SimpleNamespace(trace=0.0, injections=None, optimizers={}, epochs=0)
+    observer = SimpleNamespace(trace=0.0, injections=None, optimizers={}, epochs=0, held=0)
     gate = Gate(observer, {"read": read, "write": write}, numbers)
     atexit.unregister(gate._tell_end)  # its pipe is closed long before these tests end
     stream = SimpleNamespace(priority=100)
@@ -73,22 +75,50 @@ def test_the_numbers_are_written_before_the_answer_is_given(monkeypatch):
         assert block["epoch"]["starts"]
 
 
-def test_steps_of_another_phase_are_not_waited_for():
+def test_steps_of_another_phase_are_not_waited_for(tmp_path):
     """A short `fit` in front of many predictions: these are the steps, as the scouting run has found."""
     read, commands = os.pipe()
     answers, write = os.pipe()
-    observer = SimpleNamespace(trace=0.0, injections=None, optimizers={}, epochs=0)
-    gate = Gate(observer, {"read": read, "write": write, "passing": [100]}, SimpleNamespace(wanted=False))
+    observer = Observer(Recorder(str(tmp_path)), {"trace": False})
+    gate = Gate(observer, {"read": read, "write": write, "passing": [PRIORITY["fit"]]}, SimpleNamespace(wanted=False))
     atexit.unregister(gate._tell_end)
-    fit, predict = SimpleNamespace(priority=100), SimpleNamespace(priority=50)
+    observer.at_step = gate.tick
+    fit, predict = observer.stream("fit", 1, "fit"), observer.stream("predict", 2, "predict")
     for step in range(4):
-        gate.tick(fit, float(step), 1)
+        observer.tick(fit, 0.01 * step, 0.01 * (step + 1))
+    observer.look()
     assert gate.steps == 0
-    gate.tick(predict, 5.0, 1)
+    observer.tick(predict, 0.04, 0.05)  # at once: what comes before is no better view of the same step
+    observer.look()
     assert gate.steps == 1
+    assert (fit.count, predict.count) == (4, 1)
+    observer.finish()
     gate.reading.close()
     for end in (commands, answers, write):
         os.close(end)
+
+
+class Iterator:
+    def __init__(self, name: str) -> None:
+        self._iterator_resource = name
+
+
+def test_iterators_that_were_held_are_kept_and_young_ones_go():
+    keeper = Keeper()
+    epoch = Iterator("epoch")
+    keeper.made(epoch, 0)
+    for number in range(5):
+        keeper.made(Iterator(f"predict {number}"), 0)
+    assert [resource for _, resource, _ in keeper.living] == ["epoch", "predict 4"], "the last is seen to be gone later"
+    assert keeper.old == []
+    keeper.made(epoch, 1)  # held meanwhile
+    assert keeper.old == ["predict 4"]
+    del epoch
+    keeper.made(Iterator("next epoch"), 2)
+    assert keeper.old[:2] == ["predict 4", "epoch"]
+    for number in range(200):
+        keeper.made(Iterator("another"), 3 + number)
+    assert len(keeper.old) == MOST
 
 
 def test_the_scout_stays_while_it_is_open_what_the_step_is(monkeypatch):

@@ -90,6 +90,10 @@ class Observer:
         """When the last call of a tf.function began, and (`call_since`) the one that is under way."""
         self.call_since = 0.0
         self.streams: dict[object, Stream] = {}
+        self.held = 0
+        """How often a trial has stood at its gate."""
+        self.passing: frozenset[int] = frozenset()
+        """Ranks of kinds that are no step of this program, as is known from an earlier run of it."""
         self.window = Window(recorder, settings)
         self.active = True
         self.forks = 0
@@ -154,8 +158,8 @@ class Observer:
             stream, n, start, end, _, traced, _, _ = row
             stream.count += n
             stream.seen += 1
-            if stream.priority < self._best and end - self._best_last < SILENCE:
-                continue  # part of a step that is seen better: counting it is enough
+            if stream.priority in self.passing or (stream.priority < self._best and end - self._best_last < SILENCE):
+                continue  # another phase, or part of a step that is seen better: counting it is enough
             self._best = stream.priority
             self._best_last = self._looked = end
             if stream.seen <= MOST_ROWS:

@@ -100,6 +100,13 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
         _KERAS,
         "keras",
     ),
+    "predict-on-batch": PrivateName(
+        "keras.src.backend.tensorflow.trainer",
+        "TensorFlowTrainer.predict_on_batch",
+        "what predict_on_batch answers",
+        _KERAS,
+        "keras",
+    ),
     "evaluate": PrivateName(
         "keras.src.backend.tensorflow.trainer",
         "TensorFlowTrainer.evaluate",
@@ -148,6 +155,13 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
         "tf_keras.src.engine.training",
         "Model.predict",
         "the line that calls tf_keras predict",
+        _TF_KERAS,
+        "tf_keras",
+    ),
+    "legacy-predict-on-batch": PrivateName(
+        "tf_keras.src.engine.training",
+        "Model.predict_on_batch",
+        "what predict_on_batch of tf_keras answers",
         _TF_KERAS,
         "tf_keras",
     ),

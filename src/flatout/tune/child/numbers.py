@@ -13,6 +13,7 @@ that pass by are kept as they are and read when the numbers are written. `measur
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import threading
@@ -85,6 +86,7 @@ def on_keras(observer: Observer, module: ModuleType) -> None:
     _try(observer, "fit-begin", _wrap_fit_begin)
     _try(observer, "fit-end", _wrap_fit)
     _try(observer, "predict-end", _wrap_predict)
+    _try(observer, "predict-on-batch", _wrap_predict_on_batch)
     _try(observer, "model-call", _wrap_model(observer))
 
 
@@ -92,6 +94,7 @@ def on_tf_keras(observer: Observer, module: ModuleType) -> None:
     _try(observer, "legacy-fit-begin", _wrap_fit_begin)
     _try(observer, "legacy-fit-end", _wrap_fit)
     _try(observer, "legacy-predict-end", _wrap_predict)
+    _try(observer, "legacy-predict-on-batch", _wrap_predict_on_batch)
     _try(observer, "legacy-model-call", _wrap_model(observer))
 
 
@@ -202,12 +205,20 @@ def _note_results(name: str, results: Any, step: int) -> None:
     from tensorflow.python.util import nest
 
     for place, value in enumerate(nest.flatten(results)):
-        if not (hasattr(value, "_numpy") and hasattr(value, "dtype") and value.dtype.is_floating):
+        if not _is_floating(value):
             continue
-        if value.shape.rank == 0:
+        if len(value.shape) == 0:
             _note_scalar(f"{name}[{place}]", step, value)
         else:
             _note_output(f"{name}[{place}]", value)
+
+
+def _is_floating(value: Any) -> bool:
+    """A tensor that is there already, or an array."""
+    dtype = getattr(value, "dtype", None)
+    if hasattr(value, "_numpy"):
+        return bool(dtype.is_floating) if dtype is not None else False
+    return getattr(dtype, "kind", "") == "f" and hasattr(value, "shape")
 
 
 def _wrap_fit_begin(original: Any) -> Any:
@@ -234,12 +245,28 @@ def _wrap_fit(original: Any) -> Any:
 
 def _wrap_predict(original: Any) -> Any:
     def on_predict_batch_end(self: Any, batch: Any, logs: Any = None) -> Any:
-        if wanted and _seen is not None and hasattr(logs, "get") and _seen.calls.get("predict", 0) < MOST_STEPS:
-            _seen.calls["predict"] = _seen.calls.get("predict", 0) + 1
-            _note_results("predict", logs.get("outputs"), 1)
+        if hasattr(logs, "get"):
+            _note_prediction(logs.get("outputs"))
         return original(self, batch, logs)
 
     return on_predict_batch_end
+
+
+def _wrap_predict_on_batch(original: Any) -> Any:
+    @functools.wraps(original)
+    def predict_on_batch(*args: Any, **kwargs: Any) -> Any:
+        result = original(*args, **kwargs)
+        _note_prediction(result)
+        return result
+
+    return predict_on_batch
+
+
+def _note_prediction(results: Any) -> None:
+    """Under one name, in whichever way it was asked for."""
+    if wanted and _seen is not None and _seen.calls.get("predict", 0) < MOST_STEPS:
+        _seen.calls["predict"] = _seen.calls.get("predict", 0) + 1
+        _note_results("predict", results, 1)
 
 
 def _outermost(observer: Observer, original: Any, name_of: Any) -> Any:
