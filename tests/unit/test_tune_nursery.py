@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -199,3 +201,42 @@ def _lives(pid: int) -> bool:
 
 def test_a_command_that_is_no_python_has_no_nursery(tmp_path, warden):
     assert Nurseries(["/usr/bin/env", "python", "train.py"], warden, tmp_path).for_variables({}) is None
+
+
+FORKS = """
+import os, signal, socket, sys
+from flatout.observe.site.nursery_main import forked
+forked(socket.socket(fileno=int(sys.argv[1])))
+os.kill(os.getpid(), signal.SIGSTOP)
+"""
+
+
+def test_a_stopped_trial_goes_where_nobody_has_heard_that_it_began(tmp_path):
+    """Words that are left unread when a socket is closed reset the connection: that is an end like any other."""
+    request = tmp_path / "request.json"
+    request.write_text(json.dumps({"output": str(tmp_path / "output.txt")}))
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    hold, release = os.pipe()
+    os.write(release, b".")
+    command = [sys.executable, "-c", FORKS, str(theirs.fileno())]
+    nursery = subprocess.Popen(command, pass_fds=(theirs.fileno(),), stderr=subprocess.DEVNULL)
+    theirs.close()
+    socket.send_fds(ours, [json.dumps({"request": str(request)}).encode()], [hold])
+    children = Path(f"/proc/{nursery.pid}/task/{nursery.pid}/children")
+    deadline = time.monotonic() + 60
+    trial: Path | None = None
+    while time.monotonic() < deadline and not (trial and ") T " in trial.read_text()):
+        trial = next((Path(f"/proc/{pid}/stat") for pid in children.read_text().split()), None)
+        time.sleep(0.01)
+    assert trial is not None
+    ours.close()
+    nursery.wait(timeout=60)
+    try:
+        while trial.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert not trial.exists()
+    finally:
+        os.close(hold)
+        os.close(release)
+        if trial.exists():
+            os.kill(int(trial.parent.name), signal.SIGKILL)

@@ -46,7 +46,7 @@ def forked(channel: socket.socket) -> tuple[dict[str, Any], list[int]]:
                 os.close(descriptor)
                 _say(channel, {"ended": pid, "code": os.waitstatus_to_exitcode(status)})
                 continue
-            text, descriptors, _, _ = socket.recv_fds(channel, 1 << 16, 8)
+            text, descriptors = _received(channel)
             if not text:
                 _end_all(alive.values())
                 os._exit(0)
@@ -66,6 +66,15 @@ def forked(channel: socket.socket) -> tuple[dict[str, Any], list[int]]:
             handle = os.pidfd_open(pid)
             alive[handle] = pid
             poll.register(handle, select.POLLIN)
+
+
+def _received(channel: socket.socket) -> tuple[bytes, list[int]]:
+    """A message and its descriptors; nothing where whoever asks is gone, whether or not all was read that was said."""
+    try:
+        text, descriptors, _, _ = socket.recv_fds(channel, 1 << 16, 8)
+    except OSError:
+        return b"", []
+    return text, descriptors
 
 
 def _end_all(trials: Iterable[int]) -> None:
@@ -147,7 +156,8 @@ def _be_a_trial(
 
 
 def _say(channel: socket.socket, message: dict[str, Any]) -> None:
-    channel.send(json.dumps(message).encode("ascii"))
+    with contextlib.suppress(OSError):  # nobody listens any more: the next thing that is heard says so
+        channel.send(json.dumps(message).encode("ascii"))
 
 
 def _borrowed(directory: str, name: str) -> ModuleType:
