@@ -152,3 +152,5 @@ def test_what_the_scout_saw_outweighed_is_passed_by():
     assert launch.passing == (PRIORITY["fit"],)
     assert launch.priority == PRIORITY["model"], "a lever may turn predictions into plain calls"
     assert ranked(Launch(("python",)), Case("tune")).passing == ()
+    launch = ranked(Launch(("python",)), Case("tune", evidence=(Evidence("step-stack", "apply"), *seen)))
+    assert (launch.priority, launch.passing) == (PRIORITY["apply"], ()), "a lever may trace what was eager"

@@ -34,7 +34,7 @@ class Launch:
     priority: int = 0
     """The least rank of what counts as a step…"""
     passing: tuple[int, ...] = ()
-    """…and ranks above it that do not: a `fit` of six batches in front of an hour of predictions."""
+    """…and ranks of training that do not: a `fit` of six batches in front of an hour of predictions."""
     seed: int = 0
     calm: bool = False
     sources: tuple[tuple[str, str], ...] = ()

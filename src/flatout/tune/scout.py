@@ -82,9 +82,8 @@ def ranked(launch: Launch, case: Case) -> Launch:
     """With what counts as a step in a trial of this program, as its scouting run has shown."""
     stack = case.evidence_of("step-stack")
     step = PRIORITY.get(str(stack[0].value), 0) if stack else 0
+    if not step or step >= PRIORITY["tape"]:  # a lever may make one kind of training step of another
+        return replace(launch, priority=step)
     seen = {PRIORITY.get(str(stream.value), 0) for stream in case.evidence_of("stream") if stream.data.get("count")}
-    return replace(
-        launch,
-        priority=step if step >= PRIORITY["tape"] else min(step, PRIORITY["model"]),
-        passing=tuple(sorted(rank for rank in seen if step and rank > step)),
-    )
+    trainings = tuple(sorted(rank for rank in seen if rank >= PRIORITY["tape"]))
+    return replace(launch, priority=min(step, PRIORITY["model"]), passing=trainings)

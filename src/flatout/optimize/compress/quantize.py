@@ -105,8 +105,11 @@ def quantize(
 
 def _score(model: Any, train: training.Train | None, validation: Any, batch_size: int) -> paying.Score | None:
     """Settled before anything is trained."""
-    if train is None or callable(validation):
-        return validation if train is not None else None
+    if train is None:
+        return None
+    if callable(validation):
+        score: paying.Score = validation
+        return score
     if validation is None:
         given = train.get("validation_data") if isinstance(train, Mapping) else None
         usable = given is not None and getattr(model, "compiled", False) and paying.enough(given, batch_size)

@@ -50,7 +50,7 @@ def judge(samples: Samples, original: Any, budget: Budget) -> Callable[[Any], fl
     measure = judging.measure_of(budget.metric)
 
     def metric(model: Any) -> float:
-        return measure(samples.labels, _answers(model, samples.inputs))
+        return measure(samples.labels, checks.outputs_by_batch(model, samples.inputs, AT_ONCE))
 
     reference = metric(original)
     return lambda model: budget.drop(metric(model), reference)
@@ -64,14 +64,8 @@ def score(samples: Samples, budget: Budget) -> Score | None:
     parts = np.array_split(np.arange(len(samples.inputs[0])), min(PARTS, len(samples.inputs[0])))
 
     def of(model: Any) -> list[float]:
-        answers = _answers(model, samples.inputs)
+        answers = checks.outputs_by_batch(model, samples.inputs, AT_ONCE)
         values = [measure([a[part] for a in samples.labels], [a[part] for a in answers]) for part in parts]
         return [-value if budget.lower_is_better else value for value in values]
 
     return of
-
-
-def _answers(model: Any, inputs: list[Array]) -> list[Array]:
-    starts = range(0, len(inputs[0]), AT_ONCE)
-    pieces = [checks.outputs(model, [array[start : start + AT_ONCE] for array in inputs]) for start in starts]
-    return [np.concatenate(column) for column in zip(*pieces, strict=True)]
