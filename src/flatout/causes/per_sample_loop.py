@@ -74,17 +74,17 @@ def in_run(case: Case) -> Iterator[Finding]:
     for item, loop in traced_loops(case):
         inside = _inside_ms(case, item)
         overhead = inside + reading.part_ms(case, "idle") * _share_of_ops(case, item)
-        yield from _finding(case, loop, overhead * (1 - 1 / loop.samples), IN_GRAPH)
+        yield from _finding(case, loop, overhead * (1 - 1 / loop.samples), IN_GRAPH, item.source)
 
 
-def _finding(case: Case, loop: SampleLoop, cost: float, how: str) -> Iterator[Finding]:
+def _finding(case: Case, loop: SampleLoop, cost: float, how: str, source: str = "trace") -> Iterator[Finding]:
     yield from reading.finding(
         "per-sample-loop",
         case,
         f"A loop takes the batch apart and computes its {loop.samples:.0f} samples one after another {how}.",
         cost_ms=cost,
         where=loop.where,
-        evidence=[reading.number("samples", loop.samples, "samples", "go through the loop one by one", "trace")],
+        evidence=[reading.number("samples", loop.samples, "samples", "go through the loop one by one", source)],
         fixes=[
             Fix(
                 "Compute the whole batch at once and reduce over its first axis.",

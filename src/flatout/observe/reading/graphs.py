@@ -23,6 +23,8 @@ class GraphOp:
     device: str
     graph: str
     graph_type: str
+    outer: str
+    """The graph that this one is a part of: a loop's body has one."""
     number: int
     """Which graph: several traces of a function have the same name."""
 
@@ -47,6 +49,7 @@ class Graphs:
                         device,
                         fact["name"],
                         fact["type"],
+                        fact.get("outer") or "",
                         number,
                     )
                 )

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from typing import Any
 
 from flatout.case import Evidence
-from flatout.observe.reading.graphs import Graphs
+from flatout.observe.reading.graphs import GraphOp, Graphs
 from flatout.source import places
 from flatout.trace.host_steps import StepSplit
 
@@ -112,6 +112,9 @@ BODY = re.compile(r"^(.*?)(?:/while_grad)?/body/_\d+/")
 """How TensorFlow names the ops of a loop's body once the loop is lowered: `while/body/_12/…`."""
 
 
+FEWEST_TRIPS = 4
+
+
 def loops(graphs: Graphs, split: StepSplit | None) -> list[Evidence]:
     """Loops of the graph that run many times a step: trips, time, and the user's lines in their bodies."""
     if split is None or not split.count:
@@ -134,20 +137,12 @@ def loops(graphs: Graphs, split: StepSplit | None) -> list[Evidence]:
             row["graphs"].add(_body_of(known.graph))
     every = sum(op.count for op in split.ops) / split.count
     found = []
+    seen: set[str] = set()
     for name, row in bodies.items():
-        if row["trips"] < 4:
+        if row["trips"] < FEWEST_TRIPS:
             continue
-        # The trace leaves cheap ops out, and gradients carry the line of the tape: ask the graph of the body itself.
-        ours = [
-            (op.where, "_grad_" in op.graph)
-            for op in graphs.ops
-            if op.where is not None and "WhileBody" in op.graph_type and _body_of(op.graph) in row["graphs"]
-        ]
-        lines = Counter(line for line, gradient in ours if not gradient) or Counter(line for line, _ in ours)
-        ranked = [line for line, _ in lines.most_common()]
-        where = next(
-            (line for line in ranked if places.innermost_loop(line[0], line[1])), ranked[0] if ranked else None
-        )
+        seen |= row["graphs"]
+        where = _loop_place(graphs, row["graphs"])
         found.append(
             Evidence(
                 "graph-loop",
@@ -163,7 +158,81 @@ def loops(graphs: Graphs, split: StepSplit | None) -> list[Evidence]:
                 },
             )
         )
+    found += _untraced_loops(graphs, split, seen)
     return sorted(found, key=lambda item: -float(item.data["ms_per_step"]))
+
+
+def _untraced_loops(graphs: Graphs, split: StepSplit, seen: set[str]) -> list[Evidence]:
+    """Loops whose ops the trace leaves out.
+
+    TensorFlow traces no op that it has learned to be cheap, and what runs a thousand times a step is learned quickly:
+    of such a loop only the executor's time is left. The graph knows its ops, and how long what it goes through is.
+    """
+    running = {known.graph for op in split.ops if (known := graphs.find(op.name)) is not None}
+    bodies: dict[str, list[GraphOp]] = defaultdict(list)
+    for op in graphs.ops:
+        if "WhileBody" in op.graph_type and op.type != "Placeholder":
+            bodies[_body_of(op.graph)].append(op)
+    rows = {}
+    for body, ops in bodies.items():
+        outer = {op.outer for op in ops}
+        where = _loop_place(graphs, {body})
+        if body in seen or where is None or not outer & running:
+            continue
+        trips = _length(graphs, body, outer, where)
+        if trips >= FEWEST_TRIPS:
+            name = next((op.graph for op in ops if "_grad_" not in op.graph), body)
+            rows[where] = (name, trips, len(ops))  # of several traces the last one is what runs
+    runs = sum(trips * ops for _, trips, ops in rows.values()) + sum(op.count for op in split.ops) / split.count
+    between = float(executor(split)[0].value or 0) if rows and len(split.executing) else 0.0
+    return [
+        Evidence(
+            "graph-loop",
+            float(trips),
+            "trips/step",
+            places.where(*where),
+            "graph",
+            "its ops are too cheap for the trace: of the time between small ops, what is its share of them",
+            # The time between small ops is in `ms_per_step` here: no other overhead is the loop's.
+            data={"graph": name, "ms_per_step": between * trips * ops / runs, "ops": ops, "share_of_ops": 0.0},
+        )
+        for where, (name, trips, ops) in rows.items()
+    ]
+
+
+def _loop_place(graphs: Graphs, bodies: set[str]) -> tuple[str, int, str] | None:
+    """The user's line of a loop's body: gradients carry the line of the tape, and the trace leaves cheap ops out."""
+    ours = [
+        (op.where, "_grad_" in op.graph)
+        for op in graphs.ops
+        if op.where is not None and "WhileBody" in op.graph_type and _body_of(op.graph) in bodies
+    ]
+    lines = Counter(line for line, gradient in ours if not gradient) or Counter(line for line, _ in ours)
+    ranked = [line for line, _ in lines.most_common()]
+    return next((line for line in ranked if places.innermost_loop(line[0], line[1])), ranked[0] if ranked else None)
+
+
+def _length(graphs: Graphs, body: str, outer: set[str], where: tuple[str, int, str]) -> int:
+    """How often a loop turns, as far as the graph tells: by the range that it counts, else by what it takes apart."""
+    loop = places.innermost_loop(where[0], where[1])
+    line = loop.line if loop is not None else where[1]
+    ranges = [
+        op.shape[0] or 0
+        for op in graphs.ops
+        if op.type == "Range" and op.graph in outer and op.shape and op.where and op.where[:2] == (where[0], line)
+    ]
+    if any(ranges):
+        return max(ranges)
+    sizes = Counter(
+        op.shape[0]
+        for op in graphs.ops
+        if op.type == "Placeholder" and op.shape and op.shape[0] and op.shape[0] > 1 and _body_of(op.graph) == body
+    ) or Counter(
+        op.shape[0]
+        for op in graphs.ops
+        if op.type == "Placeholder" and op.shape and op.shape[0] and op.shape[0] > 1 and op.graph in outer
+    )
+    return sizes.most_common(1)[0][0] if sizes else 0
 
 
 def _body_of(graph: str) -> str:
