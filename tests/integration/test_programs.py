@@ -66,6 +66,11 @@ def test_first_finding_names_the_fault_and_its_line(name, tmp_path):
     assert first(case) == expected
     split = case["steps"]["split_ms"]
     assert sum(split.values()) == pytest.approx(case["steps"]["ms"]["median"], rel=0.05)
+    if name == "feed_dict":  # of the features and the labels that are fed, the features come in float64
+        (fed,) = [item["data"] for item in case["evidence"] if item["kind"] == "feed"]
+        assert fed["positions"] == [0]
+        assert fed["converted"] == 16000 * 400 * 8
+        assert case["findings"][0]["fixes"][0]["lever"] == "feed-once"
 
 
 @pytest.mark.parametrize("name", GOOD)

@@ -34,7 +34,10 @@ def case_from(hints: dict[str, Any], text: str, path: str) -> Case:
         kind="run",
         program=Program(("python", hints.get("program", path)), str(Path(path).parent)),
         steps=Steps(10, "", Times(1, 1, 1), where=where(step["at"])) if step else None,
-        evidence=(Evidence("step-stack", step["of"], where=where(step["at"]), data=stack),) if step else (),
+        evidence=(
+            *((Evidence("step-stack", step["of"], where=where(step["at"]), data=stack),) if step else ()),
+            *(Evidence(kind, 1, where=where(piece), data=data) for kind, piece, data in hints.get("evidence", [])),
+        ),
         findings=tuple(Finding(cause, "", where(piece)) for cause, piece in hints.get("findings", [])),
         functions=tuple(
             Function(

@@ -51,7 +51,7 @@ class Growth:
 
 def on_tensorflow(observer: Observer, module: ModuleType) -> None:
     thread = observer.thread
-    fed: dict[Any, list[float]] = {}
+    fed: dict[Any, list[Any]] = {}
     inside = [0.0]
     growth = Growth()
     kept: Any = weakref.WeakSet()
@@ -91,11 +91,16 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
                         observer.keep_graph(self.graph)
                 if feed_dict:
                     place = users_code.here() or ("", 0, "")
-                    row = fed.setdefault(place, [0, 0, 0.0, 0.0, stream.id])
+                    row = fed.setdefault(place, [0, 0, 0.0, 0.0, stream.id, 0, []])
                     row[0] += 1
                     row[1] += sum(int(getattr(value, "nbytes", 0)) for value in feed_dict.values())
                     row[2] += end - start
                     row[3] += inside[0]
+                    for position, converted in enumerate(map(_converted, feed_dict, feed_dict.values())):
+                        if converted:
+                            row[5] += converted
+                            if position not in row[6]:
+                                row[6].append(position)
                 observer.tick(stream, start, end)
 
         return run
@@ -112,6 +117,13 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
 
     patch("session-run", wrap_run)
     patch("session-do-run", wrap_do_run)
+
+
+def _converted(tensor: Any, value: Any) -> int:
+    """Bytes that the session has to convert before it can feed them."""
+    dtype = getattr(value, "dtype", None)
+    wanted = getattr(getattr(tensor, "dtype", None), "as_numpy_dtype", None)
+    return int(value.nbytes) if dtype is not None and wanted is not None and dtype != wanted else 0
 
 
 def _key(fetches: Any) -> str:

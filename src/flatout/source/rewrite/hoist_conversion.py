@@ -38,10 +38,10 @@ def _hoist(document: Document, call: cst.Call) -> bool:
     rest = [arg.value for arg in call.args[1:]]
     if not all(calls.literal(item) or document.dotted(item) for item in rest):
         return False
-    loop = _loop(document, array, call)
+    loop = unchanging_loop(document, array, call)
     if loop is None:
         return False
-    name = free(document, f"{functions.called_name(array)}_tensor")
+    name = free_name(document, array, "tensor")
     statements.before(document, loop, f"{name} = {_one_line(document, call)}")
     document.replace(*document.span(call), name)
     return True
@@ -49,21 +49,26 @@ def _hoist(document: Document, call: cst.Call) -> bool:
 
 def _hoist_argument(document: Document, arg: cst.Arg) -> bool:
     """`step(table)` with a numpy array, to a traced function that converts it at every call."""
-    loop = _loop(document, arg.value, arg) if not arg.star else None
+    loop = unchanging_loop(document, arg.value, arg) if not arg.star else None
     if loop is None or not _is_array(document, arg.value):
         return False
-    name = free(document, f"{functions.called_name(arg.value)}_tensor")
+    name = free_name(document, arg.value, "tensor")
     convert = names.spell(document, "tensorflow.constant", arg)
     statements.before(document, loop, f"{name} = {convert}({document.text(arg.value)})")
     document.replace(*document.span(arg.value), name)
     return True
 
 
+def free_name(document: Document, array: cst.BaseExpression, ending: str) -> str:
+    """`table_tensor` for `self.table`, or what is not taken yet."""
+    return free(document, f"{functions.called_name(array)}_{ending}")
+
+
 def _one_line(document: Document, call: cst.Call) -> str:
     return f"{document.text(call.func)}({', '.join(document.text(arg) for arg in call.args)})"
 
 
-def _loop(document: Document, array: cst.BaseExpression, at: cst.CSTNode) -> cst.CSTNode | None:
+def unchanging_loop(document: Document, array: cst.BaseExpression, at: cst.CSTNode) -> cst.CSTNode | None:
     """The outermost loop in which nothing can write to the array."""
     if not isinstance(array, (cst.Name, cst.Attribute)) or document.dotted(array):
         return None
@@ -110,7 +115,17 @@ def _reads(document: Document, use: cst.CSTNode) -> bool:
             or _takes_tensors(document, call)
             or functions.called_name(call.func) in _PURE
         )
+    if isinstance(holder, cst.DictElement):
+        return holder.value is use and fed_to(document, holder) is not None
     return isinstance(holder, (cst.BinaryOperation, cst.Comparison, cst.ComparisonTarget, cst.UnaryOperation))
+
+
+def fed_to(document: Document, element: cst.CSTNode) -> cst.Call | None:
+    """The `session.run(fetches, {x: array})` that an element of a dictionary is fed to; it copies the array."""
+    arg = document.parent(document.parent(element) or element)
+    call = document.parent(arg) if isinstance(arg, cst.Arg) else None
+    fed = isinstance(call, cst.Call) and functions.called_name(call.func) == "run" and arg is not call.args[0]
+    return call if fed and isinstance(call, cst.Call) else None
 
 
 def _takes_tensors(document: Document, call: cst.Call) -> bool:
@@ -133,17 +148,22 @@ def _written_by_functions(document: Document, text: str, loop: cst.CSTNode) -> b
 
 
 def _is_array(document: Document, node: cst.BaseExpression) -> bool:
-    """Whether the only value that the name is ever given comes from numpy."""
+    value = only_value(document, node)
+    return value is not None and from_numpy(document, value)
+
+
+def only_value(document: Document, node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """The only value that a name is ever given."""
     values = [
         assign.value
         for assign in document.all(cst.Assign)
         for target in assign.targets
         if document.text(target.target) == document.text(node)
     ]
-    return len(values) == 1 and _from_numpy(document, values[0])
+    return values[0] if len(values) == 1 else None
 
 
-def _from_numpy(document: Document, value: cst.CSTNode) -> bool:
+def from_numpy(document: Document, value: cst.CSTNode) -> bool:
     root = value
     while isinstance(root, (cst.Call, cst.Attribute, cst.Subscript)):
         if document.dotted(root).startswith("numpy."):
@@ -151,7 +171,7 @@ def _from_numpy(document: Document, value: cst.CSTNode) -> bool:
         root = root.func if isinstance(root, cst.Call) else root.value
     if isinstance(root, cst.Name) and root is not value:
         return any(
-            _from_numpy(document, assign.value)
+            from_numpy(document, assign.value)
             for assign in document.all(cst.Assign)
             if document.text(assign.targets[0].target) == root.value and assign.value is not value
         )

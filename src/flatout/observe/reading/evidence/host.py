@@ -88,7 +88,9 @@ def conversions(recording: Recording, count: int) -> list[Evidence]:
 
 def feeds(recording: Recording, measured: Measured) -> list[Evidence]:
     found = []
-    for file, line, function, calls, size, seconds, inside, stream in recording.last("feeds").get("rows") or []:
+    for file, line, function, calls, size, seconds, inside, stream, converted, which in (
+        recording.last("feeds").get("rows") or []
+    ):
         if stream != measured.stream.id:
             continue
         found.append(
@@ -98,7 +100,13 @@ def feeds(recording: Recording, measured: Measured) -> list[Evidence]:
                 "bytes/step",
                 places.where(file, line, function),
                 "hook",
-                data={"calls": calls, "run_ms": seconds * 1e3 / calls, "graph_ms": inside * 1e3 / calls},
+                data={
+                    "calls": calls,
+                    "run_ms": seconds * 1e3 / calls,
+                    "graph_ms": inside * 1e3 / calls,
+                    "converted": converted / max(calls, 1),
+                    "positions": which,
+                },
             )
         )
     return found
