@@ -287,6 +287,20 @@ results["made"] = []
 for call in range(9):
     maker.offset = float(call // 6)  # another number from the sixth call on: the old graph would not know
     results["made"].append(float(maker.call(tf.constant(x[:4]))))
+
+tf.debugging.disable_check_numerics()  # XLA does not know its ops
+
+
+@tf.function(jit_compile=True, reduce_retracing=True)
+def compiled(batch):  # by XLA, for each shape anew
+    return tf.reduce_sum(tf.tanh(batch @ weights))
+
+
+results["by XLA"] = [int("XlaMustCompile" in str(compiled.get_concrete_function(x[:2]).function_def.attr))]
+results["compiled"] = [float(compiled(tf.constant(x[:n]))) for n in range(2, 6)]
+model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(1, kernel_initializer="ones")])
+model.compile(optimizer="sgd", loss="mse", jit_compile=True)
+results["jit"] = model.fit(x, y, batch_size=32, epochs=2, shuffle=False, verbose=0).history["loss"]
 tell(results)
 """
 
@@ -301,13 +315,16 @@ def test_graphs_are_used_again(tmp_path: Path) -> None:
         "reuse-functions",
         "steps-per-execution=4",
         "direct-predict",
+        "no-xla",
     )
     ours = outcome(tmp_path, program, *levers)
     assert (bare["results"].pop("switched off"), ours["results"].pop("switched off")) == ([1], [0])
+    assert (bare["results"].pop("by XLA"), ours["results"].pop("by XLA")) == ([1], [0])
     same(ours, bare)
     assert ours["changes"]["no-debug="] == 2
     assert ours["changes"]["no-run-eagerly="] >= 2, "Keras 3 and tf_keras"
-    assert ours["changes"]["steps-per-execution=4"] == 2
+    assert ours["changes"]["steps-per-execution=4"] == 3
+    assert ours["changes"]["no-xla="] >= 2, "a function, a model, and what tf_keras has compiled for itself"
     assert ours["traces"]["scaled"] <= 6, "eight numbers and eight shapes"
     assert ours["traces"]["_remade"] <= 8, (
         "nine makings; the first two, and two after the number has changed, are traced"

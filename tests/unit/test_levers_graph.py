@@ -231,6 +231,7 @@ def test_the_outermost_function_below_the_loop_is_tried_first(tmp_path: Path) ->
         ("steps-per-execution", case("fit", ms=900.0), "900 ms"),
         ("direct-predict", case("fit"), "predict"),
         ("xla", case("apply"), "eagerly"),
+        ("no-xla", case("fit", jit_compile=False), "XLA compiles nothing"),
         ("bf16", case("fit", policy="mixed_bfloat16"), "mixed_bfloat16"),
         ("fp16", case("fit"), "no GPU"),
         ("float32", case("fit"), "double precision"),
@@ -255,6 +256,9 @@ def test_levers_that_may_help_are_not_skipped() -> None:
     assert levers["no-debug"].skip(case("fit", switch)) is None
     assert levers["float32"].skip(case("fit", double)) is None
     assert levers["xla"].skip(case("fit", jit_compile=False)) is None
+    assert levers["no-xla"].skip(case("fit", jit_compile=True)) is None
+    jitted = Function("step", None, traces=1, trace_ms=1.0, jit_compile=True)
+    assert levers["no-xla"].skip(Case(kind="run", functions=(jitted,))) is None
     assert levers["direct-predict"].skip(case("predict")) is None
     assert levers["reuse-functions"].skip(Case(kind="run", functions=(remade,))) is None
     assert list(levers["steps-per-execution"].values(case("fit", ms=2.0, count=1000))) == ["8", "64"]

@@ -31,7 +31,7 @@ for number, batch in enumerate(dataset):
   kernels.
 - A short last batch: one more trace in the whole run, not one per step. `batch(..., drop_remainder=True)`
   avoids it and is **semantic**: it drops data. Under XLA every new shape also means a new compilation; pad
-  or bucket there.
+  or bucket there, or leave XLA off: `no-xla`, reassociated.
 
 ## When it is not worth it
 Two or three traces at the start are normal: the first call of a function that creates variables traces
@@ -52,7 +52,7 @@ from flatout.check.scopes import LOOPS, Bind, Scope, Site, keyword, loaded_names
 from flatout.check.traced import has_signature, is_tf_function, is_traced, traced
 
 GROUP = "graph"
-LEVERS = ("relax-shapes",)
+LEVERS = ("relax-shapes", "no-xla")
 
 FEW = 3
 """Retraces that every program may have: a short last batch, training and evaluation."""
@@ -110,7 +110,7 @@ def _compiled_again(case: Case) -> Iterator[Finding]:
                     "Pad the input to one shape, or to a few (buckets), so that each is compiled once.",
                     equivalence="semantic",
                 ),
-                Fix("Leave jit_compile off where shapes vary.", equivalence="reassociated"),
+                Fix("Leave jit_compile off where shapes vary.", lever="no-xla", equivalence="reassociated"),
             ],
             estimate="the calls in which XLA compiles, less what they compute",
         )

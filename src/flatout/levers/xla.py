@@ -39,6 +39,7 @@ from flatout.observe.private_names import patch
 
 EQUIVALENCE: Equivalence = "reassociated"
 SIDE = "compute"
+CONFLICTS = ("no-xla",)
 
 ALL = "all"
 
