@@ -107,6 +107,27 @@ def test_the_time_for_confirming_is_used_to_decide_while_nothing_is_ahead(tmp_pa
     assert race._time_is_up([equal])
 
 
+@pytest.mark.parametrize(
+    ("step", "rounds", "over"),
+    [
+        ([0.2] * 8, 1, "lost"),  # slow beyond all measure: it would take the time of the others
+        ([0.05] * 8, 1, ""),
+        ([0.05] * 8, 2, "lost"),
+        ([0.02] * 8, 3, ""),
+        ([0.02] * 8, 4, "lost"),
+        ([*[0.015] * 7, 5.0], 1, ""),  # one long step: a trace, a checkpoint
+    ],
+)
+def test_what_is_slower_by_far_is_given_up_the_sooner_the_slower_it_is(tmp_path, warden, step, rounds, over):
+    def having_run(times: list[float]) -> Contestant:
+        return Contestant(Launch(()), "one", blocks=[Block(times, 8, 0.1) for _ in range(rounds)])
+
+    race = Race(tmp_path, warden, [having_run([0.015] * 8) for _ in range(2)], deadline=time.monotonic() + 60)
+    one = having_run(step)
+    race._decide(one, 3, claim=True)
+    assert one.over == over
+
+
 def test_rounds_in_which_something_else_has_the_processors_use_up_none(tmp_path, warden, program):
     race = race_of(tmp_path, warden, program)
     one = contestant(program, 0.015)

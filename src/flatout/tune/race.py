@@ -42,6 +42,9 @@ LONGER_WHERE_STARVED = 3
 """Times as many rounds at most, where something else has the processors in some of them."""
 NARROW = 1.3
 """High end over low end of an interval that is narrow enough to be claimed."""
+GIVEN_UP = ((4, 0.8), (2, 0.4), (1, 0.1))
+"""Rounds, and the share of the baseline's speed that a contestant given up then has reached in none of them. One that
+is slow beyond all measure would take the time that the others need to be decided."""
 START_SECONDS = 90.0
 NOTHING = "nothing"
 """What is over before it began: a lever that has not changed anything."""
@@ -311,8 +314,11 @@ class Race:
         if verdict is None:
             return
         speedup, enough = verdict.speedup, rounds_needed(1 - 0.05 / max(comparisons, 1))
-        if 4 <= verdict.rounds < enough and self._hopeless(one):
-            one.note = f"given up after {verdict.rounds} rounds, slower by far in each"
+        if verdict.rounds < enough and self._hopeless(one, verdict.rounds):
+            rounds = (
+                "one round, slower by far" if verdict.rounds == 1 else f"{verdict.rounds} rounds, slower by far in each"
+            )
+            one.note = f"given up after {rounds}"
             one.over = "lost"
         elif verdict.rounds > enough:
             won = speedup.low > WORTH and (not claim or speedup.high < NARROW * speedup.low)
@@ -322,8 +328,18 @@ class Race:
         if one.over:
             self._end(one)
 
-    def _hopeless(self, one: Contestant) -> bool:
-        return all(ratio < 0.8 for ratio in self.ratios(one))
+    def _hopeless(self, one: Contestant, rounds: int) -> bool:
+        limit = next((limit for least, limit in GIVEN_UP if rounds >= least), 0.0)
+        return all(ratio < limit for ratio in (*self.ratios(one), *self._usual_ratios(one)))
+
+    def _usual_ratios(self, one: Contestant) -> list[float]:
+        """As `ratios`, but of the usual step: a single long one (a trace, a checkpoint) tells nothing in few rounds."""
+        return [
+            statistics.median(b.times) / statistics.median(o.times)
+            for baseline in self.baselines
+            for b, o in zip(baseline.blocks, one.blocks, strict=False)
+            if b is not None and o is not None
+        ]
 
     def ratios(self, one: Contestant) -> list[float]:
         """Of every round, against every baseline."""
