@@ -256,13 +256,56 @@ OTHERS = """
     results["whole parts"] = [int(part) for batch in results["random"] for part in batch[0]]
     single = tf.data.Dataset.range(5).map(lambda n: n + 1, num_parallel_calls=1)
     results["single"] = values(single, 1)
+
+    # batches made by Python, for Keras
+    import tf_keras
+
+    def fitted(package, base, kind):
+        class Rows(base):
+            def __init__(self):
+                super().__init__()
+                self.order = list(range(6))
+
+            def __len__(self):
+                return 6
+
+            def __getitem__(self, index):
+                counted(f"{package.__name__} {kind}", None)
+                rows = np.arange(8, dtype="float32").reshape(4, 2) / 8 + self.order[index] / 10
+                if kind == "random":
+                    rows += np.random.rand()
+                return rows, rows.sum(axis=1)
+
+            def on_epoch_end(self):
+                if kind == "turned":
+                    self.order.reverse()
+
+        def made():
+            model = package.Sequential([package.Input((2,)), package.layers.Dense(1, kernel_initializer="ones")])
+            model.compile(package.optimizers.SGD(0.1), "mse")
+            return model
+
+        losses = made().fit(Rows(), epochs=5, verbose=0, shuffle=False).history["loss"]
+        model, data, expected = made(), Rows(), []
+        for _ in range(5):
+            model.reset_metrics()
+            for index in range(6):
+                batch = Rows.__getitem__(data, index)
+                loss = model.train_on_batch(*batch, **({} if package is keras else {"reset_metrics": False}))
+            expected.append(float(loss))
+            data.on_epoch_end()
+        results[f"{package.__name__} {kind}"] = [losses, expected]
+
+    for package, base in ((keras, keras.utils.PyDataset), (tf_keras, tf_keras.utils.Sequence)):
+        for kind in ("same", "random", "turned"):
+            fitted(package, base, kind)
     finish()
 """
 
 
 @pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return run(tmp_path_factory.mktemp("others"), REPORT + OTHERS, "cache", "parallel-map")
+    return run(tmp_path_factory.mktemp("others"), REPORT + OTHERS, "cache", "parallel-map", "keep-batches")
 
 
 def test_a_cache_that_nobody_fills_does_not_hold_up_a_trial(others):
@@ -277,6 +320,19 @@ def test_serial_maps_make_several_calls_and_keep_the_order(others):
     assert "(random)" in said
     assert "(python)" in said
     assert others["levers"]["parallel-map"]["changes"] == 3
+
+
+@pytest.mark.parametrize("package", ["keras", "tf_keras"])
+def test_batches_that_python_makes_are_kept_where_they_are_the_same_in_each_epoch(others, package):
+    by_hand = 30
+    assert others["calls"][f"{package} same"] - by_hand < 15, "6, 3 to compare, and looks ahead"
+    assert others["calls"][f"{package} random"] - by_hand >= 30
+    assert others["calls"][f"{package} turned"] - by_hand >= 30
+    for kind in ("same", "turned"):
+        losses, expected = others["results"][f"{package} {kind}"]
+        assert losses == pytest.approx(expected, rel=1e-4), kind
+    assert "differ from one epoch to the next" in notes(others, "keep-batches")
+    assert others["levers"]["keep-batches"]["changes"] > 20
 
 
 FREE = """

@@ -33,7 +33,7 @@ dataset = (
 ```
 Where Python is needed (a foreign file format, a library), let one call do a whole batch, do it once and
 keep the result (`cache`, or record shards with `flatout data`), or move it into other processes.
-- `cache`: exact, if the Python code gives the same values in every epoch.
+- `cache`, and `keep-batches` for a `PyDataset`: exact, if the Python code gives the same values in every epoch.
 - `parallel-map`: semantic for a function with state of its own: the order of its calls changes.
 - `vectorize-map` needs a function that accepts a batch.
 
@@ -47,7 +47,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from flatout.case import Case, Finding, Fix
+from flatout.case import Case, Finding, Fix, Stage
 from flatout.causes import blocking_map, legacy_pipeline, reading
 from flatout.check import datasets
 from flatout.check.functions import of_scope
@@ -56,7 +56,7 @@ from flatout.check.pattern import Seen, pattern
 from flatout.check.scopes import Scope, Site, argument, keyword
 
 GROUP = "input"
-LEVERS = ("cache", "parallel-map", "vectorize-map")
+LEVERS = ("cache", "keep-batches", "parallel-map", "vectorize-map")
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -85,10 +85,14 @@ def in_run(case: Case) -> Iterator[Finding]:
         evidence=evidence,
         fixes=[
             Fix("Write the stage with TensorFlow ops, or prepare the data once and store it as record shards."),
-            Fix("Where it must stay Python, cache its result.", lever="cache"),
+            Fix("Where it must stay Python, keep its result.", lever=_keeping(stage)),
         ],
         estimate="the wait that the trace shows, and the step's own Python while that of the pipeline runs",
     )
+
+
+def _keeping(stage: Stage) -> str:
+    return "keep-batches" if stage.detail.get("by") == "keras" else "cache"
 
 
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────

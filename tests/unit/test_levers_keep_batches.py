@@ -1,0 +1,57 @@
+"""Which batches are kept, and when they are handed out: without Keras."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import numpy as np
+
+from flatout.levers.keep_batches import COMPARED, OFTEN, Kept
+
+
+class Source:
+    def __init__(self, kept: Kept, batches: int, random: bool = False) -> None:
+        self.kept, self.batches = kept, batches
+        self.calls = 0
+        self.numbers = count() if random else None
+
+    def epoch(self, until: int | None = None) -> list[float]:
+        return [float(self.kept.get(index, lambda index=index: self.make(index))[0][0]) for index in range(until or 8)]
+
+    def make(self, index: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        self.calls += 1
+        value = index if self.numbers is None else next(self.numbers)
+        return np.full(4, value, "float32"), {"label": np.ones(1)}
+
+
+def test_batches_are_kept_once_some_were_found_to_be_the_same() -> None:
+    source = Source(Kept(1 << 20, 8), 8)
+    epochs = [source.epoch() for _ in range(4)]
+    assert epochs == [[0, 1, 2, 3, 4, 5, 6, 7]] * 4
+    assert source.calls == 8 + COMPARED
+    assert source.kept.serves
+
+
+def test_what_differs_is_never_kept() -> None:
+    source = Source(Kept(1 << 20, 8), 8, random=True)
+    values = [value for _ in range(3) for value in source.epoch()]
+    assert values == list(range(24))
+    assert source.kept.differ
+    assert not source.kept.serves
+    assert not source.kept.batches
+
+
+def test_what_does_not_fit_is_computed_again() -> None:
+    size = 4 * 4 + 8
+    source = Source(Kept(5 * size, 8), 8)
+    epochs = [source.epoch() for _ in range(4)]
+    assert epochs == [[0, 1, 2, 3, 4, 5, 6, 7]] * 4
+    assert len(source.kept.batches) == 5
+    assert source.calls == 8 + COMPARED + 3 * 3
+
+
+def test_a_program_that_reads_a_part_of_its_data_is_served_after_some_epochs() -> None:
+    source = Source(Kept(1 << 20, 100), 8)
+    for _ in range(OFTEN + 2):
+        source.epoch(until=5)
+    assert source.kept.serves
