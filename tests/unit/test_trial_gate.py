@@ -75,6 +75,26 @@ def test_the_numbers_are_written_before_the_answer_is_given(monkeypatch):
         assert block["epoch"]["starts"]
 
 
+def test_what_fills_a_cache_is_measured_from_the_second_epoch_on():
+    read, commands = os.pipe()
+    answers, write = os.pipe()
+    observer = SimpleNamespace(trace=0.0, injections=None, optimizers={}, epochs=0, held=0)
+    gate = Gate(observer, {"read": read, "write": write, "fills": True}, SimpleNamespace(wanted=False))
+    atexit.unregister(gate._tell_end)
+    now, gate._ticks, gate._began = 100.0, 50, 98.0
+    observer.epochs = 2  # a look at the data, and the first epoch
+    gate._begin_epoch()
+    assert not gate._is_warm(now)
+    observer.epochs = 3
+    gate._begin_epoch()
+    assert gate._is_warm(now)
+    gate._begun = 1
+    assert gate._is_warm(now + 2 * gates.FILLING_SECONDS), "one long epoch, or a repeat within the pipeline"
+    gate.reading.close()
+    for descriptor in (commands, answers, write):
+        os.close(descriptor)
+
+
 def test_steps_of_another_phase_are_not_waited_for(tmp_path):
     """A short `fit` in front of many predictions: these are the steps, as the scouting run has found."""
     read, commands = os.pipe()

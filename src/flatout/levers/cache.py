@@ -36,6 +36,7 @@ from flatout.pipeline import caching
 
 EQUIVALENCE = "exact"
 SIDE = "input"
+FILLS = True
 
 NEVER_COMPLETE = 5
 """Iterators of which none has reached the end: the program reads a part of its data only, and no cache gets full."""

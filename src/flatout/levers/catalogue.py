@@ -27,6 +27,7 @@ class Lever:
     side: str
     conflicts: tuple[str, ...]
     unasked: bool
+    fills: bool
     module: ModuleType
 
     def values(self, case: Case) -> Sequence[str]:
@@ -89,5 +90,6 @@ def _read(module_name: str) -> Lever:
         side=module.SIDE,
         conflicts=tuple(getattr(module, "CONFLICTS", ())),
         unasked=bool(getattr(module, "UNASKED", True)),
+        fills=bool(getattr(module, "FILLS", False)),
         module=module,
     )

@@ -38,6 +38,7 @@ from flatout.levers.injection import Injection
 
 EQUIVALENCE: Equivalence = "exact"
 SIDE = "input"
+FILLS = True
 
 COMPARED = 3
 """Batches of the second epoch that are computed again, to see that they are the same."""

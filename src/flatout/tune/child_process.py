@@ -35,6 +35,8 @@ class Launch:
     """The least rank of what counts as a step…"""
     passing: tuple[int, ...] = ()
     """…and ranks of training that do not: a `fit` of six batches in front of an hour of predictions."""
+    fills: bool = False
+    """Its first epoch fills a cache: it is measured from the second one on."""
     seed: int = 0
     calm: bool = False
     sources: tuple[tuple[str, str], ...] = ()
@@ -185,8 +187,8 @@ def _forked(launch: Launch, directory: Path, nurseries: Nurseries | None, gate: 
 
 
 def _held_at(gate: tuple[int, int], launch: Launch) -> dict[str, Any]:
-    ranks = {"priority": launch.priority, "passing": launch.passing}
-    return {"gate": {"read": gate[0], "write": gate[1], **ranks, "coordinator": os.getpid()}}
+    steps = {"priority": launch.priority, "passing": launch.passing, "fills": launch.fills}
+    return {"gate": {"read": gate[0], "write": gate[1], **steps, "coordinator": os.getpid()}}
 
 
 def prepared(launch: Launch, directory: Path, role: dict[str, Any]) -> tuple[Sequence[str], dict[str, str]]:

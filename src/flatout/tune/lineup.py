@@ -39,6 +39,6 @@ def patched(launch: Launch, made: patch.Patch, levers: tuple[str, ...], director
     sources = patched_run.lay_out(made, directory)
     if patched_run.command(launch.command, sources) == list(launch.command):
         return None
-    return Contestant(
-        replace(launch, sources=tuple(sources.items()), levers=made.unwritten), "the patched program", levers
-    )
+    fills = any(find(parse(text)[0]).fills for text in levers)
+    run = replace(launch, sources=tuple(sources.items()), levers=made.unwritten, fills=fills)
+    return Contestant(run, "the patched program", levers)

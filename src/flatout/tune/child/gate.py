@@ -25,6 +25,8 @@ WARM_TICKS = 5
 WARM_TICKS_AT_MOST = 25
 WARM_SECONDS = 0.4
 WARM_SECONDS_AT_MOST = 6.0
+FILLING_SECONDS = 20.0
+"""How long a program is given to come to its second epoch, where it is measured from there on."""
 QUIET_TICKS = 3
 FEWEST_TICKS = 3
 """Ticks of a block: the first is dropped, so that fewer would leave nothing to compare."""
@@ -43,6 +45,7 @@ class Gate:
         _end_with(settings.get("coordinator"))
         self.needed: int = settings.get("priority", 0)
         observer.passing = frozenset(settings.get("passing", ()))
+        self.fills: bool = settings.get("fills", False)
         self.warm = False
         self.steps = 0
         self._ticks = 0
@@ -56,6 +59,7 @@ class Gate:
         self._times: list[float] = []
         self._counts: list[int] = []
         self._epochs = 0
+        self._begun = 0
         self._starts: list[int] = []
         self._epoch_began: int | None = None
         self._epoch_steps = 0
@@ -100,6 +104,8 @@ class Gate:
         if injections is not None and not injections.ready:
             return False
         elapsed = now - self._began
+        if self.fills and self._begun < 2 and elapsed < FILLING_SECONDS:
+            return False
         if self._ticks < WARM_TICKS:
             return self._ticks >= 3 and elapsed > WARM_SECONDS_AT_MOST
         steady = self._quiet >= QUIET_TICKS and elapsed > WARM_SECONDS
@@ -108,6 +114,7 @@ class Gate:
     def _begin_epoch(self) -> None:
         """The program has begun a dataset anew before the step that has just ended."""
         self._epochs = self.observer.epochs
+        self._begun += 1
         if self._epoch_began is not None:
             self._epoch_steps = self.steps - self._epoch_began
         self._epoch_began = self.steps

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def start(observer: Observer, settings: dict[str, Any]) -> None:
-    """`settings`: shield (bool), seed, calm (bool), gate ({read, write, priority, passing}), scout (bool) or data."""
+    """`settings`: shield (bool), seed, calm (bool), gate ({read, write, priority, passing, fills}), scout or data."""
     from flatout.tune.child import calm, gate, iterators, numbers, seeds, shield
 
     if settings.get("shield", True):
