@@ -31,12 +31,12 @@ dataset = (
     .prefetch(tf.data.AUTOTUNE)
 )
 ```
-- A smaller prefetch: exact. A shuffle of names instead of images: semantic in the order of the elements,
-  and a better shuffle than before.
+- A smaller prefetch: exact. A shuffle moved in front of maps without state: exact, too, as it draws places,
+  not values. Moved further, in front of a `repeat` or an `interleave`, it is **semantic**: another order.
 - A smaller shuffle buffer is **semantic**: elements mix less. Data sorted by class need a large one.
 
-No lever does this: the size of a shuffle is part of the training recipe, so flatout only tells what it
-costs.
+No lever does this: what it saves is memory, and the wait before the first step; the steps themselves, which
+`tune` compares, take as long as before.
 
 ## When it is not worth it
 When the elements are small numbers and the buffer fills within a second, a large shuffle is right as it is.
