@@ -50,6 +50,14 @@ def test_what_does_not_fit_is_computed_again() -> None:
     assert source.calls == 8 + COMPARED + 3 * 3
 
 
+def test_where_nothing_fits_nothing_is_claimed() -> None:
+    source = Source(Kept(10, 8), 8)
+    assert source.epoch() == source.epoch()
+    assert source.calls == 16
+    assert source.kept.settled
+    assert not source.kept.serves
+
+
 def test_a_program_that_reads_a_part_of_its_data_is_served_after_some_epochs() -> None:
     source = Source(Kept(1 << 20, 100), 8)
     for _ in range(OFTEN + 2):

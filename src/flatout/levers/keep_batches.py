@@ -100,7 +100,7 @@ def _keep(injection: Injection, data: Any, where: str) -> None:
     except TypeError:
         injection.note(f"{kind.__name__} lets nothing be put into the place of its __getitem__")
         return
-    injection.ready.append(lambda: kept.serves or kept.differ)
+    injection.ready.append(lambda: kept.settled)
 
 
 class Kept:
@@ -113,12 +113,17 @@ class Kept:
         self.bytes = 0
         self.compared: set[Any] = set()
         self.differ = False
-
         self.complete = False
 
     @property
     def serves(self) -> bool:
-        return not self.differ and self.complete and len(self.compared) >= min(COMPARED, len(self.batches))
+        kept = len(self.batches)
+        return bool(kept) and not self.differ and self.complete and len(self.compared) >= min(COMPARED, kept)
+
+    @property
+    def settled(self) -> bool:
+        """Whether it is known what becomes of it."""
+        return self.serves or self.differ or (self.complete and not self.batches)
 
     def get(self, index: Any, compute: Callable[[], Any]) -> Any:
         known = self.batches.get(index)
