@@ -80,7 +80,7 @@ def _keep(injection: Injection, data: Any, where: str) -> None:
         injection.note("the batches are made in other processes, which keep nothing for each other")
         return
     kind = type(data)
-    count = getattr(data, "num_batches", None) if hasattr(data, "num_batches") else len(data)
+    count = data.num_batches if hasattr(data, "num_batches") else len(data)
     if count is None:
         injection.note(f"{kind.__name__} has no end: there is nothing to come back to")
         return

@@ -42,6 +42,13 @@ class Block:
         return sum(t for t, _ in kept) / (self.steps * sum(n for _, n in kept) / sum(counts))
 
     @property
+    def usual(self) -> float:
+        """The middle one of the steps: a single long one (a trace, a checkpoint) does not show in it."""
+        return statistics.median(
+            t / max(n, 1) for t, n in zip(self.times, self.counts or [1] * len(self.times), strict=True)
+        )
+
+    @property
     def cpu_per_step(self) -> float:
         return self.cpu / self.steps
 

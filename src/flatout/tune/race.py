@@ -315,10 +315,7 @@ class Race:
             return
         speedup, enough = verdict.speedup, rounds_needed(1 - 0.05 / max(comparisons, 1))
         if verdict.rounds < enough and self._hopeless(one, verdict.rounds):
-            rounds = (
-                "one round, slower by far" if verdict.rounds == 1 else f"{verdict.rounds} rounds, slower by far in each"
-            )
-            one.note = f"given up after {rounds}"
+            one.note = f"slower by far in each round, given up after {verdict.rounds}"
             one.over = "lost"
         elif verdict.rounds > enough:
             won = speedup.low > WORTH and (not claim or speedup.high < NARROW * speedup.low)
@@ -333,9 +330,9 @@ class Race:
         return all(ratio < limit for ratio in (*self.ratios(one), *self._usual_ratios(one)))
 
     def _usual_ratios(self, one: Contestant) -> list[float]:
-        """As `ratios`, but of the usual step: a single long one (a trace, a checkpoint) tells nothing in few rounds."""
+        """As `ratios`, but of the usual step: a single long one tells nothing in few rounds."""
         return [
-            statistics.median(b.times) / statistics.median(o.times)
+            b.usual / o.usual
             for baseline in self.baselines
             for b, o in zip(baseline.blocks, one.blocks, strict=False)
             if b is not None and o is not None

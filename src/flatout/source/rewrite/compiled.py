@@ -36,11 +36,7 @@ def _receiver(document: Document, call: cst.Call) -> str:
 
 def _trained(document: Document, path: str, case: Case) -> set[str]:
     """`model` for a step that was started by `model.fit(…)`."""
-    at = {
-        item.where.line
-        for item in hints.steps(case)
-        if item.where is not None and hints.same_file(path, item.where.file) and item.where.line
-    }
+    at = hints.step_lines(case, path)
     return {
         _receiver(document, call)
         for call in document.all(cst.Call)

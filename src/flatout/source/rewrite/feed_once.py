@@ -5,9 +5,8 @@ from __future__ import annotations
 import libcst as cst
 
 from flatout.case import Case
-from flatout.source.rewrite import hints, names, statements
+from flatout.source.rewrite import arrays, hints, names, statements
 from flatout.source.rewrite.document import Document, read
-from flatout.source.rewrite.hoist_conversion import fed_to, free_name, from_numpy, only_value, unchanging_loop
 
 _PLACEHOLDERS = ("tensorflow.placeholder", "tensorflow.compat.v1.placeholder")
 _DTYPES = ("float16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64")
@@ -22,7 +21,7 @@ def edit(source: str, path: str, case: Case, value: str = "") -> str | None:
     made: dict[tuple[str, str, cst.CSTNode], str] = {}
     for line in hints.lines(case, path, "feed-dict"):
         for element in document.all(cst.DictElement):
-            run = fed_to(document, element)
+            run = arrays.fed_to(document, element)
             if run is not None and line in document.lines(run) and _had_to_be(document, element, path, line, case):
                 _convert_once(document, element, made)
     return document.result()
@@ -44,13 +43,13 @@ def _convert_once(document: Document, element: cst.CSTNode, made: dict[tuple[str
     while isinstance(array, cst.Subscript):
         array = array.value
     dtype = _dtype(document, element.key)
-    loop = unchanging_loop(document, array, element) if dtype else None
+    loop = arrays.unchanging_loop(document, array, element) if dtype else None
     if loop is None or _is_converted(document, array) or (part and not _in_memory(document, array)):
         return
     text = document.text(array)
     known = made.get((text, dtype, loop))
     if known is None:
-        known = made[text, dtype, loop] = free_name(document, array, dtype)
+        known = made[text, dtype, loop] = arrays.free_name(document, array, dtype)
         convert = names.spell(document, "numpy.asarray", element)
         kind = names.spell(document, f"numpy.{dtype}", element)
         statements.before(document, loop, f"{known} = {convert}({text}, {kind})")
@@ -59,7 +58,7 @@ def _convert_once(document: Document, element: cst.CSTNode, made: dict[tuple[str
 
 def _dtype(document: Document, key: cst.BaseExpression) -> str:
     """The dtype of the placeholder that a name stands for; empty where the source does not tell."""
-    made = only_value(document, key)
+    made = arrays.only_value(document, key)
     if not isinstance(made, cst.Call) or document.dotted(made.func) not in _PLACEHOLDERS:
         return ""
     given = next((arg for arg in made.args if arg.keyword is not None and arg.keyword.value == "dtype"), None)
@@ -70,13 +69,12 @@ def _dtype(document: Document, key: cst.BaseExpression) -> str:
 
 
 def _is_converted(document: Document, array: cst.BaseExpression) -> bool:
-    value = only_value(document, array)
+    value = arrays.only_value(document, array)
     return isinstance(value, cst.Call) and document.dotted(value.func) == "numpy.asarray" and len(value.args) > 1
 
 
 def _in_memory(document: Document, array: cst.BaseExpression) -> bool:
     """Where only a part of it is fed: whether the whole is an array in memory, so that it may be converted."""
-    value = only_value(document, array)
-    return (
-        value is not None and from_numpy(document, value) and not any(word in document.text(value) for word in _ON_DISK)
-    )
+    value = arrays.only_value(document, array)
+    on_disk = value is not None and any(word in document.text(value) for word in _ON_DISK)
+    return arrays.from_numpy(document, array) and not on_disk

@@ -38,6 +38,11 @@ def steps(case: Case) -> Iterator[Evidence]:
     return iter(sorted(case.evidence_of("step-stack"), key=lambda item: item.where != where))
 
 
+def step_lines(case: Case, path: str) -> set[int]:
+    """Lines of this file that steps were called from."""
+    return {item.where.line for item in steps(case) if _in(item.where, path) and item.where and item.where.line}
+
+
 def main_file(case: Case) -> str | None:
     """The program itself: the outermost frame of a step, else the file on the command line."""
     for item in steps(case):

@@ -5,10 +5,9 @@ from __future__ import annotations
 import libcst as cst
 
 from flatout.case import Case
-from flatout.source.rewrite import calls, hints, names, statements
+from flatout.source.rewrite import arrays, calls, hints, names, statements
 from flatout.source.rewrite.document import Document, read
 from flatout.source.rewrite.functions import called_name
-from flatout.source.rewrite.hoist_conversion import only_value
 
 _KINDS = ("keras.utils.PyDataset", "keras.utils.Sequence")
 
@@ -29,11 +28,7 @@ def _is_data(document: Document, node: cst.ClassDef) -> bool:
 
 
 def _fits(document: Document, path: str, case: Case) -> list[cst.Call]:
-    at = {
-        item.where.line
-        for item in hints.steps(case)
-        if item.where is not None and item.where.line and hints.same_file(path, item.where.file)
-    }
+    at = hints.step_lines(case, path)
     return [c for c in document.all(cst.Call) if called_name(c.func) == "fit" and at & set(document.lines(c))]
 
 
@@ -42,7 +37,7 @@ def _class_of(document: Document, fit: cst.Call) -> str:
     given = calls.keyword(fit, "x") or next((arg for arg in fit.args if arg.keyword is None), None)
     data = given.value if given is not None else None
     if isinstance(data, (cst.Name, cst.Attribute)):
-        data = only_value(document, data)
+        data = arrays.only_value(document, data)
     return called_name(data.func) if isinstance(data, cst.Call) else ""
 
 

@@ -176,8 +176,7 @@ def _untraced_loops(graphs: Graphs, split: StepSplit, seen: set[str]) -> list[Ev
     rows = {}
     for body, ops in bodies.items():
         outer = {op.outer for op in ops}
-        where = _loop_place(graphs, {body})
-        if body in seen or where is None or not outer & running:
+        if body in seen or not outer & running or (where := _loop_place(graphs, {body})) is None:
             continue
         trips = _length(graphs, body, outer, where)
         if trips >= FEWEST_TRIPS:
