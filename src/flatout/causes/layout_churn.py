@@ -28,6 +28,8 @@ for _ in range(4):
 ```
 - An edit of the source: reassociated. Saved weights of `Dense` layers after a `Flatten` see another order
   of inputs and must be permuted.
+- `cancel-transposes` leaves out pairs that undo each other, with all that is computed between them:
+  reassociated. It is injected; there is no edit for it.
 - `xla` assigns layouts for the whole program: reassociated. On CPUs some convolutions are much slower under
   XLA.
 
@@ -48,7 +50,7 @@ from flatout.check.pattern import Seen, pattern
 from flatout.check.scopes import Site, constant, keyword
 
 GROUP = "numerics"
-LEVERS = ("xla",)
+LEVERS = ("cancel-transposes", "xla")
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -73,6 +75,7 @@ def in_run(case: Case) -> Iterator[Finding]:
         fixes=[
             Fix(
                 "Keep one layout (channels last on CPUs, and for mixed precision on GPUs) from input to output.",
+                lever="cancel-transposes",
                 equivalence="reassociated",
             )
         ],

@@ -420,6 +420,13 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
     "legacy-dtype-policy": PrivateName(
         "tf_keras.src.mixed_precision.policy", "set_global_policy", "float32", _TF_KERAS, "tf_keras"
     ),
+    "transpose": PrivateName("tensorflow.python.ops.gen_array_ops", "transpose", "cancel-transposes", _TF),
+    **{
+        f"reduce-{name.strip('_')}": PrivateName("tensorflow.python.ops.gen_math_ops", name, "cancel-transposes", _TF)
+        for name in ("mean", "_sum", "_max")
+    },
+    "tape-push": PrivateName("tensorflow.python.eager.backprop", "GradientTape._push_tape", "cancel-transposes", _TF),
+    "tape-watch": PrivateName("tensorflow.python.eager.backprop", "GradientTape.watch", "cancel-transposes", _TF),
     "make-train-function": PrivateName(
         "keras.src.backend.tensorflow.trainer",
         "TensorFlowTrainer.make_train_function",
