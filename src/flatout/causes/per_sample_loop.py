@@ -28,6 +28,8 @@ batched one for most operations; samples of different lengths can be padded and 
 tensors.
 - An edit of the source: reassociated for layers that treat samples independently. **Semantic** for layers
   that look across the batch: batch normalization sees other statistics.
+- `whole-batch` writes that edit where each turn gives its sample an axis of its own: reassociated, and tried, as
+  the numbers of a batch normalization would differ.
 - `vectorize-loop` writes that edit for a loop inside the graph whose turns know nothing of each other:
   reassociated.
 - `function` around the step keeps the loop but takes Python out of it: reassociated. It is a part of the
@@ -54,7 +56,7 @@ from flatout.check.traced import is_traced
 from flatout.source import places
 
 GROUP = "graph"
-LEVERS = ("vectorize-loop", "function")
+LEVERS = ("whole-batch", "vectorize-loop", "function")
 
 IN_GRAPH = "inside the graph"
 FEWEST = 4
@@ -88,7 +90,7 @@ def _finding(case: Case, loop: SampleLoop, cost: float, how: str, source: str = 
         fixes=[
             Fix(
                 "Compute the whole batch at once and reduce over its first axis.",
-                lever="vectorize-loop" if how == IN_GRAPH else None,
+                lever="vectorize-loop" if how == IN_GRAPH else "whole-batch",
                 equivalence="reassociated",
             )
         ],

@@ -32,6 +32,7 @@ from flatout.source.rewrite.own_files import own_files
 
 EQUIVALENCE: Equivalence = "reassociated"
 SIDE = "compute"
+CONFLICTS = ("whole-batch",)
 
 
 def skip(case: Case) -> str | None:

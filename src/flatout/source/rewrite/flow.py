@@ -179,3 +179,29 @@ def free_names(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) 
             inside = [inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)]
             found.update(dict.fromkeys(name for name in inside if name not in own and name not in arguments(node)))
     return list(found)
+
+
+Definitions = dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]]
+
+
+def definitions(module: ast.Module) -> Definitions:
+    """All functions and methods of a file, by name."""
+    found: Definitions = {}
+    for node in ast.walk(module):
+        if isinstance(node, FUNCTIONS):
+            found.setdefault(node.name, []).append(node)
+    return found
+
+
+def reached(statements: Iterable[ast.stmt], known: Definitions) -> Iterator[ast.AST]:
+    """All nodes of statements, and of the functions of the file that they call."""
+    waiting: list[ast.stmt] = list(statements)
+    seen: set[str] = set()
+    while waiting:
+        for node in ast.walk(waiting.pop()):
+            yield node
+            called = node.func if isinstance(node, ast.Call) else None
+            name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+            if name and name not in seen:
+                seen.add(name)
+                waiting += [inner for function in known.get(name, ()) for inner in function.body]

@@ -16,8 +16,10 @@ from flatout.source.rewrite.flow import (
     arguments,
     bindings,
     bound_in,
+    definitions,
     free_names,
     names_in,
+    reached,
     within,
 )
 
@@ -66,10 +68,7 @@ class Search:
         self.modules = side_effects.imported(module)
         self.levels = list(_levels(module, line))
         """From the module inwards; once it is known, to the block of the step."""
-        self.definitions: dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]] = {}
-        for node in ast.walk(module):
-            if isinstance(node, FUNCTIONS):
-                self.definitions.setdefault(node.name, []).append(node)
+        self.definitions = definitions(module)
 
     def found(self) -> Step | None:
         around = [level.owner for level in self.levels if isinstance(level.owner, FUNCTIONS)]
@@ -276,7 +275,7 @@ class Search:
     def _changes_elsewhere(self, body: Sequence[ast.stmt], flow: Flow, given: Sequence[str]) -> bool:
         """Whether something that the trace would hold fast is set or filled somewhere else in the file."""
         lines = range(body[0].lineno, (body[-1].end_lineno or 0) + 1)
-        attributes = {node.attr for node in self._reached(body) if isinstance(node, ast.Attribute)}
+        attributes = {node.attr for node in reached(body, self.definitions) if isinstance(node, ast.Attribute)}
         kept = set(flow.read) - set(given)
         builders = (item for name, found in self.definitions.items() if _BUILDER.match(name) for item in found)
         made = {id(node) for function in builders for node in ast.walk(function)}
@@ -310,18 +309,6 @@ class Search:
             if any(f"{self._dotted(part)}.".startswith("numpy.") for part in inner):
                 return True
         return any(isinstance(node, ast.Subscript) and given & set(names_in(node.slice)) for node in _all(body))
-
-    def _reached(self, body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
-        """All nodes of the step, and of the functions of this file that it calls."""
-        waiting: list[ast.stmt] = list(body)
-        seen: set[str] = set()
-        while waiting:
-            for node in ast.walk(waiting.pop()):
-                yield node
-                name = _last(node.func) if isinstance(node, ast.Call) else ""
-                if name and name not in seen:
-                    seen.add(name)
-                    waiting += [inner for function in self.definitions.get(name, ()) for inner in function.body]
 
     def _dotted(self, node: ast.expr) -> str:
         parts: list[str] = []
