@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import math
 import zlib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -132,6 +134,30 @@ def test_two_baselines_that_have_nothing_in_common_leave_it_unknown() -> None:
     assert "two runs of the unchanged program differ" in found.sentence
 
 
+def by_sample(kept: int, reduce: Callable[[np.ndarray[Any, Any]], Any]) -> Numbers:
+    """The losses of five steps of four samples, of which `kept` are looked at, one by one or as a batch. Before the
+    first update, calls are counted as steps."""
+    losses = np.random.default_rng(5).random((5, 4))[:, :kept]
+    made = [reduce(row) for row in losses]
+    calls = [
+        (call if step == 0 else step, float(value))
+        for step, values in enumerate(made)
+        for call, value in enumerate(np.atleast_1d(values))
+    ]
+    return Numbers(series={"loss": {call: [value] for call, (_, value) in enumerate(calls, 1)}}, calls={"loss": calls})
+
+
+def test_a_batch_in_one_call_is_compared_with_its_samples_in_many() -> None:
+    samples = by_sample(4, lambda row: row)
+    for reduce in (np.mean, np.sum):
+        found = compare(samples, by_sample(4, reduce))
+        assert found.verdict in ("exact", "reassociated")
+        assert found.sentence.startswith("3 losses")
+    assert compare(samples, by_sample(3, np.mean)).verdict == "failed"
+    assert compare(samples, by_sample(4, np.max)).verdict == "failed"
+    assert compare(samples, by_sample(3, lambda row: row)).verdict == "failed"
+
+
 def test_nothing_in_common_is_unknown() -> None:
     assert compare(Numbers(), training()).verdict == "unknown"
     assert compare(training(), Numbers(series={"other": {1: [1.0]}})).verdict == "unknown"
@@ -162,10 +188,11 @@ def test_numbers_are_read_from_the_file_that_a_child_writes(tmp_path: Path) -> N
         tmp_path / "numbers.npz",
         index=np.array(json.dumps(index)),
         w=sample,
-        **{"series/0": np.array([[1, 0.5], [2, 0.25]]), "outputs/0": sample},
+        **{"series/0": np.array([[1, 0.5, 0], [2, 0.25, 0]]), "outputs/0": sample},
     )
     read = Numbers.load(tmp_path / "numbers.npz")
     assert read.weights[1][0].name == "float32[3]"
     assert read.weights[1][0].checksum == 7
     assert read.series == {"loss": {1: [0.5], 2: [0.25]}}
+    assert read.calls == {"loss": [(0, 0.5), (0, 0.25)]}
     assert read.outputs["predict"].tolist() == [0, 1, 2]

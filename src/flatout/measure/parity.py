@@ -61,7 +61,9 @@ class Numbers:
     weights: dict[int, dict[int, Weights]] = field(default_factory=dict)
     """By number of steps, then by order of creation."""
     series: dict[str, dict[int, list[float]]] = field(default_factory=dict)
-    """Scalars by what they are, then by step."""
+    """Scalars by what they are, then by the call that gave them."""
+    calls: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
+    """The same in their order, each with the number of steps that the program had made before."""
     outputs: dict[str, Array] = field(default_factory=dict)
 
     @property
@@ -80,11 +82,13 @@ class Numbers:
                 for count, found in index["weights"].items()
             }
             series: dict[str, dict[int, list[float]]] = {}
+            calls: dict[str, list[tuple[int, float]]] = {}
             for name, place in index["series"].items():
-                for step, value in file[f"series/{place}"].reshape(-1, 2):
+                for step, value, made in file[f"series/{place}"].reshape(-1, 3):
                     series.setdefault(name, {}).setdefault(int(step), []).append(float(value))
+                    calls.setdefault(name, []).append((int(made), float(value)))
             outputs = {name: file[f"outputs/{place}"] for name, place in index["outputs"].items()}
-        return cls(weights, series, outputs)
+        return cls(weights, series, calls, outputs)
 
 
 @dataclass(frozen=True)
@@ -221,7 +225,7 @@ def deviations(baseline: Numbers, trial: Numbers) -> Iterator[Deviation]:
             trains = True
             yield Deviation("weights", "weights", steps, value)
     for name in sorted(set(baseline.series) & set(trial.series)):
-        mine, other = baseline.series[name], trial.series[name]
+        mine, other = _alike(baseline, trial, name)
         scale = float(
             np.median([abs(value) for values in mine.values() for value in values if math.isfinite(value)] or [0])
         )
@@ -235,6 +239,33 @@ def deviations(baseline: Numbers, trial: Numbers) -> Iterator[Deviation]:
         if length:
             ours, theirs = baseline.outputs[name][:length], trial.outputs[name][:length]
             yield Deviation("outputs", name, 1, _ratio(_distance(ours, theirs), _size(ours)))
+
+
+def _alike(baseline: Numbers, trial: Numbers, name: str) -> tuple[dict[int, list[float]], dict[int, list[float]]]:
+    """What each of the calls gave; where a step of one makes more calls than a step of the other (a loop over samples
+    that became one call for the batch), the mean of each step, or the sum, whichever is nearer."""
+    ours, theirs = (_by_step(numbers.calls.get(name, [])) for numbers in (baseline, trial))
+    both = sorted(set(ours) & set(theirs))
+    if not both or np.median([len(ours[step]) / len(theirs[step]) for step in both]) == 1:
+        return baseline.series[name], trial.series[name]
+    reduced = []
+    for reduce in (np.mean, np.sum):
+        pair = [{step: [float(reduce(found[step]))] for step in both} for found in (ours, theirs)]
+        apart = max(_relative(pair[0][step][0], pair[1][step][0], 0.0) for step in both)
+        reduced.append((apart, pair))
+    _, (mine, other) = min(reduced, key=lambda item: item[0])
+    return mine, other
+
+
+def _by_step(calls: list[tuple[int, float]]) -> dict[int, list[float]]:
+    """What the calls of each whole step gave. Until the first update is made, calls may be counted as steps."""
+    begin = max((place for place in range(1, len(calls)) if calls[place][0] < calls[place - 1][0]), default=0)
+    found: dict[int, list[float]] = {}
+    for made, value in calls[begin:]:
+        found.setdefault(made, []).append(value)
+    if found:
+        del found[max(found)]  # it may have been cut off
+    return {step: values for step, values in found.items() if step}
 
 
 def _of_weights(baseline: Numbers, trial: Numbers, steps: int) -> float | None:

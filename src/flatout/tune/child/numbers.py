@@ -5,8 +5,8 @@ that pass by are kept as they are and read when the numbers are written. `measur
 
 - weights: every trainable variable in the order of creation, after 1, 2, 4 … 128 steps: a checksum of all its bytes
   and a sample of its elements
-- series: scalars by step: the loss in the logs of `fit`, what a training function returns, the target of an eager tape,
-  what `Session.run` fetches
+- series: scalars by call, with the steps that were made before it: the loss in the logs of `fit`, what a training
+  function returns, the target of an eager tape, what `Session.run` fetches
 - outputs: all elements of the first results of `predict`, of models and of functions, one after the other, however they
   are batched
 """
@@ -43,9 +43,11 @@ class _Seen:
         self.directory = directory
         self.variables: list[Any] = []
         self.snapshots: dict[int, dict[int, tuple[str, int, Any]]] = {}
-        self.series: dict[str, list[tuple[int, Any]]] = {}
+        self.series: dict[str, list[tuple[int, Any, int]]] = {}
         self.outputs: dict[str, list[Any]] = {}
         self.output_sizes: dict[str, int] = {}
+        self.made = 0
+        """Steps that the program has made, by the gate's count."""
         self.fit_steps = 0
         self.calls: dict[str, int] = {}
         self.session: Any = None
@@ -120,7 +122,10 @@ def _wrap_variable(original: Any) -> Any:
 def tick(count: int) -> None:
     """The program has made `count` steps. Called by the gate while `wanted`."""
     global wanted
-    if _seen is None or count in _seen.snapshots:
+    if _seen is None:
+        return
+    _seen.made = count
+    if count in _seen.snapshots:
         return
     if count in SNAPSHOTS:
         try:
@@ -185,7 +190,7 @@ def _plain(array: Any) -> Any:
 
 def _note_scalar(name: str, step: int, value: Any) -> None:
     if _seen is not None and step <= MOST_STEPS and (name in _seen.series or len(_seen.series) < MOST_SERIES):
-        _seen.series.setdefault(name, []).append((step, value))
+        _seen.series.setdefault(name, []).append((step, value, _seen.made))
         _seen.kept += 1
 
 
@@ -379,8 +384,10 @@ def write() -> None:
             for count, snapshot in _seen.snapshots.items()
         }
         series: dict[str, int] = {}
-        for name, pairs in _seen.series.items():
-            _put(arrays, f"series/{len(series)}", np.array([[step, _scalar(value)] for step, value in pairs]))
+        for name, found in _seen.series.items():
+            _put(
+                arrays, f"series/{len(series)}", np.array([[step, _scalar(value), made] for step, value, made in found])
+            )
             series[name] = len(series)
         outputs: dict[str, int] = {}
         for name, parts in _seen.outputs.items():
