@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,8 @@ stream = probe()
 for step in range(steps):
     began = time.perf_counter()
     time.sleep(pause)
+    if how == "idle" and step == 0:
+        observer.injections.levers[0][0].note("the batches differ")
     if how == "epochs" and step % 10 == 0:
         observer.epochs += 1
         time.sleep(0.1)
@@ -74,6 +77,17 @@ def race_of(tmp_path: Path, warden: Warden, program: Path, pause: float = 0.015,
     race = Race(tmp_path / "race", warden, baselines, deadline=time.monotonic() + 240)
     race.start(baselines)
     return race
+
+
+def test_a_lever_that_changes_nothing_says_why(tmp_path, warden, program):
+    race = race_of(tmp_path, warden, program)
+    idle, silent = (contestant(program, 0.01, how=how) for how in ("idle", "well"))
+    for one in (idle, silent):
+        one.launch = replace(one.launch, levers=("keep-batches",))
+    race.start([idle, silent])
+    assert (idle.over, idle.note) == (race_module.NOTHING, "the batches differ")
+    assert (silent.over, silent.note) == (race_module.NOTHING, "it found nothing to change in this program")
+    race.close()
 
 
 def test_a_faster_program_wins_and_an_equal_one_does_not(tmp_path, warden, program):

@@ -135,7 +135,8 @@ class Race:
         one.report, one.done = said["levers"], int(said["steps"])
         idle = [name for name, facts in one.report.items() if not facts["changes"]]
         if one.launch.levers and len(idle) == len(one.report):
-            self._drop(one, NOTHING, "it found nothing to change in this program")
+            why = [note for facts in one.report.values() for note in facts["notes"]]
+            self._drop(one, NOTHING, "; ".join(why) or "it found nothing to change in this program")
             return
         self.started.append(time.monotonic() - one.child.started)
         step = said["seconds"] / max(said["steps"] - 1, 1)
