@@ -19,11 +19,11 @@ from flatout.measure.parity import Numbers, compare
 START = """
 import os, sys
 from flatout.observe import child, observer, recorder
-from flatout.tune.child import calm, numbers, seeds
+from flatout.tune.child import calm, numbers, seeds, shaken
 
 OUT = sys.argv[1]
 watch = observer.Observer(recorder.Recorder(OUT), {"directory": OUT, "trace": False, "sample": False})
-watch.companions += [seeds, numbers, *([calm] if sys.argv[4:] == ["calm"] else [])]
+watch.companions += [seeds, numbers, *{"calm": [calm], "shaken": [shaken]}.get(sys.argv[4], [])]
 seeds.install(0)
 sys.meta_path.insert(0, child._Finder(watch))
 best, steps = 0, 0
@@ -83,6 +83,18 @@ def loop(change, function=None, drop=0, same=False, returns=True):
 def eager(change): loop(change, function={} if change == "right" else None, same=change == "wrong")
 def traced(change): loop(change, function={"jit_compile": change == "right"}, drop=1 if change == "wrong" else 0)
 def hidden(change): loop(change, function={}, drop=2 if change == "wrong" else 0, returns=False)
+
+def sensitive(change):  # gradients that are nearly zero, and an optimizer that divides by them
+    x = np.random.default_rng().random((128, 16, 16, 8), dtype="float32")
+    here = inner = keras.Input((16, 16, 8))
+    for _ in range(4):
+        here = keras.layers.Conv2D(8, 3, padding="same", use_bias=False)(here)
+        here = keras.layers.ReLU()(keras.layers.BatchNormalization()(here))
+    model = keras.Model(inner, keras.layers.Dense(4)(keras.layers.GlobalAveragePooling2D()(here)))
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    rate = 2e-3 if change == "wrong" else 1e-3
+    model.compile(keras.optimizers.Adam(rate), loss, jit_compile=change == "right")
+    model.fit(x, np.random.default_rng().integers(0, 4, 128), batch_size=16, shuffle=False, verbose=0)
 
 def predict(change):
     x, _ = points()
@@ -148,6 +160,7 @@ for name in sys.argv[3].split(","):
 
 NAMES = ("fit", "eager", "traced", "hidden", "predict", "call", "legacy", "session", "blind_session")
 NOISY = ("noisy", "noisy_legacy")
+TRAINING = ("sensitive", "fit", "eager", "traced", "hidden", "legacy")
 
 
 @pytest.fixture(scope="module")
@@ -156,10 +169,11 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = home / "programs.py"
     program.write_text(textwrap.dedent(START) + PROGRAMS)
     for run, changes, names in (
-        ("one", "plain", ("fresh", *NAMES)),
-        ("two", "plain", ("fresh", *NAMES)),
-        ("changed", "right,wrong", NAMES),
+        ("one", "plain", ("fresh", "sensitive", *NAMES)),
+        ("two", "plain", ("fresh", "sensitive", *NAMES)),
+        ("changed", "right,wrong", ("sensitive", *NAMES)),
         ("calm", "plain,right", NOISY),
+        ("shaken", "plain", TRAINING),
     ):
         (home / run).mkdir()
         done = subprocess.run(
@@ -207,3 +221,14 @@ def test_dropout_and_noise_are_still_in_a_calm_run(runs: Path, name: str) -> Non
     """XLA draws other masks: with them the numbers would have nothing in common."""
     found = compare(numbers(runs, "calm", f"{name}-plain"), numbers(runs, "calm", f"{name}-right"))
     assert found.verdict in ("exact", "reassociated"), found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TRAINING)
+def test_weights_that_begin_some_roundings_apart_tell_what_rounding_does(runs: Path, name: str) -> None:
+    one, two, shaken = (numbers(runs, run, f"{name}-plain") for run in ("one", "two", "shaken"))
+    assert compare(one, shaken).verdict != "exact", "nothing was shaken"
+    found = compare(one, numbers(runs, "changed", f"{name}-right"), two, shaken)
+    assert found.verdict in ("exact", "reassociated"), found
+    found = compare(one, numbers(runs, "changed", f"{name}-wrong"), two, shaken, promise="reassociated")
+    assert found.verdict == "failed", found

@@ -126,6 +126,16 @@ def test_two_baselines_that_differ_widen_what_is_allowed() -> None:
     assert compare(base, training(1.5, seed=3, loss=0.5), twin).verdict == "failed"
 
 
+def test_what_the_program_makes_of_rounding_widens_what_is_allowed() -> None:
+    base, shaken = training(), training(0.06, seed=2, loss=1e-7)
+    assert compare(base, training(0.1, seed=3, loss=1e-7)).verdict == "precision"
+    found = compare(base, training(0.1, seed=3, loss=1e-7), base, shaken)
+    assert found.verdict == "reassociated"
+    assert "begins some roundings apart" in found.sentence
+    assert compare(base, training(0.1, seed=3, loss=1e-2), base, shaken).verdict != "reassociated", "the losses tell"
+    assert compare(base, training(0.5, seed=3, loss=1e-7), base, shaken).verdict != "reassociated"
+
+
 def test_two_baselines_that_have_nothing_in_common_leave_it_unknown() -> None:
     twin = training(1.5, seed=2, loss=0.8)
     found = compare(training(), training(1.5, seed=3, loss=0.7), twin)

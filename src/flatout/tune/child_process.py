@@ -39,6 +39,9 @@ class Launch:
     """Its first epoch fills a cache: it is measured from the second one on."""
     seed: int = 0
     calm: bool = False
+    """Without dropout and noise inside the model."""
+    shaken: bool = False
+    """With weights that begin a few roundings apart."""
     sources: tuple[tuple[str, str], ...] = ()
     """(file of the user, file with the text to run in its place)."""
 
@@ -207,7 +210,7 @@ def _settings(launch: Launch, directory: Path, role: dict[str, Any]) -> dict[str
         "sample": scouting,
         "module": launch.module,
         "levers": list(launch.levers),
-        "trial": {"seed": launch.seed, "calm": launch.calm, **role},
+        "trial": {"seed": launch.seed, "calm": launch.calm, "shaken": launch.shaken, **role},
     }
 
 

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
 
 
 def start(observer: Observer, settings: dict[str, Any]) -> None:
-    """`settings`: shield (bool), seed, calm (bool), gate ({read, write, priority, passing, fills}), scout or data."""
-    from flatout.tune.child import calm, gate, iterators, numbers, seeds, shield
+    """`settings`: shield, calm, shaken (bool), seed, gate ({read, write, priority, passing, fills}), scout or data."""
+    from flatout.tune.child import calm, gate, iterators, numbers, seeds, shaken, shield
 
     if settings.get("shield", True):
         shield.install(observer.recorder.directory)
@@ -20,6 +20,8 @@ def start(observer: Observer, settings: dict[str, Any]) -> None:
         observer.companions.append(seeds)
     if settings.get("calm"):
         observer.companions.append(calm)
+    if settings.get("shaken"):
+        observer.companions.append(shaken)
     if settings.get("data"):
         from flatout.pipeline import child as data
 

@@ -1,0 +1,42 @@
+"""For a run that tells what a program makes of rounding: every weight begins a few roundings away from where it would.
+
+Adam divides a gradient by its own size, so that what is nearly zero moves as far as anything else; a normalisation does
+likewise. There a change of the last digit is one of some percent after the first step, and a compiler that adds in
+another order is right all the same.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from flatout.observe.private_names import Missing, patch
+
+if TYPE_CHECKING:
+    from flatout.observe.observer import Observer
+
+ROUNDINGS = 4
+"""What sums of some thousand terms in another order are apart."""
+
+
+def on_tensorflow(observer: Observer, module: ModuleType) -> None:
+    import numpy as np
+
+    draws = np.random.Generator(np.random.PCG64(np.random.SeedSequence(1)))
+
+    def wrap(original: Any) -> Any:
+        def __init__(self: Any, trainable: Any = None, *args: Any, **keywords: Any) -> None:
+            original(self, trainable, *args, **keywords)
+            if not trainable or not module.executing_eagerly() or type(self).__name__ == "_UnreadVariable":
+                return
+            if self.dtype.is_floating and self.dtype.size >= 4:
+                value = self.numpy()
+                apart = ROUNDINGS * np.finfo(value.dtype).eps * draws.choice((-1, 1), size=value.shape)
+                self.assign(value * (1 + apart).astype(value.dtype))
+
+        return __init__
+
+    try:
+        patch("variable-init", wrap)
+    except Missing as missing:
+        observer.note(f"what rounding does to the program is not known: {missing}")
