@@ -28,8 +28,12 @@ from flatout.source.rewrite.own_files import own_files
 
 Edit = Callable[[str, str, Case, str], str | None]
 
-_FIRST = ("no-debug", "no-run-eagerly", "float32", "autotune", "vectorize-map", "parallel-map", "cache", "prefetch")
-"""Edits that others build on, in this order: a stage is put behind the last once all others are in place."""
+_FIRST = (
+    *("whole-batch", "vectorize-loop", "no-debug", "no-run-eagerly", "float32"),
+    *("autotune", "vectorize-map", "parallel-map", "cache", "prefetch"),
+)
+"""Edits that others build on, in this order: a loop is rewritten before the step around it becomes a function, and a stage
+is put behind the last once all others are in place."""
 
 
 @dataclass(frozen=True)
