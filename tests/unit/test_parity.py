@@ -186,6 +186,8 @@ def test_outputs_of_inference_are_compared_as_far_as_both_go() -> None:
     assert compare(base, Numbers(outputs={"predict[0]": values[:100]})).verdict == "exact"
     assert compare(base, Numbers(outputs={"predict[0]": values * np.float32(1 + 1e-6)})).verdict == "reassociated"
     assert compare(base, Numbers(outputs={"predict[0]": values * 1.005})).verdict == "precision"
+    assert compare(base, Numbers(outputs={"step[0]": values})).verdict == "exact", "by whatever it is called"
+    assert compare(base, Numbers(outputs={"step[0]": values, "step[1]": values})).verdict == "unknown"
     found = compare(base, Numbers(outputs={"predict[0]": values[::-1].copy()}))
     assert found.verdict == "failed"
     assert found.sentence.startswith("1 output differs by")

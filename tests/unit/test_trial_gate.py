@@ -11,7 +11,7 @@ import threading
 import time
 from types import SimpleNamespace
 
-from flatout.case import Case, Evidence
+from flatout.case import Case, Evidence, Finding
 from flatout.observe.observer import PRIORITY, Observer
 from flatout.observe.recorder import Recorder
 from flatout.tune.child import gate as gates
@@ -174,3 +174,14 @@ def test_what_the_scout_saw_outweighed_is_passed_by():
     assert ranked(Launch(("python",)), Case("tune")).passing == ()
     launch = ranked(Launch(("python",)), Case("tune", evidence=(Evidence("step-stack", "apply"), *seen)))
     assert (launch.priority, launch.passing) == (PRIORITY["apply"], ()), "a lever may trace what was eager"
+
+
+def test_batches_are_the_steps_where_samples_are_called_for_one_by_one():
+    seen = [Evidence("stream", kind, data={"count": count}) for kind, count in (("model", 640), ("input", 20))]
+    stack, loop = Evidence("step-stack", "model"), (Finding("per-sample-loop", ""),)
+    assert ranked(Launch(("python",)), Case("tune", evidence=(stack, *seen))).priority == PRIORITY["model"]
+    launch = ranked(Launch(("python",)), Case("tune", evidence=(stack, *seen), findings=loop))
+    assert launch.priority == PRIORITY["input"]
+    assert set(launch.passing) == set(PRIORITY.values()) - {PRIORITY["input"]}, "one call for all is no other step"
+    training = Case("tune", evidence=(Evidence("step-stack", "apply"), *seen), findings=loop)
+    assert ranked(Launch(("python",)), training).priority == PRIORITY["apply"], "an update is an update"

@@ -254,10 +254,13 @@ def deviations(baseline: Numbers, trial: Numbers) -> Iterator[Deviation]:
             yield Deviation("losses", name, steps, value)
     if trains:
         return  # what a model under training puts out follows from its weights
-    for name in sorted(set(baseline.outputs) & set(trial.outputs)):
-        length = min(len(baseline.outputs[name]), len(trial.outputs[name]))
+    pairs = [(name, name) for name in sorted(set(baseline.outputs) & set(trial.outputs))]
+    if not pairs and len(baseline.outputs) == len(trial.outputs) == 1:
+        pairs = [(next(iter(baseline.outputs)), next(iter(trial.outputs)))]  # a model that is called by a function now
+    for name, other_name in pairs:
+        length = min(len(baseline.outputs[name]), len(trial.outputs[other_name]))
         if length:
-            ours, theirs = baseline.outputs[name][:length], trial.outputs[name][:length]
+            ours, theirs = baseline.outputs[name][:length], trial.outputs[other_name][:length]
             yield Deviation("outputs", name, 1, _ratio(_distance(ours, theirs), _size(ours)))
 
 

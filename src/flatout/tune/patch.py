@@ -32,7 +32,7 @@ _FIRST = (
     *("whole-batch", "vectorize-loop", "no-debug", "no-run-eagerly", "float32"),
     *("autotune", "vectorize-map", "parallel-map", "cache", "prefetch"),
 )
-"""Edits that others build on, in this order: a loop is rewritten before the step around it becomes a function, and a stage
+"""Edits that others build on, in this order: a loop is rewritten before the step around it becomes a function, a stage
 is put behind the last once all others are in place."""
 
 

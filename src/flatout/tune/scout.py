@@ -85,5 +85,8 @@ def ranked(launch: Launch, case: Case) -> Launch:
     if not step or step >= PRIORITY["tape"]:  # a lever may make one kind of training step of another
         return replace(launch, priority=step)
     seen = {PRIORITY.get(str(stream.value), 0) for stream in case.evidence_of("stream") if stream.data.get("count")}
+    if PRIORITY["input"] in seen and any(finding.cause == "per-sample-loop" for finding in case.findings):
+        # Calls for one sample each: a lever may make one call of many, but not one batch of two.
+        return replace(launch, priority=PRIORITY["input"], passing=tuple(sorted(set(PRIORITY.values())))[1:])
     trainings = tuple(sorted(rank for rank in seen if rank >= PRIORITY["tape"]))
     return replace(launch, priority=min(step, PRIORITY["model"]), passing=trainings)

@@ -22,6 +22,7 @@ from flatout.levers.catalogue import catalogue, find
 from flatout.levers.injection import parse, shown
 from flatout.measure.processors import STARVED
 from flatout.observe import launcher
+from flatout.observe.observer import PRIORITY
 from flatout.tune import numbers_of, plan
 from flatout.tune.child_process import Launch
 from flatout.tune.contestant import Contestant
@@ -119,6 +120,10 @@ class Tuner:
         if self.case.steps is None or self.case.steps.count < FEWEST_STEPS:
             return
         self.launch = ranked(self.launch, self.case)
+        if self.launch.priority == PRIORITY["input"] and self.launch.passing:
+            self.notes.append(
+                Note("info", "A step of the trials is a batch of the input, however many calls it takes.")
+            )
         self.nurseries.furnish(*imports_of(self.directory / "scout-1"))
         limits = [] if self.options.levers else [self._contestant((name,)) for name in self._open_bounds()]
         first = self._race(self.launch, limits)
