@@ -213,8 +213,16 @@ def test_the_outermost_function_below_the_loop_is_tried_first(tmp_path: Path) ->
     lever = catalogue()["function"]
     found = lever.values(case("apply", tape, stack=stack))
     assert list(found) == [f"{file}:5", f"{file}:2", "parts"], "`logged` prints, `train` holds the loop"
-    in_module = lever.values(case("apply", stack=[[file, 15, "<module>", 1]]))
+    module = [file, 15, "<module>", 1]
+    in_module = lever.values(case("apply", stack=[module]))
     assert list(in_module) == ["parts"]
+    plays, rarely = (
+        Evidence("stream", "model", data={"count": count, "stack": [[file, 3, "gradients", 2], module]})
+        for count in (5000, 50)
+    )
+    elsewhere = lever.values(case("apply", plays, stack=[module]))
+    assert list(elsewhere) == [f"{file}:2", "parts"], "an agent that plays before it learns"
+    assert list(lever.values(case("apply", rarely, stack=[module]))) == ["parts"]
     assert all(parse(f"function={value}") == ("function", value) for value in found)
 
 

@@ -58,6 +58,8 @@ def test_a_name_that_does_not_exist_is_refused():
 def test_winners_are_combined_one_after_the_other():
     assert plan.combinations(["xla", "cache"]) == [("xla",), ("xla", "cache")]
     assert plan.combinations(["steps-per-execution=8", "steps-per-execution=32"]) == [("steps-per-execution=8",)]
+    places = ("function=parts", "function=a.py:3")
+    assert plan.combinations(places) == [places[:1], places], "settings that are places of the program"
 
 
 def trial(status: str = "won", equivalence: str = "exact", **more: object) -> Trial:

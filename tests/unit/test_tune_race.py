@@ -87,6 +87,12 @@ def test_a_lever_that_changes_nothing_says_why(tmp_path, warden, program):
     race.start([idle, silent])
     assert (idle.over, idle.note) == (race_module.NOTHING, "the batches differ")
     assert (silent.over, silent.note) == (race_module.NOTHING, "it found nothing to change in this program")
+    edited = contestant(program, 0.01)
+    other = tmp_path / "other.py"
+    other.write_text("")
+    edited.launch = replace(edited.launch, levers=("keep-batches",), sources=((str(other), str(other)),))
+    race.start([edited])
+    assert edited.running, "what is edited is changed, whatever is injected on top"
     race.close()
 
 

@@ -6,6 +6,7 @@ A lever's docstring is its page. A probe only observes; a lever only changes. Th
     SIDE          input, host, compute or runtime: the part of a step that it can shorten
     CONFLICTS     names of levers that cannot be combined with it
     FILLS         True for a lever that keeps what the first epoch computes, and pays from the second one on
+    SEVERAL       True for a lever whose settings are places of the program: several of them may be used together
     UNASKED       False for a lever that is tried only when it is named
 
     values(case)                 settings worth trying ("16", "64"); a lever without settings leaves it out

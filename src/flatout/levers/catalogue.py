@@ -28,6 +28,7 @@ class Lever:
     conflicts: tuple[str, ...]
     unasked: bool
     fills: bool
+    several: bool
     module: ModuleType
 
     def values(self, case: Case) -> Sequence[str]:
@@ -91,5 +92,6 @@ def _read(module_name: str) -> Lever:
         conflicts=tuple(getattr(module, "CONFLICTS", ())),
         unasked=bool(getattr(module, "UNASKED", True)),
         fills=bool(getattr(module, "FILLS", False)),
+        several=bool(getattr(module, "SEVERAL", False)),
         module=module,
     )

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -41,6 +41,7 @@ from flatout.source import places, side_effects
 EQUIVALENCE: Equivalence = "reassociated"
 SIDE = "host"
 CONFLICTS = ("free-compute",)
+SEVERAL = True
 
 PARTS = "parts"
 MOST_SEARCHES = 8
@@ -62,15 +63,19 @@ def skip(case: Case) -> str | None:
 
 
 def values(case: Case) -> Sequence[str]:
-    """The outermost function that is called once a step, then inner ones, then the parts."""
-    fit = [f"{file}:{line}" for file, line in _candidates(case) if not side_effects.reason_against(file, line)]
-    return tuple(dict.fromkeys([*fit[:1], *fit[-1:], PARTS]))
+    """The outermost function that is called once a step, the innermost, one that calls a model elsewhere, the parts."""
+    steps, calls = (_fitting(_candidates(stacks)) for stacks in (_stacks(case), _stacks_of_calls(case)))
+    return tuple(dict.fromkeys([*steps[:1], *steps[-1:], *[place for place in calls if place not in steps][:1], PARTS]))
 
 
-def _candidates(case: Case) -> list[tuple[str, int]]:
+def _fitting(found: Iterable[tuple[str, int]]) -> list[str]:
+    return [f"{file}:{line}" for file, line in found if not side_effects.reason_against(file, line)]
+
+
+def _candidates(stacks: Iterable[list[list[Any]]]) -> list[tuple[str, int]]:
     """Functions on the way to the step, outermost first, that do not themselves hold the loop over the steps."""
     found: list[tuple[str, int]] = []
-    for stack in _stacks(case):
+    for stack in stacks:
         inner: list[tuple[str, int]] = []
         for depth, (file, line, name, first) in enumerate(stack):
             if name.startswith("<") or _in_loop(file, line, name, depth):
@@ -99,6 +104,14 @@ def _stacks(case: Case) -> Iterator[list[list[Any]]]:
     if reading.step_kind(case) != "model":
         for item in sorted(case.evidence_of("eager-tape"), key=lambda tape: -float(tape.value or 0)):
             yield item.data.get("stack") or []
+
+
+def _stacks_of_calls(case: Case) -> Iterator[list[list[Any]]]:
+    """Where models are called eagerly, once a step at least: an agent plays before it learns."""
+    steps = case.steps.count if case.steps is not None else 0
+    for item in case.evidence_of("stream"):
+        if item.value == "model" and float(item.data["count"]) >= steps:
+            yield item.data["stack"]
 
 
 # ── in the program ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -23,6 +23,10 @@ class Injection:
         self.ready: list[Callable[[], bool]] = []
         """Asked before measuring begins: a cache, for one, must be full first."""
 
+    @property
+    def text(self) -> str:
+        return f"{self.lever}={self.value}" if self.value else self.lever
+
     def changed(self, what: str = "") -> None:
         """The lever has changed something. One that never says so had nothing to change, and is not measured."""
         self.changes += 1
@@ -71,7 +75,7 @@ class Injections:
         return all(ask() for injection, _ in self.levers for ask in injection.ready)
 
     def report(self) -> dict[str, Any]:
-        return {i.lever: {"changes": i.changes, "notes": i.notes} for i, _ in self.levers}
+        return {i.text: {"changes": i.changes, "notes": i.notes} for i, _ in self.levers}
 
 
 def _module(name: str) -> ModuleType:

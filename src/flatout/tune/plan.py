@@ -81,7 +81,7 @@ def combinations(winners: Sequence[str]) -> list[tuple[str, ...]]:
     for text in winners:
         lever = find(parse(text)[0])
         names = {parse(other)[0] for other in together}
-        if lever.name in names or names & set(lever.conflicts):
+        if (lever.name in names and not lever.several) or names & set(lever.conflicts):
             continue
         if any(lever.name in find(name).conflicts for name in names):
             continue

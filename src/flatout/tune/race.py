@@ -134,7 +134,7 @@ class Race:
             return
         one.report, one.done = said["levers"], int(said["steps"])
         idle = [name for name, facts in one.report.items() if not facts["changes"]]
-        if one.launch.levers and len(idle) == len(one.report):
+        if one.launch.levers and len(idle) == len(one.report) and not one.launch.sources:
             why = [note for facts in one.report.values() for note in facts["notes"]]
             self._drop(one, NOTHING, "; ".join(why) or "it found nothing to change in this program")
             return
