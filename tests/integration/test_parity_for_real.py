@@ -33,7 +33,11 @@ def at_step(stream, end, n):
     if stream.priority < best: return
     if stream.priority > best: best, steps = stream.priority, 0
     steps += n
-    if numbers.wanted: numbers.tick(steps)
+    if numbers.wanted: numbers.tick(updates() or steps)
+
+def updates():  # as the gate counts
+    counts = [getattr(one, "iterations", None) for one in watch.optimizers.values()]
+    return sum(int(count.numpy()) for count in counts) if all(hasattr(count, "numpy") for count in counts) else 0
 
 watch.at_step = at_step
 """
@@ -60,6 +64,16 @@ def fit(change):
     model.compile(keras.optimizers.Adam(rate), keras.losses.SparseCategoricalCrossentropy(from_logits=True),
                   steps_per_execution=4 if change == "right" else 1)
     model.fit(x, y, batch_size=32, epochs=1, verbose=0)
+
+def uneven(change, of=keras):  # 7 batches an epoch, 4 of them a call: the second call has 3
+    x, y = points(100)
+    model = of.Sequential([of.layers.Input((8,)), of.layers.Dense(32, "relu"), of.layers.Dense(3)])
+    loss = of.losses.SparseCategoricalCrossentropy(from_logits=True)
+    rate = 0.1 if change == "wrong" else 0.05
+    model.compile(of.optimizers.SGD(rate), loss, steps_per_execution=4 if change == "right" else 1)
+    model.fit(x, y, batch_size=16, epochs=3, shuffle=False, verbose=0)
+
+def uneven_legacy(change): uneven(change, tf_keras)
 
 def loop(change, function=None, drop=0, same=False, returns=True):
     x, y = points()
@@ -152,13 +166,26 @@ for name in sys.argv[3].split(","):
             random.seed(0); np.random.seed(0); tf.random.set_seed(0); seeds._asked.clear()
             keras.utils.clear_session()
         best = steps = watch._best = 0
+        watch.optimizers.clear()
         os.makedirs(f"{OUT}/{name}-{change}")
         numbers.begin(f"{OUT}/{name}-{change}")
         globals()[name](change)
         numbers.write()
 """
 
-NAMES = ("fit", "eager", "traced", "hidden", "predict", "call", "legacy", "session", "blind_session")
+NAMES = (
+    "fit",
+    "uneven",
+    "uneven_legacy",
+    "eager",
+    "traced",
+    "hidden",
+    "predict",
+    "call",
+    "legacy",
+    "session",
+    "blind_session",
+)
 NOISY = ("noisy", "noisy_legacy")
 TRAINING = ("sensitive", "fit", "eager", "traced", "hidden", "legacy")
 

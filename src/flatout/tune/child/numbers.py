@@ -228,8 +228,8 @@ def _is_floating(value: Any) -> bool:
 
 def _wrap_fit_begin(original: Any) -> Any:
     def on_train_batch_begin(self: Any, batch: Any, logs: Any = None) -> Any:
-        if _seen is not None and isinstance(batch, int):
-            self._flatout_first = batch
+        if wanted and isinstance(batch, int):
+            self._flatout_first, self._flatout_before = batch, _iterations(self)
         return original(self, batch, logs)
 
     return on_train_batch_begin
@@ -238,14 +238,32 @@ def _wrap_fit_begin(original: Any) -> Any:
 def _wrap_fit(original: Any) -> Any:
     def on_train_batch_end(self: Any, batch: Any, logs: Any = None) -> Any:
         if wanted and _seen is not None:
-            first = getattr(self, "_flatout_first", batch)
-            _seen.fit_steps += max(1, batch - first + 1) if isinstance(batch, int) else 1
+            _seen.fit_steps += _steps_of_fit(self, batch)
             loss = logs.get("loss") if hasattr(logs, "get") else None
             if loss is not None:
                 _note_scalar("fit loss", _seen.fit_steps, loss)
         return original(self, batch, logs)
 
     return on_train_batch_end
+
+
+def _steps_of_fit(callbacks: Any, batch: Any) -> int:
+    """How many steps this batch stands for: by what the optimizer has counted. Of several steps in one call, the last
+    call of an epoch may make fewer than Keras tells the callbacks."""
+    before: int | None = getattr(callbacks, "_flatout_before", None)
+    now = _iterations(callbacks)
+    if before is not None and now is not None and now > before:
+        return now - before
+    first = getattr(callbacks, "_flatout_first", batch)
+    return max(1, batch - first + 1) if isinstance(batch, int) else 1
+
+
+def _iterations(callbacks: Any) -> int | None:
+    model: Any = getattr(callbacks, "_model", None) or getattr(callbacks, "model", None)
+    try:
+        return int(model.optimizer.iterations.numpy())
+    except Exception:  # no optimizer that counts
+        return None
 
 
 def _wrap_predict(original: Any) -> Any:
