@@ -282,10 +282,14 @@ class Race:
 
     # ── deciding ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def seconds_for(self, comparisons: int) -> float:
-        """What one more contestant is likely to cost: its start, two at a time, and its rounds."""
+    def seconds_for(self, contestants: int) -> float:
+        """What so many more contestants are likely to cost: their starts, two at a time, and their rounds with both
+        baselines, with the starts that all of them need again where the program ends after a few blocks."""
         start = statistics.mean(self.started) / 2 if self.started else 5.0
-        return start + (rounds_needed(1 - 0.05 / max(comparisons, 1)) + 2) * (self._block_seconds() + 0.05)
+        again = max((one.starts - 1) / max(len(one.blocks), 1) for one in self.baselines)
+        rounds = rounds_needed(1 - 0.05 / max(contestants, 1)) + 2
+        block = self._block_seconds() + 0.05 + 1.5 * again * start  # not all of these find another one to start with
+        return contestants * start + rounds * (contestants + len(self.baselines)) * block
 
     def verdict(self, one: Contestant, comparisons: int) -> Verdict | None:
         """The interval of the speedup that holds against each baseline, widened for the number of comparisons."""

@@ -221,7 +221,7 @@ class Tuner:
         """Where the time is short, levers that no finding speaks for are left out, the last first."""
         left = self.deadline - time.monotonic()
         kept = list(levers)
-        while kept and len(kept) * race.seconds_for(len(kept)) > left:
+        while kept and race.seconds_for(len(kept)) > left:
             name = _name(kept[-1])
             if self.options.levers or plan.expected(find(name), case) > 0:
                 break
