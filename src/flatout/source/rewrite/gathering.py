@@ -6,6 +6,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+from flatout.source.rewrite.sample_loops import Scope, reads_outside
+
 MEAN, SUM, JOIN, STACK = "mean", "sum", "join", "stack"
 
 _ADDED = (
@@ -79,14 +81,10 @@ def _written(node: ast.AST, text: str) -> Iterator[ast.expr]:
         yield from _written(child, text)
 
 
-def use_of(scope: ast.AST, loop: ast.AST, name: str) -> str | None:
+def use_of(scope: Scope, loop: ast.For, name: str) -> str | None:
     """What becomes of a list outside of a loop, where it is but one thing, and a known one."""
-    inside = {id(part) for part in ast.walk(loop)}
     above = {id(child): parent for parent in ast.walk(scope) for child in ast.iter_child_nodes(parent)}
-    found: set[str | None] = set()
-    for part in ast.walk(scope):
-        if isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Load) and id(part) not in inside:
-            found.add(_use(part, name, above))
+    found = {_use(part, name, above) for part in reads_outside(scope, loop, (name,))}
     return found.pop() if len(found) == 1 else None
 
 

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from flatout.source.rewrite.document import Document
-from flatout.source.rewrite.flow import FUNCTIONS, within
+from flatout.source.rewrite.flow import FUNCTIONS, arguments, free_names, names_in, within
 
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
 
+DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 SIGNS = {ast.Add: "+", ast.Sub: "-"}
 _OUTSIDE = {"print", "assign", "assign_add", "assign_sub", "scatter_update", "append", "extend", "update", "add_loss"}
 """What has an effect of its own, which each turn has to have."""
@@ -61,14 +62,25 @@ def gathered(statement: ast.stmt) -> Gathered | None:
     return None
 
 
-def is_read_outside(scope: Scope, loop: ast.For, names: Iterable[str]) -> bool:
-    """Whether what the last turn has left behind is read, or a name of another scope is written."""
+def reads_outside(scope: Scope, loop: ast.For, names: Iterable[str]) -> Iterator[ast.AST]:
+    """Where names of a scope are read outside of a loop in it: the names themselves, and definitions that take them."""
     wanted, inside = set(names), {id(part) for part in ast.walk(loop)}
-    for part in ast.walk(scope):
-        used = isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load) and part.id in wanted
-        if (used and id(part) not in inside) or isinstance(part, ast.Global | ast.Nonlocal):
-            return True
-    return False
+    for part in within(scope.body):
+        if isinstance(part, ast.Name):
+            found = part.id in wanted and isinstance(part.ctx, ast.Load) and id(part) not in inside
+        elif isinstance(part, ast.Lambda):
+            found = bool(wanted & (set(names_in(part.body)) - set(arguments(part)))) and id(part) not in inside
+        else:
+            found = isinstance(part, DEFINITIONS) and bool(wanted & set(free_names(part)))
+        if found:
+            yield part
+
+
+def is_read_outside(scope: Scope, loop: ast.For, names: Iterable[str]) -> bool:
+    """Whether what the last turn has left behind is read, or may be, as it belongs to another scope."""
+    wanted = set(names)
+    declared = (part for part in ast.walk(scope) if isinstance(part, ast.Global | ast.Nonlocal))
+    return any(wanted & set(part.names) for part in declared) or any(reads_outside(scope, loop, wanted))
 
 
 def only_computes(statements: Iterable[ast.stmt], *without: str) -> bool:
