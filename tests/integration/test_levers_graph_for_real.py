@@ -10,46 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from levered import outcome
 from observed import environment, execute, write
 
-from flatout.levers.catalogue import environment_of
-from flatout.observe.launcher import environment_for
-
 pytestmark = pytest.mark.slow
-
-TOLD = """
-import json, sys
-
-def finder():
-    return next((f for f in sys.meta_path if hasattr(f, "observer")), None)
-
-def tell(results):
-    found = finder()
-    injections = found.observer.injections.levers if found is not None else []
-    totals = found.observer.functions.totals if found is not None else {}
-    print(json.dumps({
-        "results": results,
-        "changes": {i.lever + "=" + i.value.rpartition("/")[2]: i.changes for i, _ in injections},
-        "notes": [note for i, _ in injections for note in i.notes],
-        "traces": {key[2]: total.traces for key, total in totals.items()},
-        "streams": {s.kind: s.count for s in found.observer.streams.values()} if found else {},
-    }))
-"""
-
-
-def outcome(directory: Path, program: Path, *levers: str) -> dict[str, Any]:
-    """What the program printed last; bare where no lever is given."""
-    (directory / "told.py").write_text(TOLD)
-    variables = environment()
-    if levers:
-        recording = directory / f"recording-{len(list(directory.iterdir()))}"
-        recording.mkdir()
-        settings = {"directory": str(recording), "trace": False, "levers": list(levers)}
-        variables = {**environment_for(settings, variables), **environment_of(levers)}
-    done = execute([sys.executable, program], directory, env=variables)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return dict(json.loads(done.stdout.decode().splitlines()[-1]))
-
 
 # ── steps that run eagerly ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -427,100 +391,6 @@ def test_computing(tmp_path: Path) -> None:
     assert told["streams"]["fit"] == 16
     assert told["results"]["iterations"] == [3]
     assert len(set(told["results"]["loop"])) == 4
-
-
-# ── transposes there and back ────────────────────────────────────────────────────────────────────────────────────
-
-TURNED = """
-import numpy as np
-import tensorflow as tf
-from tensorflow import keras
-from told import tell
-
-LAST, FIRST = [0, 2, 3, 1], [0, 3, 1, 2]
-rng = np.random.default_rng(0)
-images = tf.constant(rng.standard_normal((4, 8, 24, 40)), tf.float32)
-kernels = [tf.Variable(0.1 * rng.standard_normal((3, 3, 8, 8)), dtype=tf.float32) for _ in range(4)]
-biases = [tf.Variable(0.1 * rng.standard_normal(8), dtype=tf.float32) for _ in range(4)]
-norms = [keras.layers.BatchNormalization(axis=1) for _ in range(4)]
-pool = keras.layers.MaxPooling2D(2, data_format="channels_first")
-
-
-def conv(x, kernel):
-    return tf.transpose(tf.nn.conv2d(tf.transpose(x, LAST), kernel, 1, "SAME"), FIRST)
-
-
-def residual(x):
-    for kernel, bias in zip(kernels, biases):
-        x = tf.nn.leaky_relu(x + 0.5 * tf.nn.relu(conv(x, kernel) + tf.reshape(bias, [1, 8, 1, 1])), 0.3)
-    return tf.reduce_mean(x, [2, 3])
-
-
-def normed(x):
-    for kernel, norm in zip(kernels, norms):
-        x = tf.nn.relu(norm(conv(x, kernel), training=True))
-    return tf.reduce_max(x, [2, 3])
-
-
-def joined(x):
-    first = conv(x, kernels[0])
-    both = tf.concat([tf.nn.elu(first), tf.tanh(conv(first, kernels[1]))], 1)
-    return tf.reduce_sum(pool(tf.pad(both, [[0, 0], [0, 0], [1, 0], [2, 1]])), [-1, -2])
-
-
-def own_gradient(x):  # nothing is taken from what has a gradient of its own
-    for kernel in kernels:
-        x = tf.nn.silu(conv(x, kernel))
-    return tf.reduce_mean(x, [2, 3])
-
-
-def before_the_tape(x):  # what was turned outside of the tape gives no gradients inside of it
-    turned = tf.transpose(x, LAST)
-    with tf.GradientTape() as tape:
-        tape.watch([x, turned])
-        value = tf.reduce_sum(tf.transpose(x, LAST) ** 2) + tf.reduce_sum(tf.transpose(turned, FIRST) ** 3)
-    return tf.add_n([tf.reduce_sum(tf.abs(part)) for part in tape.gradient(value, [x, turned])])
-
-
-results = {}
-for body in (residual, normed, joined, own_gradient, before_the_tape):
-
-    @tf.function
-    def step(x):
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            loss = tf.reduce_sum(tf.square(body(x)))
-        return loss, [part for part in tape.gradient(loss, [x, *kernels, *biases]) if part is not None]
-
-    function = step.get_concrete_function(images)
-    loss, gradients = function(images)
-    needed, waiting = set(), [tensor.op for tensor in function.graph.outputs]
-    while waiting:
-        op = waiting.pop()
-        if op not in needed:
-            needed.add(op)
-            waiting += [tensor.op for tensor in op.inputs]
-    turns = [op for op in needed if op.type == "Transpose" and op.outputs[0].shape.num_elements() > 8192]
-    results[body.__name__] = [float(loss), *(float(tf.reduce_sum(tf.abs(part))) for part in gradients)]
-    results[body.__name__ + " turns"] = [len(turns)]
-tell(results)
-"""
-
-
-def test_pairs_of_transposes_are_left_out(tmp_path: Path) -> None:
-    program = write(tmp_path, TURNED)
-    bare = outcome(tmp_path, program)["results"]
-    told = outcome(tmp_path, program, "cancel-transposes")
-    ours = told["results"]
-    for name in ("residual", "normed", "joined", "own_gradient", "before_the_tape"):
-        assert ours[name] == pytest.approx(bare[name], rel=1e-4), name
-        assert len(ours[name]) == len(bare[name]), "a gradient is missing"
-    turns = {name: (bare[name][0], ours[name][0]) for name in ours if name.endswith("turns")}
-    assert turns["residual turns"] == (16, 2), "the input is turned, and its gradient"
-    assert turns["normed turns"] == (16, 2)
-    assert turns["joined turns"][1] == 2 < turns["joined turns"][0]
-    assert turns["own_gradient turns"] == (16, 16)
-    assert any("a pair of transposes is left out" in note for note in told["notes"])
 
 
 # ── edits that change how something is computed ──────────────────────────────────────────────────────────────────

@@ -181,7 +181,7 @@ def free_names(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) 
     return list(found)
 
 
-def last_name(node: ast.expr) -> str:
+def called_name(node: ast.expr) -> str:
     """`tf.data.Dataset.map` → `map`, also of a call of it; empty for what has no name."""
     if isinstance(node, ast.Call):
         node = node.func
@@ -209,7 +209,7 @@ def reached(statements: Iterable[ast.stmt], known: Definitions) -> Iterator[ast.
     while waiting:
         for node in ast.walk(waiting.pop()):
             yield node
-            name = last_name(node) if isinstance(node, ast.Call) else ""
+            name = called_name(node) if isinstance(node, ast.Call) else ""
             if name and name not in seen:
                 seen.add(name)
                 waiting += [inner for function in known.get(name, ()) for inner in function.body]

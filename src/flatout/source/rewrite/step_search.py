@@ -16,9 +16,9 @@ from flatout.source.rewrite.flow import (
     arguments,
     bindings,
     bound_in,
+    called_name,
     definitions,
     free_names,
-    last_name,
     names_in,
     reached,
     within,
@@ -117,11 +117,11 @@ class Search:
         """Also where a function of this file that it calls has one."""
         for node in ast.walk(statement):
             if isinstance(node, ast.With) and any(
-                last_name(item.context_expr) == "GradientTape" for item in node.items
+                called_name(item.context_expr) == "GradientTape" for item in node.items
             ):
                 return True
             if isinstance(node, ast.Call) and depth < 2:
-                for function in self.definitions.get(last_name(node.func), ()):
+                for function in self.definitions.get(called_name(node.func), ()):
                     if not _is_traced(function) and any(self._has_tape(inner, depth + 1) for inner in function.body):
                         return True
         return False
@@ -143,7 +143,7 @@ class Search:
         return True
 
     def _graph_can(self, call: ast.Call, own: set[str], seen: frozenset[str]) -> bool:
-        name, dotted = last_name(call.func), self._dotted(call.func)
+        name, dotted = called_name(call.func), self._dotted(call.func)
         if isinstance(call.func, ast.Name) and name in _OF_PYTHON:
             return False
         drawn = name in _TO_PYTHON or (name in _DRAWS and side_effects.root(call.func) not in own)
@@ -184,7 +184,7 @@ class Search:
         calls = [node for node in ast.walk(statement.value) if isinstance(node, ast.Call)]
         dotted = [self._dotted(call.func) for call in calls]
         return bool(calls) and all(
-            (name.startswith("tensorflow.") and not _HOST_OPS.match(name)) or last_name(call.func) == "gradient"
+            (name.startswith("tensorflow.") and not _HOST_OPS.match(name)) or called_name(call.func) == "gradient"
             for name, call in zip(dotted, calls, strict=True)
         )
 
@@ -353,9 +353,9 @@ def _counters(loop: ast.AST) -> set[str]:
     found: set[str] = set()
     if isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call):
         target = loop.target
-        if last_name(loop.iter.func) in ("range", "trange"):
+        if called_name(loop.iter.func) in ("range", "trange"):
             found |= set(names_in(target))
-        elif last_name(loop.iter.func) == "enumerate" and isinstance(target, ast.Tuple):
+        elif called_name(loop.iter.func) == "enumerate" and isinstance(target, ast.Tuple):
             found |= set(names_in(target.elts[0]))
     for node in ast.walk(loop):
         if isinstance(node, ast.AugAssign) and isinstance(node.value, ast.Constant):

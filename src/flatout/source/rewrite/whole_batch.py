@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from flatout.case import Case
 from flatout.source.rewrite import hints, sample_loops
 from flatout.source.rewrite.document import Document, read
-from flatout.source.rewrite.flow import Flow, definitions, last_name, names_in, reached
+from flatout.source.rewrite.flow import Flow, called_name, definitions, names_in, reached
 from flatout.source.rewrite.gathering import JOIN, MEAN, STACK, SUM, lists_added_up, use_of
 from flatout.source.rewrite.reuse_functions import free
 from flatout.source.rewrite.sample_loops import span, text
@@ -76,7 +76,7 @@ def kinds(source: str, path: str, case: Case) -> tuple[str, ...]:
         return ()
     if found[MEAN] == found[SUM]:
         return (MEAN,)
-    called = {last_name(node.func) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)}
+    called = {called_name(node.func) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)}
     if "reduce_sum" not in called and "reduction" not in source:
         return (MEAN,)
     return (MEAN, SUM) if "reduce_mean" in called else (SUM, MEAN)
@@ -116,11 +116,11 @@ def _batch(document: Document, loop: Loop, node: ast.AST, names: dict[str, str])
         first, *others = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if loop.index and ast.unparse(node.slice) == f"{loop.index}:{loop.index} + 1" and _is_name(node.value):
             return _whole(document, loop, node.value)
-        axis = ast.unparse(first) == "None" or last_name(first) == "newaxis"
+        axis = ast.unparse(first) == "None" or called_name(first) == "newaxis"
         inner = node.value if axis and all(ast.unparse(item) in (":", "...") for item in others) else None
     elif (
         isinstance(node, ast.Call)
-        and last_name(node.func) == "expand_dims"
+        and called_name(node.func) == "expand_dims"
         and len(node.args) + len(node.keywords) == 2
     ):
         given = (*node.args, *(item.value for item in node.keywords if item.arg == "axis"))
@@ -186,7 +186,7 @@ def _terms(module: ast.Module, loop: Loop) -> list[Term]:
         raise _Unfit
     for node in reached(computed, definitions(module)):
         if isinstance(node, ast.Call) and (
-            last_name(node.func) in _UPDATES or last_name(node.func).startswith("assign")
+            called_name(node.func) in _UPDATES or called_name(node.func).startswith("assign")
         ):
             raise _Unfit  # each sample takes a step of its own
     first_ones = {id(term.places[0]) for term in terms if term.use == STACK}
@@ -271,7 +271,7 @@ def _scaled(document: Document, term: Term, kind: str, count: str, indentation: 
 
 
 def _called(node: ast.expr) -> str:
-    return last_name(node) if isinstance(node, ast.Call) else ""
+    return called_name(node) if isinstance(node, ast.Call) else ""
 
 
 def _only_argument(node: ast.expr) -> ast.expr:
