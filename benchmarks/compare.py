@@ -23,8 +23,8 @@ from pathlib import Path
 from statistics import fmean
 
 from flatout.compare.comparison import Comparison, compare
-from flatout.compare.run import Run
 from flatout.compare.sides import load_run
+from flatout.store.run import Run
 
 PAIRS = int(os.environ.get("PAIRS", "40"))
 RUNS = int(os.environ.get("RUNS", "8"))

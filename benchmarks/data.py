@@ -27,8 +27,9 @@ import _pipelines
 import tensorflow as tf
 
 import flatout
+from flatout.data import inspecting, racing
 from flatout.measure.interval import paired_ratio
-from flatout.pipeline import copying, inspecting, racing
+from flatout.pipeline import copying
 
 ROUNDS = int(os.environ.get("ROUNDS", "9"))
 BUDGET = float(os.environ.get("BUDGET", "90"))

@@ -32,8 +32,8 @@ from typing import Any
 
 from _optimize_models import MODELS
 
-from flatout.case import Interval
 from flatout.measure.interval import paired_ratio
+from flatout.model.case import Interval
 
 HERE = Path(__file__).resolve().parent
 BUDGET = 0.01

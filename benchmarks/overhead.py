@@ -92,9 +92,10 @@ def observed(directory: str, trace: bool | None, block: Callable[[], list[float]
     if trace is None:
         yield
         return
-    from flatout.observe import child, private_names, window
+    from flatout.observe import private_names, window
     from flatout.observe.observer import Observer
     from flatout.observe.recorder import Recorder
+    from flatout.trial import child
 
     window.FULL_SECONDS, window.LONGEST_SECONDS, window.MOST_STEPS = 1e9, 1e9, 10**9  # it stays as long as the block
     observer = Observer(Recorder(directory), {"directory": directory, "window_start": 10**9})

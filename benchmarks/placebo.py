@@ -12,11 +12,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from flatout.tune.child_process import Launch
+from flatout.process.warden import Warden
+from flatout.trial.child_process import Launch
+from flatout.trial.nursery import Nurseries
 from flatout.tune.contestant import Contestant
-from flatout.tune.nursery import Nurseries
 from flatout.tune.race import Race
-from flatout.tune.warden import Warden
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ("good/keras_conv_cached.py", "good/custom_loop_traced.py", "slow/eager_step.py", "slow/tiny_fit.py")

@@ -20,15 +20,15 @@ import time
 from pathlib import Path
 
 import flatout
-from flatout.case import Case, Interval
-from flatout.tune import patch
-from flatout.tune.child_process import Launch
+from flatout.model.case import Case, Interval
+from flatout.process.warden import Warden
+from flatout.trial import patch
+from flatout.trial.child_process import Launch
+from flatout.trial.nursery import Nurseries
 from flatout.tune.contestant import Contestant
 from flatout.tune.lineup import patched, with_levers
-from flatout.tune.nursery import Nurseries
 from flatout.tune.race import Race
 from flatout.tune.scout import ranked
-from flatout.tune.warden import Warden
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "programs"))

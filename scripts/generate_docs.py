@@ -12,8 +12,8 @@ from itertools import groupby
 from pathlib import Path
 
 from flatout.causes import Cause, catalogue
-from flatout.levers.catalogue import Lever
-from flatout.levers.catalogue import catalogue as lever_catalogue
+from flatout.cures._catalogue import Lever
+from flatout.cures._catalogue import catalogue as lever_catalogue
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 

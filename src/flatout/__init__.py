@@ -6,17 +6,23 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from flatout import observe, optimize
+from flatout._callable import make_callable
+from flatout.model.version import __version__
 
 if TYPE_CHECKING:
-    from flatout.case import Case
+    from contextlib import AbstractContextManager
+
+    from flatout.data.api import inspect, tune_dataset
+    from flatout.model.case import Case
     from flatout.optimize.compress.cluster import cluster
     from flatout.optimize.compress.distill import distill
     from flatout.optimize.compress.fold import fold
     from flatout.optimize.compress.prune import prune
     from flatout.optimize.compress.quantize import quantize
-    from flatout.pipeline.api import inspect, tune_dataset
+    from flatout.optimize.session import Result
+    from flatout.run.inside import Observation
 
-__version__ = "0.1.0"
+
 __all__ = [
     "Observer", "__version__", "cluster", "distill", "fold", "inspect", "load", "observe", "optimize", "prune",
     "quantize", "tune_dataset",
@@ -32,14 +38,40 @@ def load(path: str | os.PathLike[str] | None = None) -> Case:
 
 def Observer(*, trace: bool = True, show: bool = True) -> Any:  # noqa: N802  # it makes an instance of a Keras callback
     """A Keras callback that observes a whole `fit`: `model.fit(…, callbacks=[flatout.Observer()])`."""
-    from flatout.observe import inside
+    from flatout.run import inside
 
     return inside.callback(trace=trace, show=show)
 
 
+def _observe(*, trace: bool = True, show: bool = True) -> AbstractContextManager[Observation]:
+    """Observe a block of this program, for those who cannot use the command line (a notebook).
+
+    with flatout.observe() as seen:
+        model.fit(dataset)
+    seen.case.findings
+    """
+    from flatout.run import inside
+
+    return inside.observe(trace=trace, show=show)
+
+
+def _optimize(model: Any, data: Any = None, *, metric: Any = None, max_drop: float = 0.01, **options: Any) -> Result:
+    """Make a model fast to serve; see `flatout.optimize.api.optimize` for the options.
+
+    result = flatout.optimize(model, (x, y), metric="accuracy", max_drop=0.01)
+    predict = result.load()
+    """
+    from flatout.optimize import api
+
+    return api.optimize(model, data, metric=metric, max_drop=max_drop, **options)
+
+
+make_callable(observe, _observe)
+make_callable(optimize, _optimize)
+
 _LATER = {
     **{name: f"flatout.optimize.compress.{name}" for name in ("cluster", "distill", "fold", "prune", "quantize")},
-    **dict.fromkeys(("inspect", "tune_dataset"), "flatout.pipeline.api"),
+    **dict.fromkeys(("inspect", "tune_dataset"), "flatout.data.api"),
 }
 """Names that are imported when they are first used, and the modules that hold them."""
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from observed import environment, execute
 
-from flatout.levers.catalogue import environment_of
-from flatout.observe.launcher import environment_for
+from flatout.cures._catalogue import environment_of
+from flatout.trial.launcher import environment_for
 
 TOLD = """
 import json, sys

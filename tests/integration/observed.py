@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from flatout import store
-from flatout.case import Case
 from flatout.measure.processors import STARVED, others_in
+from flatout.model.case import Case
 
 Seen = TypeVar("Seen")
 

@@ -193,5 +193,5 @@ def test_a_share_that_is_none_is_refused():
     import flatout
 
     for share in (-0.1, 1, 2.5):
-        with pytest.raises(flatout.errors.CompressionRefused, match="keep is a share"):
+        with pytest.raises(flatout.model.errors.CompressionRefused, match="keep is a share"):
             flatout.quantize(line(), SAMPLES, train=lambda model: None, keep=share)

@@ -7,7 +7,7 @@ import pytest
 from compress_models import mobile, pictures, residual, shaken
 
 import flatout
-from flatout.errors import CompressionFailed, CompressionRefused
+from flatout.model.errors import CompressionFailed, CompressionRefused
 from flatout.optimize.compress import checks, floats, graph, learning, litert, onnx_qdq
 from flatout.optimize.compress.quantize import calibrate, sensitivity, served
 

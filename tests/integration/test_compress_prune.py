@@ -5,7 +5,7 @@ import pytest
 from compress_models import EVERY, decoder, residual, shaken, transformer, two_inputs, unet
 
 import flatout
-from flatout.errors import CompressionFailed, CompressionRefused
+from flatout.model.errors import CompressionFailed, CompressionRefused
 from flatout.optimize.compress import checks, graph, shrink
 from flatout.optimize.compress.channels import follow
 from flatout.optimize.compress.prune import remove

@@ -7,7 +7,7 @@ import pytest
 from compress_models import pictures, residual
 
 import flatout
-from flatout.errors import CompressionFailed, CompressionRefused
+from flatout.model.errors import CompressionFailed, CompressionRefused
 from flatout.optimize.compress import checks, fold, graph, magnitude, training
 from flatout.optimize.compress.magnitude import Masks, packed
 

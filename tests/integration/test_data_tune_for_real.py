@@ -17,9 +17,11 @@ PROGRAM = """
     import json, os, sys, tempfile, time
     import numpy as np
     import tensorflow as tf
-    from flatout.pipeline import copying, costing, equality, inspecting, racing, recipes, stages, tuning
-    from flatout.pipeline.rewrites import REWRITES
-    from flatout.pipeline.rewrites.room import Room, Unfit
+    from flatout.pipeline import copying, costing, recipes
+    from flatout.data import equality, inspecting, racing, tuning
+    from flatout.observe import stages
+    from flatout.cures._rewrites import REWRITES
+    from flatout.cures._dataset import Room, Unfit
 
     results = {}
     REST = json.loads(sys.argv[3])

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 from observed import FLATOUT, bare, case_in, environment, execute, observed, said, write
 
-from flatout.observe import launcher, session
+from flatout.run import session
 from flatout.store import HOME, load
+from flatout.trial import launcher
 
 NO_TENSORFLOW = "did not import TensorFlow"
 

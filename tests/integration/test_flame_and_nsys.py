@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 from observed import case_in, environment, observed, write
 
-from flatout.observe import flame, launcher
 from flatout.observe.observer import Observer
 from flatout.observe.probes import nvtx_ranges
 from flatout.observe.recorder import Recorder
+from flatout.run import flame
 from flatout.store import HOME
+from flatout.trial import launcher
 
 BUSY = """
 import sys, time

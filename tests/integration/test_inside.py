@@ -17,7 +17,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 import flatout
-from flatout.errors import FlatoutError
+from flatout.model.errors import FlatoutError
 
 told = {}
 x, y = np.ones((640, 8), "float32"), np.ones((640, 1), "float32")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from observed import environment, write
 
-from flatout.observe.launcher import environment_for
+from flatout.trial.launcher import environment_for
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +35,7 @@ REPORT = """
         return value
 
     def injections():
-        from flatout.levers.injection import Injections
+        from flatout.cures._injections import Injections
         return next((found for found in gc.get_objects() if isinstance(found, Injections)), None)
 
     def finish():

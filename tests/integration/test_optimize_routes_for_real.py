@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from flatout.measure.agreement import agreement
-from flatout.optimize.backends import catalogue
-from flatout.optimize.route import Needless
-from flatout.optimize.subject import Subject, in_batches
+from flatout.routes import catalogue
+from flatout.routes._route import Needless
+from flatout.subject.subject import Subject, in_batches
 
 pytestmark = [
     pytest.mark.slow,
@@ -36,8 +36,8 @@ import keras
 import numpy as np
 from keras import layers
 from flatout.measure.agreement import agreement
-from flatout.optimize.backends import _onnx_convert
-from flatout.optimize.prepare.preparing import Request, prepare
+from flatout.routes import _onnx_convert
+from flatout.subject.preparing import Request, prepare
 
 keras.utils.set_random_seed(3)
 rng = np.random.default_rng(3)

@@ -19,8 +19,9 @@ from flatout.measure.parity import Numbers, compare
 
 START = """
 import os, sys
-from flatout.observe import child, observer, recorder
-from flatout.tune.child import calm, numbers, seeds, shaken
+from flatout.trial import child
+from flatout.observe import observer, recorder
+from flatout.trial import calm, numbers, seeds, shaken
 
 OUT = sys.argv[1]
 watch = observer.Observer(recorder.Recorder(OUT), {"directory": OUT, "trace": False, "sample": False})

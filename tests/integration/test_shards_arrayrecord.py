@@ -10,8 +10,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from shards_made import blobs, converted, tree
 
-from flatout.pipeline.shards import extract, verify
-from flatout.pipeline.shards.sources.folder import Folder
+from flatout.data.shards import extract, verify
+from flatout.data.shards.sources.folder import Folder
 
 pytest.importorskip("array_record", reason="the extra `arrayrecord` is not installed")
 pytestmark = pytest.mark.slow

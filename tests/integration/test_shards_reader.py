@@ -20,8 +20,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from shards_made import converted, pictures, tree
 
-from flatout.pipeline.shards import tfrecord
-from flatout.pipeline.shards.sources import opening
+from flatout.data.shards import tfrecord
+from flatout.data.shards.sources import opening
 
 pytestmark = pytest.mark.slow
 

@@ -13,8 +13,9 @@ from observed import environment
 
 START = """
 import sys
-from flatout.tune.child import shield
-from flatout.observe import child, observer, recorder
+from flatout.trial import shield
+from flatout.trial import child
+from flatout.observe import observer, recorder
 watch = observer.Observer(recorder.Recorder({trial!r}), {{}})
 shield.install({trial!r}, fence={fence})
 import tensorflow

@@ -11,8 +11,9 @@ from sample_case import sample_case
 from scipy import signal
 
 from flatout import store
-from flatout.case import Case, Distribution, Program, Split
-from flatout.compare.run import Run, run_of
+from flatout.model.case import Case, Distribution, Program, Split
+from flatout.store import saving
+from flatout.store.run import Run, run_of
 
 
 def times(median: float, count: int = 300, seed: int = 0, lean: float = 0.6, noise: float = 0.08) -> tuple[float, ...]:
@@ -62,4 +63,4 @@ def source(commit: str, branch: str = "main", changes: str = "", root: str = "/h
 
 
 def keep(home: Path, kept: Case, title: str = "train") -> Path:
-    return store.save(kept, store.new_directory(title, home))
+    return saving.save(kept, store.new_directory(title, home))

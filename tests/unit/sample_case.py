@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 
-from flatout.case import (
+from flatout.model.case import (
     Case,
     Copy,
     Device,

@@ -6,8 +6,8 @@ import hashlib
 import random
 from pathlib import Path
 
-from flatout.pipeline.shards import convert
-from flatout.pipeline.shards.sources import Source, opening
+from flatout.data.shards import convert
+from flatout.data.shards.sources import Source, opening
 
 
 def pictures(root: Path, count: int = 60, classes: tuple[str, ...] = ("bird", "cat", "dog")) -> Path:

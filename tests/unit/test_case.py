@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sample_case import sample_case
 
-from flatout.case import Case, Steps
+from flatout.model.case import Case, Steps
 
 
 def test_a_full_case_survives_the_trip_through_json() -> None:

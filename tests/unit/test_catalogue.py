@@ -11,8 +11,8 @@ from types import ModuleType
 import pytest
 
 from flatout.causes import catalogue, find
-from flatout.errors import UnknownCause
-from flatout.levers.catalogue import catalogue as levers
+from flatout.cures._catalogue import catalogue as levers
+from flatout.model.errors import UnknownCause
 
 ROOT = Path(__file__).resolve().parents[2]
 

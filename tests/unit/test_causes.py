@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from flatout.case import Case, Evidence
 from flatout.causes import catalogue, find
 from flatout.causes.diagnose import WORTH, diagnose
+from flatout.model.case import Case, Evidence
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "tests" / "fixtures" / "causes"

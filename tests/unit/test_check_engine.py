@@ -7,11 +7,11 @@ import textwrap
 
 import pytest
 
-from flatout.check import datasets, loops
 from flatout.check.checker import Checker, is_test, without_the_traced
-from flatout.check.module import Module
 from flatout.check.selection import select
-from flatout.check.traced import traced
+from flatout.source.analysis import datasets, loops
+from flatout.source.analysis.module import Module
+from flatout.source.analysis.traced import traced
 
 
 def module_of(source: str) -> Module:

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from flatout.case import Case
 from flatout.check.driver import Job, Report, check
 from flatout.check.files import Problem
 from flatout.check.output import FORMATS, View, render
-from flatout.check.pattern import Sighting
 from flatout.check.selection import select
 from flatout.check.settings import Settings
+from flatout.model.case import Case
+from flatout.source.analysis.pattern import Sighting
 
 BAD = "import tensorflow as tf\n\n\ndef build(model):\n    model.compile(run_eagerly=True)  # <é>\n"
 EVIL = 'a,b:c%\n<x>\x1b[31m&".py'

@@ -13,9 +13,9 @@ import pytest
 
 from flatout.check.checker import Checker
 from flatout.check.fixing import fix
-from flatout.check.pattern import Sighting
-from flatout.check.repairs import KINDS
 from flatout.check.selection import select
+from flatout.source.analysis.pattern import Sighting
+from flatout.source.editing.repairs import KINDS
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "check"
 PAIRS = sorted(str(path.relative_to(FIXTURES)).removesuffix(".in.py") for path in FIXTURES.glob("*/*.in.py"))

@@ -12,7 +12,7 @@ from flatout.check.checker import VERSION, Checker
 from flatout.check.driver import Job, check, check_text, look
 from flatout.check.selection import select
 from flatout.check.settings import Settings, load, matches_path
-from flatout.errors import FlatoutError, UnknownCause
+from flatout.model.errors import FlatoutError, UnknownCause
 
 BAD = "import tensorflow as tf\nmodel.compile(run_eagerly=True)\n"
 

@@ -13,11 +13,12 @@ from sample_case import sample_case
 from typer.testing import CliRunner
 
 from flatout import store
-from flatout.case import Case
 from flatout.causes import catalogue
 from flatout.cli import app
-from flatout.errors import CaseNotFound, CaseUnreadable, FlatoutError, UnknownCause, UnknownView
+from flatout.model.case import Case
+from flatout.model.errors import CaseNotFound, CaseUnreadable, FlatoutError, UnknownCause, UnknownView
 from flatout.report.json import write
+from flatout.store import saving
 
 runner = CliRunner()
 
@@ -25,7 +26,7 @@ runner = CliRunner()
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    return store.save(sample_case(), store.new_directory("train.py"))
+    return saving.save(sample_case(), store.new_directory("train.py"))
 
 
 def run(*arguments: str) -> str:

@@ -11,9 +11,9 @@ from scipy import stats
 
 from flatout.compare import between, words
 from flatout.compare.comparison import compare
-from flatout.compare.run import program_of, run_of
-from flatout.compare.steady import block_length, error_of_median, steady_places
-from flatout.errors import FlatoutError
+from flatout.measure.steady import block_length, error_of_median, steady_places
+from flatout.model.errors import FlatoutError
+from flatout.store.run import program_of, run_of
 
 
 def test_a_run_compared_with_itself_is_the_same() -> None:

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 from flatout import store
 from flatout.cli import app
 from flatout.compare.comparison import compare
-from flatout.compare.markdown import render as as_markdown
-from flatout.compare.terminal import render as as_text
-from flatout.errors import FlatoutError
+from flatout.model.errors import FlatoutError
+from flatout.report.markdown import render as as_markdown
+from flatout.report.terminal.comparison import render as as_text
 
 runner = CliRunner()
 HOSTILE = "<script>alert(1)</script>|`x`\n# @ada \x1b[31m[link](http://evil.example) https://evil.example"

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import runs
 
-from flatout.case import Evidence
 from flatout.compare.comparison import compare
-from flatout.compare.run import Run, run_from, run_of
+from flatout.model.case import Evidence
 from flatout.observe.yardstick import Yardstick
+from flatout.store.run import Run, run_from, run_of
 
 SECONDS, A_SECOND = 20, 50
 CALM: dict[str, Any] = {"cpu": {"model": "a processor"}, "tensorflow": {}}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from flatout.compare.comparison import Comparison, compare
-from flatout.compare.run import Run
+from flatout.store.run import Run
 
 
 def run(number: int, median: float, pace: float | None = None) -> Run:

@@ -6,13 +6,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-import flatout
-from flatout.errors import CompressionRefused, FlatoutError
+from flatout.model.errors import CompressionRefused, FlatoutError
 from flatout.optimize.checks import Budget
 from flatout.optimize.compress import command, cost, search
 from flatout.optimize.compress.search import Search
 from flatout.optimize.compress.stages import Means
-from flatout.optimize.prepare.preparing import Request, parted
+from flatout.subject.preparing import Request, parted
 
 
 class Model(SimpleNamespace):
@@ -39,9 +38,9 @@ def made(monkeypatch):
         calls.append(("int8", round(model.flops, 3), train is not None))
         return SimpleNamespace(model=Model(flops=model.flops, rounded=1 if train else 2, taught=model.taught))
 
-    monkeypatch.setattr(flatout, "prune", prune)
-    monkeypatch.setattr(flatout, "distill", distill)
-    monkeypatch.setattr(flatout, "quantize", quantize)
+    monkeypatch.setattr(search, "prune", prune)
+    monkeypatch.setattr(search, "distill", distill)
+    monkeypatch.setattr(search, "quantize", quantize)
     monkeypatch.setattr(cost, "of", lambda model: (0, model.flops))
     return calls
 

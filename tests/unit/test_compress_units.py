@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from flatout.cli import app
-from flatout.errors import CompressionRefused, FlatoutError
+from flatout.model.errors import CompressionRefused, FlatoutError
 from flatout.optimize.compress import magnitude
 from flatout.optimize.compress.channels import Channels, Group
 from flatout.optimize.compress.cluster import centres_of

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from flatout.case import Case, Evidence, Pipeline, Stage, Where
 from flatout.cli.data.tune import size
-from flatout.errors import FlatoutError, ProgramNotFound
-from flatout.pipeline import inspecting
-from flatout.pipeline.progress import Progress
+from flatout.data import inspecting
+from flatout.data.progress import Progress
+from flatout.data.session import TARGET, Asked
+from flatout.model.case import Case, Evidence, Pipeline, Stage, Where
+from flatout.model.errors import FlatoutError, ProgramNotFound
 from flatout.pipeline.running import Node, runs_as
-from flatout.pipeline.session import TARGET, Asked
 from flatout.report.terminal import render
 
 

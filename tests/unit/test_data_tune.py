@@ -8,10 +8,22 @@ from typing import Any
 
 import pytest
 
-from flatout.case import Case, Distribution, Evidence, Interval, Pipeline, Program, Split, Stage, Steps, Trial, Where
-from flatout.errors import FlatoutError
-from flatout.pipeline import patching, session, tuning
-from flatout.pipeline.rewrites import REWRITES
+from flatout.cures._rewrites import REWRITES
+from flatout.data import patching, session, tuning
+from flatout.model.case import (
+    Case,
+    Distribution,
+    Evidence,
+    Interval,
+    Pipeline,
+    Program,
+    Split,
+    Stage,
+    Steps,
+    Trial,
+    Where,
+)
+from flatout.model.errors import FlatoutError
 from flatout.report.terminal import render
 
 SOURCE = """import tensorflow as tf

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from flatout.case import Case
 from flatout.environment import readings, summary
 from flatout.environment.auditor import Check, checks, judge
 from flatout.environment.reading import GROUPS, Facts, Reading
 from flatout.environment.table import show
+from flatout.model.case import Case
 
 ODD_FACTS: dict[str, Any] = {
     "cores": {"machine": 64, "affinity": 64, "quota": 4.0},

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from flatout import store
 from flatout.cli import app
-from flatout.errors import FlatoutError
+from flatout.model.errors import FlatoutError
 
 runner = CliRunner()
 

@@ -18,19 +18,19 @@ from typer.testing import CliRunner
 
 from flatout import store
 from flatout.cli import app
-from flatout.errors import CaseNotFound, FlatoutError
-from flatout.history import database, origin
-from flatout.history.database import MIGRATIONS, History, open_in
 from flatout.history.states import all_series, repeats_of, series_of
 from flatout.history.trend import draw, points, render
+from flatout.model.errors import CaseNotFound, FlatoutError
+from flatout.store import database, origin, saving
+from flatout.store.database import MIGRATIONS, History, open_in
 
 runner = CliRunner()
 
 WRITER = """
 import json, sys
 from pathlib import Path
-from flatout.compare.run import run_from
-from flatout.history.database import History
+from flatout.store.run import run_from
+from flatout.store.database import History
 one = run_from(json.loads(sys.argv[1]))
 for number in range(int(sys.argv[4])):
     with History(Path(sys.argv[2])) as history:
@@ -58,7 +58,7 @@ def keep(home: Path, median: float, seed: int, commit: str = "", changes: str = 
 
 def test_a_saved_case_is_recorded_once(home: Path) -> None:
     path = keep(home, 20.0, 1, "a" * 40)
-    store.save(store.load(path), path.parent)
+    saving.save(store.load(path), path.parent)
     with open_in(home) as history:
         (entry,) = history.entries()
     assert entry.run.program == "train.py"
@@ -247,7 +247,7 @@ def test_the_commit_is_the_one_that_the_run_began_with(tmp_path: Path, monkeypat
     program.write_text("print(2)\n")
     git(tmp_path, "commit", "-qam", "second, while the first still runs")
     case = runs.case()
-    path = store.save(replace(case, program=replace(case.program, directory=str(tmp_path))), directory)
+    path = saving.save(replace(case, program=replace(case.program, directory=str(tmp_path))), directory)
     source = store.load(path).environment["source"]
     assert source["commit"] == first
     assert source["branch"] == "main"

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from flatout.observe.last_words import last_words
+from flatout.process.last_words import last_words
 
 
 def test_the_exception_is_named_and_not_what_tensorflow_says_in_passing(tmp_path):

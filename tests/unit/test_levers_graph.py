@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from flatout.case import Case, Distribution, Evidence, Function, Op, Steps
-from flatout.levers._scalars import Scalars
-from flatout.levers._surroundings import Surroundings
-from flatout.levers._tracing import Unfit
-from flatout.levers._trampoline import copy_of, replace
-from flatout.levers.catalogue import catalogue
-from flatout.levers.injection import parse
+from flatout.cures._catalogue import catalogue
+from flatout.cures._scalars import Scalars
+from flatout.cures._surroundings import Surroundings
+from flatout.cures._tracing import Unfit
+from flatout.cures._trampoline import copy_of, replace
+from flatout.model.case import Case, Distribution, Evidence, Function, Op, Steps
+from flatout.model.levers import parse
 from flatout.source import side_effects
 
 

@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from flatout.case import Case, Distribution, Evidence, Pipeline, Split, Stage, Steps
-from flatout.levers.catalogue import catalogue
+from flatout.cures._catalogue import catalogue
+from flatout.model.case import Case, Distribution, Evidence, Pipeline, Split, Stage, Steps
 
 NAMES = ("autotune", "cache", "free-input", "parallel-map", "prefetch", "threadpool", "vectorize-map")
 

@@ -5,12 +5,12 @@ import pytest
 
 from flatout.measure.agreement import agreement, relative_error
 from flatout.optimize import checks
-from flatout.optimize.backends import catalogue
-from flatout.optimize.backends.litert import Float32, Int8
-from flatout.optimize.backends.tf_bf16 import Bfloat16
 from flatout.optimize.checks import Budget, Checked
 from flatout.optimize.metrics import lower_is_better
-from flatout.optimize.route import Inside
+from flatout.routes import catalogue
+from flatout.routes._route import Inside
+from flatout.routes.litert import Float32, Int8
+from flatout.routes.tf_bf16 import Bfloat16
 
 SOURCE = np.random.default_rng(0)
 ORIGINAL = [SOURCE.normal(size=(200, 10)).astype("float32"), SOURCE.normal(size=(200, 10)).astype("float32")]
@@ -135,4 +135,4 @@ def test_every_route_says_who_it_is():
     for name, route in catalogue().items():
         assert name == route.name
         assert all((route.family, route.format, route.precision, route.equivalence))
-        assert type(route).__module__.startswith("flatout.optimize.backends.")
+        assert type(route).__module__.startswith("flatout.routes.")

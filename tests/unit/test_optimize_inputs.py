@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from flatout.cli.optimize import _batches, _shapes
-from flatout.errors import FlatoutError
-from flatout.optimize.prepare import columns, data, preparing, synthetic, trust
-from flatout.optimize.prepare.data import DataUnusable
-from flatout.optimize.prepare.original import Declared, open_original
-from flatout.optimize.prepare.trust import ModelRefused
-from flatout.optimize.subject import Tensor
+from flatout.model.errors import FlatoutError
 from flatout.optimize.verifying import ArtefactUnreadable, read
+from flatout.subject import columns, data, preparing, synthetic, trust
+from flatout.subject.data import DataUnusable
+from flatout.subject.original import Declared, open_original
+from flatout.subject.subject import Tensor
+from flatout.subject.trust import ModelRefused
 
 IMAGE = Declared("image", "float32", (None, 8, 8, 1))
 

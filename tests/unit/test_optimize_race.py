@@ -6,18 +6,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flatout.case import Latency, Serving, Trial
-from flatout.errors import FlatoutError
+from flatout.model.case import Latency, Serving, Trial
+from flatout.model.errors import FlatoutError
 from flatout.optimize import allowance, claiming, front, handover, lineup
-from flatout.optimize.backends import catalogue, find
 from flatout.optimize.checks import Budget
 from flatout.optimize.contestant import Block, Contestant
 from flatout.optimize.energy import Meter
 from flatout.optimize.lineup import Candidate, line_up
 from flatout.optimize.race import FEWEST_ROUNDS, Race, against
-from flatout.optimize.route import Route
-from flatout.optimize.subject import Subject, Tensor, in_batches
 from flatout.optimize.workshop import Workshop
+from flatout.routes import catalogue, find
+from flatout.routes._route import Route
+from flatout.subject.subject import Subject, Tensor, in_batches
 
 SUBJECT = Subject(Path("."), "model.keras", "keras", (Tensor("x", "float32", (None, 4), (4,)),), ())
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flatout.optimize.backends import catalogue, openvino, tensorrt
-from flatout.optimize.backends._onnx_repair import repair
-from flatout.optimize.subject import Subject, Tensor
+from flatout.routes import catalogue, openvino, tensorrt
+from flatout.routes._onnx_repair import repair
+from flatout.subject.subject import Subject, Tensor
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402

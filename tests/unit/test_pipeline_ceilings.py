@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from flatout.case import Stage
-from flatout.pipeline.ceilings import Machine, ceilings, pace
+from flatout.data.ceilings import Machine, ceilings, pace
+from flatout.model.case import Stage
 
 TWO = Machine(cores=2.0, threads=2)
 

@@ -9,9 +9,9 @@ import time
 
 import pytest
 
-from flatout.case import Evidence
 from flatout.measure import processors
 from flatout.measure.processors import Mark, others_in, taken_by_others
+from flatout.model.case import Evidence
 
 
 def test_what_is_neither_used_nor_idle_was_taken() -> None:

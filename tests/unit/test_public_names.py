@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import flatout
-from flatout.errors import CaseNotFound
+from flatout.model.errors import CaseNotFound
 
 
 def test_exported_members():

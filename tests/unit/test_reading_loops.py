@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flatout.case import Evidence
+from flatout.model.case import Evidence
 from flatout.observe.reading.evidence import graph
 from flatout.observe.reading.graphs import Graphs
 from flatout.observe.reading.recording import Recording

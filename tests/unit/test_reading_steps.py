@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flatout.case import Evidence
+from flatout.model.case import Evidence
 from flatout.observe.reading import steps
 from flatout.observe.reading.assemble import _crowded
 from flatout.observe.reading.evidence.program import undisturbed

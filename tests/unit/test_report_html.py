@@ -18,14 +18,15 @@ from sample_case import sample_case
 from typer.testing import CliRunner
 
 from flatout import store
-from flatout.case import Case, Finding, Fix, Interval, Note, Program, Steps, Trial, Where
 from flatout.cli import app
+from flatout.model.case import Case, Finding, Fix, Interval, Note, Program, Steps, Trial, Where
 from flatout.report.html import library, render
 from flatout.report.html.markup import data, join, tag, verbatim
 from flatout.report.html.prose import page as prose
 from flatout.report.html.views import VIEWS
 from flatout.report.html.views.findings import tried
 from flatout.report.html.views.trials import _Scale
+from flatout.store import saving
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "fixtures" / "report"))
 
@@ -244,7 +245,7 @@ def test_the_page_of_a_cause_keeps_its_form() -> None:
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    store.save(sample_case(), store.new_directory("train"))
+    saving.save(sample_case(), store.new_directory("train"))
     return tmp_path
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from trace_bytes import plane, space
 
-from flatout.case import Case, Distribution, Op, Program, Steps, Where
+from flatout.model.case import Case, Distribution, Op, Program, Steps, Where
 from flatout.report.html.beside import timeline
 from flatout.report.html.beside.marks import Marks, read_marks
 from flatout.report.html.beside.source import frame_around

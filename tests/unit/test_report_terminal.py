@@ -12,8 +12,8 @@ import pytest
 from rich.cells import cell_len
 from sample_case import sample_case
 
-from flatout.case import Case, Distribution, Finding, Interval, Split, Steps, Trial
-from flatout.errors import UnknownView
+from flatout.model.case import Case, Distribution, Finding, Interval, Split, Steps, Trial
+from flatout.model.errors import UnknownView
 from flatout.report.terminal import VIEWS, render
 from flatout.report.terminal.charts import area, bar, buckets, spark, stacked
 from flatout.report.terminal.text import (

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from flatout.case import Case, Evidence, Finding, Function, Pipeline, Program, Retrace, Stage, Steps, Where
-from flatout.case import Distribution as Times
+from flatout.model.case import Case, Evidence, Finding, Function, Pipeline, Program, Retrace, Stage, Steps, Where
+from flatout.model.case import Distribution as Times
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "edits"
 PAIRS = sorted(FIXTURES.glob("*/*.in.py"))
@@ -78,7 +78,7 @@ def test_edit(given: Path) -> None:
     wanted, described = given.with_name(f"{name}.out.py"), given.with_name(f"{name}.json")
     hints = json.loads(described.read_text()) if described.exists() else {}
     text, path = given.read_text(), str(given)
-    edit = importlib.import_module(f"flatout.source.rewrite.{given.parent.name.replace('-', '_')}").edit
+    edit = importlib.import_module(f"flatout.cures.{given.parent.name.replace('-', '_')}.edit").edit
     case, value = case_from(hints, text, path), value_from(hints, text, path)
     new = edit(text, path, case, value)
     if not wanted.exists():
@@ -86,7 +86,7 @@ def test_edit(given: Path) -> None:
         return
     assert new == wanted.read_text()
     ast.parse(new)
-    from flatout.source.rewrite.moved import Moved, follow
+    from flatout.source.editing.moved import Moved, follow
 
     moved = follow(case, path, Moved(text, new))
     again = edit(new, path, moved, value_from(hints, text, path) if "at:" not in str(hints.get("value")) else value)
@@ -94,8 +94,9 @@ def test_edit(given: Path) -> None:
 
 
 def test_every_edit_has_a_pair_that_changes_and_one_that_does_not() -> None:
-    package = Path(importlib.import_module("flatout.source.rewrite").__file__ or "").parent
-    edits = {file.stem.replace("_", "-") for file in package.glob("*.py") if "\ndef edit(" in file.read_text()}
+    package = Path(importlib.import_module("flatout.cures").__file__ or "").parent
+    edits = {file.parent.name.replace("_", "-") for file in package.glob("*/edit.py")}
+    assert edits
     for name in sorted(edits):
         pairs = list((FIXTURES / name).glob("*.in.py"))
         changing = [pair for pair in pairs if pair.with_name(pair.name.replace(".in.py", ".out.py")).exists()]

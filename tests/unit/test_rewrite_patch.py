@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from flatout.case import Case, Distribution, Evidence, Finding, Pipeline, Program, Stage, Steps, Where
-from flatout.errors import PatchFailed, UnknownLever
+from flatout.model.case import Case, Distribution, Evidence, Finding, Pipeline, Program, Stage, Steps, Where
+from flatout.model.errors import PatchFailed, UnknownLever
 from flatout.source import places
-from flatout.tune import patch as patches
+from flatout.trial import patch as patches
 
 PROGRAM = """\
 import tensorflow as tf
@@ -121,7 +121,7 @@ def test_a_lever_without_an_edit_is_told(program: Path) -> None:
 
 
 def test_an_edit_that_stumbles_is_no_edit(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from flatout.source.rewrite import prefetch
+    from flatout.cures.prefetch import edit as prefetch
 
     for broken in (lambda *_: "def :", lambda *_: 1 / 0):
         monkeypatch.setattr(prefetch, "edit", broken)
@@ -154,7 +154,7 @@ def test_the_diff_applies(program: Path, tool: str, change: Any) -> None:
     case = case_of(program)
     made = patches.make(case, levers_for(program)[:-1])
     assert made.directory == str(program.parent)
-    from flatout.source.rewrite.unified import to_bytes
+    from flatout.source.editing.unified import to_bytes
 
     subprocess.run(TOOLS[tool], cwd=made.directory, input=to_bytes(made.diff), check=True)
     after = program.read_bytes()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from flatout.tune.patched_run import MAIN, command
+from flatout.trial.patched_run import MAIN, command
 
 REPORT = """\
 import inspect, json, sys

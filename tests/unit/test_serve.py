@@ -17,11 +17,11 @@ import runs
 from sample_case import sample_case
 
 from flatout import store
-from flatout.case import Interval, Trial
-from flatout.errors import FlatoutError
-from flatout.history import origin
+from flatout.model.case import Interval, Trial
+from flatout.model.errors import FlatoutError
 from flatout.observe.recorder import Recorder
 from flatout.serve.server import make
+from flatout.store import origin, saving
 from flatout.tune.journal import Journal
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
@@ -229,7 +229,7 @@ def test_a_running_run_is_followed(client: Client) -> None:
     assert told["median_ms"] == pytest.approx(100)
     assert len(told["times_ms"]) == 30
     assert "data-live=" in client.page(f"/follow/{directory.name}")
-    store.save(runs.case(), directory)
+    saving.save(runs.case(), directory)
     told = json.loads(client.page(address))
     assert told["done"] is True
     assert told["running"] is False

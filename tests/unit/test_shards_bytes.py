@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flatout.errors import FlatoutError
-from flatout.pipeline.shards import checksum, example, plan, reader, tfrecord
-from flatout.pipeline.shards.schema import Feature, Schema, Shard
+from flatout.data.shards import checksum, example, plan, reader, tfrecord
+from flatout.data.shards.schema import Feature, Schema, Shard
+from flatout.model.errors import FlatoutError
 
 
 def bit_by_bit(data: bytes) -> int:

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from shards_made import blobs, converted, pictures, tree
 
-from flatout.errors import FlatoutError
-from flatout.pipeline.shards import containers, example, extract, schema, verify
-from flatout.pipeline.shards.schema import Schema
-from flatout.pipeline.shards.sources import images, intact, opening
-from flatout.pipeline.shards.sources.folder import Folder
+from flatout.data.shards import containers, example, extract, schema, verify
+from flatout.data.shards.schema import Schema
+from flatout.data.shards.sources import images, intact, opening
+from flatout.data.shards.sources.folder import Folder
+from flatout.model.errors import FlatoutError
 
 
 def elements(found: Schema, directory: Path) -> list[dict[str, object]]:

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from shards_made import converted, tree
 
-from flatout.errors import FlatoutError
-from flatout.pipeline.shards import containers, example, extract, verify, workers
-from flatout.pipeline.shards.convert import Outcome
-from flatout.pipeline.shards.schema import Feature
-from flatout.pipeline.shards.sources import csv_rows, json_rows, opening
+from flatout.data.shards import containers, example, extract, verify, workers
+from flatout.data.shards.convert import Outcome
+from flatout.data.shards.schema import Feature
+from flatout.data.shards.sources import csv_rows, json_rows, opening
+from flatout.model.errors import FlatoutError
 
 
 def elements(done: Outcome) -> list[example.Decoded]:

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from shards_made import blobs, converted, tree
 
-from flatout.errors import FlatoutError
-from flatout.pipeline.shards import example, schema, verify
-from flatout.pipeline.shards.sources.folder import Folder
+from flatout.data.shards import example, schema, verify
+from flatout.data.shards.sources.folder import Folder
+from flatout.model.errors import FlatoutError
 
 # ── a kill at any moment ─────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -9,8 +9,9 @@ import pytest
 from sample_case import sample_case
 
 from flatout import store
-from flatout.case import SCHEMA
-from flatout.errors import CaseNotFound, CaseUnreadable
+from flatout.model.case import SCHEMA
+from flatout.model.errors import CaseNotFound, CaseUnreadable
+from flatout.store import saving
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def keep(home: Path, title: str = "train.py") -> Path:
-    return store.save(sample_case(), store.new_directory(title, home))
+    return saving.save(sample_case(), store.new_directory(title, home))
 
 
 def test_a_kept_case_is_the_latest(home: Path) -> None:

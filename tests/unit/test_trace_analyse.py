@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from trace_bytes import Event, Reference, plane, space
 
-from flatout.case import Case
-from flatout.errors import TraceUnreadable
+from flatout.model.case import Case
+from flatout.model.errors import TraceUnreadable
 from flatout.trace import analyse, load
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "traces"

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from flatout.cli import app
-from flatout.errors import TraceNotFound
+from flatout.model.errors import TraceNotFound
 
 pytest.importorskip("flatout.causes.diagnose")
 

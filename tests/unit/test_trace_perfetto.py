@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from trace_bytes import Reference, plane, space
 
-from flatout.errors import FlatoutError
+from flatout.model.errors import FlatoutError
 from flatout.report.perfetto import to_chrome_json
 from flatout.trace import load
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from trace_bytes import Reference, plane, space
 
-from flatout.errors import TraceNotFound, TraceUnreadable
+from flatout.model.errors import TraceNotFound, TraceUnreadable
 from flatout.trace import find_files, load, wire
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "traces"
@@ -75,14 +75,22 @@ def test_compression_is_told_by_content(tmp_path: Path) -> None:
     assert load(path).event_count == 5
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"", b"just some text\n" * 40, b'{"traceEvents": []}', b"\x89PNG\r\n\x1a\n" + bytes(range(256)),
-        bytes(200), b"\n\n\n\nlines\n", gzip.compress(b""), gzip.compress(b"text"), b"\x1f\x8b",
-        random.Random(1).randbytes(5000), random.Random(2).randbytes(50),
-    ],
-)  # fmt: skip
+NO_TRACES = {
+    "empty": b"",
+    "text": b"just some text\n" * 40,
+    "json": b'{"traceEvents": []}',
+    "png": b"\x89PNG\r\n\x1a\n" + bytes(range(256)),
+    "zeros": bytes(200),
+    "lines": b"\n\n\n\nlines\n",
+    "gzip-of-nothing": gzip.compress(b""),
+    "gzip-of-text": gzip.compress(b"text"),
+    "gzip-cut-short": b"\x1f\x8b",
+    "random-long": random.Random(1).randbytes(5000),
+    "random-short": random.Random(2).randbytes(50),
+}
+
+
+@pytest.mark.parametrize("content", NO_TRACES.values(), ids=NO_TRACES.keys())
 def test_what_is_no_trace_is_refused_with_advice(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "thing.xplane.pb"
     path.write_bytes(content)

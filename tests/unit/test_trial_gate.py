@@ -11,13 +11,13 @@ import threading
 import time
 from types import SimpleNamespace
 
-from flatout.case import Case, Evidence, Finding
+from flatout.model.case import Case, Evidence, Finding
 from flatout.observe.observer import PRIORITY, Observer
 from flatout.observe.recorder import Recorder
-from flatout.tune.child import gate as gates
-from flatout.tune.child.gate import Gate
-from flatout.tune.child.iterators import MOST, Keeper
-from flatout.tune.child_process import Launch
+from flatout.trial import gate as gates
+from flatout.trial.child_process import Launch
+from flatout.trial.gate import Gate
+from flatout.trial.iterators import MOST, Keeper
 from flatout.tune.scout import ranked
 
 
@@ -145,7 +145,7 @@ def test_the_scout_stays_while_it_is_open_what_the_step_is(monkeypatch):
     """Six batches of `fit` and then predictions: after three seconds nobody knows yet which of them take the time."""
     left: list[int] = []
     monkeypatch.setattr(gates, "_leave", left.append)
-    monkeypatch.setattr("flatout.observe.child.finish", lambda observer: None)
+    monkeypatch.setattr("flatout.trial.child.finish", lambda observer: None)
     window = SimpleNamespace(opened_times=1, is_open=False, opened_for=None, best=100)
     observer = SimpleNamespace(window=window, recorder=SimpleNamespace(fact=lambda *_, **__: None))
     fit, predict = SimpleNamespace(priority=100), SimpleNamespace(priority=50)

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from flatout.tune.child_process import ChildProcess, Ended, Launch
-from flatout.tune.nursery import Gone, Nurseries, Nursery, of_trials
-from flatout.tune.warden import Warden
+from flatout.process.warden import Warden
+from flatout.trial.child_process import ChildProcess, Ended, Launch
+from flatout.trial.nursery import Gone, Nurseries, Nursery, of_trials
 
 PROGRAM = """
 import json, os, sys, tempfile, time
@@ -205,7 +205,7 @@ def test_a_command_that_is_no_python_has_no_nursery(tmp_path, warden):
 
 FORKS = """
 import os, signal, socket, sys
-from flatout.observe.site.nursery_main import forked
+from flatout.trial.site.nursery_main import forked
 forked(socket.socket(fileno=int(sys.argv[1])))
 os.kill(os.getpid(), signal.SIGSTOP)
 """

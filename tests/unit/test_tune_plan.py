@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from flatout.case import Case, Distribution, Evidence, Finding, Fix, Interval, Steps, Trial
-from flatout.errors import UnknownLever
-from flatout.levers.catalogue import find
+from flatout.cures._catalogue import find
 from flatout.measure.parity import Parity
+from flatout.model.case import Case, Distribution, Evidence, Finding, Fix, Interval, Steps, Trial
+from flatout.model.errors import UnknownLever
 from flatout.tune import journal, plan
 from flatout.tune.judging import judge, verdict_of
 

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from flatout.measure.processors import STARVED
+from flatout.process.warden import Warden
+from flatout.trial.child_process import Launch
 from flatout.tune import race as race_module
-from flatout.tune.child_process import Launch
 from flatout.tune.contestant import Block, Contestant
 from flatout.tune.race import Race
-from flatout.tune.warden import Warden
 
 pytestmark = pytest.mark.alone
 
@@ -291,7 +291,7 @@ def test_nothing_outlives_a_killed_coordinator(tmp_path, program):
         from pathlib import Path
         sys.path.insert(0, {str(Path(__file__).parent)!r})
         from test_tune_race import contestant, race_of
-        from flatout.tune.warden import Warden
+        from flatout.process.warden import Warden
         race = race_of(Path({str(tmp_path)!r}), Warden(), Path({str(program)!r}))
         print(*(one.child.group for one in race.baselines), flush=True)
         race.baselines[0].child.go(1000000)

@@ -42,13 +42,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from flatout.case import Case, Finding, Fix, Where
-from flatout.causes import reading
-from flatout.check import datasets
-from flatout.check.names import last_name
-from flatout.check.pattern import Repair, Seen, pattern
-from flatout.check.scopes import Site, argument, constant, keyword, takes_unknown
+from flatout.model import queries as reading
+from flatout.model.case import Case, Finding, Fix, Where
 from flatout.source import places
+from flatout.source.analysis import datasets
+from flatout.source.analysis.names import last_name
+from flatout.source.analysis.pattern import Repair, Seen, pattern
+from flatout.source.analysis.scopes import Site, argument, constant, keyword, takes_unknown
 
 GROUP = "input"
 LEVERS = ("autotune", "prefetch", "parallel-map")

@@ -40,10 +40,10 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
-from flatout.case import Case, Finding, Fix, Where
-from flatout.causes import reading
-from flatout.check.pattern import Seen, pattern
-from flatout.check.scopes import Site, argument
+from flatout.model import queries as reading
+from flatout.model.case import Case, Finding, Fix, Where
+from flatout.source.analysis.pattern import Seen, pattern
+from flatout.source.analysis.scopes import Site, argument
 
 GROUP = "numerics"
 LEVERS = ("xla",)

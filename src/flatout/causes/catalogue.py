@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import ModuleType
 
-from flatout.case import Case, Finding
-from flatout.check.pattern import Pattern
-from flatout.errors import UnknownCause
+from flatout.model.case import Case, Finding
+from flatout.model.errors import UnknownCause
+from flatout.source.analysis.pattern import Pattern
 
 GROUPS = ("input", "graph", "numerics", "hardware", "api")
 _NOT_CAUSES = {"catalogue", "diagnose", "ranking", "reading"}

@@ -37,11 +37,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from flatout.case import Case, Finding, Fix
-from flatout.causes import reading
 from flatout.causes.run_eagerly import asked_for
-from flatout.check.pattern import Repair, Seen, pattern
-from flatout.check.scopes import Site, constant, keyword
+from flatout.model import queries as reading
+from flatout.model.case import Case, Finding, Fix
+from flatout.source.analysis.pattern import Repair, Seen, pattern
+from flatout.source.analysis.scopes import Site, constant, keyword
 
 GROUP = "graph"
 LEVERS = ("no-debug",)

@@ -32,10 +32,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from flatout.check import datasets
-from flatout.check.names import last_name
-from flatout.check.pattern import Seen, pattern
-from flatout.check.scopes import Site
+from flatout.source.analysis import datasets
+from flatout.source.analysis.names import last_name
+from flatout.source.analysis.pattern import Seen, pattern
+from flatout.source.analysis.scopes import Site
 
 GROUP = "input"
 LEVERS = ()

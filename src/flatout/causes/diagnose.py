@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import importlib
 
-from flatout.case import Case, Finding, Note
 from flatout.causes.catalogue import catalogue
+from flatout.model.case import Case, Finding, Note
 
 FEWEST_STEPS = 5
 WORTH = 0.05

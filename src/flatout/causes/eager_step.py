@@ -47,15 +47,16 @@ import ast
 import re
 from collections.abc import Iterator
 
-from flatout.case import Case, Finding, Fix, Where
-from flatout.causes import per_sample_loop, reading
-from flatout.check import loops
-from flatout.check.functions import of_scope
-from flatout.check.names import last_name
-from flatout.check.pattern import Repair, Seen, pattern
-from flatout.check.scopes import FUNCTIONS, Loop, Scope, Site
-from flatout.check.traced import is_traced
+from flatout.causes import per_sample_loop
+from flatout.model import queries as reading
+from flatout.model.case import Case, Finding, Fix, Where
 from flatout.source import places
+from flatout.source.analysis import loops
+from flatout.source.analysis.functions import of_scope
+from flatout.source.analysis.names import last_name
+from flatout.source.analysis.pattern import Repair, Seen, pattern
+from flatout.source.analysis.scopes import FUNCTIONS, Loop, Scope, Site
+from flatout.source.analysis.traced import is_traced
 
 GROUP = "graph"
 LEVERS = ("function", "extract-step", "xla")
@@ -172,7 +173,7 @@ def _tape_outside_function(node: ast.With, site: Site) -> Iterator[Seen]:
 
 def _taken_out(tape: ast.With, site: Site) -> Repair | None:
     """The edit that makes a function of the statements from the tape to the update, where it can be made."""
-    from flatout.source.rewrite.step_search import Search
+    from flatout.source.editing.step_search import Search
 
     if Search(site.module.tree, tape.lineno, unproven=True).found() is None:
         return None

@@ -41,10 +41,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from flatout.case import Case, Finding, Fix
-from flatout.causes import reading
-from flatout.check.pattern import Repair, Seen, pattern
-from flatout.check.scopes import Site, argument, constant, keyword
+from flatout.model import queries as reading
+from flatout.model.case import Case, Finding, Fix
+from flatout.source.analysis.pattern import Repair, Seen, pattern
+from flatout.source.analysis.scopes import Site, argument, constant, keyword
 
 GROUP = "numerics"
 LEVERS = ("float32",)

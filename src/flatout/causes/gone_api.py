@@ -45,11 +45,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from flatout.case import Case, Finding, Fix
-from flatout.causes import reading
-from flatout.check.names import last_name
-from flatout.check.pattern import Repair, Seen, pattern
-from flatout.check.scopes import Site, keyword
+from flatout.model import queries as reading
+from flatout.model.case import Case, Finding, Fix
+from flatout.source.analysis.names import last_name
+from flatout.source.analysis.pattern import Repair, Seen, pattern
+from flatout.source.analysis.scopes import Site, keyword
 
 GROUP = "api"
 LEVERS = ()

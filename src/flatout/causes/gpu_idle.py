@@ -39,8 +39,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flatout.case import Case, Finding, Fix
-from flatout.causes import reading
+from flatout.model import queries as reading
+from flatout.model.case import Case, Finding, Fix
 
 GROUP = "hardware"
 LEVERS = ("prefetch", "cache", "function", "steps-per-execution", "xla", "batch-size", "free-input")

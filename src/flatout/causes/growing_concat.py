@@ -35,10 +35,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from flatout.check import loops
-from flatout.check.names import last_name
-from flatout.check.pattern import Seen, pattern
-from flatout.check.scopes import Loop, Site, argument, constant
+from flatout.source.analysis import loops
+from flatout.source.analysis.names import last_name
+from flatout.source.analysis.pattern import Seen, pattern
+from flatout.source.analysis.scopes import Loop, Site, argument, constant
 
 GROUP = "graph"
 LEVERS = ()

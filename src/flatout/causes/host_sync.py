@@ -45,15 +45,15 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
-from flatout.case import Case, Evidence, Finding, Fix
-from flatout.causes import reading
-from flatout.check import loops
-from flatout.check.functions import nested_calls
-from flatout.check.names import last_name
-from flatout.check.pattern import Seen, pattern
-from flatout.check.scopes import FUNCTIONS, LOOPS, Loop, Site, loaded_names
-from flatout.check.traced import is_traced
+from flatout.model import queries as reading
+from flatout.model.case import Case, Evidence, Finding, Fix
 from flatout.source import places
+from flatout.source.analysis import loops
+from flatout.source.analysis.functions import nested_calls
+from flatout.source.analysis.names import last_name
+from flatout.source.analysis.pattern import Seen, pattern
+from flatout.source.analysis.scopes import FUNCTIONS, LOOPS, Loop, Site, loaded_names
+from flatout.source.analysis.traced import is_traced
 
 GROUP = "graph"
 LEVERS = ()

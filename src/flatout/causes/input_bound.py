@@ -47,8 +47,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flatout.case import Case, Finding, Fix
-from flatout.causes import reading
+from flatout.model import queries as reading
+from flatout.model.case import Case, Finding, Fix
 
 GROUP = "input"
 LEVERS = ("cache", "parallel-map", "vectorize-map", "threadpool", "prefetch", "free-input")

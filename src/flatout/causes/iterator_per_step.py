@@ -35,9 +35,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from flatout.check import datasets, loops
-from flatout.check.pattern import Seen, pattern
-from flatout.check.scopes import Site
+from flatout.source.analysis import datasets, loops
+from flatout.source.analysis.pattern import Seen, pattern
+from flatout.source.analysis.scopes import Site
 
 GROUP = "input"
 LEVERS = ()

@@ -44,13 +44,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from flatout.case import Case, Finding, Fix
-from flatout.causes import autotune_off, reading, uncached_prefix
-from flatout.check import datasets
-from flatout.check.functions import Doings
-from flatout.check.names import last_name
-from flatout.check.pattern import Seen, pattern
-from flatout.check.scopes import Site
+from flatout.causes import autotune_off, uncached_prefix
+from flatout.model import queries as reading
+from flatout.model.case import Case, Finding, Fix
+from flatout.source.analysis import datasets
+from flatout.source.analysis.functions import Doings
+from flatout.source.analysis.names import last_name
+from flatout.source.analysis.pattern import Seen, pattern
+from flatout.source.analysis.scopes import Site
 
 GROUP = "input"
 LEVERS = ("vectorize-map",)

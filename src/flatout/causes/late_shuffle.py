@@ -31,9 +31,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from flatout.check import datasets
-from flatout.check.pattern import Repair, Seen, pattern
-from flatout.check.scopes import Site, argument, constant
+from flatout.source.analysis import datasets
+from flatout.source.analysis.pattern import Repair, Seen, pattern
+from flatout.source.analysis.scopes import Site, argument, constant
 
 GROUP = "input"
 LEVERS = ()

@@ -38,9 +38,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flatout.case import Case, Evidence, Finding, Fix
-from flatout.causes import reading
 from flatout.environment import readings
+from flatout.model import queries as reading
+from flatout.model.case import Case, Evidence, Finding, Fix
 
 GROUP = "hardware"
 LEVERS = ()

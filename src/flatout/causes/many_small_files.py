@@ -41,11 +41,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from flatout.case import Case, Finding, Fix
-from flatout.causes import reading
-from flatout.check import datasets
-from flatout.check.pattern import Seen, pattern
-from flatout.check.scopes import Site
+from flatout.model import queries as reading
+from flatout.model.case import Case, Finding, Fix
+from flatout.source.analysis import datasets
+from flatout.source.analysis.pattern import Seen, pattern
+from flatout.source.analysis.scopes import Site
 
 GROUP = "input"
 LEVERS = ("cache", "threadpool")

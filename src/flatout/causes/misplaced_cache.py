@@ -35,9 +35,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from flatout.check import datasets
-from flatout.check.pattern import Seen, pattern
-from flatout.check.scopes import Site, argument, constant, keyword
+from flatout.source.analysis import datasets
+from flatout.source.analysis.pattern import Seen, pattern
+from flatout.source.analysis.scopes import Site, argument, constant, keyword
 
 GROUP = "input"
 LEVERS = ("cache",)

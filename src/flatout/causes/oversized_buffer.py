@@ -47,11 +47,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from flatout.case import Case, Finding, Fix, Pipeline
-from flatout.causes import python_in_pipeline, reading, serial_stateful_map, uncached_prefix
-from flatout.check import datasets
-from flatout.check.pattern import Repair, Seen, pattern
-from flatout.check.scopes import Site, argument, constant
+from flatout.causes import python_in_pipeline, serial_stateful_map, uncached_prefix
+from flatout.model import queries as reading
+from flatout.model.case import Case, Finding, Fix, Pipeline
+from flatout.source.analysis import datasets
+from flatout.source.analysis.pattern import Repair, Seen, pattern
+from flatout.source.analysis.scopes import Site, argument, constant
 
 GROUP = "input"
 LEVERS = ()

@@ -46,14 +46,14 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from flatout.case import Case, Evidence, Finding, Fix, Where
-from flatout.causes import reading
-from flatout.check import loops
-from flatout.check.names import last_name
-from flatout.check.pattern import Seen, pattern
-from flatout.check.scopes import Site, argument, constant, loaded_names
-from flatout.check.traced import is_traced
+from flatout.model import queries as reading
+from flatout.model.case import Case, Evidence, Finding, Fix, Where
 from flatout.source import places
+from flatout.source.analysis import loops
+from flatout.source.analysis.names import last_name
+from flatout.source.analysis.pattern import Seen, pattern
+from flatout.source.analysis.scopes import Site, argument, constant, loaded_names
+from flatout.source.analysis.traced import is_traced
 
 GROUP = "graph"
 LEVERS = ("whole-batch", "vectorize-loop", "function")

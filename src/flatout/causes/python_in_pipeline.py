@@ -47,13 +47,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from flatout.case import Case, Finding, Fix, Stage
-from flatout.causes import blocking_map, legacy_pipeline, reading
-from flatout.check import datasets
-from flatout.check.functions import of_scope
-from flatout.check.names import last_name
-from flatout.check.pattern import Seen, pattern
-from flatout.check.scopes import Scope, Site, argument, keyword
+from flatout.causes import blocking_map, legacy_pipeline
+from flatout.model import queries as reading
+from flatout.model.case import Case, Finding, Fix, Stage
+from flatout.source.analysis import datasets
+from flatout.source.analysis.functions import of_scope
+from flatout.source.analysis.names import last_name
+from flatout.source.analysis.pattern import Seen, pattern
+from flatout.source.analysis.scopes import Scope, Site, argument, keyword
 
 GROUP = "input"
 LEVERS = ("cache", "keep-batches", "parallel-map", "vectorize-map")

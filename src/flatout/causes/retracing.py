@@ -43,13 +43,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from flatout.case import Case, Finding, Fix, Function
-from flatout.causes import reading
-from flatout.check import datasets, loops
-from flatout.check.names import last_name
-from flatout.check.pattern import Repair, Seen, pattern
-from flatout.check.scopes import LOOPS, Bind, Scope, Site, keyword, loaded_names
-from flatout.check.traced import has_signature, is_tf_function, is_traced, traced
+from flatout.model import queries as reading
+from flatout.model.case import Case, Finding, Fix, Function
+from flatout.source.analysis import datasets, loops
+from flatout.source.analysis.names import last_name
+from flatout.source.analysis.pattern import Repair, Seen, pattern
+from flatout.source.analysis.scopes import LOOPS, Bind, Scope, Site, keyword, loaded_names
+from flatout.source.analysis.traced import has_signature, is_tf_function, is_traced, traced
 
 GROUP = "graph"
 LEVERS = ("relax-shapes", "no-xla")

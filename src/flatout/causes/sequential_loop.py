@@ -40,14 +40,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from flatout.case import Case, Finding, Fix
-from flatout.causes import per_sample_loop, reading
-from flatout.check.functions import doings, nested_calls, of_scope
-from flatout.check.names import last_name
-from flatout.check.pattern import Seen, pattern
-from flatout.check.scopes import Site, argument, loaded_names, stored_names
-from flatout.check.traced import is_traced
+from flatout.causes import per_sample_loop
+from flatout.model import queries as reading
+from flatout.model.case import Case, Finding, Fix
 from flatout.source import places
+from flatout.source.analysis.functions import doings, nested_calls, of_scope
+from flatout.source.analysis.names import last_name
+from flatout.source.analysis.pattern import Seen, pattern
+from flatout.source.analysis.scopes import Site, argument, loaded_names, stored_names
+from flatout.source.analysis.traced import is_traced
 
 GROUP = "graph"
 LEVERS = ("xla",)

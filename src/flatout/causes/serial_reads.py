@@ -37,10 +37,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from flatout.check import datasets
-from flatout.check.names import last_name
-from flatout.check.pattern import Repair, Seen, pattern
-from flatout.check.scopes import Site, argument, constant, keyword, takes_unknown
+from flatout.source.analysis import datasets
+from flatout.source.analysis.names import last_name
+from flatout.source.analysis.pattern import Repair, Seen, pattern
+from flatout.source.analysis.scopes import Site, argument, constant, keyword, takes_unknown
 
 GROUP = "input"
 LEVERS = ()

@@ -44,12 +44,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from flatout.case import Case, Finding, Fix
-from flatout.causes import reading
-from flatout.check import datasets
-from flatout.check.functions import Doings
-from flatout.check.pattern import Repair, Seen, pattern
-from flatout.check.scopes import Site, argument, takes_unknown
+from flatout.model import queries as reading
+from flatout.model.case import Case, Finding, Fix
+from flatout.source.analysis import datasets
+from flatout.source.analysis.functions import Doings
+from flatout.source.analysis.pattern import Repair, Seen, pattern
+from flatout.source.analysis.scopes import Site, argument, takes_unknown
 
 GROUP = "input"
 LEVERS = ("parallel-map", "cache")

@@ -37,20 +37,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from flatout.case import Case, Finding, Fix, Where
-from flatout.causes import (
-    feed_dict,
-    function_per_call,
-    host_sync,
-    predict_in_loop,
-    reading,
-    retracing,
-    tensor_reconversion,
-)
-from flatout.check import datasets
-from flatout.check.pattern import Seen, pattern
-from flatout.check.scopes import Site, argument, constant, keyword, takes_unknown
+from flatout.causes import feed_dict, function_per_call, host_sync, predict_in_loop, retracing, tensor_reconversion
+from flatout.model import queries as reading
+from flatout.model.case import Case, Finding, Fix, Where
 from flatout.source import places
+from flatout.source.analysis import datasets
+from flatout.source.analysis.pattern import Seen, pattern
+from flatout.source.analysis.scopes import Site, argument, constant, keyword, takes_unknown
 
 GROUP = "graph"
 LEVERS = ("steps-per-execution", "xla", "batch-size")

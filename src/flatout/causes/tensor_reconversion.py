@@ -37,11 +37,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from flatout.case import Case, Finding, Fix
-from flatout.causes import reading
-from flatout.check import datasets, loops
-from flatout.check.pattern import Repair, Seen, pattern
-from flatout.check.scopes import Loop, Site, loaded_names, stored_names
+from flatout.model import queries as reading
+from flatout.model.case import Case, Finding, Fix
+from flatout.source.analysis import datasets, loops
+from flatout.source.analysis.pattern import Repair, Seen, pattern
+from flatout.source.analysis.scopes import Loop, Site, loaded_names, stored_names
 
 GROUP = "graph"
 LEVERS = ("hoist-conversion",)

@@ -47,11 +47,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from flatout.case import Case, Finding, Fix
-from flatout.causes import autotune_off, many_small_files, reading
-from flatout.check import datasets
-from flatout.check.pattern import Seen, pattern
-from flatout.check.scopes import Site, argument, constant, keyword
+from flatout.causes import autotune_off, many_small_files
+from flatout.model import queries as reading
+from flatout.model.case import Case, Finding, Fix
+from flatout.source.analysis import datasets
+from flatout.source.analysis.pattern import Seen, pattern
+from flatout.source.analysis.scopes import Site, argument, constant, keyword
 
 GROUP = "input"
 LEVERS = ("cache",)

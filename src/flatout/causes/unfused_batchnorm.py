@@ -40,11 +40,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from flatout.case import Case, Finding, Fix, Op, Where
-from flatout.causes import reading
-from flatout.check.names import last_name
-from flatout.check.pattern import Repair, Seen, pattern
-from flatout.check.scopes import Site, argument, constant, keyword
+from flatout.model import queries as reading
+from flatout.model.case import Case, Finding, Fix, Op, Where
+from flatout.source.analysis.names import last_name
+from flatout.source.analysis.pattern import Repair, Seen, pattern
+from flatout.source.analysis.scopes import Site, argument, constant, keyword
 
 GROUP = "numerics"
 LEVERS = ("xla",)

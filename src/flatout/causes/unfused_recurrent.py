@@ -34,9 +34,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from flatout.check.names import last_name
-from flatout.check.pattern import Seen, pattern
-from flatout.check.scopes import Site, argument, constant, keyword
+from flatout.source.analysis.names import last_name
+from flatout.source.analysis.pattern import Seen, pattern
+from flatout.source.analysis.scopes import Site, argument, constant, keyword
 
 GROUP = "numerics"
 LEVERS = ()

@@ -42,15 +42,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from flatout.case import Case, Evidence, Finding, Fix
-from flatout.causes import per_sample_loop, reading
-from flatout.check import datasets
-from flatout.check.functions import nested_calls
-from flatout.check.names import last_name
-from flatout.check.pattern import Seen, pattern
-from flatout.check.scopes import Site, constant
-from flatout.check.traced import is_traced, traced
+from flatout.causes import per_sample_loop
+from flatout.model import queries as reading
+from flatout.model.case import Case, Evidence, Finding, Fix
 from flatout.source import places
+from flatout.source.analysis import datasets
+from flatout.source.analysis.functions import nested_calls
+from flatout.source.analysis.names import last_name
+from flatout.source.analysis.pattern import Seen, pattern
+from flatout.source.analysis.scopes import Site, constant
+from flatout.source.analysis.traced import is_traced, traced
 
 GROUP = "graph"
 LEVERS = ()

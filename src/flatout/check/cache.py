@@ -14,9 +14,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import flatout
 from flatout.check.checker import Outcome
-from flatout.check.pattern import Repair, Sighting
+from flatout.model.version import __version__
+from flatout.source.analysis.pattern import Repair, Sighting
 
 FOLDER = Path(".flatout") / "check"
 _FORM = 1
@@ -25,13 +25,13 @@ _FORM = 1
 def fingerprint(patterns: Iterable[str], version: tuple[int, int], in_tests: bool) -> str:
     """Of everything but the text that decides what is found."""
     made = hashlib.blake2b(digest_size=16)
-    package = Path(flatout.__file__).parent
+    package = Path(__file__).parent.parent
     for folder in ("check", "causes"):
         for file in sorted(os.scandir(package / folder), key=lambda entry: entry.name):
             if file.name.endswith(".py"):
                 facts = file.stat()
                 made.update(f"{file.name} {facts.st_size} {facts.st_mtime_ns};".encode())
-    made.update(f"{_FORM} {flatout.__version__} {version} {in_tests} {','.join(sorted(patterns))}".encode())
+    made.update(f"{_FORM} {__version__} {version} {in_tests} {','.join(sorted(patterns))}".encode())
     return made.hexdigest()
 
 

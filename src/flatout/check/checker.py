@@ -9,12 +9,12 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from flatout.check.module import Module, parses
-from flatout.check.names import last_name
-from flatout.check.pattern import Pattern, Repair, Seen, Sighting
-from flatout.check.scopes import Scope, Site
 from flatout.check.suppress import Suppressions
-from flatout.check.traced import traced
+from flatout.source.analysis.module import Module, parses
+from flatout.source.analysis.names import last_name
+from flatout.source.analysis.pattern import Pattern, Repair, Seen, Sighting
+from flatout.source.analysis.scopes import Scope, Site
+from flatout.source.analysis.traced import traced
 
 VERSION = (2, 16)
 """The TensorFlow that code is checked for, unless told: the oldest that flatout supports."""

@@ -13,10 +13,10 @@ from flatout.check import cache as caches
 from flatout.check import files, notebooks
 from flatout.check.checker import Checker, Outcome, without_the_traced
 from flatout.check.files import Problem
-from flatout.check.pattern import Pattern, Sighting
 from flatout.check.selection import matches
 from flatout.check.settings import Settings
-from flatout.source.rewrite.encoded import decode
+from flatout.source.analysis.pattern import Pattern, Sighting
+from flatout.source.editing.encoded import decode
 
 ALONE = 120
 """Files up to which starting other processes takes longer than the work."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from flatout.check.settings import Settings, matches_path
-from flatout.errors import FlatoutError
+from flatout.model.errors import FlatoutError
 
 SKIPPED = frozenset(
     [

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from flatout.case import Case, Finding, Where
-from flatout.check import notebooks, repairs
+from flatout.check import notebooks
 from flatout.check.checker import Checker
-from flatout.check.pattern import Sighting
-from flatout.source.rewrite import encoded
-from flatout.source.rewrite.document import Document, read
+from flatout.model.case import Case, Finding, Where
+from flatout.source.analysis.pattern import Sighting
+from flatout.source.editing import encoded, repairs
+from flatout.source.editing.document import Document, read
 
 ROUNDS = 12
 _NEWLINE = re.compile(r"\r\n?|\n")
@@ -117,7 +117,7 @@ def _by_lever(text: str, path: str, item: Sighting) -> str | None:
 
     assert item.repair is not None
     name = str(item.repair.data["lever"]).replace("-", "_")
-    module = importlib.import_module(f"flatout.source.rewrite.{name}")
+    module = importlib.import_module(f"flatout.cures.{name}.edit")
     line = int(item.repair.data.get("line", item.line))
     case = Case("check", findings=(Finding(item.cause, item.message, Where(path, line)),))
     changed: str | None = module.edit(text, path, case, "")

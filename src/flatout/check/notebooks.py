@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flatout.check.checker import with_cell
-from flatout.check.module import parses
-from flatout.check.pattern import Sighting
+from flatout.source.analysis.module import parses
+from flatout.source.analysis.pattern import Sighting
 
 _MAGIC = re.compile(r"^(\s*)(%|!|\?|[\w.,= \[\]]+=\s*[%!])|\?\s*$")
 _CELL_MAGIC = re.compile(r"^\s*%%(?!time\b|timeit\b|capture\b)")

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from flatout.check.driver import Job, Report
 from flatout.check.fixing import fix
-from flatout.check.pattern import Sighting
 from flatout.check.selection import matches
-from flatout.errors import FlatoutError
-from flatout.source.rewrite.unified import diff
+from flatout.model.errors import FlatoutError
+from flatout.source.analysis.pattern import Sighting
+from flatout.source.editing.unified import diff
 
 
 def wanted(item: Sighting, unsafe: bool) -> bool:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from flatout.causes import catalogue
 from flatout.causes.catalogue import GROUPS
 from flatout.check.checker import VERSION
-from flatout.check.pattern import Pattern
-from flatout.errors import UnknownCause
+from flatout.model.errors import UnknownCause
+from flatout.source.analysis.pattern import Pattern
 
 
 def all_patterns() -> list[Pattern]:

@@ -13,14 +13,14 @@ from urllib.parse import unquote, urlparse
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
-from flatout import __version__
 from flatout.causes import find
 from flatout.check import settings as settings_of
 from flatout.check.driver import Job, check_text
 from flatout.check.fixing import fix
-from flatout.check.pattern import Sighting
 from flatout.check.selection import select
-from flatout.errors import FlatoutError
+from flatout.model.errors import FlatoutError
+from flatout.model.version import __version__
+from flatout.source.analysis.pattern import Sighting
 
 NAME = "flatout"
 

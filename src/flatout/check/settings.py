@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from flatout.check.checker import VERSION
-from flatout.errors import FlatoutError
+from flatout.model.errors import FlatoutError
 
 tomllib: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 _REQUIREMENT = re.compile(

@@ -6,7 +6,7 @@ import io
 import re
 import tokenize
 
-from flatout.check.pattern import Sighting
+from flatout.source.analysis.pattern import Sighting
 
 _COMMENT = re.compile(r"#\s*flatout:\s*(?P<what>ignore-file|ignore)\b(?:\s*\[(?P<names>[^\]]*)\])?", re.IGNORECASE)
 EVERYTHING = frozenset({"*"})

@@ -6,7 +6,6 @@ import sys
 
 import typer
 
-from flatout import __version__
 from flatout.cli import (
     check,
     compare,
@@ -25,7 +24,8 @@ from flatout.cli import (
     tune,
     verify,
 )
-from flatout.errors import FlatoutError
+from flatout.model.errors import FlatoutError
+from flatout.model.version import __version__
 
 COMMANDS = (
     run,

@@ -52,7 +52,7 @@ def check(
         typer.echo(_listed(), nl=False)
         return
     if output_format not in views.FORMATS:
-        from flatout.errors import UnknownView
+        from flatout.model.errors import UnknownView
 
         raise UnknownView(f"There is no format {output_format!r}. It may be {FORMATS}.")
     paths = paths or ["."]
@@ -135,7 +135,7 @@ def _checked_text(content: bytes, name: str, job: Job, fix: bool, unsafe: bool, 
         return check_text(content, name, job)
     from flatout.check.fixing import fix as fixed
     from flatout.check.repairing import wanted
-    from flatout.source.rewrite.unified import diff as unified
+    from flatout.source.editing.unified import diff as unified
 
     result = fixed(content, name, job.checker(), lambda item: wanted(item, unsafe))
     if diff:
@@ -149,7 +149,7 @@ def _checked_text(content: bytes, name: str, job: Job, fix: bool, unsafe: bool, 
 def _view(report: Report) -> View:
     from flatout.check import files
     from flatout.check.output import View
-    from flatout.source.rewrite.encoded import decode
+    from flatout.source.editing.encoded import decode
 
     texts: dict[str, list[str]] = {}
     for path in report.files:
@@ -164,7 +164,7 @@ def _view(report: Report) -> View:
 
 
 def _say_problems(report: Report) -> None:
-    from flatout.check.output.text import clean
+    from flatout.model.text import clean
 
     for problem in report.problems:
         sys.stderr.write(f"{clean(problem.path)}: {clean(problem.text)}\n")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from flatout.errors import FlatoutError
+from flatout.model.errors import FlatoutError
 
 ThresholdOption = Annotated[
     str | None,
@@ -58,14 +58,14 @@ def compare(
     if json is not None:
         write_json(found.to_json(), json)
     if markdown is not None:
-        from flatout.compare.markdown import render as as_markdown
+        from flatout.report.markdown import render as as_markdown
 
         write(as_markdown(found), markdown)
     if "-" not in (json, markdown):  # standard output holds one thing
         if quiet:
             typer.echo(found.verdict)
         else:
-            from flatout.compare.terminal import render
+            from flatout.report.terminal.comparison import render
 
             typer.echo(render(found, width), nl=False)
     return found.regressed

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from flatout.errors import FlatoutError
+from flatout.model.errors import FlatoutError
 
 if TYPE_CHECKING:
-    from flatout.case import Case
+    from flatout.model.case import Case
 
 
 def register(app: typer.Typer) -> None:

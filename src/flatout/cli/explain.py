@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
 
 def explain(name: str | None, json: str | None, width: int | None) -> None:
     from flatout.causes import catalogue, find
-    from flatout.levers.catalogue import catalogue as levers
+    from flatout.cures._catalogue import catalogue as levers
 
     causes = list(catalogue().values()) if name is None else [_page_of_lever(name) if name in levers() else find(name)]
     if json is not None:
@@ -38,7 +38,7 @@ def explain(name: str | None, json: str | None, width: int | None) -> None:
 def _page_of_lever(name: str) -> Cause:
     """Levers and causes share the form of their pages; no name is both."""
     from flatout.causes import Cause
-    from flatout.levers.catalogue import find
+    from flatout.cures._catalogue import find
 
     lever = find(name)
     return Cause(lever.name, f"lever, {lever.equivalence}", lever.title, lever.page, (), None)

@@ -43,9 +43,9 @@ def gate(
     baseline: str, max_regression: str, programs: list[str], json: str | None, markdown: str | None, quiet: bool
 ) -> int:
     from flatout.cli.compare import share, write, write_json
-    from flatout.errors import FlatoutError
     from flatout.history.gate import add_to_summary, judge
     from flatout.history.states import all_series
+    from flatout.model.errors import FlatoutError
 
     allowed = share(max_regression)
     assert allowed is not None
@@ -64,7 +64,7 @@ def gate(
             if one.comparison is None:
                 typer.echo(f"\n{one.why}")
             elif not quiet:
-                from flatout.compare.terminal import render
+                from flatout.report.terminal.comparison import render
 
                 typer.echo("\n" + render(one.comparison), nl=False)
     return found.code

@@ -25,9 +25,9 @@ def register(app: typer.Typer) -> None:
 
 
 def history(program: str | None, last: int, json: str | None, width: int | None) -> None:
-    from flatout.errors import CaseNotFound
     from flatout.history.states import all_series
     from flatout.history.trend import render, to_json
+    from flatout.model.errors import CaseNotFound
 
     found = [
         one for one in all_series() if program in (None, one.program, one.title) or one.program.endswith(f"/{program}")

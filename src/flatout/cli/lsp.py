@@ -15,7 +15,7 @@ def lsp(
     ),
 ) -> None:
     """Speak the Language Server Protocol with an editor, over standard input and output."""
-    from flatout.errors import ToolMissing
+    from flatout.model.errors import ToolMissing
 
     try:
         from flatout.check.server import make_server

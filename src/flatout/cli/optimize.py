@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from flatout.cli.tune import seconds
-from flatout.errors import FlatoutError
+from flatout.model.errors import FlatoutError
 
 if TYPE_CHECKING:
     from flatout.optimize.checks import Budget
-    from flatout.optimize.prepare.preparing import Request
+    from flatout.subject.preparing import Request
 
 
 def register(app: typer.Typer) -> None:
@@ -93,8 +93,8 @@ def register(app: typer.Typer) -> None:
         from flatout.optimize.checks import Budget
         from flatout.optimize.metrics import lower_is_better as usually_lower
         from flatout.optimize.optimizer import Options
-        from flatout.optimize.prepare.preparing import Request
         from flatout.optimize.session import optimize, show
+        from flatout.subject.preparing import Request
 
         request = Request(
             directory="",

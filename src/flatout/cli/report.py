@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from flatout.errors import FlatoutError
+from flatout.model.errors import FlatoutError
 
 
 def register(app: typer.Typer) -> None:

@@ -48,7 +48,7 @@ def register(app: typer.Typer) -> None:
         The program's output, arguments, exit code and signals stay its own; what flatout says goes to stderr, after
         the program has ended.
         """
-        from flatout.observe.session import Options, run
+        from flatout.run.session import Options, run
 
         first, wanted = _window(window, steps)
         ended = run(
@@ -67,7 +67,7 @@ def register(app: typer.Typer) -> None:
                 quiet=quiet,
             ),
         )
-        from flatout.observe.launcher import leave_like
+        from flatout.trial.launcher import leave_like
 
         leave_like(ended)
 

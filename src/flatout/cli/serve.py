@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
 
 def serve(directory: Path, port: int, browser: bool) -> None:
     from flatout import store
-    from flatout.errors import CaseNotFound
+    from flatout.model.errors import CaseNotFound
     from flatout.serve.server import ADDRESS, make
 
     home = directory if directory.name == store.HOME else directory / store.HOME

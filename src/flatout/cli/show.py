@@ -25,7 +25,7 @@ def register(app: typer.Typer) -> None:
 def show(reference: str | None, view: str, json: str | None, width: int | None) -> None:
     # rich is loaded here and not above: `flatout --help` must not wait for it.
     from flatout import store
-    from flatout.errors import CaseUnreadable
+    from flatout.model.errors import CaseUnreadable
 
     path = store.locate(reference)
     case = store.load(path)

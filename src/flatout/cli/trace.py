@@ -43,6 +43,7 @@ def trace(
     quiet: bool,
 ) -> None:
     from flatout import store
+    from flatout.store import saving
     from flatout.trace import analyse
 
     def progress(message: str) -> None:
@@ -55,7 +56,7 @@ def trace(
     case = diagnose(case)
     if save:
         title = f"trace-{paths[0].resolve().name.split('.')[0] or 'log'}"
-        progress(f"kept as {store.save(case, store.new_directory(title))}")
+        progress(f"kept as {saving.save(case, store.new_directory(title))}")
     if perfetto is not None:
         from flatout.report.perfetto import to_chrome_json
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from flatout.cli.run import PASS_ON, ModuleOption, ProgramArgument
-from flatout.errors import FlatoutError
+from flatout.model.errors import FlatoutError
 
 
 def register(app: typer.Typer) -> None:

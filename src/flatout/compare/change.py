@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from flatout.case import Interval
+from flatout.model.case import Interval
 
 Outcome = Literal["slower", "faster", "same", "unknown"]
 """`same` is short for: no measurable difference. `unknown`: there is too little to tell."""

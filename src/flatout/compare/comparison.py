@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from flatout.case import to_plain
-from flatout.compare import between, pace, sameness, turns, words
+from flatout.compare import between, sameness, turns, words
 from flatout.compare.change import Change, Outcome, of_difference, of_ratio
-from flatout.compare.run import PARTS, Run
 from flatout.compare.sameness import Difference
-from flatout.errors import FlatoutError
+from flatout.compare.shift import Shift, shift
+from flatout.model.case import to_plain
+from flatout.model.errors import FlatoutError
+from flatout.store.run import PARTS, Run
 
 CONFIDENCE = 0.95
 ONE_WAY = 0.9
@@ -41,7 +42,7 @@ class Comparison:
     program: tuple[Difference, ...]
     environment: tuple[Difference, ...]
     spread: between.Spread
-    machine: pace.Shift | None = None
+    machine: Shift | None = None
     """How its speed differed between the sides. The step after is what it would have been at the speed before."""
     least: float | None = None
     """By this share the step got slower at least, with 95 % certainty: below 0, it may have got faster."""
@@ -96,7 +97,7 @@ def compare(
     environment = sameness.of_environment(before, after)
     another = any(one.level == "machine" for one in environment)
     together = [] if another else turns.pairs(before, after)
-    machine = None if another or together else pace.shift(before, after)
+    machine = None if another or together else shift(before, after)
     known = _spread(before, after, together, repeats, machine)
     enough = all(run.error is not None for run in (*before, *after))
     half = _half(known, machine, len(before), len(after), CONFIDENCE) if enough else None
@@ -116,7 +117,7 @@ def compare(
     )
 
 
-def _half(known: between.Spread, machine: pace.Shift | None, before: int, after: int, confidence: float) -> float:
+def _half(known: between.Spread, machine: Shift | None, before: int, after: int, confidence: float) -> float:
     """Half the interval of the logarithm: what runs of one thing differ by, and what was taken out for the machine."""
     own = known.half_width(before, after, confidence)
     if machine is None:
@@ -133,7 +134,7 @@ def _spread(
     after: Sequence[Run],
     together: Sequence[tuple[Run, Run]],
     repeats: Iterable[Sequence[Run]],
-    machine: pace.Shift | None,
+    machine: Shift | None,
 ) -> between.Spread:
     own = [*before, *after]
     within = math.sqrt(fmean((run.error or 0.0) ** 2 for run in own))
@@ -163,7 +164,7 @@ def _parts_of(before: Sequence[Run], after: Sequence[Run]) -> list[str]:
     return [name for name in PARTS if any(run.parts_ms.get(name, 0.0) > 0 for run in (*before, *after))]
 
 
-def _part(name: str, before: Sequence[Run], after: Sequence[Run], step: Change, machine: pace.Shift | None) -> Change:
+def _part(name: str, before: Sequence[Run], after: Sequence[Run], step: Change, machine: Shift | None) -> Change:
     """Several parts are looked at together, so each has to be surer than the step has.
 
     Which of them follow the speed of the machine is not known: each is taken to follow as the step does, or not at all.

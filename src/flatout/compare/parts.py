@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from flatout.case import Case
-from flatout.compare.steady import block_length, stationary_blocks
-from flatout.errors import FlatoutError
+from flatout.measure.steady import block_length, stationary_blocks
+from flatout.model.case import Case
+from flatout.model.errors import FlatoutError
 
 RESAMPLES = 300
 FEWEST = 5

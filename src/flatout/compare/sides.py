@@ -11,10 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from flatout import store
-from flatout.case import Case
 from flatout.compare.parts import part_errors
-from flatout.compare.run import Run, run_of
-from flatout.errors import CaseNotFound
+from flatout.model.case import Case
+from flatout.model.errors import CaseNotFound
+from flatout.store.run import Run, run_of
 
 
 def runs_of(text: str, home: Path | None = None) -> list[Run]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from flatout.compare.run import Run
+from flatout.store.run import Run
 
 FEWEST = 3
 """Pairs that are needed: with fewer, the spread of their differences is hardly known."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flatout.case import Interval
 from flatout.compare.between import Spread
 from flatout.compare.change import Change
-from flatout.compare.pace import Shift
-from flatout.compare.run import Run
+from flatout.compare.shift import Shift
+from flatout.model.case import Interval
+from flatout.store.run import Run
 
 TOLD = 0.02
 """From this share on, what is taken out for the machine is told."""

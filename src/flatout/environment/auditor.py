@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from flatout import __version__
-from flatout.case import Case, Evidence, Note
 from flatout.environment.gather import gather, gather_cheaply
 from flatout.environment.reading import GROUPS, Facts, Reading
 from flatout.environment.text import clean
+from flatout.model.case import Case, Evidence, Note
+from flatout.model.version import __version__
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from flatout.case import Case, Evidence
 from flatout.environment.reading import GROUPS, gibibytes, number, part
 from flatout.environment.text import clean
+from flatout.model.case import Case, Evidence
 
 _MARKS = {"ok": ("✓", "green"), "info": ("·", "cyan"), "warning": ("!", "yellow"), "fault": ("✗", "red")}
 _PLAIN_MARKS = {"ok": "+", "info": ".", "warning": "!", "fault": "x"}

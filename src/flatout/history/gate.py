@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flatout.compare import markdown, words
+from flatout.compare import words
 from flatout.compare.comparison import Comparison, compare
-from flatout.history import origin
 from flatout.history.states import Series, State
+from flatout.report import markdown
 from flatout.report.terminal.text import clean
+from flatout.store import origin
 
 PASSED, REGRESSED, NOTHING = 0, 1, 3
 """Exit codes; 2 is for what cannot be done at all, as everywhere."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flatout import store
-from flatout.compare.run import Run
 from flatout.compare.sameness import machine_of
-from flatout.errors import FlatoutError
-from flatout.history.database import Entry, open_in, path_in
-from flatout.history.records import catch_up
+from flatout.model.errors import FlatoutError
+from flatout.store.database import Entry, open_in, path_in
+from flatout.store.records import catch_up
+from flatout.store.run import Run
 
 MOST_REPEATS = 200
 

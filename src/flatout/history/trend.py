@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flatout.case import Interval, to_plain
 from flatout.compare import between, words
 from flatout.compare.comparison import CONFIDENCE, Comparison, compare
 from flatout.history.states import Series, State
+from flatout.model.case import Interval, to_plain
 from flatout.report.terminal.output import Output
 from flatout.report.terminal.page import Column, Page
 from flatout.report.terminal.text import clean, duration

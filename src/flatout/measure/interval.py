@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from flatout.case import Interval
+from flatout.model.case import Interval
 
 
 def paired_ratio(before: Sequence[float], after: Sequence[float], confidence: float = 0.95) -> Interval:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from flatout.case import Evidence
+from flatout.model.case import Evidence
 
 STARVED = 0.25
 """Of all processors' time, what others may use before a measurement is called disturbed."""

@@ -14,12 +14,12 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from flatout.observe import users_code
 from flatout.observe.recorder import Recorder
 from flatout.observe.window import Window
+from flatout.source import users_code
 
 if TYPE_CHECKING:
-    from flatout.levers.injection import Injections
+    from flatout.observe.injection import Installed
 
 PRIORITY = {
     "fit": 100,
@@ -113,7 +113,7 @@ class Observer:
         self.functions: Any = None
         self.keep_graph: Any = lambda graph: None
         self.pulls: Any = None
-        self.injections: Injections | None = None
+        self.injections: Installed | None = None
         self.companions: list[Any] = []
         """Modules beside the probes that want to know of imported packages: `on_tensorflow`, `on_keras`, …"""
         self.at_step: Any = None

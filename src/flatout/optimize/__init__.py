@@ -19,31 +19,3 @@
 The parent of a command imports no TensorFlow and no converter: those run in processes of their own, so that one which
 crashes, hangs or takes all memory is a row of the table and not the end.
 """
-
-from __future__ import annotations
-
-import sys
-import types
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from flatout.optimize.session import Result
-
-
-class _Room(types.ModuleType):
-    """`flatout.optimize` is this package, and users call it: `flatout.optimize(model, data, metric="accuracy")`."""
-
-    def __call__(
-        self, model: Any, data: Any = None, *, metric: Any = None, max_drop: float = 0.01, **options: Any
-    ) -> Result:
-        """Make a model fast to serve; see `flatout.optimize.api.optimize` for the options.
-
-        result = flatout.optimize(model, (x, y), metric="accuracy", max_drop=0.01)
-        predict = result.load()
-        """
-        from flatout.optimize import api
-
-        return api.optimize(model, data, metric=metric, max_drop=max_drop, **options)
-
-
-sys.modules[__name__].__class__ = _Room

@@ -5,7 +5,7 @@ What takes the time is converting, which goes with the weights, and checking, wh
 
 from __future__ import annotations
 
-from flatout.optimize.subject import Subject
+from flatout.subject.subject import Subject
 
 LEAST, MOST = 300.0, 1800.0
 PARAMETERS, SAMPLE_MS = 4e6, 80.0

@@ -9,10 +9,10 @@ from typing import Any
 
 from flatout.optimize.metrics import lower_is_better
 from flatout.optimize.optimizer import Options
-from flatout.optimize.prepare.preparing import Request
 from flatout.optimize.session import Result
 from flatout.optimize.session import optimize as run
 from flatout.optimize.session import show as tell
+from flatout.subject.preparing import Request
 
 
 def optimize(
@@ -73,6 +73,6 @@ def optimize(
 
 
 def _original(model: Any) -> Any:
-    from flatout.optimize.prepare.keras_models import of_object
+    from flatout.subject.keras_models import of_object
 
     return of_object(model, {})

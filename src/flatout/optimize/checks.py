@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from flatout.measure.agreement import agreement, relative_error
-from flatout.optimize.route import Inside, Route
+from flatout.routes._route import Inside, Route
 
 Array = np.ndarray[Any, Any]
 

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from flatout.case import Interval, Latency
 from flatout.measure.agreement import relative_error
+from flatout.model.case import Interval, Latency
 from flatout.optimize import handover
 from flatout.optimize.contestant import Contestant, feeds
 from flatout.optimize.lineup import BASELINE
 from flatout.optimize.race import Race, against
-from flatout.optimize.subject import Array
 from flatout.optimize.work.process import Worker, WorkFailed
 from flatout.optimize.workshop import Workshop
+from flatout.subject.subject import Array
 
 if TYPE_CHECKING:
     from flatout.optimize.optimizer import Options

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from flatout.case import Latency
+from flatout.model.case import Latency
 from flatout.optimize.lineup import Candidate
-from flatout.optimize.route import Setting
-from flatout.optimize.subject import Array, Subject
 from flatout.optimize.work.process import Worker, WorkFailed
+from flatout.routes._route import Setting
+from flatout.subject.subject import Array, Subject
 
 OPEN_SECONDS = 120.0
 SCREENED = 512

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from flatout.case import Serving, Trial
+from flatout.model.case import Serving, Trial
 
 OBJECTIVES = ("latency", "throughput", "size", "memory")
 SLACK = 1e-4

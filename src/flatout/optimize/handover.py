@@ -20,14 +20,14 @@ from typing import Any
 
 import numpy as np
 
-import flatout
-from flatout.case import Interval, Serving, to_plain
 from flatout.environment import gather
-from flatout.errors import FlatoutError
+from flatout.environment.machine import cores
+from flatout.model.case import Interval, Serving, to_plain
+from flatout.model.errors import FlatoutError
+from flatout.model.version import __version__
 from flatout.optimize.contestant import Contestant
-from flatout.optimize.machine import cores
-from flatout.optimize.route import Route
-from flatout.optimize.subject import Array, Subject
+from flatout.routes._route import Route
+from flatout.subject.subject import Array, Subject
 
 MANIFEST = "manifest.json"
 LOADER = "load.py"
@@ -83,7 +83,7 @@ def write_manifest(
     route: Route = one.candidate.route
     manifest = {
         "schema": SCHEMA,
-        "flatout": flatout.__version__,
+        "flatout": __version__,
         "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "route": route.name,
         "family": route.family,

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from flatout.errors import FlatoutError
-from flatout.optimize.backends import find
+from flatout.model.errors import FlatoutError
 from flatout.optimize.checks import Checked
-from flatout.optimize.route import Inside, Route, Setting
-from flatout.optimize.subject import Subject
+from flatout.routes import find
+from flatout.routes._route import Inside, Route, Setting
+from flatout.subject.subject import Subject
 
 BASELINE = "tf-function"
 FORMATS = ("LiteRT", "ONNX")

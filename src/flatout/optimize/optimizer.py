@@ -9,22 +9,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from flatout.errors import FlatoutError
+from flatout.environment.machine import cores, free_memory
+from flatout.model.errors import FlatoutError
 from flatout.optimize import allowance, handover, lineup
-from flatout.optimize.backends import catalogue
 from flatout.optimize.checks import Budget
 from flatout.optimize.claiming import Claim, claim
 from flatout.optimize.contestant import Contestant
 from flatout.optimize.lineup import BASELINE, Candidate, Skipped
-from flatout.optimize.machine import cores, free_memory
-from flatout.optimize.prepare.preparing import Prepared, Request
 from flatout.optimize.progress import Progress
 from flatout.optimize.race import FEWEST_ROUNDS, Race
-from flatout.optimize.subject import Subject
 from flatout.optimize.work.nursery import Nursery, opened
 from flatout.optimize.work.process import Worker, WorkFailed
 from flatout.optimize.workshop import JUDGE_SECONDS, KEPT_FREE, JudgeCall, Workshop
-from flatout.tune.warden import Warden
+from flatout.process.warden import Warden
+from flatout.routes import catalogue
+from flatout.subject.preparing import Prepared, Request
+from flatout.subject.subject import Subject
 
 PREPARE_SECONDS = 300.0
 SCREENING_ROUNDS = 9

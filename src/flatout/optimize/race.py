@@ -10,8 +10,8 @@ import random
 import time
 from collections.abc import Callable, Sequence
 
-from flatout.case import Interval
 from flatout.measure.interval import paired_ratio
+from flatout.model.case import Interval
 from flatout.optimize.contestant import Block, Contestant
 from flatout.optimize.energy import Meter
 from flatout.optimize.work.process import WorkFailed

@@ -12,14 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from flatout import store
-from flatout.case import Case
-from flatout.errors import FlatoutError
+from flatout.model.case import Case
+from flatout.model.errors import FlatoutError
 from flatout.optimize import allowance
 from flatout.optimize.front import OBJECTIVES
 from flatout.optimize.optimizer import Optimizer, Options
-from flatout.optimize.prepare.preparing import Request, prepare
 from flatout.optimize.progress import Progress
 from flatout.optimize.telling import case_of, now, write_manifest
+from flatout.store import saving
+from flatout.subject.preparing import Request, prepare
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Result:
 
     def load(self) -> Callable[..., Any]:
         """The artefact as a function from a list of arrays to a list of arrays."""
-        from flatout.optimize.backends import find
+        from flatout.routes import find
 
         trial = next((one for one in self.case.trials if one.serving is not None and one.serving.artefact), None)
         if trial is None or trial.serving is None or self.artefact is None:
@@ -66,7 +67,7 @@ def optimize(
         command = tuple(sys.argv[1:]) if original is None else ("flatout.optimize", request.model)
         case = case_of(outcome, options, command, started, time.monotonic() - began)
         write_manifest(outcome, case)
-        store.save(case, directory)
+        saving.save(case, directory)
         return Result(case, outcome.claim.place if outcome.claim and outcome.claim.winner else None, directory)
     except (FlatoutError, KeyboardInterrupt):
         shutil.rmtree(directory, ignore_errors=True)  # nothing was measured: there is no case

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-import flatout
-from flatout.case import Case, Distribution, Evidence, Interval, Note, Program, Serving, Steps, Trial
+from flatout.model.case import Case, Distribution, Evidence, Interval, Note, Program, Serving, Steps, Trial
+from flatout.model.version import __version__
 from flatout.optimize import handover
 from flatout.optimize.contestant import Contestant
 from flatout.optimize.front import with_front
@@ -31,7 +31,7 @@ def case_of(outcome: Outcome, options: Options, command: tuple[str, ...], starte
         trials=with_front(trials),
         verdict=verdict(outcome, options),
         notes=tuple(_notes(outcome)),
-        flatout=flatout.__version__,
+        flatout=__version__,
     )
 
 

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from flatout.errors import FlatoutError, ToolMissing
 from flatout.measure.agreement import agreement, relative_error
+from flatout.model.errors import FlatoutError, ToolMissing
 from flatout.optimize import checks, handover
-from flatout.optimize.backends import find
-from flatout.optimize.route import Inside, Route
 from flatout.optimize.work.process import Worker, WorkFailed
-from flatout.tune.warden import Warden
+from flatout.process.warden import Warden
+from flatout.routes import find
+from flatout.routes._route import Inside, Route
 
 SECONDS = 120.0
 MARGIN = 0.01

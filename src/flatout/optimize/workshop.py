@@ -16,17 +16,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from flatout.environment.machine import cores, free_memory
 from flatout.optimize import checks, lineup
 from flatout.optimize.checks import Budget
 from flatout.optimize.contestant import ANSWER_SECONDS, FEWEST, SCREENED, Contestant
 from flatout.optimize.lineup import Candidate
-from flatout.optimize.machine import cores, free_memory
 from flatout.optimize.race import HOPELESS, LONG_CALL_MS
-from flatout.optimize.route import Inside
-from flatout.optimize.subject import Array, Subject
 from flatout.optimize.work.nursery import Nursery
 from flatout.optimize.work.process import Worker, WorkFailed
-from flatout.tune.warden import Warden
+from flatout.process.warden import Warden
+from flatout.routes._route import Inside
+from flatout.subject.subject import Array, Subject
 
 CONVERT_SECONDS = 240.0
 INSPECT_SECONDS = 60.0

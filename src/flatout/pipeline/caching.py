@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from flatout.environment import cgroup
-from flatout.pipeline import recipes, stages
+from flatout.observe import stages
+from flatout.pipeline import recipes
 
 FREE = {
     "TensorSlice", "Tensor", "Range", "Counter", "Zip", "Batch", "Options", "Take", "Skip", "Shard", "Prefetch",

@@ -13,7 +13,8 @@ import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from flatout.pipeline import recipes, stages
+from flatout.observe import stages
+from flatout.pipeline import recipes
 
 READERS = ("TensorSlice", "Tensor", "Range", "List", "TFRecord", "TextLine", "FixedLengthRecord", "Csv", "FlatMap",
            "Interleave", "ParallelInterleave", "Generator")  # fmt: skip

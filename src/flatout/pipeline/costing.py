@@ -17,7 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from flatout.pipeline import recipes, stages
+from flatout.observe import stages
+from flatout.pipeline import recipes
 from flatout.pipeline.clock import Clock, Times
 
 PASSED_THROUGH = {

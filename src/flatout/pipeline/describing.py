@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from flatout.case import Json, Stage
-from flatout.observe import users_code
-from flatout.pipeline import stages
-from flatout.source import places
+from flatout.model.case import Json, Stage
+from flatout.observe import stages
+from flatout.source import places, users_code
 
 AUTOTUNE = -1
 SETTINGS = {

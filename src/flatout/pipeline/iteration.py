@@ -16,10 +16,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from flatout.levers.injection import Injection
+from flatout.observe import stages
+from flatout.observe.injection import Injection
 from flatout.observe.observer import CALL, TRACE
 from flatout.observe.private_names import Missing, patch
-from flatout.pipeline import recipes, stages
+from flatout.pipeline import recipes
 
 ORDER = ("autotune", "parallel-map", "vectorize-map", "cache", "threadpool", "prefetch", "free-input")
 """Levers that are combined rewrite one after the other; each sees what the one before has made."""

@@ -19,8 +19,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from flatout.observe import stages
 from flatout.observe.private_names import DATASET_METHODS, Missing, patch, resolve
-from flatout.pipeline import remade, stages
+from flatout.pipeline import remade
 
 Change = Callable[[Any], Any]
 """Given a stage: the dataset that takes its place, or None to leave it and look further upstream."""

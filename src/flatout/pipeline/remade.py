@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from flatout.pipeline import stages
+from flatout.observe import stages
 
 Call = tuple[str, dict[str, Any]]
 """The name of the method, and its arguments by name."""

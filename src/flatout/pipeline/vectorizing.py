@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from flatout.pipeline import recipes, stages
+from flatout.observe import stages
+from flatout.pipeline import recipes
 
 BATCHES = 2
 TOLERANCE = 1e-5

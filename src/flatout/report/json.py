@@ -8,8 +8,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from flatout.case import Case
-from flatout.errors import FlatoutError
+from flatout.model.case import Case
+from flatout.model.errors import FlatoutError
 from flatout.store import write_atomically
 
 

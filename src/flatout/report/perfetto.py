@@ -16,7 +16,7 @@ from typing import TextIO
 
 import numpy as np
 
-from flatout.errors import FlatoutError
+from flatout.model.errors import FlatoutError
 from flatout.trace.model import Line, Plane, Trace
 from flatout.trace.xplane import find_files, load
 

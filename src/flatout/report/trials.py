@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from flatout.case import Case, Trial
-from flatout.levers.injection import shown
+from flatout.model.case import Case, Trial
+from flatout.model.levers import shown
 
 STAGES = {
     "bound": ("Bounds", "what a side would give if it cost nothing"),

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from flatout import store
-from flatout.case import Trial, trial_from
-from flatout.levers.injection import shown
+from flatout.model.case import Trial, trial_from
+from flatout.model.levers import shown
 from flatout.observe.reading import recording as recordings
 from flatout.observe.reading import steps
 from flatout.serve.shelf import Begun

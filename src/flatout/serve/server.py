@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from flatout import store
-from flatout.errors import CaseNotFound, FlatoutError, ToolMissing
+from flatout.model.errors import CaseNotFound, FlatoutError, ToolMissing
 from flatout.serve import guard
 from flatout.serve.pages import comparing, following, frame, listing, trends
 from flatout.serve.shelf import Begun, Shelf

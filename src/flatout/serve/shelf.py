@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from flatout import store
-from flatout.compare.run import PARTS, program_of
-from flatout.errors import CaseNotFound
-from flatout.history import origin
+from flatout.model.errors import CaseNotFound
+from flatout.store import origin
+from flatout.store.run import PARTS, program_of
 from flatout.tune import journal
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}")

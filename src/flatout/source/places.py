@@ -8,7 +8,7 @@ import functools
 from dataclasses import dataclass
 from pathlib import Path
 
-from flatout.case import Where
+from flatout.model.case import Where
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from flatout import __version__
-from flatout.case import Case, Device, Evidence, Memory, Note, Op, Program, Split, Steps
-from flatout.errors import TraceUnreadable
+from flatout.model.case import Case, Device, Evidence, Memory, Note, Op, Program, Split, Steps
+from flatout.model.errors import TraceUnreadable
+from flatout.model.version import __version__
 from flatout.trace import device as devices
 from flatout.trace import host as hosts
 from flatout.trace import steps as stepping

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from flatout.case import Copy, Device, Kernel, Op
+from flatout.model.case import Copy, Device, Kernel, Op
 from flatout.trace.intervals import Times, covered, merge, self_times
 from flatout.trace.kernels import KernelKind, classify, copied_bytes
 from flatout.trace.model import Line, Plane

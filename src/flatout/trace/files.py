@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from flatout.errors import TraceNotFound, TraceUnreadable
+from flatout.model.errors import TraceNotFound, TraceUnreadable
 from flatout.trace.wire import PADDING
 
 SUFFIXES = (".xplane.pb", ".xplane.pb.gz", ".xplane.pb.gzip")

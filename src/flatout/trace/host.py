@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from flatout.case import Device, Kernel, Op
+from flatout.model.case import Device, Kernel, Op
 from flatout.trace.device import TOP_KERNELS, TOP_OPS, _stem
 from flatout.trace.intervals import Times, covered, gaps, innermost, merge, self_times
 from flatout.trace.model import Line, Trace

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from flatout.case import Memory, MemoryUse
+from flatout.model.case import Memory, MemoryUse
 from flatout.trace.model import Line
 
 POINTS = 2000

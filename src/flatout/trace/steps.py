@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from flatout.case import Distribution, Steps
+from flatout.model.case import Distribution, Steps
 from flatout.trace.device import device_lines
 from flatout.trace.model import Line, Trace
 

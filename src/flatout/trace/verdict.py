@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statistics import median
 
-from flatout.case import Device, Evidence, Host, Steps
+from flatout.model.case import Device, Evidence, Host, Steps
 
 DEVICE_BOUND = 0.85
 """From this busy share on, a faster host could win at most the remaining 15 %."""

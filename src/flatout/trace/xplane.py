@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from flatout.errors import TraceUnreadable
+from flatout.model.errors import TraceUnreadable
 from flatout.trace import wire
 from flatout.trace.columns import read_events
 from flatout.trace.files import find_files, read_bytes

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from flatout.tune.child_process import ChildProcess, Launch
+from flatout.trial.child_process import ChildProcess, Launch
 
 STALL_SECONDS = 5.0
 STALL_TIMES = 50

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from flatout import store
-from flatout.case import Case, Trial, to_plain, trial_from
+from flatout.model.case import Case, Trial, to_plain, trial_from
 
 FILE = "journal.jsonl"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from flatout.case import Case, Trial
-from flatout.levers.catalogue import find
-from flatout.levers.injection import parse, shown
+from flatout.cures._catalogue import find
 from flatout.measure import parity
+from flatout.model.case import Case, Trial
+from flatout.model.levers import parse, shown
 from flatout.tune.race import WORTH
 
 STRENGTH = {"exact": 0, "reassociated": 1, "precision": 2, "semantic": 3}

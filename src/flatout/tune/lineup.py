@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from flatout.case import Case
-from flatout.errors import FlatoutError
-from flatout.levers.catalogue import find
-from flatout.levers.injection import parse, shown
-from flatout.tune import patch, patched_run
-from flatout.tune.child_process import Launch
+from flatout.cures._catalogue import find
+from flatout.model.case import Case
+from flatout.model.errors import FlatoutError
+from flatout.model.levers import parse, shown
+from flatout.trial import patch, patched_run
+from flatout.trial.child_process import Launch
 from flatout.tune.contestant import Contestant
 
 

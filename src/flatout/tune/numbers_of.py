@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from flatout.measure import parity
-from flatout.tune.child_process import ChildProcess, Ended, Launch, Overdue
+from flatout.trial.child_process import ChildProcess, Ended, Launch, Overdue
 from flatout.tune.contestant import Contestant
 from flatout.tune.race import Race
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from flatout.case import Case, Interval
 from flatout.causes.catalogue import catalogue as causes
-from flatout.levers.catalogue import Lever, catalogue, find
-from flatout.levers.injection import parse
+from flatout.cures._catalogue import Lever, catalogue, find
+from flatout.model.case import Case, Interval
+from flatout.model.levers import parse
 
 ALLOWED = ("exact", "reassociated", "precision")
 """Equivalences that are tried unasked. What changes only the precision is tried, but never combined unasked."""

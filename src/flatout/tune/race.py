@@ -17,13 +17,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from flatout.case import Interval
 from flatout.measure.interval import paired_ratio, rounds_needed
 from flatout.measure.processors import STARVED, Mark
-from flatout.tune.child_process import ChildProcess, Ended, Overdue
+from flatout.model.case import Interval
+from flatout.process.warden import Warden
+from flatout.trial.child_process import ChildProcess, Ended, Overdue
+from flatout.trial.nursery import Nurseries
 from flatout.tune.contestant import Block, Contestant
-from flatout.tune.nursery import Nurseries
-from flatout.tune.warden import Warden
 
 WORTH = 1.02
 """A gain below this is not called one, whatever its interval."""

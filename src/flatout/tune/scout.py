@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from flatout.case import Case, Program
+from flatout.model.case import Case, Program
 from flatout.observe.observer import PRIORITY
-from flatout.tune.child_process import Launch, prepared
-from flatout.tune.warden import Warden, kill_group
+from flatout.process.warden import Warden, kill_group
+from flatout.trial.child_process import Launch, prepared
 
 LONGEST_SECONDS = 240.0
 

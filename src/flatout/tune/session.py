@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from flatout import store
-from flatout.case import Case
-from flatout.errors import FlatoutError
-from flatout.levers.catalogue import find
-from flatout.levers.injection import parse
-from flatout.observe import launcher
+from flatout.cures._catalogue import find
+from flatout.model.case import Case
+from flatout.model.errors import FlatoutError
+from flatout.model.levers import parse
+from flatout.store import saving
+from flatout.trial import launcher
 from flatout.tune import journal
 from flatout.tune.progress import Progress
 from flatout.tune.tuner import Options, Tuner, new_directory
@@ -42,7 +42,7 @@ def tune(program: str, arguments: Sequence[str], options: Options, wishes: Wishe
     directory = directory or new_directory(program)
     with Progress(options.budget, wishes.quiet) as progress:
         case = Tuner(program, arguments, options, directory, progress).run()
-    store.save(case, directory)
+    saving.save(case, directory)
     _show(case, directory, wishes)
     return 0 if case.steps is not None else 1
 
@@ -63,14 +63,14 @@ def _show(case: Case, directory: Path, wishes: Wishes) -> None:
         sys.stderr.write("\n" + text)
     if wishes.patch is not None:
         if case.patch:
-            from flatout.source.rewrite import unified
+            from flatout.source.editing import unified
 
             wishes.patch.write_bytes(unified.to_bytes(case.patch))
             sys.stderr.write(f"flatout: wrote {wishes.patch}\n")
         else:
             sys.stderr.write("flatout: no patch was written: nothing that can be written as an edit has won\n")
     if wishes.apply and case.patch:
-        from flatout.tune import patch
+        from flatout.trial import patch
 
         for path in patch.apply(patch.make(case, case.tuned)):
             sys.stderr.write(f"flatout: edited {path}\n")

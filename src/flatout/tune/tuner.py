@@ -15,16 +15,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flatout import store
-from flatout.case import Case, Evidence, Interval, Note, Trial
+from flatout.cures._catalogue import catalogue, find
 from flatout.environment import cgroup
-from flatout.errors import FlatoutError
-from flatout.levers.catalogue import catalogue, find
-from flatout.levers.injection import parse, shown
 from flatout.measure.processors import STARVED
-from flatout.observe import launcher
+from flatout.model.case import Case, Evidence, Interval, Note, Trial
+from flatout.model.errors import FlatoutError
+from flatout.model.levers import parse, shown
 from flatout.observe.observer import PRIORITY
+from flatout.process.warden import Warden
+from flatout.trial import launcher
+from flatout.trial.child_process import Launch
+from flatout.trial.nursery import Nurseries
 from flatout.tune import numbers_of, plan
-from flatout.tune.child_process import Launch
 from flatout.tune.contestant import Contestant
 from flatout.tune.journal import Journal
 from flatout.tune.judging import (
@@ -39,11 +41,9 @@ from flatout.tune.judging import (
     verdict_of,
 )
 from flatout.tune.lineup import patched, with_levers
-from flatout.tune.nursery import Nurseries
 from flatout.tune.progress import Progress
 from flatout.tune.race import NOTHING, PROMISING, Race
 from flatout.tune.scout import ended_by_itself, imports_of, ranked, scout
-from flatout.tune.warden import Warden
 
 BOUNDS = ("free-input", "free-compute")
 BOUND_ROUNDS = 7
@@ -272,7 +272,7 @@ class Tuner:
             self._try_patch(race, best)
 
     def _try_patch(self, race: Race, best: Trial) -> None:
-        from flatout.tune import patch
+        from flatout.trial import patch
 
         assert self.case is not None
         try:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flatout import __version__
-from flatout.case import Case, Evidence, Finding, Fix, Note, Program, Where
 from flatout.check.output import View
-from flatout.check.pattern import Sighting
+from flatout.model.case import Case, Evidence, Finding, Fix, Note, Program, Where
+from flatout.model.version import __version__
+from flatout.source.analysis.pattern import Sighting
 
 
 def as_case(view: View, command: Sequence[str] = ("flatout", "check")) -> Case:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from flatout.check.output import View
 from flatout.check.output.concise import mark, place, summary
-from flatout.check.output.text import clean
-from flatout.check.pattern import Sighting
+from flatout.model.text import clean
+from flatout.source.analysis.pattern import Sighting
 
 _AROUND = 2
 _WIDEST = 200

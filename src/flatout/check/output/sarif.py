@@ -7,10 +7,10 @@ from json import dumps
 from typing import Any
 from urllib.parse import quote
 
-from flatout import __version__
 from flatout.causes import catalogue
 from flatout.check.output import View
-from flatout.check.pattern import Sighting
+from flatout.model.version import __version__
+from flatout.source.analysis.pattern import Sighting
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 

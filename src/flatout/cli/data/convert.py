@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from flatout.pipeline.shards.convert import Outcome, Wishes
-    from flatout.pipeline.shards.sources import Source
+    from flatout.data.shards.convert import Outcome, Wishes
+    from flatout.data.shards.sources import Source
 
 SourceArgument = Annotated[
     str,
@@ -71,9 +71,9 @@ def convert(
     A conversion that was killed goes on where it stopped when the same command is given again, and ends with the same
     bytes. Nothing half-written ever bears a final name.
     """
-    from flatout.errors import FlatoutError
-    from flatout.pipeline.shards import plan
-    from flatout.pipeline.shards.convert import Wishes
+    from flatout.data.shards import plan
+    from flatout.data.shards.convert import Wishes
+    from flatout.model.errors import FlatoutError
 
     if on_error not in ("fail", "skip"):
         raise FlatoutError(f"--on-error is `fail` or `skip`, not {on_error!r}.")
@@ -106,8 +106,8 @@ def _is_pipeline(source: str) -> bool:
 
 
 def _opened(source: str, dest: Path, kind: str, header: bool, float64: bool, keep_text: bool) -> Source:
-    from flatout.errors import FlatoutError
-    from flatout.pipeline.shards.sources.opening import Rows, opened
+    from flatout.data.shards.sources.opening import Rows, opened
+    from flatout.model.errors import FlatoutError
 
     inside = Path(source).resolve()
     if inside.is_dir() and inside in (dest.resolve(), *dest.resolve().parents):
@@ -120,28 +120,28 @@ def _opened(source: str, dest: Path, kind: str, header: bool, float64: bool, kee
 def _converted(
     opened: Source | None, given: str, dest: Path, wishes: Wishes, runner: str | None, options: list[str]
 ) -> Outcome:
-    from flatout.pipeline.shards.convert import convert as converted
+    from flatout.data.shards.convert import convert as converted
 
     if opened is None:
-        from flatout.pipeline.shards.stream import convert as streamed
+        from flatout.data.shards.stream import convert as streamed
 
         return streamed(given, dest, wishes, runner)
     if runner is None:
         return converted(opened, given, dest, wishes)
-    from flatout.pipeline.shards import beam
+    from flatout.data.shards import beam
 
     return converted(opened, given, dest, wishes, beam.runner(runner, options))
 
 
 def _verified(outcome: Outcome, opened: Source | None, wishes: Wishes) -> str:
-    from flatout.pipeline.shards.verify import verify
+    from flatout.data.shards.verify import verify
 
     return verify(outcome.schema, outcome.path.parent, opened, wishes.processes, wishes.quiet)
 
 
 def _extracted(source: str, dest: Path, wishes: Wishes) -> None:
-    from flatout.pipeline.shards import schema
-    from flatout.pipeline.shards.extract import extract
+    from flatout.data.shards import schema
+    from flatout.data.shards.extract import extract
 
     path = schema.find(Path(source))
     count = extract(schema.load(path), path.parent, dest, wishes.processes, wishes.quiet)
@@ -150,7 +150,7 @@ def _extracted(source: str, dest: Path, wishes: Wishes) -> None:
 
 
 def _tell(outcome: Outcome, opened: Source | None, verified: str | None, wishes: Wishes, json: str | None) -> None:
-    from flatout.pipeline.shards import telling
+    from flatout.data.shards import telling
 
     if json is not None:
         from flatout.report import json as case_json

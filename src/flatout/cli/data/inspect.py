@@ -35,14 +35,14 @@ def register(app: typer.Typer) -> None:
 
         The program runs in a child until its steps are known; its files are not written to.
         """
-        from flatout import store
         from flatout.cli.data.output import show
-        from flatout.pipeline import session
+        from flatout.data import session
+        from flatout.store import saving
 
         settings = (("do", "inspect"), ("needs", needs))
         asked = session.Asked(target, tuple(context.args), module, settings, seconds=60.0)
         directory = session.new_directory(target)
         case = session.run(asked, directory, quiet)
-        store.save(case, directory)
+        saving.save(case, directory)
         show(case, "stages", directory, json, quiet)
         sys.exit(0)

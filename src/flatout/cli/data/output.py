@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from flatout.case import Case
+from flatout.model.case import Case
 
 
 def show(case: Case, view: str, directory: Path, json: str | None, quiet: bool) -> None:

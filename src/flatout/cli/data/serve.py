@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from flatout.pipeline.service import Service
+    from flatout.data.service import Service
 
 
 def register(app: typer.Typer) -> None:
@@ -38,8 +38,8 @@ def serve(
     With --measure the pipeline runs in turns in one process and through the service, and the verdict is printed. The
     service has no password: whoever reaches its port can use it. Keep it inside a network you trust.
     """
-    from flatout.errors import FlatoutError
-    from flatout.pipeline.service import Service, Wishes
+    from flatout.data.service import Service, Wishes
+    from flatout.model.errors import FlatoutError
 
     if measure and (target is None or join is not None):
         raise FlatoutError("--measure needs a TARGET to measure, and a dispatcher of its own: leave --join out.")

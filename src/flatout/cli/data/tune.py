@@ -12,7 +12,7 @@ import typer
 from flatout.cli.data.inspect import TargetArgument
 from flatout.cli.run import PASS_ON
 from flatout.cli.tune import seconds
-from flatout.errors import FlatoutError
+from flatout.model.errors import FlatoutError
 
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -48,9 +48,9 @@ def register(app: typer.Typer) -> None:
         quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the verdict only.")] = False,
     ) -> None:
         """Rewrite the pipeline that a program iterates, compare every element, and race both side by side."""
-        from flatout import store
         from flatout.cli.data.output import show
-        from flatout.pipeline import patching, session
+        from flatout.data import patching, session
+        from flatout.store import saving
 
         unknown = set(allow or ()) - {"semantic", "reassociated"}
         if unknown:
@@ -67,7 +67,7 @@ def register(app: typer.Typer) -> None:
         asked = session.Asked(target, tuple(context.args), module, settings, seconds(budget))
         directory = session.new_directory(target)
         case = patching.with_patch(session.run(asked, directory, quiet), asked, directory, quiet)
-        store.save(case, directory)
+        saving.save(case, directory)
         show(case, "trials", directory, json, quiet)
         patching.written(case, Path(patch) if patch else None, apply)
         sys.exit(0)

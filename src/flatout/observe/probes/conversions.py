@@ -9,9 +9,9 @@ from time import perf_counter
 from types import ModuleType
 from typing import Any
 
-from flatout.observe import users_code
 from flatout.observe.observer import KERAS, TRACE, Observer
 from flatout.observe.private_names import patch, replace, resolve
+from flatout.source import users_code
 
 SMALLEST = 4096
 """Bytes below which a conversion is not worth a look."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from flatout.observe import users_code
 from flatout.observe.observer import Observer
 from flatout.observe.private_names import patch
+from flatout.source import users_code
 
 MOST_GRAPHS = 150
 MOST_OPS = 40_000

@@ -6,9 +6,9 @@ import contextlib
 from types import ModuleType
 from typing import Any
 
-from flatout.observe import users_code
 from flatout.observe.observer import Observer
 from flatout.observe.private_names import Missing, patch
+from flatout.source import users_code
 
 
 def on_tf_keras(observer: Observer, module: ModuleType) -> None:

@@ -9,10 +9,10 @@ from time import perf_counter
 from types import ModuleType
 from typing import Any
 
-from flatout.observe import users_code
+from flatout.observe import stages
 from flatout.observe.observer import Observer
 from flatout.observe.private_names import patch
-from flatout.pipeline import stages
+from flatout.source import users_code
 
 MOST_PIPELINES = 40
 

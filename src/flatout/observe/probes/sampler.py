@@ -15,10 +15,10 @@ from types import ModuleType
 from typing import Any
 
 from flatout.measure.processors import idle_seconds
-from flatout.observe import users_code
 from flatout.observe.observer import Observer
 from flatout.observe.window import LONG_CALL_SECONDS
 from flatout.observe.yardstick import Yardstick
+from flatout.source import users_code
 
 INTERVAL = 0.04
 SLOW_INTERVAL = 0.5

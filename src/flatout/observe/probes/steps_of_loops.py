@@ -12,9 +12,9 @@ from time import perf_counter
 from types import ModuleType
 from typing import Any
 
-from flatout.observe import users_code
 from flatout.observe.observer import Observer
 from flatout.observe.private_names import Missing, patch
+from flatout.source import users_code
 
 
 def on_tensorflow(observer: Observer, module: ModuleType) -> None:

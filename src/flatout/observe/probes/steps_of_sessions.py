@@ -8,10 +8,10 @@ from time import perf_counter
 from types import ModuleType
 from typing import Any
 
-from flatout.observe import users_code
 from flatout.observe.observer import CALL, Observer
 from flatout.observe.private_names import patch
 from flatout.observe.probes.graphs import place_of
+from flatout.source import users_code
 
 NUMBERED = re.compile(r"_\d+(?=$|[:,/])")
 """`Mean_7:0` is the eighth op of that name."""

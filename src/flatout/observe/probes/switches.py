@@ -7,9 +7,9 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from flatout.observe import users_code
 from flatout.observe.observer import Observer
 from flatout.observe.private_names import replace
+from flatout.source import users_code
 
 SWITCHES = (
     ("config", "run_functions_eagerly"),

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from flatout import __version__
-from flatout.case import Case, Distribution, Evidence, Memory, Note, Placement, Program, Split, Steps
-from flatout.errors import FlatoutError
 from flatout.measure.processors import STARVED, others_in
+from flatout.model.case import Case, Distribution, Evidence, Memory, Note, Placement, Program, Split, Steps
+from flatout.model.errors import FlatoutError
+from flatout.model.version import __version__
 from flatout.observe.reading import evidence, functions, ops, pipelines, steps
 from flatout.observe.reading.graphs import Graphs
 from flatout.observe.reading.recording import Recording, load

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import Any
 
-from flatout.case import Function, Retrace, Where
+from flatout.model.case import Function, Retrace, Where
 from flatout.observe.reading.recording import Fact, Recording
 from flatout.source import places
 

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 
-from flatout.case import Evidence, Where
+from flatout.model.case import Evidence, Where
 from flatout.observe.reading.recording import Recording
 from flatout.source import places
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from flatout.case import Op
+from flatout.model.case import Op
 from flatout.observe.reading.graphs import Graphs
 from flatout.source import places
 from flatout.trace.host_steps import StepSplit

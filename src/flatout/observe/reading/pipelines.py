@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from flatout.case import Pipeline, Stage
+from flatout.model.case import Pipeline, Stage
 from flatout.observe.reading.recording import Fact, Recording
 from flatout.observe.reading.steps import Measured
 from flatout.source import places

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from flatout.errors import CompressionFailed
+from flatout.model.errors import CompressionFailed
 from flatout.optimize.compress import graph
 
 Array = np.ndarray[Any, Any]

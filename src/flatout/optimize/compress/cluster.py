@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from flatout.errors import CompressionFailed, CompressionRefused
+from flatout.model.errors import CompressionFailed, CompressionRefused
 from flatout.optimize.compress import graph, training
 from flatout.optimize.compress.magnitude import kernels, packed
 from flatout.optimize.compress.results import Compressed, Size

@@ -18,11 +18,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from flatout.errors import CompressionFailed, FlatoutError
+from flatout.model.errors import CompressionFailed, FlatoutError
 from flatout.optimize.checks import Budget
 from flatout.optimize.compress.search import SEARCH, Search, file_name
 from flatout.optimize.compress.stages import Means, apply, parse
-from flatout.optimize.prepare.preparing import Request
+from flatout.subject.preparing import Request
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def compressed(wish: Wish) -> Files:
 def _work(wish: Wish) -> dict[str, Any]:
     """In the child."""
     from flatout.optimize.compress import samples
-    from flatout.optimize.prepare import original
+    from flatout.subject import original
 
     for name in wish.request.imports:
         original.imported(name)
@@ -126,7 +126,7 @@ def _say(text: str) -> None:
 
 
 def _opened(request: Request) -> Any:
-    from flatout.optimize.prepare import keras_models, original
+    from flatout.subject import keras_models, original
 
     if Path(request.model).is_file():
         return keras_models.load_file(Path(request.model), request.trust, bool(request.imports))

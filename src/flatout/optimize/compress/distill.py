@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from flatout.errors import CompressionRefused, ToolMissing
+from flatout.model.errors import CompressionRefused, ToolMissing
 from flatout.optimize.compress import cost, graph, training
 from flatout.optimize.compress.activations import activation_of
 from flatout.optimize.compress.results import Compressed, Size

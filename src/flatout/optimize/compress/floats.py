@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from flatout.errors import CompressionFailed, ToolMissing
+from flatout.model.errors import CompressionFailed, ToolMissing
 from flatout.optimize.compress import checks, litert, onnx_qdq
 from flatout.optimize.compress.litert import Written
 from flatout.optimize.compress.quantize import Array

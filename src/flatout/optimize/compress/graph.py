@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from flatout.errors import CompressionRefused
+from flatout.model.errors import CompressionRefused
 
 Call = Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], Any]
 """What a walk does at a call: (operation as it was, node, arguments, keyword arguments) → outputs."""

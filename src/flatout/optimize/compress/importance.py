@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from flatout.errors import CompressionRefused
+from flatout.model.errors import CompressionRefused
 from flatout.optimize.compress import graph
 from flatout.optimize.compress.channels import Channels, Group
 from flatout.optimize.compress.units import Cut

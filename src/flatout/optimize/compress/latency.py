@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from flatout.case import Interval
 from flatout.measure.interval import paired_ratio
+from flatout.model.case import Interval
 from flatout.optimize.compress import checks, graph
 
 ROUND_SECONDS = 0.02

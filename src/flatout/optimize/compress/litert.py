@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from flatout.errors import CompressionFailed, ToolMissing
+from flatout.model.errors import CompressionFailed, ToolMissing
 from flatout.optimize.compress import checks, graph
 from flatout.optimize.compress.quantize import Array, served
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from flatout.errors import CompressionFailed, CompressionRefused
+from flatout.model.errors import CompressionFailed, CompressionRefused
 from flatout.optimize.compress import graph, training
 from flatout.optimize.compress.results import Compressed, Size
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from flatout.errors import CompressionFailed, ToolMissing
-from flatout.optimize.backends import _onnx_convert
+from flatout.model.errors import CompressionFailed, ToolMissing
 from flatout.optimize.compress import checks, graph
 from flatout.optimize.compress.litert import Written, agree
 from flatout.optimize.compress.quantize import Array, served
+from flatout.routes import _onnx_convert
 
 _OUT_AXIS = {"Conv": 0, "ConvTranspose": 1, "MatMul": 1, "Gemm": 1}
 _PASSING = ("Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "MaxPool", "Pad", "Identity")

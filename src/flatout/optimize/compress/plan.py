@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from flatout.errors import CompressionRefused
+from flatout.model.errors import CompressionRefused
 from flatout.optimize.compress.channels import Channels
 from flatout.optimize.compress.importance import Scores, lowest
 

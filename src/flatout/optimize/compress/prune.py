@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from flatout.errors import CompressionRefused
+from flatout.model.errors import CompressionRefused
 from flatout.optimize.compress import checks, graph, importance, latency, progress, shrink, training
 from flatout.optimize.compress.channels import Channels, follow
 from flatout.optimize.compress.checks import Check

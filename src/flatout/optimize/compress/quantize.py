@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from flatout.errors import CompressionRefused
+from flatout.model.errors import CompressionRefused
 from flatout.optimize.compress import averages, checks, cost, graph, learning, paying, progress, training
 from flatout.optimize.compress.distill import taught
 from flatout.optimize.compress.fold import fold

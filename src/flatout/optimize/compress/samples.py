@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from flatout.errors import FlatoutError
+from flatout.model.errors import FlatoutError
 from flatout.optimize.checks import Budget
 from flatout.optimize.compress import checks
 from flatout.optimize.compress.checks import Array
 from flatout.optimize.compress.paying import FEWEST, Score
-from flatout.optimize.prepare import columns, data, judging, keras_models
-from flatout.optimize.prepare.preparing import Request, parted
+from flatout.subject import columns, data, judging, keras_models
+from flatout.subject.preparing import Request, parted
 
 AT_ONCE = 256
 PARTS = 40

@@ -17,9 +17,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import flatout
-from flatout.errors import CompressionFailed, CompressionRefused
+from flatout.model.errors import CompressionFailed, CompressionRefused
 from flatout.optimize.compress import cost, training
+from flatout.optimize.compress.distill import distill
+from flatout.optimize.compress.prune import prune
+from flatout.optimize.compress.quantize import quantize
 from flatout.optimize.compress.stages import Means
 
 SEARCH = "search"
@@ -95,7 +97,7 @@ class Search:
         """Down to this share of the original's FLOPs; None where the model cannot be made so small."""
         stages = f"prune={share:.2g}"
         try:
-            made = flatout.prune(before.model, flops=share / before.share, checkpoint=self._place(stages, before.model))
+            made = prune(before.model, flops=share / before.share, checkpoint=self._place(stages, before.model))
             if self.means.train is not None:
                 stages += ",distill"
                 made = self._trained(lambda: self._taught(made.model, stages))
@@ -108,7 +110,7 @@ class Search:
     def _taught(self, model: Any, stages: str) -> Any:
         assert self.means.train is not None
         place = self._place(stages, model)
-        return flatout.distill(self.means.original, model, train=self.means.train, checkpoint=place)
+        return distill(self.means.original, model, train=self.means.train, checkpoint=place)
 
     def _rounded(self, smallest: list[Found]) -> list[Found]:
         """In int8: as many as are wanted of those that stay good enough."""
@@ -134,7 +136,7 @@ class Search:
         train = self.means.train if trained else None
         place = self._place(stages, one.model)
         teacher = self.means.original
-        made = flatout.quantize(one.model, self.means.inputs, train=train, teacher=teacher, checkpoint=place)
+        made = quantize(one.model, self.means.inputs, train=train, teacher=teacher, checkpoint=place)
         return Found(stages, made.model, one.share, 0.0, int8=True)
 
     def _trained(self, work: Callable[[], Any]) -> Any:

@@ -13,10 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import flatout
-from flatout.errors import CompressionRefused
+from flatout.model.errors import CompressionRefused
+from flatout.optimize.compress.cluster import cluster
+from flatout.optimize.compress.distill import distill
+from flatout.optimize.compress.fold import fold
 from flatout.optimize.compress.paying import Score
-from flatout.optimize.compress.quantize import Array
+from flatout.optimize.compress.prune import prune
+from flatout.optimize.compress.quantize import Array, quantize
 from flatout.optimize.compress.results import Compressed
 from flatout.optimize.compress.students import derive
 from flatout.optimize.compress.training import Train
@@ -49,32 +52,32 @@ Stage = Callable[[Any, float | None, Means, Path | None], Compressed]
 def _prune(model: Any, value: float | None, means: Means, place: Path | None) -> Compressed:
     share = 0.5 if value is None else value
     steps = 1 if means.train is None or share > 0.4 else 2
-    return flatout.prune(model, flops=share, train=means.train, steps=steps, checkpoint=place)
+    return prune(model, flops=share, train=means.train, steps=steps, checkpoint=place)
 
 
 def _sparsity(model: Any, value: float | None, means: Means, place: Path | None) -> Compressed:
-    return flatout.prune(model, sparsity=0.8 if value is None else value, train=means.train, checkpoint=place)
+    return prune(model, sparsity=0.8 if value is None else value, train=means.train, checkpoint=place)
 
 
 def _cluster(model: Any, value: float | None, means: Means, place: Path | None) -> Compressed:
-    return flatout.cluster(model, int(value or 16), train=means.train, checkpoint=place)
+    return cluster(model, int(value or 16), train=means.train, checkpoint=place)
 
 
 def _fold(model: Any, value: float | None, means: Means, place: Path | None) -> Compressed:
-    return flatout.fold(model, data=means.inputs)
+    return fold(model, data=means.inputs)
 
 
 def _distill(model: Any, value: float | None, means: Means, place: Path | None) -> Compressed:
-    return flatout.distill(means.original, model, train=means.trains("distill"), checkpoint=place)
+    return distill(means.original, model, train=means.trains("distill"), checkpoint=place)
 
 
 def _student(model: Any, value: float | None, means: Means, place: Path | None) -> Compressed:
     student = derive(model, width=0.5 if value is None else value, inherit=False)
-    return flatout.distill(means.original, student, train=means.trains("student"), checkpoint=place)
+    return distill(means.original, student, train=means.trains("student"), checkpoint=place)
 
 
 def _int8(model: Any, value: float | None, means: Means, place: Path | None) -> Compressed:
-    return flatout.quantize(
+    return quantize(
         model,
         means.inputs,
         train=means.train,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from flatout.errors import CompressionRefused
+from flatout.model.errors import CompressionRefused
 from flatout.optimize.compress import graph, importance, shrink
 from flatout.optimize.compress.channels import follow
 

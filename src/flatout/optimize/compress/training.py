@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from flatout.errors import CompressionFailed, CompressionRefused
+from flatout.model.errors import CompressionFailed, CompressionRefused
 from flatout.optimize.compress import progress
 from flatout.optimize.compress.averages import averaged
 

@@ -12,9 +12,9 @@ import sys
 import traceback
 from typing import IO
 
-from flatout.errors import FlatoutError
-from flatout.optimize.route import Needless
+from flatout.model.errors import FlatoutError
 from flatout.optimize.work.tasks import Tasks
+from flatout.routes._route import Needless
 
 LONGEST = 600
 """Of a message: converters put whole graphs into theirs."""

@@ -13,9 +13,9 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from flatout.tune import nursery
-from flatout.tune.nursery import Forked, Gone
-from flatout.tune.warden import Warden
+from flatout.process.warden import Warden
+from flatout.trial import nursery
+from flatout.trial.nursery import Forked, Gone
 
 __all__ = ["Forked", "Gone", "Nursery", "opened"]
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import socket
 import sys
 
-from flatout.observe.site.nursery_main import forked
 from flatout.optimize.work import child
 from flatout.optimize.work.memory import inherit_memory
+from flatout.trial.site.nursery_main import forked
 
 if __name__ == "__main__":
     _, passed = forked(socket.socket(fileno=int(sys.argv[1])))

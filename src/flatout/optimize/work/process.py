@@ -13,10 +13,10 @@ import time
 from pathlib import Path
 from typing import Any, Literal
 
-from flatout.observe.last_words import last_words
 from flatout.optimize.work.memory import resident_bytes
 from flatout.optimize.work.nursery import Forked, Gone, Nursery
-from flatout.tune.warden import Warden, kill_group
+from flatout.process.last_words import last_words
+from flatout.process.warden import Warden, kill_group
 
 
 class WorkFailed(Exception):

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from flatout.errors import FlatoutError
-from flatout.optimize.backends import find
-from flatout.optimize.route import Runner
-from flatout.optimize.subject import Array, Subject, in_batches, plain, write_arrays
+from flatout.model.errors import FlatoutError
 from flatout.optimize.work.memory import peak_bytes
+from flatout.routes import find
+from flatout.routes._route import Runner
+from flatout.subject.subject import Array, Subject, in_batches, plain, write_arrays
 
 FEEDS = 8
 """Different inputs that a timed block goes through in turn."""
@@ -33,7 +33,7 @@ class Tasks:
 
     def prepare(self, request: dict[str, Any]) -> dict[str, Any]:
         """Make the subject from what the user gave; stay ready to judge answers."""
-        from flatout.optimize.prepare.preparing import Request, prepare
+        from flatout.subject.preparing import Request, prepare
 
         prepared = prepare(Request.from_json(request))
         self._judge = prepared.judge

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from flatout.case import Case
+from flatout.model.case import Case
 from flatout.report.html.document import MARKER, document
 from flatout.report.html.material import Material
 

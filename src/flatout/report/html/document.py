@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-from flatout import __version__
-from flatout.case import Case
+from flatout.model.case import Case
+from flatout.model.version import __version__
 from flatout.report.html.library import chart_library, content_hash
 from flatout.report.html.markup import Html, block, data, tag
 from flatout.report.html.material import Material

@@ -15,7 +15,7 @@ import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 
-from flatout.errors import ToolMissing
+from flatout.model.errors import ToolMissing
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from flatout.case import Case, Where
+from flatout.model.case import Case, Where
 from flatout.report.html.beside.marks import Marks, read_marks
 from flatout.report.html.beside.roofline import Roofline, read_rooflines
 from flatout.report.html.beside.source import Frame, frame_around

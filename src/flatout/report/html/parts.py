@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from flatout.case import Where
+from flatout.model.case import Where
 from flatout.report.html.markup import Child, Html, tag, verbatim
 from flatout.report.html.material import Material
 from flatout.report.terminal.ops import short as device_name

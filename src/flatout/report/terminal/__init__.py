@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from flatout.case import Case
-from flatout.errors import UnknownView
+from flatout.model.case import Case
+from flatout.model.errors import UnknownView
 from flatout.report.terminal import (
     devices,
     functions,

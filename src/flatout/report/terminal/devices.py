@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from flatout.case import Case, Device
+from flatout.model.case import Case, Device
 from flatout.report.terminal.ops import short
 from flatout.report.terminal.page import Column, Page
 from flatout.report.terminal.text import clean, duration, elide, number, quantity, share

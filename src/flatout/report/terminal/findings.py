@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flatout.case import Case, Evidence, Finding, Fix
+from flatout.model.case import Case, Evidence, Finding, Fix
 from flatout.report.terminal.page import Page
 from flatout.report.terminal.text import clean, duration, elide, evidence_text, share
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.cells import cell_len
 
-from flatout.case import Case, Function
+from flatout.model.case import Case, Function
 from flatout.report.terminal.page import Column, Page
 from flatout.report.terminal.text import clean, duration, elide, number
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from flatout.case import Case, Pipeline, Stage
+from flatout.model.case import Case, Pipeline, Stage
 from flatout.report.terminal.page import Column, Page
 from flatout.report.terminal.text import clean, duration, number, share, size
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from flatout.case import Case, Steps
+from flatout.model.case import Case, Steps
 from flatout.report.terminal import findings, serving, trials
 from flatout.report.terminal.charts import PARTS, stacked, typical_spark
 from flatout.report.terminal.ops import short

@@ -17,7 +17,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from flatout.case import Where
+from flatout.model.case import Where
 from flatout.report.terminal.text import clean, elide, place
 
 Part = str | tuple[str, str] | Text

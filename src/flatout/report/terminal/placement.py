@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from flatout.case import Case, Evidence
+from flatout.model.case import Case, Evidence
 from flatout.report.terminal.ops import short
 from flatout.report.terminal.page import Column, Page
 from flatout.report.terminal.text import clean, duration, evidence_text, number, size

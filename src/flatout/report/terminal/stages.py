@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.cells import cell_len
 from rich.text import Text
 
-from flatout.case import Case, Evidence, Pipeline, Stage
+from flatout.model.case import Case, Evidence, Pipeline, Stage
 from flatout.report.terminal.page import Column, Page
 from flatout.report.terminal.text import clean, duration, elide, number, share, size
 

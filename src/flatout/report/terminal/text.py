@@ -15,7 +15,7 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from flatout.case import Evidence, Where
+from flatout.model.case import Evidence, Where
 
 LONGEST = 2000
 """No text from a case is ever longer than this on a terminal, whatever the view asks for."""

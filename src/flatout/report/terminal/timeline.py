@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from statistics import median
 
-from flatout.case import Case, Steps
+from flatout.model.case import Case, Steps
 from flatout.report.terminal import overview
 from flatout.report.terminal.charts import bar, buckets, spark
 from flatout.report.terminal.page import Column, Page

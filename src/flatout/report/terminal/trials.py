@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from flatout.case import Case, Trial
-from flatout.levers.injection import shown
+from flatout.model.case import Case, Trial
+from flatout.model.levers import shown
 from flatout.report.terminal.page import Column, Page
 from flatout.report.terminal.text import LONGEST, clean, clean_code, duration, elide
 from flatout.report.trials import groups, name, outcome

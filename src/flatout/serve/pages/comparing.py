@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import urlencode
 
-from flatout.case import Interval
 from flatout.compare import words
 from flatout.compare.change import Change
 from flatout.compare.comparison import Comparison
-from flatout.compare.run import Run
 from flatout.compare.sameness import Difference
-from flatout.compare.terminal import BUSY
+from flatout.model.case import Interval
 from flatout.report.html.markup import Child, Html, tag
 from flatout.report.html.parts import chip, facts
+from flatout.report.terminal.comparison import BUSY
 from flatout.report.terminal.text import share
 from flatout.serve.pages.frame import page
+from flatout.store.run import Run
 
 KINDS = {"slower": "lost", "faster": "won", "same": "", "unknown": "warning"}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flatout import __version__
+from flatout.model.version import __version__
 from flatout.report.html.markup import Child, tag
 
 PLACES = (("/", "Cases"), ("/trends", "Trends"))

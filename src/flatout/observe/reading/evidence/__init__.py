@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flatout.case import Evidence
+from flatout.model.case import Evidence
 from flatout.observe.reading.evidence import graph, host, program
 from flatout.observe.reading.graphs import Graphs
 from flatout.observe.reading.recording import Recording

@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict
 from typing import Any
 
-from flatout.case import Evidence
+from flatout.model.case import Evidence
 from flatout.observe.reading.graphs import GraphOp, Graphs
 from flatout.source import places
 from flatout.trace.host_steps import StepSplit

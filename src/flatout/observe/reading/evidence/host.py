@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from flatout.case import Evidence
+from flatout.model.case import Evidence
 from flatout.observe.reading.recording import Recording
 from flatout.observe.reading.steps import Measured
 from flatout.source import places

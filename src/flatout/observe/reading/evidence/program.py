@@ -6,8 +6,8 @@ import os
 
 import numpy as np
 
-from flatout.case import Evidence
 from flatout.measure.processors import STARVED, taken_by_others
+from flatout.model.case import Evidence
 from flatout.observe.reading.recording import Recording
 from flatout.observe.reading.steps import Measured
 from flatout.source import places

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from flatout.case import Case
+from flatout.model.case import Case
 
 SEEN = 0.05
 """Share of a step that tracing must take to be marked: the hooks also see traces of a few microseconds."""

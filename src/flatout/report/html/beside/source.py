@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from flatout.case import Where
+from flatout.model.case import Where
 from flatout.source import places
 
 AROUND = 3

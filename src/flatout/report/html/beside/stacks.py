@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from flatout.case import Case
+from flatout.model.case import Case
 from flatout.report.terminal.text import clean
 
 MOST_NODES = 4000

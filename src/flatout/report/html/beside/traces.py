@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from flatout.case import Case
-from flatout.errors import FlatoutError
+from flatout.model.case import Case
+from flatout.model.errors import FlatoutError
 from flatout.trace.files import SUFFIXES, find_files
 from flatout.trace.model import Trace
 from flatout.trace.xplane import load

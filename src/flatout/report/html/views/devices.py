@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from flatout.case import Device
+from flatout.model.case import Device
 from flatout.report.html.markup import Html, join, tag
 from flatout.report.html.material import Material
 from flatout.report.html.parts import bar, chip, device_name, facts, subheading

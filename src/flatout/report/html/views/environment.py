@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from flatout.case import Case, Evidence
 from flatout.environment.table import headline
+from flatout.model.case import Case, Evidence
 from flatout.report.html.markup import Child, Html, join, tag
 from flatout.report.html.material import Material
 from flatout.report.html.parts import chip, folded, missing

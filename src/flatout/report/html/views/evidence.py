@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flatout.case import Evidence
+from flatout.model.case import Evidence
 from flatout.report.html.markup import Html, tag
 from flatout.report.html.material import Material
 from flatout.report.html.parts import file_and_line, folded

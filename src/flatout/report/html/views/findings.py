@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from flatout.case import Case, Evidence, Finding, Fix, Trial
 from flatout.causes import catalogue
-from flatout.levers.injection import shown
+from flatout.model.case import Case, Evidence, Finding, Fix, Trial
+from flatout.model.levers import shown
 from flatout.report.html.markup import Child, Html, join, tag
 from flatout.report.html.material import Material
 from flatout.report.html.parts import bar, chip, code, folded, missing

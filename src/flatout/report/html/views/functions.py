@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flatout.case import Function, Retrace
+from flatout.model.case import Function, Retrace
 from flatout.report.html.markup import Html, join, tag
 from flatout.report.html.material import Material
 from flatout.report.html.parts import chip, code, file_and_line, subheading

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flatout.case import Device, Kernel
+from flatout.model.case import Device, Kernel
 from flatout.report.html.beside.roofline import Roofline
 from flatout.report.html.charts import chart, label
 from flatout.report.html.markup import Html, join, tag

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flatout.case import Memory
+from flatout.model.case import Memory
 from flatout.report.html.charts import chart
 from flatout.report.html.markup import Html, join
 from flatout.report.html.material import Material

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flatout.case import Op
+from flatout.model.case import Op
 from flatout.report.html.charts import chart, label
 from flatout.report.html.markup import Html, join
 from flatout.report.html.material import Material

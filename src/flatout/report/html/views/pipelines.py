@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flatout.case import Pipeline, Stage
+from flatout.model.case import Pipeline, Stage
 from flatout.report.html.markup import Child, Html, tag
 from flatout.report.html.material import Material
 from flatout.report.html.parts import bar, chip, facts, file_and_line, folded, spot, subheading

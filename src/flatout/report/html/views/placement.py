@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flatout.case import Evidence, Placement
+from flatout.model.case import Evidence, Placement
 from flatout.report.html.markup import Html, join, tag
 from flatout.report.html.material import Material
 from flatout.report.html.parts import bar, device_name, file_and_line, missing, subheading

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flatout.case import Case, Serving, Trial
+from flatout.model.case import Case, Serving, Trial
 from flatout.report.html.charts import chart, label
 from flatout.report.html.markup import Child, Html, join, tag
 from flatout.report.html.material import Material

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flatout.case import Steps
+from flatout.model.case import Steps
 from flatout.report.html.charts import chart
 from flatout.report.html.markup import Html, join, tag
 from flatout.report.html.material import Material

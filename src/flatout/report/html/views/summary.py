@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flatout.case import Case, Split, Steps
+from flatout.model.case import Case, Split, Steps
 from flatout.report.html.markup import Child, Html, tag
 from flatout.report.html.material import Material
 from flatout.report.html.parts import STEP_PARTS, facts, spot

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from flatout.case import Case, Interval, Trial
-from flatout.levers.injection import shown
+from flatout.model.case import Case, Interval, Trial
+from flatout.model.levers import shown
 from flatout.report.html.markup import Child, Html, join, tag, verbatim
 from flatout.report.html.material import Material
 from flatout.report.html.parts import chip, folded, subheading

@@ -1,0 +1,33 @@
+"""What the levers of the input ask of a Case before they are tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.model import queries as reading
+from flatout.model.case import Case, Pipeline, Stage
+
+WORTH = 0.02
+"""Share of the step below which curing the input cannot be measured."""
+
+
+def no_wait(case: Case) -> str | None:
+    """Why no lever of the input can help; None where the steps wait for their input, or where that is not known."""
+    if not case.pipelines:
+        return "the program iterates no tf.data pipeline"
+    if case.steps is None or case.steps.split_ms is None:
+        return None
+    waits = reading.share(case, reading.input_ms(case))
+    return f"the steps wait {waits:.1%} of their time for input" if waits < WORTH else None
+
+
+def stages(case: Case) -> Iterator[tuple[Pipeline, int, Stage]]:
+    """The stages that the program itself has written, each with its pipeline and its place there."""
+    for pipeline in case.pipelines:
+        for position, stage in enumerate(pipeline.stages):
+            if stage.detail.get("by") != "keras":
+                yield pipeline, position, stage
+
+
+def is_map(stage: Stage) -> bool:
+    return stage.name in ("Map", "ParallelMap")

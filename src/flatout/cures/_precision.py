@@ -1,0 +1,105 @@
+"""Sets the precision in which layers compute, from outside and for every layer that is built afterwards."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from flatout.observe.injection import Injection
+from flatout.observe.private_names import patch
+
+
+def compute_in(injection: Injection, policy: str) -> None:
+    """Keras 3: a global policy, set again whenever the session is cleared."""
+    import keras
+
+    keras.config.set_dtype_policy(policy)
+    _after("clear-session", lambda: keras.config.set_dtype_policy(policy))
+    _tell(injection, "layer-init", policy)
+    _hand_back_single("model-call", policy)
+
+
+def compute_in_legacy(injection: Injection, policy: str) -> None:
+    import tf_keras
+
+    tf_keras.mixed_precision.set_global_policy(policy)
+    _after("legacy-clear-session", lambda: tf_keras.mixed_precision.set_global_policy(policy))
+    _tell(injection, "legacy-layer-init", policy)
+    _hand_back_single("legacy-model-call", policy)
+
+
+def replace_everywhere(package: str, original: Any, wrapper: Any) -> None:
+    """A public function stands in many modules under many names: replace it in all of them."""
+    for holder in list(sys.modules.values()):
+        if isinstance(holder, ModuleType) and holder.__name__.split(".")[0] == package:
+            for alias, value in list(vars(holder).items()):
+                if value is original:
+                    setattr(holder, alias, wrapper)
+
+
+def _after(key: str, then: Callable[[], None]) -> None:
+    from flatout.observe.private_names import PRIVATE_NAMES, resolve
+
+    _, _, original = resolve(key)
+
+    def clear_session(*args: Any, **kwargs: Any) -> Any:
+        result = original(*args, **kwargs)
+        then()
+        return result
+
+    clear_session.__doc__ = original.__doc__
+    clear_session.__wrapped__ = original  # type: ignore[attr-defined]
+    replace_everywhere(PRIVATE_NAMES[key].package, original, clear_session)
+
+
+def _tell(injection: Injection, key: str, policy: str) -> None:
+    """Only a layer that is built under the policy is a change."""
+
+    def wrap(original: Any) -> Any:
+        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+            original(self, *args, **kwargs)
+            if getattr(getattr(self, "dtype_policy", None), "name", "") == policy:
+                injection.changed(f"layers compute in {policy}")
+
+        __init__.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]  # Keras asks for it
+        return __init__
+
+    patch(key, wrap)
+
+
+def _hand_back_single(key: str, policy: str) -> None:
+    """Losses and metrics around a model are written for float32: that is what its outermost call gives back."""
+    half = policy.removeprefix("mixed_")
+    depth = 0
+
+    def wrap(original: Any) -> Any:
+        def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
+            nonlocal depth
+            depth += 1
+            try:
+                result = original(self, *args, **kwargs)
+            finally:
+                depth -= 1
+            return result if depth else _single(result, half)
+
+        return __call__
+
+    patch(key, wrap)
+
+
+def _single(result: Any, half: str) -> Any:
+    import tensorflow as tf
+
+    def cast(leaf: Any) -> Any:
+        if not tf.is_tensor(leaf) or leaf.dtype != half or type(leaf).__name__ == "KerasTensor":
+            return leaf
+        single = tf.cast(leaf, tf.float32)
+        mask = getattr(leaf, "_keras_mask", None)
+        if mask is not None:
+            single._keras_mask = mask
+        return single
+
+    return tf.nest.map_structure(cast, result)

@@ -1,0 +1,173 @@
+"""Traces a Python function that was written to run eagerly, or leaves it alone for good.
+
+The first calls run as they were written: they create variables, and they show what the function gives back. Later
+calls go through a tf.function made of the same code. What it gives back is turned into what the eager call gave (a
+Python float stays one). Where tracing fails, nothing has been computed yet: the call runs as it was written, and so
+do all that follow.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from flatout.cures._scalars import Scalars
+
+
+class Unfit(Exception):
+    """The function must not or cannot be traced; the text says why."""
+
+
+class Inside(threading.local):
+    """Whether this thread is in a call that is handled here: calls within it are part of it."""
+
+    now = False
+
+
+inside = Inside()
+
+_VARIANTS = ((True, False), (True, True), (False, False), (False, True))
+"""What is tried in turn until a trace succeeds: whether shapes may be relaxed (some steps need them known), whether
+NumPy's doubles go in as float32 (eagerly they take the type of the tensor beside them; a tensor would not)."""
+
+
+class Traced:
+    """One callable with one set of Python objects around it."""
+
+    def __init__(self, run: Callable[..., Any], name: str) -> None:
+        self.run = run
+        self.name = name
+        self.scalars = Scalars()
+        self.seen = False
+        self.structure: Any = None
+        self.leaves: list[Callable[[Any], Any] | None] = []
+        """What to make of each tensor that the graph gives back; None where it stays as it is."""
+        self.nones: list[bool] = []
+        self.adapts = False
+        self.tracing = False
+        self.failure = ""
+        self.variants = iter(_VARIANTS)
+        self.single = False
+        self.function: Any = None
+
+    def watch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """One more eager call, to see what it gives back."""
+        import tensorflow as tf
+
+        result = self.run(*args, **kwargs)
+        flat = tf.nest.flatten(result)
+        self.seen = True
+        try:
+            self.structure = tf.nest.map_structure(lambda leaf: 0, result)
+            self.leaves = [_maker(leaf) for leaf in flat]
+        except Unfit as error:
+            self.failure = str(error)
+            return result
+        self.nones = [leaf is None for leaf in flat]
+        self.adapts = any(make is not None for make in self.leaves)
+        self._next_variant()
+        return result
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of the graph. Raises `Unfit` where none can be had; nothing has been computed then."""
+        import tensorflow as tf
+
+        if self.function is None:
+            raise Unfit(self.failure)
+        while True:
+            given, named = self.scalars.replace(args, kwargs)
+            if self.single:
+                given, named = tf.nest.map_structure(_as_single, (given, named))
+            self.tracing = False
+            try:
+                result = self.function(*given, **named)
+            except tf.errors.OutOfRangeError:
+                return self.run(*args, **kwargs)  # the data has ended: eagerly that is a StopIteration
+            except Exception as error:
+                if not self.tracing:
+                    raise  # the program's own error, from the graph instead of from an eager op
+                self._failed(error, has_doubles=any(map(_is_double, tf.nest.flatten((args, kwargs)))))
+                continue
+            if not self.adapts:
+                return result
+            flat = zip(self.leaves, tf.nest.flatten(result), strict=True)
+            leaves = [leaf if make is None else make(leaf) for make, leaf in flat]
+            return tf.nest.pack_sequence_as(self.structure, leaves)
+
+    def _next_variant(self, has_doubles: bool = False) -> bool:
+        import tensorflow as tf
+
+        variant = next((v for v in self.variants if has_doubles or not v[1]), None)
+        if variant is None:
+            return False
+        relaxed, self.single = variant
+        run = self.run
+        began = tf.autograph.experimental.do_not_convert(self._began)
+        finished = tf.autograph.experimental.do_not_convert(self._finished)
+
+        def step(*args, **kwargs):  # type: ignore[no-untyped-def]  # AutoGraph reads this source
+            began()
+            return finished(run(*args, **kwargs))
+
+        functools.update_wrapper(step, run)
+        step.__name__ = self.name
+        self.function = tf.function(step, reduce_retracing=relaxed)
+        return True
+
+    def _began(self) -> None:
+        self.tracing = True
+
+    def _finished(self, result: Any) -> Any:
+        """The end of each trace: does the graph give back what the eager call did?"""
+        import tensorflow as tf
+
+        tf.nest.assert_same_structure(self.structure, result, check_types=False)
+        flat = tf.nest.flatten(result)
+        for leaf in flat:
+            _maker(leaf)
+        if [leaf is None for leaf in flat] != self.nones:
+            raise Unfit("it gives back another structure when it is traced")
+        self.tracing = False
+        return result
+
+    def _failed(self, error: Exception, has_doubles: bool) -> None:
+        said = (str(error).strip().splitlines() or [""])[-1].strip()[:200]
+        self.failure = said if type(error).__name__ in said else f"{type(error).__name__}: {said}"
+        if self.scalars.as_tensors and not self.scalars.off:
+            self.scalars.off = True
+        elif not self._next_variant(has_doubles):
+            raise Unfit(self.failure) from None
+
+
+def _maker(leaf: Any) -> Callable[[Any], Any] | None:
+    """How to make what the eager call gave back from the tensor that stands for it in a graph's result."""
+    import numpy as np
+    import tensorflow as tf
+
+    if leaf is None:
+        return None
+    if isinstance(leaf, tf.Variable) or (hasattr(leaf, "assign") and hasattr(leaf, "trainable")):
+        raise Unfit("it gives back a variable")
+    if getattr(leaf, "_keras_mask", None) is not None:
+        raise Unfit("Keras fastens a mask to what it gives back, and a graph would lose it")
+    if tf.is_tensor(leaf) or isinstance(leaf, tf.IndexedSlices):
+        return None
+    if isinstance(leaf, (bool, int, float)):
+        return type(leaf)
+    if isinstance(leaf, str):
+        return lambda tensor: tensor.numpy().decode()
+    if isinstance(leaf, (np.ndarray, np.generic)):
+        return lambda tensor: tensor.numpy()
+    raise Unfit(f"it gives back a {type(leaf).__name__}")
+
+
+def _is_double(value: Any) -> bool:
+    import numpy as np
+
+    return isinstance(value, (np.ndarray, np.generic)) and value.dtype == np.float64
+
+
+def _as_single(value: Any) -> Any:
+    return value.astype("float32") if _is_double(value) else value

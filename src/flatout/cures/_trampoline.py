@@ -1,0 +1,132 @@
+"""Puts a traced version in the place of a Python function, wherever that function is already known by name.
+
+The function object itself stays: bound methods, `from module import step`, callbacks that hold it all go on working.
+Only its code is exchanged for a few instructions that hand the call over; a copy with the old code does the work.
+"""
+
+from __future__ import annotations
+
+import gc
+import inspect
+from collections.abc import Callable
+from types import CodeType, FunctionType
+from typing import Any
+
+from flatout.cures._surroundings import Surroundings
+from flatout.cures._tracing import Traced, Unfit, inside
+from flatout.observe.injection import Injection
+
+MOST_KEPT = 8
+"""Sets of objects (models, optimizers) that one function is traced for before it is left alone."""
+_PLACE = "flatout's place"
+
+
+def functions_of(code: CodeType) -> list[FunctionType]:
+    """All function objects that run this code now."""
+    found = [f for f in gc.get_referrers(code) if isinstance(f, FunctionType) and f.__code__ is code]
+    return [f for f in found if not hasattr(f, "_flatout_copy")]
+
+
+def replace(function: FunctionType, call: Callable[..., Any]) -> None:
+    """Let every call of this very function object go to `call`."""
+    code = function.__code__
+    signature = inspect.signature(function)
+    outer = "".join(f"    {name} = None\n" for name in code.co_freevars)
+    names = ", ".join(code.co_freevars) or "None"  # a function's code is only exchanged for one with as many cells
+    source = (
+        f"def make():\n{outer}    def f(*args, **kwargs):\n        if 0: {names}\n"
+        f"        place = {_PLACE!r}\n        return place(*args, **kwargs)\n    return f\n"
+    )
+    scope: dict[str, Any] = {}
+    exec(source, scope)
+    new: CodeType = scope["make"]().__code__
+    constants = tuple(call if constant == _PLACE else constant for constant in new.co_consts)
+    function.__code__ = new.replace(
+        co_consts=constants,
+        co_name=code.co_name,
+        co_filename=code.co_filename,
+        co_firstlineno=code.co_firstlineno,
+    )
+    function.__signature__ = signature  # type: ignore[attr-defined]
+
+
+def copy_of(function: FunctionType) -> FunctionType:
+    copy = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    copy.__qualname__ = function.__qualname__
+    copy.__module__ = function.__module__
+    copy.__doc__ = function.__doc__
+    copy.__annotations__ = function.__annotations__
+    copy.__dict__.update(function.__dict__, _flatout_copy=True)
+    return copy
+
+
+class Step:
+    """What a replaced function does now."""
+
+    def __init__(self, injection: Injection, function: FunctionType, where: str) -> None:
+        from tensorflow.python.eager import context
+
+        self.injection = injection
+        self.where = where
+        self.text = f"{where} is traced"
+        self.run = copy_of(function)
+        self.eager = context.executing_eagerly
+        self.surroundings: Surroundings | None = None
+        self.kept: dict[tuple[Any, ...], tuple[Traced, list[Any]]] = {}
+        self.off = False
+        replace(function, self)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.off or inside.now or not self.eager():
+            return self.run(*args, **kwargs)
+        inside.now = True
+        try:
+            return self._call(args, kwargs)
+        except Unfit as error:
+            self.off = True
+            self.kept.clear()
+            self.injection.note(f"{self.where} is not traced: {error}")
+        finally:
+            inside.now = False
+        return self.run(*args, **kwargs)
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self.surroundings is None:
+            self.surroundings = Surroundings(self.run, args)
+        objects = [value for value in (*args, *kwargs.values()) if not is_data(value)]
+        key = (*map(id, objects), *self.surroundings.now(args))
+        found = self.kept.get(key)
+        if found is None:
+            if len(self.kept) >= MOST_KEPT:
+                raise Unfit(f"Python values around it change again and again ({MOST_KEPT} times so far)")
+            made = Traced(self.run, self.run.__name__)
+            self.kept[key] = (made, [*objects, *self.surroundings.objects(args)])
+            return made.watch(args, kwargs)
+        traced = found[0]
+        result = traced.call(args, kwargs)
+        self.injection.changed(self.text)
+        return result
+
+
+def is_data(value: Any) -> bool:
+    """Whether a value goes into a graph as data; anything else is an object that the graph is made for."""
+    import numpy as np
+    import tensorflow as tf
+
+    if isinstance(value, (int, float, bool, complex, str, bytes, type(None), np.ndarray, np.generic)):
+        return True
+    if isinstance(value, (list, tuple)):
+        return all(map(is_data, value))
+    if isinstance(value, dict):
+        return all(map(is_data, value.values()))
+    return tf.is_tensor(value) and not isinstance(value, tf.Variable)
+
+
+def is_array(value: Any) -> bool:
+    import numpy as np
+    import tensorflow as tf
+
+    return isinstance(value, np.ndarray) or (isinstance(value, tf.Tensor) and hasattr(value, "numpy"))

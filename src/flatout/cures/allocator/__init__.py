@@ -1,0 +1,78 @@
+"""Memory comes from another allocator, or glibc's keeps what it has instead of giving it back.
+
+## What it does
+`allocator=glibc-keep` tells glibc's malloc to serve large blocks from its heap and not to give free memory back
+to the kernel. `tcmalloc` and `jemalloc` load these libraries before the program starts, where they are installed.
+
+## When it pays
+On a CPU, when a step allocates large activations: by default each block above 32 MB, and the top of the heap, goes
+back to the kernel and comes anew, page by page, each page cleared at its first touch.
+
+## What it changes
+Nothing: exact. The process holds on to its memory.
+
+## In the source
+```sh
+GLIBC_TUNABLES=glibc.malloc.trim_threshold=…:glibc.malloc.mmap_max=0 python train.py
+LD_PRELOAD=libtcmalloc_minimal.so.4 python train.py
+```
+"""
+
+from __future__ import annotations
+
+import functools
+import glob
+import os
+import platform
+from collections.abc import Sequence
+from types import ModuleType
+
+from flatout.model import queries as reading
+from flatout.model.case import Case, Equivalence
+from flatout.observe.injection import Injection
+
+EQUIVALENCE: Equivalence = "exact"
+SIDE = "runtime"
+
+KEEP = "glibc-keep"
+_LIBRARIES = {"tcmalloc": "libtcmalloc*.so*", "jemalloc": "libjemalloc.so*"}
+_FOLDERS = ("/usr/lib/*-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib", "/opt/conda/lib")
+_TUNABLES = "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184:glibc.malloc.top_pad=67108864"
+
+
+@functools.cache
+def library(name: str) -> str | None:
+    found = [path for folder in _FOLDERS for path in sorted(glob.glob(f"{folder}/{_LIBRARIES[name]}"))]
+    return next((path for path in found if "debug" not in path), None)
+
+
+def skip(case: Case) -> str | None:
+    if reading.gpus_in_use(case):
+        return "the program computes on a GPU, whose memory has its own allocator"
+    if any(name in os.environ.get("LD_PRELOAD", "") for name in ("malloc",)):
+        return "another allocator is already loaded"
+    if not values(case):
+        return "neither glibc nor another allocator is here; install libtcmalloc-minimal4 or libjemalloc2"
+    return None
+
+
+def values(case: Case) -> Sequence[str]:
+    glibc = [KEEP] if platform.libc_ver()[0] == "glibc" else []
+    return (*glibc, *(name for name in _LIBRARIES if library(name)))
+
+
+def environment(value: str) -> dict[str, str]:
+    if value == KEEP:
+        kept = os.environ.get("GLIBC_TUNABLES")
+        return {"GLIBC_TUNABLES": f"{kept}:{_TUNABLES}" if kept else _TUNABLES}
+    path = library(value) if value in _LIBRARIES else None
+    kept = os.environ.get("LD_PRELOAD")
+    return {"LD_PRELOAD": f"{path}:{kept}" if kept else path} if path else {}
+
+
+def on_tensorflow(injection: Injection, module: ModuleType) -> None:
+    wanted = environment(injection.value)
+    if injection.value == KEEP and "glibc.malloc.mmap_max" in os.environ.get("GLIBC_TUNABLES", ""):
+        injection.changed("glibc keeps the memory it has")
+    elif "LD_PRELOAD" in wanted and injection.value in os.environ.get("LD_PRELOAD", ""):
+        injection.changed(f"memory comes from {injection.value}")

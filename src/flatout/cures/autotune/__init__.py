@@ -1,0 +1,75 @@
+"""Gives a pipeline back the tuning and the rewrites that its options have switched off.
+
+## What it does
+Where the options of a dataset switch off autotuning, the default rewrites, the parallelising of stateless
+maps or the injected prefetch, they are switched on again, for the whole pipeline. Datasets without such
+options are left alone.
+
+## When it pays
+Whenever the step waits for a pipeline that was tied down in this way: without the prefetch the input and
+the step take turns, and a stateless map stays on one core. With 10 ms on each side, on one machine, a step
+took 21.9 ms with autotuning off and 11.1 ms with it.
+
+## What it changes
+Exact: the same elements in the same order. Buffers may take more memory than before;
+`options.autotune.ram_budget` bounds them.
+
+## In the source
+Delete the lines, or say it the other way round:
+```python
+options.autotune.enabled = True
+```
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from flatout.cures import _input
+from flatout.model.case import Case
+from flatout.observe.injection import Injection
+
+EQUIVALENCE = "exact"
+SIDE = "input"
+
+SWITCHES = (
+    "autotune.enabled",
+    "experimental_optimization.apply_default_optimizations",
+    "experimental_optimization.map_parallelization",
+    "experimental_optimization.map_and_batch_fusion",
+    "experimental_optimization.inject_prefetch",
+)
+
+
+def skip(case: Case) -> str | None:
+    if not any(pipeline.options.get(switch) is False for pipeline in case.pipelines for switch in SWITCHES):
+        return "no pipeline has tuning or rewrites switched off"
+    return _input.no_wait(case)
+
+
+def on_tensorflow(injection: Injection, module: ModuleType) -> None:
+    from flatout.observe import stages
+    from flatout.pipeline import iteration
+
+    tensorflow: Any = module
+
+    def rewrite(dataset: Any, _: iteration.Iterated) -> tuple[Any, str] | None:
+        off = [switch for switch in SWITCHES if value_of(dataset.options(), switch) is False]
+        if not off or stages.from_arrays(dataset):
+            return None
+        options = tensorflow.data.Options()
+        for switch in off:
+            holder, name = switch.split(".")
+            setattr(getattr(options, holder), name, True)
+        names = " and ".join(switch if switch.startswith("autotune") else switch.split(".")[1] for switch in off)
+        return dataset.with_options(options), f"{names} switched on again for the pipeline of {stages.place(dataset)}"
+
+    iteration.rewrite_with(injection, rewrite)
+
+
+def value_of(options: Any, path: str) -> Any:
+    """`autotune.enabled` of a `tf.data.Options`; None where nobody has set it."""
+    for part in path.split("."):
+        options = getattr(options, part, None)
+    return options

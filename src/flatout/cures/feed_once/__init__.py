@@ -1,0 +1,43 @@
+"""What a session is fed step after step is brought to its placeholder's dtype once, before the loop.
+
+## What it does
+`session.run` converts every array that is not of the placeholder's dtype, at every call: numpy makes float64, and
+placeholders are mostly float32. Where the source shows that neither the array nor its elements are written in the
+loop, a converted copy is made above it, and that is fed. This lever is an edit of the source, and the trial runs the
+edited source.
+
+## When it pays
+When the array is large beside the step's own work.
+
+## What it changes
+Exact: the session would have made the same array, once a step. The copy takes memory, half of what a float64 array
+takes.
+
+## In the source
+```python
+features_float32 = np.asarray(features, np.float32)
+for step in range(steps):
+    session.run(train, feed_dict={x: features_float32})
+```
+"""
+
+from __future__ import annotations
+
+from flatout.cures.feed_once import edit as feed_once
+from flatout.model.case import Case, Equivalence
+from flatout.source.editing import encoded
+from flatout.source.editing.own_files import own_files
+
+EQUIVALENCE: Equivalence = "exact"
+SIDE = "host"
+
+
+def skip(case: Case) -> str | None:
+    if not any(finding.cause == "feed-dict" for finding in case.findings):
+        return "no session is fed"
+    if not any(item.data.get("converted") for item in case.evidence_of("feed")):
+        return "what is fed has its placeholder's dtype already"
+    sources = {path: encoded.load(path) for path in own_files(case)}
+    if any(text and feed_once.edit(text.text, path, case) for path, text in sources.items()):
+        return None
+    return "what is fed is made anew in each step, or the source does not show that it stays the same"

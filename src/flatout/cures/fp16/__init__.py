@@ -1,0 +1,58 @@
+"""Layers compute in float16 on a GPU, with the loss scaled, and keep their weights in float32.
+
+## What it does
+Sets the policy `mixed_float16` before the program builds its layers. Keras' `compile` then wraps the optimizer
+so that the loss is scaled; what a model gives back is float32 as before.
+
+## When it pays
+On GPUs with tensor cores, for steps that compute more than they wait. Never on a CPU, where float16 is slower
+and took minutes to start.
+
+## What it changes
+Precision: eleven bits of mantissa and a small range. A loop of one's own has to scale its loss by hand; without
+it small gradients vanish. bfloat16 needs no scaling: see `bf16`.
+
+## In the source
+```python
+keras.config.set_dtype_policy("mixed_float16")        # before the first layer
+```
+Give the last layer `dtype="float32"`.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from flatout.model import queries as reading
+from flatout.model.case import Case, Equivalence
+from flatout.observe.injection import Injection
+
+EQUIVALENCE: Equivalence = "precision"
+SIDE = "compute"
+CONFLICTS = ("bf16",)
+UNASKED = False
+
+POLICY = "mixed_float16"
+
+
+def skip(case: Case) -> str | None:
+    if not reading.gpus_in_use(case):
+        return "the program uses no GPU, and a CPU is slower in float16"
+    policy = reading.step_fact(case, "policy")
+    if policy not in (None, "float32", "float64"):
+        return f"the model already computes with the policy {policy}"
+    if reading.step_kind(case) not in ("fit", "predict", "evaluate"):
+        return "a loop of one's own would have to scale its loss; bf16 needs no scaling"
+    return None
+
+
+def on_keras(injection: Injection, module: ModuleType) -> None:
+    from flatout.cures import _precision
+
+    _precision.compute_in(injection, POLICY)
+
+
+def on_tf_keras(injection: Injection, module: ModuleType) -> None:
+    from flatout.cures import _precision
+
+    _precision.compute_in_legacy(injection, POLICY)

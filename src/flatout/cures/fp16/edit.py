@@ -1,0 +1,10 @@
+"""`fp16`: the mixed float16 policy of Keras."""
+
+from __future__ import annotations
+
+from flatout.model.case import Case
+from flatout.source.editing.settings import set_policy
+
+
+def edit(source: str, path: str, case: Case, value: str) -> str | None:
+    return set_policy(source, path, case, "mixed_float16")

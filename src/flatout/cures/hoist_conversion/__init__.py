@@ -1,0 +1,33 @@
+"""An array that never changes is made into a tensor once, before the loop.
+
+## What it does
+`tf.constant(table)` in every step copies the array in every step. Where the source shows that neither the
+array nor its elements are written in the loop, the conversion is moved above it. There is no way to see that
+from outside a running program, so this lever is an edit of the source, and the trial runs the edited source.
+
+## When it pays
+When the array is large beside the step's own work.
+
+## What it changes
+Exact: the same tensor, made once.
+
+## In the source
+```python
+table = tf.constant(distances)
+for rows in batches:
+    loss = step(table, rows)
+```
+"""
+
+from __future__ import annotations
+
+from flatout.model.case import Case, Equivalence
+
+EQUIVALENCE: Equivalence = "exact"
+SIDE = "host"
+
+
+def skip(case: Case) -> str | None:
+    if any(finding.cause == "tensor-reconversion" for finding in case.findings):
+        return None
+    return "no array is converted again and again"

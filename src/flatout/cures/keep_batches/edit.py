@@ -1,0 +1,69 @@
+"""`keep-batches`: `@functools.cache` for the `__getitem__` of the PyDataset that `fit` is given."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from flatout.model.case import Case
+from flatout.source.editing import arrays, calls, hints, names, statements
+from flatout.source.editing.document import Document, read
+from flatout.source.editing.functions import called_name
+
+_KINDS = ("keras.utils.PyDataset", "keras.utils.Sequence")
+
+
+def edit(source: str, path: str, case: Case, value: str) -> str | None:
+    document = read(source)
+    if document is None:
+        return None
+    classes = {node.name.value: node for node in document.all(cst.ClassDef) if _is_data(document, node)}
+    wanted = {name for call in _fits(document, path, case) if (name := _class_of(document, call)) in classes}
+    for name in wanted or (classes if len(classes) == 1 else ()):
+        _cache(document, classes[name])
+    return document.result()
+
+
+def _is_data(document: Document, node: cst.ClassDef) -> bool:
+    return any(document.dotted(base.value) in _KINDS for base in node.bases)
+
+
+def _fits(document: Document, path: str, case: Case) -> list[cst.Call]:
+    at = hints.step_lines(case, path)
+    return [c for c in document.all(cst.Call) if called_name(c.func) == "fit" and at & set(document.lines(c))]
+
+
+def _class_of(document: Document, fit: cst.Call) -> str:
+    """The class of what is given to `fit`, by the only value that its name has."""
+    given = calls.keyword(fit, "x") or next((arg for arg in fit.args if arg.keyword is None), None)
+    data = given.value if given is not None else None
+    if isinstance(data, (cst.Name, cst.Attribute)):
+        data = arrays.only_value(document, data)
+    return called_name(data.func) if isinstance(data, cst.Call) else ""
+
+
+def _cache(document: Document, node: cst.ClassDef) -> None:
+    method = next(
+        (item for item in node.body.body if isinstance(item, cst.FunctionDef) and item.name.value == "__getitem__"),
+        None,
+    )
+    if method is None or method.decorators or method.asynchronous is not None:
+        return
+    known = next((b.name for b in names.bindings(document, method) if b.stands_for == "functools"), "")
+    if not known:
+        _import(document, "functools")
+    start = document.span(method)[0]
+    document.insert(start, f"@{known or 'functools'}.cache{document.newline}{document.indentation(start)}")
+
+
+def _import(document: Document, module: str) -> None:
+    """Beside the other imports of Python's own modules, above those of others."""
+    first = names.first_foreign_import(document)
+    if first is None:
+        names.add_import(document, f"import {module}")
+        return
+    above = document.tree.body[: document.tree.body.index(first)]
+    own = next((item for item in above if names.imports(item) and "__future__" not in names.imports(item)), None)
+    if own is not None:
+        statements.before(document, own, f"import {module}")
+    else:
+        statements.before(document, first, f"import {module}", "")

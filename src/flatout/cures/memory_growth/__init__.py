@@ -1,0 +1,49 @@
+"""GPU memory is taken as it is needed instead of all at once.
+
+## What it does
+Calls `tf.config.experimental.set_memory_growth` for every GPU before the program uses one.
+
+## When it pays
+When several programs share a GPU. It makes no step faster by itself; it may cost a little where memory grows
+while steps run.
+
+## What it changes
+Nothing: exact.
+
+## In the source
+```python
+for gpu in tf.config.list_physical_devices("GPU"):
+    tf.config.experimental.set_memory_growth(gpu, True)
+```
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from flatout.model import queries as reading
+from flatout.model.case import Case, Equivalence
+from flatout.observe.injection import Injection
+
+EQUIVALENCE: Equivalence = "exact"
+SIDE = "runtime"
+UNASKED = False
+
+
+def skip(case: Case) -> str | None:
+    if not reading.gpus_in_use(case):
+        return "the program uses no GPU"
+    growth = (case.environment.get("tensorflow") or {}).get("memory_growth") or {}
+    return "memory growth is already on" if growth and all(growth.values()) else None
+
+
+def on_tensorflow(injection: Injection, module: ModuleType) -> None:
+    tf: Any = module
+    for gpu in tf.config.list_physical_devices("GPU"):
+        try:
+            tf.config.experimental.set_memory_growth(gpu, True)
+        except RuntimeError as error:
+            injection.note(f"{gpu.name}: {error}")
+        else:
+            injection.changed(f"memory of {gpu.name} grows as needed")

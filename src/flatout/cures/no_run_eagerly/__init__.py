@@ -1,0 +1,66 @@
+"""A Keras model that was compiled to run eagerly runs in a graph again.
+
+## What it does
+Takes `run_eagerly=True` back, in `compile` and where it is set on the model, for Keras 3 and tf_keras.
+
+## When it pays
+Nearly always: an eager `fit` dispatches each operation of each layer from Python, in every step. A script
+with a small convolutional model became 2.7 times as fast.
+
+## What it changes
+Reassociated: the same operations, which a graph may fuse and reorder; losses agree to rounding. A
+`train_step`, a loss or a layer that needs eager values (`.numpy()`, a Python list that grows) fails or acts
+only once; the trial then fails or its losses differ.
+
+## In the source
+```python
+model.compile(optimizer="adam", loss="mse")        # without run_eagerly=True
+```
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from flatout.cures._compiling import Arguments, change_arguments, place
+from flatout.model import queries as reading
+from flatout.model.case import Case, Equivalence
+from flatout.observe.injection import Injection
+from flatout.observe.private_names import resolve
+
+EQUIVALENCE: Equivalence = "reassociated"
+SIDE = "host"
+
+
+def skip(case: Case) -> str | None:
+    if reading.step_kind(case) not in ("fit", "predict", "evaluate"):
+        return "the steps are not those of a Keras fit, predict or evaluate"
+    if any(item.data.get("run_eagerly") for item in case.evidence_of("compile")):
+        return None
+    return None if reading.step_fact(case, "run_eagerly") else "no model is compiled with run_eagerly"
+
+
+def on_keras(injection: Injection, module: ModuleType) -> None:
+    _install(injection, "compile", "run-eagerly-of-model")
+
+
+def on_tf_keras(injection: Injection, module: ModuleType) -> None:
+    _install(injection, "legacy-compile", "legacy-run-eagerly-of-model")
+
+
+def _install(injection: Injection, compile_key: str, property_key: str) -> None:
+    def in_compile(model: Any, arguments: Arguments) -> None:
+        if arguments.get("run_eagerly"):
+            arguments["run_eagerly"] = False
+            injection.changed(f"run_eagerly taken back{place()}")
+
+    change_arguments(compile_key, in_compile)
+    holder, name, was = resolve(property_key)
+
+    def set_run_eagerly(model: Any, value: Any) -> None:
+        if value:
+            injection.changed(f"run_eagerly taken back{place()}")
+        was.fset(model, False if value else value)
+
+    setattr(holder, name, property(was.fget, set_run_eagerly, was.fdel, was.__doc__))

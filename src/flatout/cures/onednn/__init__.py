@@ -1,0 +1,61 @@
+"""TensorFlow runs without its oneDNN kernels where they are its choice, and with them where they are not.
+
+## What it does
+Sets `TF_ENABLE_ONEDNN_OPTS` before the program starts: to 0 on x86, to 1 on ARM (`onednn=1`).
+
+## When it pays
+On x86, for some small models: oneDNN chooses and reorders for large operations, and that choice itself costs time.
+Where convolutions and matrix products are large, its kernels win. On most ARM CPUs TensorFlow leaves them off, and
+large convolutions are faster with them.
+
+## What it changes
+Reassociated: other kernels sum in another order.
+
+## In the source
+```sh
+TF_ENABLE_ONEDNN_OPTS=0 python train.py
+```
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Sequence
+from types import ModuleType
+
+from flatout.model import queries as reading
+from flatout.model.case import Case, Equivalence
+from flatout.observe.injection import Injection
+
+EQUIVALENCE: Equivalence = "reassociated"
+SIDE = "runtime"
+
+VARIABLE = "TF_ENABLE_ONEDNN_OPTS"
+_OTHER_WAY = {"x86_64": "0", "amd64": "0", "aarch64": "1", "arm64": "1"}
+"""Than TensorFlow has it by default. On some ARM servers it is on as well: the trial shows no difference there."""
+
+
+def skip(case: Case) -> str | None:
+    wanted = _OTHER_WAY.get(platform.machine().lower())
+    if wanted is None:
+        return "TensorFlow has oneDNN kernels for x86 and ARM CPUs only"
+    if os.environ.get(VARIABLE) == wanted:
+        return f"{VARIABLE}={wanted} is already set"
+    if reading.gpus_in_use(case):
+        return "the program computes on a GPU"
+    return None
+
+
+def values(case: Case) -> Sequence[str]:
+    return ("1",) if _OTHER_WAY.get(platform.machine().lower()) == "1" else ("",)
+
+
+def environment(value: str) -> dict[str, str]:
+    return {VARIABLE: "1" if value == "1" else "0"}
+
+
+def on_tensorflow(injection: Injection, module: ModuleType) -> None:
+    wanted = environment(injection.value)[VARIABLE]
+    if os.environ.get(VARIABLE) == wanted:
+        injection.changed("with oneDNN kernels" if wanted == "1" else "without oneDNN kernels")

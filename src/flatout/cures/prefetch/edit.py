@@ -1,0 +1,37 @@
+"""`prefetch`: `.prefetch(tf.data.AUTOTUNE)` behind the last stage."""
+
+from __future__ import annotations
+
+from flatout.model.case import Case
+from flatout.source.editing import calls, names, stages
+from flatout.source.editing.document import read
+
+
+def edit(source: str, path: str, case: Case, value: str) -> str | None:
+    document = read(source)
+    if document is None:
+        return None
+    done = set()
+    for pipeline, own in stages.pipelines(case, path):
+        users = [stage for stage in pipeline.stages if stage.detail.get("by") != "keras"]
+        if not users or own[-1] is not users[-1]:
+            continue  # the pipeline goes on in another file
+        call = stages.call_of(document, pipeline, own[-1])
+        if call is None:
+            continue
+        last = stages.end_of(document, call)
+        row, found = [call], stages.following(document, call)
+        while found is not None:
+            row.append(found)
+            found = stages.following(document, found)
+        if document.span(last) in done:
+            continue
+        done.add(document.span(last))
+        ahead = [item for item in row if stages.method(item) == "prefetch"]
+        for item in ahead:
+            if len(item.args) == 1 and calls.literal(item.args[0].value) in ("0", "1"):
+                document.replace(*document.span(item.args[0].value), names.autotune(document, item))
+        if ahead:
+            continue
+        stages.append(document, last, f".prefetch({names.autotune(document, last)})")
+    return document.result()

@@ -1,0 +1,47 @@
+"""A loop over the samples of a batch, whose turns know nothing of each other, is computed as a whole.
+
+## What it does
+Makes a function of the body of the loop and gives it to `tf.vectorized_map`, which turns the operations of one
+sample into those of all of them: a product of a matrix and a vector becomes one of two matrices. `batch[i]`
+becomes `tf.gather(batch, i)`, which it knows how to turn. What the turns added up is summed afterwards. This
+lever is an edit of the source, and the trial runs the edited source.
+
+## When it pays
+Where the loop stands in a traced step and each turn does little: the samples are then computed by a few large
+operations in place of thousands of small ones.
+
+## What it changes
+Reassociated: the same terms, added in another order. Loops in which a turn reads what another has written, which
+draw random numbers, change variables, print, or leave values behind are left as they are.
+
+## In the source
+```python
+def for_one_sample(i):
+    scores = tf.linalg.matvec(keys, tf.gather(queries, i))
+    return tf.reduce_logsumexp(scores) - tf.gather(scores, i)
+
+loss += tf.reduce_sum(tf.vectorized_map(for_one_sample, tf.range(size)), axis=0)
+```
+"""
+
+from __future__ import annotations
+
+from flatout.cures.vectorize_loop import edit as vectorize_loop
+from flatout.model.case import Case, Equivalence
+from flatout.source.editing import encoded
+from flatout.source.editing.own_files import own_files
+
+EQUIVALENCE: Equivalence = "reassociated"
+SIDE = "compute"
+CONFLICTS = ("whole-batch",)
+
+
+def skip(case: Case) -> str | None:
+    if not any(finding.cause in vectorize_loop.CAUSES for finding in case.findings):
+        return "no loop takes a batch apart"
+    if not case.evidence_of("graph-loop") and not case.evidence_of("repeated-ops"):
+        return "no loop stands in a graph"
+    sources = {path: encoded.load(path) for path in own_files(case)}
+    if any(text and vectorize_loop.edit(text.text, path, case) for path, text in sources.items()):
+        return None
+    return "the turns of the loop need each other, or do more than compute"

@@ -1,0 +1,72 @@
+"""Maps whole batches where the program maps single elements and batches afterwards.
+
+## What it does
+`map(f).batch(n)` becomes `batch(n).map(f)`, for one or several stateless maps before a batch: with the
+function as it stands where its operations work on a batch just as well, else with `tf.vectorized_map(f)`.
+Both forms are compared first, in the program itself, on the first batches of its own data: every value,
+shape and type must agree. Where they do not, where the data come from Python code, or where a function has
+no form for batches, the stage is left alone.
+
+## When it pays
+When the function does little for each element: calling it costs some microseconds, whatever it computes. On
+one machine a tiny map took 26.3 µs per element before the batch and 2.05 µs behind it; parsing records took
+49 µs and 5.7 µs. Heavy work for each element (decoding an image) gains nothing.
+
+## What it changes
+Exact, as compared. Where vector instructions round a last digit differently, a note says that the
+comparison held within rounding.
+
+## In the source
+```python
+dataset = dataset.batch(256).map(scale)
+```
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from flatout.cures import _input
+from flatout.model.case import Case
+from flatout.observe.injection import Injection
+
+EQUIVALENCE = "exact"
+SIDE = "input"
+
+
+def skip(case: Case) -> str | None:
+    return _input.no_wait(case) or (None if _late_batch(case) else "no stateless map stands right before a batch")
+
+
+def _late_batch(case: Case) -> bool:
+    for pipeline, position, stage in _input.stages(case):
+        behind = pipeline.stages[position + 1 :]
+        following = next((item for item in behind if not _input.is_map(item)), None)
+        batched = following is not None and following.name in ("Batch", "ParallelBatch")
+        if batched and _input.is_map(stage) and stage.stateful is None:
+            return True
+    return False
+
+
+def on_tensorflow(injection: Injection, module: ModuleType) -> None:
+    from flatout.observe import stages
+    from flatout.pipeline import iteration, recipes, vectorizing
+
+    def rewrite(dataset: Any, _: iteration.Iterated) -> tuple[Any, str] | None:
+        if stages.from_arrays(dataset):
+            return None
+        places = []
+        for late in vectorizing.late_batches(dataset):
+            try:
+                batches, exact = vectorizing.vectorized(late)
+            except vectorizing.Unlike as unlike:
+                injection.note(f"{stages.place(late.maps[-1])} left alone: {unlike}")
+                continue
+            dataset = recipes.rebuild(dataset, recipes.exchange(late.batch, batches))
+            places.append(stages.place(late.maps[-1]))
+            if not exact:
+                injection.note(f"{stages.place(late.maps[-1])}: agrees within rounding, not to the bit (reassociated)")
+        return (dataset, f"the map at {' and '.join(places)} works on whole batches") if places else None
+
+    iteration.rewrite_with(injection, rewrite)

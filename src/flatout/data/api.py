@@ -1,0 +1,90 @@
+"""`flatout.inspect` and `flatout.tune_dataset`: the same as the commands, in the user's own process."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from flatout.data import inspecting, tuning
+from flatout.data.tuning import Tuned
+from flatout.model.case import Case
+from flatout.model.errors import FlatoutError
+
+
+def inspect(dataset: Any, *, needs: float | None = None, show: bool = True) -> Case:
+    """Measure every stage of a `tf.data.Dataset`, and say which one limits it.
+
+    `needs` is how many elements (batches) a second the trainer takes. The dataset is not iterated: copies of it are.
+    """
+    with _hushed():
+        case = inspecting.inspect([_dataset(dataset)], needs, told=_telling(show))
+    _show(case, "stages", show)
+    return case
+
+
+def tune_dataset(
+    dataset: Any,
+    *,
+    allow: Collection[str] = (),
+    memory: int | None = None,
+    disk: str | None = None,
+    budget: float = 120.0,
+    needs: float | None = None,
+    show: bool = True,
+) -> Tuned:
+    """Rewrite a `tf.data.Dataset` so that it is faster and gives the same elements; `.dataset` is the new one.
+
+    `allow` takes `semantic` (calls of stateful functions, or elements, in another order) and `reassociated` (other
+    rounding). `memory` is what a cache may hold in bytes, `disk` a directory for one that memory cannot hold, `budget`
+    the seconds that it may take.
+    """
+    unknown = set(allow) - {"semantic", "reassociated"}
+    if unknown:
+        raise FlatoutError(f"allow takes semantic and reassociated, not {', '.join(sorted(unknown))}.")
+    wishes = tuning.Wishes(frozenset(allow), memory, disk, budget, needs)
+    with _hushed():
+        tuned = tuning.tune(_dataset(dataset), wishes, _telling(show))
+    _show(tuned.case, "trials", show)
+    return tuned
+
+
+def _dataset(value: Any) -> Any:
+    if not hasattr(value, "_variant_tensor"):
+        raise FlatoutError(f"A tf.data.Dataset was expected, not {type(value).__name__}.")
+    return value
+
+
+@contextlib.contextmanager
+def _hushed() -> Iterator[None]:
+    """TensorFlow warns of each option that is changed, and copies of a pipeline have them changed on purpose."""
+
+    def passes(record: logging.LogRecord) -> bool:
+        return "Changing the value of option" not in record.getMessage()
+
+    logger = logging.getLogger("absl")
+    logger.addFilter(passes)
+    try:
+        yield
+    finally:
+        logger.removeFilter(passes)
+
+
+def _telling(show: bool) -> inspecting.Told:
+    def tell(text: str) -> None:
+        if show and sys.stderr.isatty():
+            sys.stderr.write(f"\r\x1b[Kflatout: {text}")
+            sys.stderr.flush()
+
+    return tell
+
+
+def _show(case: Case, view: str, show: bool) -> None:
+    if show:
+        from flatout.report.terminal import render
+
+        clear = "\r\x1b[K" if sys.stderr.isatty() else ""
+        sys.stderr.write(f"{clear}{render(case, view)}")
+        sys.stderr.flush()

@@ -1,0 +1,186 @@
+"""Inspects a dataset: every stage with its cost, the one that limits it, how fast it could be, and what is needed.
+
+`inspect` makes a Case of kind `data`: the pipeline with its stages, and evidence of its pace. All numbers are of one
+element that leaves the pipeline (a batch, as a rule), unless they are said to be of one element of the stage.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from flatout.data import ceilings
+from flatout.model.case import Case, Evidence, Note, Pipeline, Stage
+from flatout.observe import stages
+from flatout.pipeline import copying, costing, describing, recipes, running
+
+Told = Callable[[str], None]
+NOWHERE: Told = lambda _: None  # noqa: E731
+
+
+def inspect(
+    datasets: Sequence[Any], needs: float | None = None, costs: costing.Costs | None = None, told: Told = NOWHERE
+) -> Case:
+    """`needs`: elements per second that the trainer takes, where that is known."""
+    recipes.install()
+    costs = costs or costing.Costs(told=told)
+    pipelines, evidence = [], []
+    with recipes.without_draws():
+        for number, dataset in enumerate(datasets, 1):
+            told(f"pipeline {number} of {len(datasets)}: as TensorFlow runs it")
+            run = running.look(copying.soon(dataset))
+            pipeline, found = _inspected(stages.plain(dataset), f"pipeline {number}", costs, run, needs)
+            pipelines.append(pipeline)
+            evidence.append(found)
+    notes = [Note("info", f"a stage has no cost of its own: {why}") for why in dict.fromkeys(costs.failed.values())]
+    case = Case("data", pipelines=tuple(pipelines), evidence=tuple(evidence), notes=tuple(notes))
+    return replace(case, verdict=verdict(case))
+
+
+def described(datasets: Sequence[Any]) -> Case:
+    """The pipelines as written, without running them."""
+    found = []
+    for number, dataset in enumerate(datasets, 1):
+        rows = [describing.described(*item) for item in stages.chain(dataset) if stages.kind(item[0]) != "Options"]
+        where = next((row.where for row in rows if row.where is not None), None)
+        found.append(Pipeline(f"pipeline {number}", where, tuple(rows[::-1]), options=stages.options_of(dataset)))
+    return Case("data", pipelines=tuple(found))
+
+
+def _inspected(
+    dataset: Any, name: str, costs: costing.Costs, run: running.Run, needs: float | None
+) -> tuple[Pipeline, Evidence]:
+    chain = [(stage, depth) for stage, depth in stages.chain(dataset) if stages.kind(stage) != "Options"][::-1]
+    measured = {id(stage): costs.of(stage) for stage, _ in chain}
+    counts = _for_each_batch(dataset, measured)
+    rows = [_with_cost(describing.described(*item), measured[id(item[0])], counts.get(id(item[0]))) for item in chain]
+    for position, node in running.runs_as([row.op for row in rows], run.nodes).items():
+        rows[position] = replace(rows[position], detail={**rows[position].detail, **_as_run(node)})
+    total = sum(ceilings.cost(row) for row in rows) or 1.0
+    rows = [replace(row, share=ceilings.cost(row) / total) for row in rows]
+    options = stages.options_of(dataset)
+    machine = machine_for(options)
+    found = ceilings.ceilings(rows, machine)
+    if found.critical is not None:
+        rows[found.critical] = replace(rows[found.critical], detail={**rows[found.critical].detail, "critical": True})
+    where = next((row.where for row in reversed(rows) if row.where is not None), None)
+    pipeline = Pipeline(
+        name=name,
+        where=where,
+        stages=tuple(rows),
+        rewritten=tuple(node.name for node in run.nodes),
+        elements=run.elements,
+        options={**options, "costs_from": "each stage alone"},
+    )
+    data = {
+        "pipeline": name,
+        "now_ms": run.ms,
+        "predicted_ms": found.now,
+        "divided_ms": found.divided,
+        "unbounded_ms": found.unbounded,
+        "needs_ms": 1e3 / needs if needs else None,
+        "cores": machine.cores,
+        "critical": found.critical,
+    }
+    pace = run.ms if run.ms is not None else found.now
+    return pipeline, Evidence("pipeline-pace", pace, "ms", where, "each stage measured alone", data=data)
+
+
+def machine_for(options: dict[str, Any]) -> ceilings.Machine:
+    from flatout.environment import cgroup
+
+    cores = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    quota = cgroup.cpu_quota()
+    cores = min(cores, quota[0]) if quota is not None else cores
+    pool = int(options.get("threading.private_threadpool_size") or 0)
+    return ceilings.Machine(cores, pool if pool > 0 else max(round(cores), 1))
+
+
+def counts_for_each(dataset: Any, costs: costing.Costs) -> dict[int, float]:
+    """How many elements of each stage, by id, one element that leaves the pipeline takes."""
+    return _for_each_batch(dataset, {id(stage): costs.of(stage) for stage, _ in stages.chain(dataset)})
+
+
+def _for_each_batch(dataset: Any, measured: dict[int, costing.Cost | None]) -> dict[int, float]:
+    counts: dict[int, float] = {}
+
+    def walk(stage: Any, count: float) -> None:
+        counts[id(stage)] = counts.get(id(stage), 0.0) + count
+        cost = measured.get(id(stage))
+        for before in recipes.upstream(stage):
+            walk(before, count / (cost.ratio if cost is not None else 1.0))
+
+    walk(dataset, 1.0)
+    return counts
+
+
+def _with_cost(stage: Stage, cost: costing.Cost | None, count: float | None) -> Stage:
+    if cost is None:
+        return stage
+    taken = count if count is not None else 1.0
+    detail = {
+        **stage.detail,
+        "cpu_ms": cost.cpu_ms,
+        "ms_per_batch": cost.ms * taken,
+        "cpu_ms_per_batch": cost.cpu_ms * taken,
+        "per_batch": taken,
+        "low_ms": cost.low,
+        "high_ms": cost.high,
+        "rounds": cost.rounds,
+        "element_bytes": cost.bytes,
+        "memory_bytes": _memory(stage, cost.bytes),
+    }
+    return replace(
+        stage,
+        ms=cost.ms,
+        elements=cost.sample,
+        bytes=cost.bytes * cost.sample,
+        detail={key: value for key, value in detail.items() if value is not None},
+    )
+
+
+def _memory(stage: Stage, each: int) -> int | None:
+    """What a stage holds when its buffer is full."""
+    cardinality = int(stage.detail.get("cardinality", -2))
+    if stage.op == "Cache":
+        return cardinality * each if cardinality >= 0 and not stage.detail.get("cache_file") else None
+    if stage.buffer is None or not stage.buffer.isdigit() or stage.op not in ("Shuffle", "Prefetch"):
+        return None
+    return min(int(stage.buffer), cardinality if cardinality >= 0 else 1 << 62) * each
+
+
+def _as_run(node: running.Node) -> dict[str, Any]:
+    found: dict[str, Any] = {"runs_as": node.name}
+    if node.parallelism is not None:
+        found["parallelism_in_use"] = node.parallelism
+    return found
+
+
+def verdict(case: Case) -> str:
+    """The first pipeline in one sentence, or the slowest of several."""
+    paces = [item for item in case.evidence_of("pipeline-pace") if item.value]
+    if not paces:
+        return "No tf.data pipeline was found."
+    slowest = max(paces, key=lambda item: float(item.value or 0.0))
+    pipeline = next(pipeline for pipeline in case.pipelines if pipeline.name == slowest.data["pipeline"])
+    rate = 1e3 / float(slowest.value or 1.0)
+    text = f"{rate:,.4g} elements a second leave {pipeline.name}"
+    critical = slowest.data.get("critical")
+    if critical is not None:
+        stage = pipeline.stages[critical]
+        text += f"; {name_of(stage)} is the stage that limits it ({stage.share or 0.0:.0%} of its work)"
+    needed = slowest.data.get("needs_ms")
+    if needed:
+        enough = float(slowest.value or 0.0) <= needed
+        text += f"; the trainer takes {1e3 / needed:,.4g} a second: " + ("enough" if enough else "it has to wait")
+    return text + "."
+
+
+def name_of(stage: Stage) -> str:
+    """`the map decode at train.py:31`."""
+    words = f"the {stage.op.removeprefix('Parallel').lower()}"
+    words += f" {stage.function}" if stage.function and stage.function != "<lambda>" else ""
+    file = os.path.basename(stage.where.file) if stage.where is not None and stage.where.file else ""
+    return f"{words} at {file}:{stage.where.line}" if file and stage.where is not None else words

@@ -1,0 +1,73 @@
+"""The rewrites that won as an edit of the program's source, run once more to see that the elements stay the same."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from flatout.cures._catalogue import catalogue
+from flatout.data import session
+from flatout.model.case import Case, Evidence, Note
+from flatout.model.errors import FlatoutError
+from flatout.model.levers import parse
+from flatout.source.editing import unified
+from flatout.trial import patch as patches
+
+CHECK_SECONDS = 60.0
+
+
+def with_patch(case: Case, asked: session.Asked, directory: Path, quiet: bool) -> Case:
+    """The case with the diff, where the winners can be written and the edited program gives the same elements."""
+    known = [lever for lever in case.tuned if parse(lever)[0] in catalogue()]
+    if not known:
+        return case
+    try:
+        made = patches.make(case, known)
+    except FlatoutError as error:
+        return replace(case, notes=(*case.notes, Note("warning", f"No patch: {error}")))
+    if not made.changes:
+        return case
+    unwritten = [lever for lever in case.tuned if lever not in made.written]
+    notes = [Note("info", f"The patch does not hold {lever}: there is no edit for it.") for lever in unwritten]
+    differs = _differs(case, made, asked, directory, quiet)
+    if differs:
+        return replace(case, notes=(*case.notes, Note("warning", f"No patch: {differs}.")))
+    return replace(case, patch=made.diff, notes=(*case.notes, *notes))
+
+
+def _differs(case: Case, made: patches.Patch, asked: session.Asked, directory: Path, quiet: bool) -> str:
+    """Why the edited program is not the same; empty where it is."""
+    sources = []
+    for number, (path, text) in enumerate(made.files.items()):
+        edited = directory / f"edited-{number}.py"
+        edited.write_text(text, encoding="utf-8")
+        sources.append((path, str(edited)))
+    settings = (("do", "digest"), *((key, value) for key, value in asked.settings if key == "pipeline"))
+    digesting = replace(asked, settings=settings, seconds=CHECK_SECONDS)
+    try:
+        before = session.run(digesting, directory / "before", quiet)
+        after = session.run(digesting, directory / "after", quiet, sources)
+    except FlatoutError as error:
+        return f"the edited program was not run to its end ({error})"
+    one, other = _digest(before), _digest(after)
+    if one is None or other is None or not (one.data["whole"] and other.data["whole"]):
+        return "an epoch of the edited program takes too long to compare" if one is not None else "nothing to compare"
+    return "" if one.value == other.value else "the edited program gives other elements"
+
+
+def _digest(case: Case) -> Evidence | None:
+    return next(iter(case.evidence_of("pipeline-digest")), None)
+
+
+def written(case: Case, target: Path | None, apply: bool) -> None:
+    """What the user asked for: the diff in a file, the source edited."""
+    if target is not None and case.patch:
+        target.write_bytes(unified.to_bytes(case.patch))
+        sys.stderr.write(f"flatout: wrote {target}\n")
+    elif (target is not None or apply) and not case.patch:
+        sys.stderr.write("flatout: no patch was written: nothing that can be written as an edit has won\n")
+    if apply and case.patch:
+        known = [lever for lever in case.tuned if parse(lever)[0] in catalogue()]
+        for path in patches.apply(patches.make(case, known)):
+            sys.stderr.write(f"flatout: edited {path}\n")

@@ -1,0 +1,165 @@
+"""The parent's side of `flatout data inspect` and `tune`: starts the child, shows how far it is, keeps the case.
+
+Never imports TensorFlow. A child that crashes or hangs leaves what it had found until then; what it was at becomes a
+row of the table.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from flatout import store
+from flatout.data import inspecting
+from flatout.data.progress import Progress
+from flatout.model.case import Case, Note, Program, Trial
+from flatout.model.errors import FlatoutError
+from flatout.process.last_words import last_words
+from flatout.process.warden import Warden, kill_group
+from flatout.trial import launcher
+from flatout.trial.child_process import Launch, prepared
+
+RESULT, PROGRESS = "data.json", "progress.txt"
+PROGRAM_SECONDS = 240.0
+"""How long the program may take until its datasets are known."""
+TARGET = Path(__file__).with_name("target_main.py")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the child is to do: `do` is inspect, tune or digest; the rest are its wishes."""
+
+    target: str
+    arguments: tuple[str, ...] = ()
+    module: bool = False
+    settings: tuple[tuple[str, Any], ...] = ()
+    seconds: float = 120.0
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        name, colon, function = self.target.rpartition(":")
+        if colon and name and function.replace(".", "").isidentifier() and not self.module:
+            return (sys.executable, str(TARGET), self.target, *self.arguments)
+        return tuple(launcher.command_for(self.target, self.arguments, self.module))
+
+
+def run(asked: Asked, directory: Path, quiet: bool = False, sources: Sequence[tuple[str, str]] = ()) -> Case:
+    """The case that the child has found, with the program and its steps in it."""
+    (directory / "tmp").mkdir(parents=True, exist_ok=True)
+    launch = Launch(asked.command, module=asked.target if asked.module else None, sources=tuple(sources))
+    role = {"guest": {"module": "flatout.data.child", **dict(asked.settings)}, "scout": True, "seed": None}
+    command, variables = prepared(launch, directory, role)
+    began = time.monotonic()
+    started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
+    warden = Warden()
+    late = False
+    with open(directory / "output.txt", "wb") as output:
+        process = subprocess.Popen(
+            command, env=variables, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )  # fmt: skip
+    warden.watch(process.pid)
+    try:
+        with Progress(directory / PROGRESS, asked.seconds, quiet) as progress:
+            while process.poll() is None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(timeout=0.3)
+                progress.look()
+                since = progress.working_since
+                late = time.monotonic() - (since or began) > (1.5 * asked.seconds + 30 if since else PROGRAM_SECONDS)
+                if late:
+                    break
+    finally:
+        kill_group(process.pid)
+        code = process.wait()
+        warden.forget(process.pid)
+        warden.close()
+    program = Program(
+        command=asked.command,
+        directory=str(Path.cwd()),
+        started=started,
+        seconds=round(time.monotonic() - began, 3),
+        exit_code=code if code >= 0 else None,
+    )
+    return _understood(_observed(directory, program), directory, code, late)
+
+
+def _observed(directory: Path, program: Program) -> Case:
+    from flatout.environment import summary
+    from flatout.observe.reading import assemble
+
+    return assemble(directory, program, summary)
+
+
+def _understood(seen: Case, directory: Path, code: int, late: bool) -> Case:
+    path = directory / RESULT
+    if not path.exists():
+        output = directory / "output.txt"
+        why = last_words(output) or f"it ended with code {code}"
+        raise FlatoutError(f"The program did not get to a tf.data pipeline: {why}. Its output is in {output}.")
+    found = store.load(path)
+    if not found.pipelines:
+        errors = [note.text for note in found.notes if note.level == "error"]
+        words = last_words(directory / "output.txt") if code else ""
+        raise FlatoutError(
+            f"{(errors or [words or 'The program iterates no tf.data pipeline.'])[0]} Name a program that iterates a "
+            "tf.data.Dataset, or a function that makes one (`package.module:function`)."
+        )
+    case = replace(found, program=seen.program, environment=seen.environment, steps=seen.steps, flatout=seen.flatout)
+    if late or code < 0:
+        case = _cut_short(case, directory, late)
+    return _with_needs(case)
+
+
+def _cut_short(case: Case, directory: Path, late: bool) -> Case:
+    at = _last_progress(directory)
+    said = last_words(directory / "output.txt")
+    why = "it took too long and was stopped" if late else f"the process crashed ({said})"
+    note = Note("warning", f"While {at or 'it worked'}, {why}. What was found before that is shown.")
+    trials = case.trials
+    if at.startswith("trying "):
+        lever = at.removeprefix("trying ").split(" ")[0]
+        trials = (*trials, Trial((lever,), "timeout" if late else "failed", note=why))
+    return replace(case, notes=(*case.notes, note), trials=trials)
+
+
+def _with_needs(case: Case) -> Case:
+    """What the trainer takes, from the steps that were seen: their time without the wait for input."""
+    steps = case.steps
+    if TARGET.name in " ".join(case.program.command):
+        return replace(case, steps=None)  # nobody trains there: what was seen are our own iterations
+    if steps is None or steps.split_ms is None or steps.ms.median <= steps.split_ms.input:
+        return case
+    needs = steps.ms.median - steps.split_ms.input
+    evidence = tuple(
+        replace(item, data={**item.data, "needs_ms": needs})
+        if item.kind == "pipeline-pace" and not item.data.get("needs_ms")
+        else item
+        for item in case.evidence
+    )
+    case = replace(case, evidence=evidence)
+    return case if case.trials else replace(case, verdict=inspecting.verdict(case))
+
+
+def _last_progress(directory: Path) -> str:
+    with contextlib.suppress(OSError, IndexError):
+        return (directory / PROGRESS).read_text(encoding="utf-8").splitlines()[-1].partition("\t")[2]
+    return ""
+
+
+def new_directory(target: str) -> Path:
+    """Where the case is kept; beside the temporary files where the working directory cannot be written."""
+    title = f"data-{Path(target.replace(':', '-')).stem}"
+    try:
+        return store.new_directory(title)
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix=f"flatout-{os.path.basename(title)}-"))

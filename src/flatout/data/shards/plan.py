@@ -1,0 +1,132 @@
+"""Which element goes into which shard: decided before anything is written, from the source and the wishes alone.
+
+Because the plan is the same each time, shards can be written in any order, by any process, on any machine, and again
+after a kill: the result is the same to the byte.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flatout.data.shards.sources import Numbers, Source
+from flatout.data.shards.tfrecord import FRAME
+from flatout.model.errors import FlatoutError
+
+CAP = 128_000_000
+"""Bytes of a shard, unless asked otherwise: large reads, and yet many files to share among readers."""
+ENOUGH, SMALLEST = 16, 10_000_000
+"""So many shards there should be where none gets smaller than that: readers and writers work in parallel."""
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "KI": 2**10, "MI": 2**20, "GI": 2**30}
+
+
+@dataclass(frozen=True)
+class Plan:
+    name: str
+    source: Source
+    order: Numbers
+    """The elements in the order in which they are written."""
+    ends: Numbers
+    """Where each shard ends in that order."""
+    suffix: str
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def file(self, shard: int) -> str:
+        return shard_name(self.name, shard, len(self), self.suffix)
+
+    def numbers(self, shard: int) -> Numbers:
+        start = int(self.ends[shard - 1]) if shard else 0
+        return self.order[start : int(self.ends[shard])]
+
+    def part(self, shard: int) -> Source:
+        return self.source.select(self.numbers(shard))
+
+    def fingerprint(self) -> str:
+        digest = hashlib.sha256(repr((self.name, self.source.kind, self.suffix)).encode())
+        digest.update(self.source.fingerprint().encode(errors="surrogateescape"))
+        digest.update(self.order.astype("<i8").tobytes() + self.ends.astype("<i8").tobytes())
+        return digest.hexdigest()
+
+
+def make(source: Source, name: str, suffix: str, cap: int | None = None, shuffle: int | None = None) -> Plan:
+    """`shuffle` is a seed."""
+    order = shuffled(len(source), shuffle) if shuffle is not None else np.arange(len(source))
+    sizes = source.sizes()[order] + FRAME
+    return Plan(name, source, order, cuts(sizes, cap), suffix)
+
+
+def shuffled(count: int, seed: int) -> Numbers:
+    """The numbers up to `count` in an order that depends on the seed alone, not on a library's version: sorted by a
+    hash (splitmix64)."""
+    mixed = np.arange(1, count + 1, dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        mixed += _mix(np.array([seed % 2**64], np.uint64))
+        mixed = _mix(mixed * np.uint64(0x9E3779B97F4A7C15))
+    return np.argsort(mixed, kind="stable")
+
+
+def _mix(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    with np.errstate(over="ignore"):  # it wraps on purpose
+        value = (value ^ value >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+        value = (value ^ value >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    mixed: NDArray[np.uint64] = value ^ value >> np.uint64(31)
+    return mixed
+
+
+def cuts(sizes: Numbers, cap: int | None = None) -> Numbers:
+    """Where each shard ends: none beyond the cap, unless a single element is, and all as even as that allows."""
+    total = int(sizes.sum())
+    limit = cap or CAP
+    count = len(_filled(sizes, limit))
+    if cap is None:
+        count = max(count, min(ENOUGH, total // SMALLEST))
+    least, most = -(-total // count), limit
+    while least < most:  # the lowest limit that still needs no more shards
+        middle = (least + most) // 2
+        if len(_filled(sizes, middle)) <= count:
+            most = middle
+        else:
+            least = middle + 1
+    return _filled(sizes, most)
+
+
+def _filled(sizes: Numbers, limit: int) -> Numbers:
+    """Fill one shard after the other up to the limit."""
+    until = np.cumsum(sizes)
+    ends: list[int] = []
+    start = before = 0
+    while start < len(sizes):
+        end = max(int(np.searchsorted(until, before + limit, "right")), start + 1)
+        ends.append(end)
+        start, before = end, int(until[end - 1])
+    return np.array(ends, np.int64)
+
+
+def shard_name(name: str, shard: int, count: int, suffix: str) -> str:
+    return f"{name}-{shard:05d}-of-{count:05d}.{suffix}"
+
+
+def set_name(given: str | None, source: str) -> str:
+    """The name of a set: as asked, or after its source."""
+    if given is not None:
+        if not re.fullmatch(r"[\w][\w.-]*", given):
+            raise FlatoutError(f"--name {given!r} is no name for files: letters, digits, `_`, `-` and `.` make one.")
+        return given
+    stem = source.rsplit(":", 1)[-1] if ":" in source else Path(source).resolve().name.split(".")[0]
+    return re.sub(r"\W+", "_", stem).strip("_") or "data"
+
+
+def size(text: str) -> int:
+    """`128MB`, `1GiB`, `500k`, or plain bytes."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmg]i?)?b?", text.strip(), re.IGNORECASE)
+    value = int(float(match[1]) * _UNITS[(match[2] or "").upper()]) if match else 0
+    if value < 1:
+        raise FlatoutError(f"--shard-size takes a size such as 128MB or 1GiB, not {text!r}.")
+    return value

@@ -1,0 +1,198 @@
+"""Text files with an element per row: where each row lies, and what CSV and JSON have in common as sources.
+
+All rows are looked at, on all cores, before anything is written: the type of a column is what every row of it allows.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flatout.data.shards.schema import Feature
+from flatout.data.shards.sources import Corrupt, Numbers
+from flatout.data.shards.sources.columns import Reading
+from flatout.model.errors import FlatoutError
+
+csv.field_size_limit((1 << 31) - 1)  # its own limit of 128 kB is for forms, not for data
+CHUNK = 1 << 26
+TEXT = "text"
+
+
+Kind = TypeVar("Kind", bound="Table")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows as elements; how one is read, CSV and JSON say."""
+
+    places: Places
+    reading: Reading
+    keep_text: bool
+    """Whether the row's own bytes are kept beside its values."""
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        text = (Feature(TEXT, "bytes", "string"),) if self.keep_text else ()
+        return (*self.reading.features, *text)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.reading.notes
+
+    @property
+    def layout(self) -> dict[str, Any]:
+        return {
+            "files": self.places.files,
+            "headers": self.places.headers,
+            "rows": np.bincount(self.places.file, minlength=len(self.places.files)).tolist(),
+            "text": TEXT if self.keep_text else None,
+        }
+
+    def __len__(self) -> int:
+        return len(self.places.start)
+
+    def fingerprint(self) -> str:
+        return self.places.fingerprint() + repr(self.reading.features) + str(self.keep_text)
+
+    def select(self: Kind, numbers: Numbers) -> Kind:
+        return replace(self, places=self.places.select(numbers))
+
+    def name(self, number: int) -> str:
+        return self.places.name(number)
+
+
+# ── where the rows lie ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Places:
+    """Each row as bytes of a file, its line end included."""
+
+    root: str
+    files: tuple[str, ...]
+    headers: tuple[str, ...]
+    """What stands before the first row of each file, as Latin-1 so that every byte survives."""
+    modified: tuple[int, ...]
+    file: Numbers
+    start: Numbers
+    length: Numbers
+
+    def select(self, numbers: Numbers) -> Places:
+        return replace(self, file=self.file[numbers], start=self.start[numbers], length=self.length[numbers])
+
+    def bytes_of(self, number: int) -> bytes:
+        path = os.path.join(self.root, self.files[int(self.file[number])])
+        try:
+            data = os.pread(_opened(path).fileno(), int(self.length[number]), int(self.start[number]))
+        except OSError as error:
+            raise Corrupt(f"it cannot be read: {error.strerror}") from None
+        if len(data) != self.length[number]:
+            raise Corrupt("it changed while it was converted")
+        return data
+
+    def name(self, number: int) -> str:
+        return f"{self.files[int(self.file[number])]}, byte {int(self.start[number])}"
+
+    def fingerprint(self) -> str:
+        digest = hashlib.sha256(repr((self.files, self.modified)).encode(errors="surrogateescape"))
+        digest.update(self.start.tobytes() + self.length.tobytes())
+        return digest.hexdigest()
+
+
+@functools.lru_cache(maxsize=64)
+def _opened(path: str) -> IO[bytes]:
+    return open(path, "rb")
+
+
+def places(paths: Sequence[Path], header: bool, delimiter: str = "") -> Places:
+    """Rows of all files, in the order of their names. A header is that of each file; a delimiter makes it CSV."""
+    parts: list[tuple[Numbers, Numbers]] = []
+    headers: list[str] = []
+    for path in paths:
+        starts, ends = _whole(path) if path.suffix.lower() == ".json" else _lines(path, delimiter)
+        if header and len(starts):
+            with open(path, "rb") as stream:
+                headers.append(stream.read(int(ends[0])).decode("latin-1"))
+            starts, ends = starts[1:], ends[1:]
+        else:
+            headers.append("")
+        parts.append((starts, ends - starts))
+    counts = [len(starts) for starts, _ in parts]
+    if not sum(counts):
+        raise FlatoutError(f"There are no rows in {paths[0]}{' and the files beside it' if len(paths) > 1 else ''}.")
+    root = os.path.commonpath([path.absolute().parent for path in paths])
+    return Places(
+        root=root,
+        files=tuple(os.path.relpath(path.absolute(), root) for path in paths),
+        headers=tuple(headers),
+        modified=tuple(path.stat().st_mtime_ns for path in paths),
+        file=np.repeat(np.arange(len(paths)), counts),
+        start=np.concatenate([starts for starts, _ in parts]),
+        length=np.concatenate([lengths for _, lengths in parts]),
+    )
+
+
+def _whole(path: Path) -> tuple[Numbers, Numbers]:
+    return np.zeros(1, np.int64), np.array([path.stat().st_size], np.int64)
+
+
+def _lines(path: Path, delimiter: str) -> tuple[Numbers, Numbers]:
+    size = path.stat().st_size
+    bounds: Numbers = np.unique(np.concatenate([np.zeros(1, np.int64), _ends(path, delimiter), np.full(1, size)]))
+    starts, ends = bounds[:-1], bounds[1:]
+    # An empty line belongs to the row before it: it is no element, and yet its bytes are kept.
+    starts = starts[~_blank(path, starts, ends)]
+    return starts, np.append(starts[1:], size) if len(starts) else starts
+
+
+def _ends(path: Path, delimiter: str) -> Numbers:
+    """Where lines end; in CSV with quotes, where rows do, as a line end may stand inside quotes."""
+    found: list[Numbers] = [np.zeros(0, np.int64)]
+    with open(path, "rb") as stream:
+        while block := stream.read(CHUNK):
+            if delimiter and b'"' in block:
+                return _ends_of_quoted(path, delimiter)
+            data = np.frombuffer(block, np.uint8)
+            found.append(np.flatnonzero(data == ord("\n")) + stream.tell() - len(block) + 1)
+    return np.concatenate(found)
+
+
+def _ends_of_quoted(path: Path, delimiter: str) -> Numbers:
+    """Python's own reader decides what a row is; what it has taken when it gives one is where that ends."""
+    taken, ends = 0, list[int]()
+
+    def lines() -> Iterator[str]:
+        nonlocal taken
+        with open(path, "rb") as stream:
+            for line in stream:
+                taken += len(line)
+                yield line.decode("latin-1")
+
+    try:
+        for _ in csv.reader(lines(), delimiter=delimiter):
+            ends.append(taken)
+    except csv.Error as error:
+        raise FlatoutError(f"{path} cannot be split into rows near byte {taken}: {error}. Mend it there.") from None
+    return np.array(ends, np.int64)
+
+
+def _blank(path: Path, starts: Numbers, ends: Numbers) -> NDArray[np.bool_]:
+    blank = np.zeros(len(starts), np.bool_)
+    with open(path, "rb") as stream:
+        for number in np.flatnonzero(ends - starts <= 2).tolist():
+            stream.seek(int(starts[number]))
+            blank[number] = not stream.read(int(ends[number] - starts[number])).strip()
+    return blank

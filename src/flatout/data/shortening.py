@@ -1,0 +1,56 @@
+"""How a pipeline is made short enough to be raced, and how long it is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from flatout.data import inspecting, racing
+from flatout.pipeline import caching, copying, costing, running
+
+RACED_SECONDS = 0.8
+"""How long an epoch of the copies in a race should take."""
+COUNTED = 256
+
+
+def shortener(given: Any, costs: costing.Costs) -> Callable[[Any], racing.Runner]:
+    """Makes runners of a pipeline and of rewrites of it: of whole epochs if they are short, else of fewer records."""
+    run = running.look(copying.soon(given), RACED_SECONDS)
+    records = None if run.ended else _records_for(given, run.elements, costs)
+    if records is None:  # short, or nobody knows what its records are
+        return lambda dataset: racing.Runner(copying.fresh(dataset), run.elements)
+    return lambda dataset: _cut(dataset, records, run.elements)
+
+
+def _records_for(given: Any, elements: int, costs: costing.Costs) -> int | None:
+    """Records that give about so many elements of the last stage."""
+    taken = inspecting.counts_for_each(given, costs)
+    heads = [taken.get(id(stage)) for stage in copying.record_stages(given)]
+    each = max((count for count in heads if count), default=None)
+    return max(round(elements * each), 1) if each is not None else None
+
+
+def _cut(dataset: Any, records: int, elements: int) -> racing.Runner:
+    short = copying.limited(dataset, records)
+    return racing.Runner(short, sum(1 for _ in short.take(elements)))
+
+
+def count(stage: Any, seconds: float) -> int | None:
+    """Elements of one epoch, counted where nobody knows them; None where that takes longer."""
+    known = int(stage.cardinality())
+    if known >= 0 or known == caching.INFINITE:
+        return known if known >= 0 else None
+    found, until = 0, time.monotonic() + seconds
+    for window in copying.fresh(stage).window(COUNTED):
+        found += int(_first(window).cardinality())
+        if time.monotonic() > until:
+            return None
+    return found
+
+
+def _first(window: Any) -> Any:
+    """A window of tuples is a tuple of windows, all of one length."""
+    while not hasattr(window, "cardinality"):
+        window = next(iter(window.values() if isinstance(window, dict) else window))
+    return window

@@ -1,0 +1,274 @@
+"""Tunes a dataset: rewrites are proposed one after the other, compared, raced, and kept where they win.
+
+Each proposal stands on what was kept before it. It is compared with the program's own pipeline over whole epochs, then
+raced against the best so far; in the end the result is raced once more against the program's own, and that is the
+claim. Long pipelines are raced on copies that read fewer records; the comparison still wants an epoch.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from flatout.cures._dataset import Proposal, Room, Unfit
+from flatout.cures._rewrites import REWRITES
+from flatout.cures.cache import dataset as cache
+from flatout.cures.late_map import dataset as late_map
+from flatout.data import equality, inspecting, racing, shortening
+from flatout.measure.interval import paired_ratio
+from flatout.model.case import Case, Evidence, Interval, Note, Trial
+from flatout.model.levers import parse
+from flatout.observe import stages
+from flatout.pipeline import caching, copying, costing, recipes
+
+WORTH = 1.03
+"""A rewrite is kept if it is faster for sure, and at least by this much."""
+FOR_TRIALS = 0.75
+"""Share of the time for trials; the rest is for the claim."""
+COMPARE_SHARE = 0.3
+"""Share of the time that is left which one comparison may take."""
+TRIAL_SHARE = 0.15
+"""Share of the time that is left after which a race gets no more rounds than it needs for an interval."""
+
+
+@dataclass(frozen=True)
+class Wishes:
+    allow: frozenset[str] = frozenset()
+    """`semantic` (another order of calls or elements) and `reassociated` (other rounding) have to be allowed."""
+    memory: int | None = None
+    """Bytes that a cache may hold; a third of what is free if it is not said."""
+    disk: str | None = None
+    """A directory in which a cache may be kept that does not fit into memory."""
+    seconds: float = 120.0
+    needs: float | None = None
+    without: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The rewritten dataset, and the case that says what was tried and what it gave."""
+
+    dataset: Any
+    case: Case
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.dataset)
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        return self.case.trials
+
+
+def tune(
+    dataset: Any,
+    wishes: Wishes,
+    told: inspecting.Told = inspecting.NOWHERE,
+    keep: Callable[[Case], None] = lambda _: None,
+) -> Tuned:
+    """`keep` is given the case as far as it is known, after each trial."""
+    recipes.install()
+    with recipes.without_draws(), copying.files_of_copies():
+        return _Tuning(stages.plain(dataset), wishes, told, keep).run()
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A pipeline with the rewrites that were kept, and how it was before each of them."""
+
+    dataset: Any
+    kept: tuple[str, ...] = ()
+    before: tuple[_Line, ...] = ()
+    equivalence: str = "exact"
+
+
+@dataclass
+class _Tuning:
+    given: Any
+    wishes: Wishes
+    told: inspecting.Told
+    keep: Callable[[Case], None]
+    trials: list[Trial] = field(default_factory=list)
+    left_out: list[Evidence] = field(default_factory=list)
+    deadline: float = 0.0
+    short: Callable[[Any], racing.Runner] = field(init=False)
+    known: dict[int, equality.Compared] = field(default_factory=dict)
+    alive: list[Any] = field(default_factory=list)
+    best: tuple[Any, racing.Runner] | None = None
+
+    def run(self) -> Tuned:
+        self.deadline = time.monotonic() + FOR_TRIALS * self.wishes.seconds
+        costs = costing.Costs(costing.Limits(seconds=0.5), self.told)
+        case = inspecting.inspect([self.given], self.wishes.needs, costs, self.told)
+        self.keep(case)
+        memory = self.wishes.memory if self.wishes.memory is not None else caching.memory_limit()
+        room = Room(memory, self.wishes.disk, self.wishes.allow, self._count, costs)
+        self.short = shortening.shortener(self.given, costs)
+        line = self._improved(_Line(self.given), REWRITES, room, case)
+        line = self._improved(line, self._once_more(line), room, case)
+        other = self._instead(line, room, case)
+        if other is not None:
+            line = other
+        best, kept = line.dataset, list(line.kept)
+        if kept:
+            self.told("racing the result against the program's own")
+            self.deadline = float("inf")  # rounds enough for an interval, however long the trials have taken
+            claim = self._tried(self.given, Proposal(best, ""), tuple(kept), line.equivalence, stage="combination")
+            self.trials.append(claim)
+            if claim.status != "won":
+                best, kept = self.given, []
+        return Tuned(best, self._case(case, tuple(kept)))
+
+    def _improved(self, line: _Line, rewrites: Sequence[Any], room: Room, case: Case) -> _Line:
+        """One rewrite after the other, each upon those that have won."""
+        for rewrite in rewrites:
+            if rewrite.NAME in self.wishes.without:
+                continue
+            if time.monotonic() > self.deadline:
+                self._leave_out(rewrite.NAME, "the time was over")
+                continue
+            self.told(f"trying {rewrite.NAME}")
+            proposal = self._proposed(rewrite, line.dataset, room)
+            if proposal is None:
+                continue
+            name = f"{rewrite.NAME}={proposal.setting}" if proposal.setting else rewrite.NAME
+            equivalence = _weakest(proposal.equivalence or rewrite.EQUIVALENCE, line.equivalence)
+            trial = self._tried(line.dataset, proposal, (*line.kept, name), equivalence)
+            self.trials.append(trial)
+            if trial.status == "won":
+                line = _Line(proposal.dataset, (*line.kept, name), (*line.before, line), equivalence)
+            self.keep(self._case(case, ()))
+        return line
+
+    def _once_more(self, line: _Line) -> list[Any]:
+        """What gave nothing may give something where another stage, before the critical one, is so no longer."""
+        names = [rewrite.NAME for rewrite in REWRITES]
+        kept = [parse(lever)[0] for lever in line.kept]
+        last = max((names.index(name) for name in kept), default=0)
+        tried = {parse(trial.levers[-1])[0] for trial in self.trials if trial.status in ("noise", "lost")}
+        return [rewrite for rewrite in REWRITES[:last] if rewrite.NAME in tried and rewrite.NAME not in kept]
+
+    def _instead(self, line: _Line, room: Room, case: Case) -> _Line | None:
+        """A map that went behind the shuffle cannot be cached any more: was the cache worth more than that?"""
+        moved, cached = late_map.NAME, cache.NAME
+        if moved not in line.kept or cached in line.kept or time.monotonic() > self.deadline:
+            return None
+        start = line.before[line.kept.index(moved)]
+        rest = [one for one in REWRITES if one.NAME not in (*line.kept, moved)]
+        other = self._improved(start, rest, room, case)
+        if cached not in other.kept:
+            return None
+        self.told(f"racing {' + '.join(other.kept)} against {' + '.join(line.kept)}")
+        found = racing.race(self.short(line.dataset), self.short(other.dataset), deadline=self.deadline)
+        return other if found is not None and found.ratio > 1.0 else None
+
+    # ── one rewrite ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def _proposed(self, rewrite: Any, best: Any, room: Room) -> Proposal | None:
+        try:
+            proposal: Proposal | None = rewrite.rewrite(best, room)
+        except (Unfit, recipes.Opaque) as reason:
+            self._leave_out(rewrite.NAME, str(reason))
+            return None
+        except Exception as error:  # a rewrite that stumbles over a pipeline leaves it as it is
+            self._leave_out(rewrite.NAME, f"{type(error).__name__}: {str(error)[:200]}")
+            return None
+        if proposal is not None and proposal.dataset.element_spec != best.element_spec:
+            self._leave_out(rewrite.NAME, "it would have given elements of another shape or type")
+            return None
+        return proposal
+
+    def _tried(
+        self, before: Any, proposal: Proposal, levers: tuple[str, ...], equivalence: str, stage: str = "single"
+    ) -> Trial:
+        trial = Trial(levers, "failed", note=proposal.what, equivalence=equivalence, stage=stage)
+        try:
+            compared = self._compared(proposal.dataset, equivalence)
+            notes = "; ".join(text for text in (proposal.what, compared.note) if text)
+            trial = replace(trial, parity=compared.parity, note=notes)
+            if compared.result == "differs":
+                return trial
+            runners = self._runner(before), self.short(proposal.dataset)
+            left = max(self.deadline - time.monotonic(), 0.0)
+            interval = racing.race(*runners, self.deadline, TRIAL_SHARE * left)
+        except Exception as error:
+            return replace(trial, note=f"{type(error).__name__}: {str(error)[:300]}")
+        step = _median(runners[1].seconds) / max(runners[1].elements * runners[1].epochs, 1) * 1e3
+        return replace(
+            trial,
+            status=_status(interval),
+            speedup=interval,
+            cpu=paired_ratio(runners[0].cpu, runners[1].cpu) if interval is not None else None,
+            step_ms=step,
+            rounds=len(runners[1].seconds),
+        )
+
+    def _runner(self, dataset: Any) -> racing.Runner:
+        """The best so far runs in one race after the other: its copy, and what that has cached, is kept."""
+        if self.best is None or self.best[0] is not dataset:
+            self.best = (dataset, self.short(dataset))
+        return self.best[1]
+
+    def _compared(self, dataset: Any, equivalence: str) -> equality.Compared:
+        found = self.known.get(id(dataset))
+        if found is None:
+            left = min(max(self.deadline - time.monotonic(), 10.0), self.wishes.seconds)
+            semantic = equivalence == "semantic"
+            found = equality.compare(self.given, dataset, COMPARE_SHARE * left, any_order=semantic)
+            if semantic and copying.before_randomness(self.given) is not None:
+                found = replace(found, whole=False, note="other random numbers for other elements, as was allowed")
+            self.known[id(dataset)] = found
+            self.alive.append(dataset)  # an id is only good while its dataset lives
+        return found
+
+    def _count(self, stage: Any) -> int | None:
+        return shortening.count(stage, 0.2 * max(self.deadline - time.monotonic(), 0.0))
+
+    # ── the case ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _leave_out(self, name: str, why: str) -> None:
+        self.left_out.append(Evidence("lever-skipped", name, note=why))
+
+    def _case(self, case: Case, kept: tuple[str, ...]) -> Case:
+        claim = self.trials[-1] if kept else None
+        return replace(
+            case,
+            trials=tuple(self.trials),
+            tuned=kept,
+            evidence=(*case.evidence, *self.left_out),
+            notes=(*case.notes, *_notes(claim)),
+            verdict=_verdict(claim),
+        )
+
+
+def _status(interval: Interval | None) -> Any:
+    if interval is None:
+        return "noise"
+    if interval.low > 1.0 and interval.ratio >= WORTH:
+        return "won"
+    return "lost" if interval.high < 1.0 else "noise"
+
+
+def _weakest(*promises: str) -> str:
+    return max(promises, key=("exact", "reassociated", "precision", "semantic").index)
+
+
+def _verdict(claim: Trial | None) -> str:
+    if claim is None or claim.speedup is None:
+        return "Nothing worth changing was found."
+    found = claim.speedup
+    same = {"exact": "the same elements", "multiset": "the same elements in another order"}.get(
+        claim.parity, claim.note
+    )
+    return f"{found.ratio:.2f}× as fast [{found.low:.2f}, {found.high:.2f}] with {' + '.join(claim.levers)}; {same}."
+
+
+def _notes(claim: Trial | None) -> list[Note]:
+    if claim is not None and claim.parity == "unknown" and claim.equivalence != "semantic":
+        return [Note("warning", "There was no time to compare a whole epoch: give more with --budget.")]
+    return []
+
+
+def _median(values: list[float]) -> float:
+    return sorted(values)[len(values) // 2]

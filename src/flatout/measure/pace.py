@@ -1,0 +1,108 @@
+"""A slower program or a slower machine? What a run says about the speed of its machine, and how far it follows it.
+
+Beside the program a fixed piece of work is timed (`observe/yardstick.py`). How far the steps follow it is the program's
+own: one that computes follows wholly, one that sleeps not at all. The seconds of the run tell, where the machine was
+uneven enough: the slope of the steps' logarithm over that of the work. Where it was even there is nothing to learn, and
+next to nothing to correct; what is assumed then is that the program follows as far as it keeps a core busy.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flatout.model.case import Case, Evidence
+
+Floats = NDArray[np.float64]
+ASSUMED_ERROR = 0.3
+"""Standard error of what is assumed before the seconds of the run have spoken."""
+LEAST_ERROR = 0.05
+"""No program is known to follow the work better than that: it is not this work."""
+MOST = 1.2
+STEPS_OF_A_SECOND = 3
+"""Steps that a second needs to have a say."""
+SECONDS = 5
+"""Seconds that a run needs to have one."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    micros: float
+    """What the work took, in the middle of the steady steps."""
+    by: str
+    """Who did the work: another version may do it in another time."""
+    follows: float
+    """By how much the steps' logarithm grows with that of the work."""
+    error: float
+    uneven: float
+    """Standard deviation of the logarithm of the work from second to second, less the error of measuring it."""
+
+
+def read(case: Case, places: NDArray[np.int64], times: Floats) -> tuple[Pace | None, Floats]:
+    """The pace of a run, and its steps (`times`, which lie at `places` in the case) as if the machine had been even."""
+    found = case.evidence_of("yardstick")
+    rows = _rows(found[0]) if found else np.zeros((0, 3))
+    if case.steps is None or not len(rows) or not len(times) or _has_a_device(case):
+        return None, times
+    numbers = places * (max(case.steps.count, len(case.steps.times_ms)) / len(case.steps.times_ms))
+    seconds = np.clip(np.searchsorted(rows[:, 0], numbers, side="right") - 1, 0, None)
+    work = np.log(rows[:, 1])[seconds]
+    follows, error = _follows(np.log(times), work, seconds, rows[:, 2] / rows[:, 1], _busy(case))
+    middle = float(np.median(work))
+    by = str(found[0].data.get("by", ""))
+    uneven = _uneven(rows[np.unique(seconds)])
+    return Pace(float(np.exp(middle)), by, follows, error, uneven), times * np.exp(-follows * (work - middle))
+
+
+def _follows(
+    steps: Floats, work: Floats, seconds: NDArray[np.int64], errors: Floats, assumed: float
+) -> tuple[float, float]:
+    known = ASSUMED_ERROR**-2
+    each = [second for second in np.unique(seconds) if (seconds == second).sum() >= STEPS_OF_A_SECOND]
+    if len(each) < SECONDS:
+        return assumed, ASSUMED_ERROR
+    y = np.array([np.median(steps[seconds == second]) for second in each])
+    x = np.array([work[seconds == second][0] for second in each])
+    y, x = y - y.mean(), x - x.mean()
+    squares = float(x @ x)
+    # The work is itself measured with an error, which makes any slope look flatter than it is.
+    true = squares - float((errors[each] ** 2).sum())
+    if true <= 0.2 * squares or squares <= 0:
+        return assumed, ASSUMED_ERROR
+    slope = float(x @ y) / true
+    rest = max(float(((y - slope * x) ** 2).sum()) / (len(each) - 2), 1e-8)
+    told = true**2 / squares / rest
+    value = (known * assumed + told * slope) / (known + told)
+    return float(np.clip(value, 0.0, MOST)), max((known + told) ** -0.5, LEAST_ERROR)
+
+
+def _uneven(rows: Floats) -> float:
+    if len(rows) < 3:
+        return 0.0
+    return math.sqrt(max(float(np.log(rows[:, 1]).var(ddof=1) - ((rows[:, 2] / rows[:, 1]) ** 2).mean()), 0.0))
+
+
+def _rows(evidence: Evidence) -> Floats:
+    """Step, what the work took, error of that. A file may hold anything; what is no positive number is left out."""
+    try:
+        rows = np.array(evidence.data.get("rows") or [], dtype=np.float64).reshape(-1, 3)
+    except (TypeError, ValueError):
+        return np.zeros((0, 3))
+    return rows[np.isfinite(rows).all(axis=1) & (rows[:, 1] > 0) & (rows[:, 2] >= 0)]
+
+
+def _has_a_device(case: Case) -> bool:
+    """Steps that a GPU does follow the GPU, of which the work says nothing."""
+    tensorflow: Any = case.environment.get("tensorflow")
+    return bool(isinstance(tensorflow, dict) and tensorflow.get("gpu"))
+
+
+def _busy(case: Case) -> float:
+    for item in case.evidence_of("cpu-use"):
+        if isinstance(item.value, (int, float)):
+            return float(np.clip(item.value, 0.0, 1.0))
+    return 1.0

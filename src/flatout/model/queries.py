@@ -1,0 +1,218 @@
+"""What detectors ask of a Case again and again: the step, its parts, the hot stage of the input."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from flatout.model.case import Case, Confidence, Evidence, Finding, Fix, Pipeline, Stage, Where
+
+Line = tuple[str | None, int | None]
+
+SMALLEST_SHARE = 0.01
+"""Findings below this share of the step are not worth a reader's time."""
+INPUT_MATTERS = 0.05
+BUFFERS = ("Shuffle", "Prefetch", "Batch", "ParallelBatch", "PaddedBatch", "Repeat", "Take", "Skip", "Shard", "Cache")
+
+
+def step_ms(case: Case) -> float:
+    return case.steps.ms.median if case.steps is not None else 0.0
+
+
+def part_ms(case: Case, *names: str) -> float:
+    """Milliseconds of the step spent in the named parts of the split."""
+    if case.steps is None or case.steps.split_ms is None:
+        return 0.0
+    return float(sum(getattr(case.steps.split_ms, name) for name in names))
+
+
+def share(case: Case, ms: float) -> float:
+    """Of all time in steady steps: costs that come now and then (tracing, a new epoch) lift only the mean."""
+    whole = max(step_ms(case), mean_ms(case))
+    return ms / whole if whole else 0.0
+
+
+def mean_ms(case: Case) -> float:
+    """Of the steps during which the processors were the program's own."""
+    if case.steps is None:
+        return 0.0
+    calm = case.evidence_of("undisturbed-mean")
+    return float(calm[0].value or 0.0) if calm else case.steps.ms.mean
+
+
+def step_kind(case: Case) -> str:
+    """fit, apply, train-function, session, …: how the steps were found."""
+    stack = case.evidence_of("step-stack")
+    return str(stack[0].value) if stack else ""
+
+
+def step_fact(case: Case, name: str) -> object:
+    stack = case.evidence_of("step-stack")
+    return stack[0].data.get(name) if stack else None
+
+
+def stepping_lines(case: Case) -> set[Line]:
+    """The line that makes the step, and those that led to it."""
+    return {(file, line) for file, line, *_ in step_fact(case, "stack") or []}  # type: ignore[attr-defined]
+
+
+def lines_ms(case: Case, lines: Collection[Line]) -> float:
+    """Milliseconds of a step in which samples found the program on one of these lines."""
+    share = sum(
+        float(sample.value or 0.0)
+        for sample in case.evidence_of("line-time")
+        if sample.where is not None and (sample.where.file, sample.where.line) in lines
+    )
+    return share * mean_ms(case)
+
+
+def finding(
+    cause: str,
+    case: Case,
+    summary: str,
+    *,
+    cost_ms: float | None,
+    where: Where | None,
+    evidence: Sequence[Evidence] = (),
+    fixes: Sequence[Fix] = (),
+    confidence: Confidence = "high",
+    estimate: str = "",
+) -> Iterable[Finding]:
+    """One finding, or none where it costs next to nothing."""
+    of_step = None
+    if cost_ms is not None and case.steps is not None:
+        # A cost outside the steady steps (tracing, filling a buffer) may exceed them: share of both together then.
+        of_step = share(case, cost_ms)
+        of_step = of_step if of_step <= 1 else of_step / (1 + of_step)
+        if of_step < SMALLEST_SHARE:
+            return
+    yield Finding(
+        cause=cause,
+        summary=summary,
+        where=where,
+        evidence=tuple(evidence),
+        cost_ms=cost_ms,
+        cost_share=of_step,
+        confidence=confidence,
+        fixes=tuple(fixes),
+        estimate=estimate,
+    )
+
+
+def number(
+    kind: str, value: float, unit: str, note: str = "", source: str = "", where: Where | None = None
+) -> Evidence:
+    return Evidence(kind, value, unit, where, source, note)
+
+
+# ── the input ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class HotStage:
+    pipeline: Pipeline
+    index: int
+    stage: Stage
+    wait_ms: float
+    batch: int
+
+    @property
+    def per_sample_ms(self) -> float:
+        """Busy time of the stage for one element before batching."""
+        per_batch = _stage_cost(self.stage)
+        return per_batch / max(self.batch, 1) if self.before_batch else (self.stage.ms or 0.0)
+
+    @property
+    def before_batch(self) -> bool:
+        return any("Batch" in stage.name for stage in self.pipeline.stages[self.index + 1 :])
+
+    @property
+    def serial(self) -> bool:
+        return self.stage.parallelism in (None, "1") and float(self.stage.detail.get("parallelism_in_use") or 1) <= 1
+
+    @property
+    def prefix(self) -> tuple[Stage, ...]:
+        return self.pipeline.stages[: self.index + 1]
+
+
+def hot_stage(case: Case, beside_ms: float = 0.0) -> HotStage | None:
+    """The stage that costs most in the pipeline the steps wait for; None where the input costs nothing.
+
+    `beside_ms` is what the pipeline costs a step in other ways than by letting it wait.
+    """
+    wait = input_ms(case)
+    if share(case, wait + beside_ms) < INPUT_MATTERS:
+        return None
+    measured = [p for p in case.pipelines if any(stage.ms is not None for stage in p.stages)]
+    if not measured:
+        return None
+    pipeline = max(measured, key=lambda p: (sum(s.detail.get("ms_per_batch") or 0.0 for s in p.stages), p.elements))
+    ranked = sorted(enumerate(pipeline.stages), key=lambda item: -_stage_cost(item[1]))
+    # A buffer that waits for the stage before it looks busy: prefer stages that do work of their own.
+    working = [
+        item
+        for item in ranked
+        if item[1].name not in BUFFERS and _stage_cost(item[1]) >= 0.2 * _stage_cost(ranked[0][1])
+    ]
+    index, stage = (working or ranked)[0]
+    batch = next((int(s.detail["batch"]) for s in pipeline.stages if s.detail.get("batch")), 1)
+    return HotStage(pipeline, index, stage, wait, batch)
+
+
+def _stage_cost(stage: Stage) -> float:
+    return max(float(stage.detail.get("ms_per_batch") or 0.0), float(stage.detail.get("ops_ms_per_step") or 0.0))
+
+
+def input_ms(case: Case) -> float:
+    """What the input costs a step: the wait in every step, and that at the beginning of each epoch."""
+    starts = case.evidence_of("epoch-start")
+    return part_ms(case, "input") + (float(starts[0].value or 0.0) if starts else 0.0)
+
+
+def contended_ms(case: Case) -> float:
+    """Python of the step's own that ran, or waited for the interpreter's lock, while the pipeline ran Python too."""
+    share = sum(float(item.value or 0.0) for item in case.evidence_of("contended-python"))
+    return min(share, 1.0) * part_ms(case, "python")
+
+
+def users_where(hot: HotStage) -> Where | None:
+    return hot.stage.where or hot.pipeline.where
+
+
+def wait_evidence(case: Case, hot: HotStage) -> list[Evidence]:
+    found = [number("input-wait", hot.wait_ms, "ms", "a step waits for its input", "trace")]
+    busy = _stage_cost(hot.stage)
+    if busy:
+        found.append(number("stage-busy", busy, "ms", f"busy time of {hot.stage.name} per batch", "tf.data model"))
+    return found
+
+
+def cpu_use(case: Case) -> tuple[float, int] | None:
+    """Cores kept busy by the process during the steady steps, and cores there are."""
+    found = case.evidence_of("cpu-use")
+    return (float(found[0].value or 0.0), int(found[0].data["cores"])) if found else None
+
+
+# ── other findings ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def tracing_ms(case: Case) -> float:
+    """What tracing costs a step, with the slower first run of each new graph where most steps trace."""
+    found = case.evidence_of("tracing")
+    if not found:
+        return 0.0
+    measured = float(found[0].value or 0.0)
+    often = float(found[0].data["steps_that_trace"]) / max(float(found[0].data["steps"]), 1.0)
+    # A new graph is optimised and set up inside the call before any of its ops runs: idle time of the split.
+    return max(measured, part_ms(case, "trace", "idle")) if often > 0.5 else measured
+
+
+def gpus_present(case: Case) -> list[str]:
+    """GPUs that the machine has, whether TensorFlow uses them or not."""
+    found = (case.environment.get("nvidia") or {}).get("gpus") or []
+    return [str(item.get("name", "a GPU")) if isinstance(item, dict) else str(item) for item in found]
+
+
+def gpus_in_use(case: Case) -> bool:
+    devices = (case.environment.get("tensorflow") or {}).get("devices") or []
+    return any("GPU" in str(name) for name in devices) or any(device.kind == "gpu" for device in case.devices)

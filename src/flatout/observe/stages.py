@@ -1,0 +1,185 @@
+"""Reads a dataset that exists: its stages, what state their functions keep, how large its elements are."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from flatout.source import users_code
+
+RANDOM = (
+    "Random",
+    "Multinomial",
+    "Truncated",
+    "Shuffle",
+    "ParameterizedTruncated",
+    "StatefulUniform",
+    "StatefulRandom",
+)
+PYTHON = ("PyFunc", "EagerPyFunc", "PyFuncStateless")
+TABLE = ("LookupTable", "HashTable")
+VARIABLE = ("ReadVariableOp", "VarHandleOp", "AssignVariableOp", "AssignAddVariableOp", "VariableV2")
+OUTPUT = ("PrintV2", "Print")
+MOST_STAGES = 60
+
+
+def plain(dataset: Any) -> Any:
+    """The stage itself: what TF1 programs hold is a shell around it."""
+    while type(dataset).__name__ == "DatasetV1Adapter":
+        dataset = dataset._dataset
+    return dataset
+
+
+def chain(dataset: Any, depth: int = 0) -> Iterator[tuple[Any, int]]:
+    """The stages from the last to the first; where a stage has several inputs, each branch follows."""
+    steps = 0
+    while dataset is not None and steps < MOST_STAGES:
+        dataset = plain(dataset)
+        yield dataset, depth
+        inputs = dataset._inputs()
+        for other in inputs[1:]:
+            yield from chain(other, depth + 1)
+        dataset = inputs[0] if inputs else None
+        steps += 1
+
+
+def kind(dataset: Any) -> str:
+    """`Map`, `ParallelMap`, `Batch`, `TFRecord`: the class without its decoration."""
+    name = type(dataset).__name__.strip("_")
+    return name.removesuffix("Dataset").removesuffix("DatasetV2").removesuffix("DatasetV1")
+
+
+def constant(value: Any) -> Any:
+    """A stage's setting as a plain value; None where it is not known before the program runs."""
+    if isinstance(value, (int, float, str, bool)):
+        return value
+    try:
+        value = value.numpy()
+        return value.decode() if isinstance(value, bytes) else value.item()
+    except Exception:
+        return None
+
+
+def setting(dataset: Any, attribute: str) -> Any:
+    return constant(getattr(dataset, attribute, None))
+
+
+def element_bytes(spec: Any) -> int | None:
+    """Bytes of one element, where shapes and types say them."""
+    import tensorflow as tf
+
+    total = 0
+    for leaf in tf.nest.flatten(spec):
+        count = getattr(getattr(leaf, "shape", None), "num_elements", lambda: None)()
+        if count is None or leaf.dtype.size is None or leaf.dtype == tf.string:
+            return None
+        total += int(count) * int(leaf.dtype.size)
+    return total
+
+
+def ops_of(function: Any) -> dict[str, int]:
+    """How often each kind of op stands in a stage's traced function, the functions it calls included."""
+    definition = function.function.graph.as_graph_def()
+    counts: dict[str, int] = {}
+    nodes = list(definition.node)
+    for inner in definition.library.function:
+        nodes.extend(inner.node_def)
+    for node in nodes:
+        counts[node.op] = counts.get(node.op, 0) + 1
+    return counts
+
+
+def state_of(function: Any, counts: dict[str, int] | None = None) -> str | None:
+    """What keeps state in a stage's function: python, random, lookup table, variable, print or resource."""
+    counts = ops_of(function) if counts is None else counts
+
+    def any_of(marks: tuple[str, ...]) -> bool:
+        return any(op.startswith(marks) and not op.startswith("Stateless") for op in counts)
+
+    for name, marks in (
+        ("python", PYTHON),
+        ("random", RANDOM),
+        ("lookup table", TABLE),
+        ("variable", VARIABLE),
+        ("print", OUTPUT),
+    ):
+        if any_of(marks):
+            return name
+    captured = [str(tensor.dtype.name) for tensor in getattr(function.function, "captured_inputs", ())]
+    return "resource" if "resource" in captured else None
+
+
+def states(dataset: Any) -> list[str]:
+    """The state that the functions of one stage keep, the strongest reason of each."""
+    known: list[str] | None = getattr(dataset, "_flatout_states", None)
+    if known is None:  # graphs may be large, and every lever asks
+        found = (state_of(function) for function in dataset._functions())
+        known = dataset._flatout_states = [state for state in found if state is not None]
+    return known
+
+
+def runs_python(dataset: Any) -> bool:
+    """Whether Python code of the program makes the elements, in this stage or before it."""
+    return any("python" in states(stage) for stage, _ in chain(dataset))
+
+
+def draws(dataset: Any) -> bool:
+    """Whether the functions of one stage draw random numbers, whatever else they do."""
+    known: bool | None = getattr(dataset, "_flatout_draws", None)
+    if known is None:
+        ops = (op for function in dataset._functions() for op in ops_of(function))
+        known = dataset._flatout_draws = any(op.startswith(RANDOM) for op in ops)
+    return known
+
+
+def place(dataset: Any) -> str:
+    """`train.py:31`, where the program's line is known; else the kind of the stage."""
+    where = getattr(dataset, "_flatout_where", None)
+    return f"{os.path.basename(where[0])}:{where[1]}" if where else kind(dataset).lower()
+
+
+def maker() -> str:
+    """The module of Keras that stands between the user's line and the dataset being made; empty where none does."""
+    frame: Any = sys._getframe(2)
+    depth = 0
+    while frame is not None and depth < 40:
+        if users_code.is_users(frame.f_code):
+            return ""
+        name = str(frame.f_globals.get("__name__", ""))
+        if name.startswith(("keras.", "tf_keras.")):
+            return name
+        frame = frame.f_back
+        depth += 1
+    return ""
+
+
+def from_arrays(dataset: Any) -> bool:
+    """Whether Keras made the source itself, from arrays, a generator or a PyDataset given to fit."""
+    sources = (stage for stage, _ in chain(dataset) if not stage._inputs())
+    return any("data_adapter" in getattr(source, "_flatout_maker", "") for source in sources)
+
+
+def options_of(dataset: Any) -> dict[str, Any]:
+    """The options that matter for speed, where the program has set them."""
+    found: dict[str, Any] = {}
+    options = dataset.options()
+    for path in (
+        "autotune.enabled",
+        "autotune.cpu_budget",
+        "autotune.ram_budget",
+        "experimental_optimization.apply_default_optimizations",
+        "experimental_optimization.map_parallelization",
+        "experimental_optimization.map_and_batch_fusion",
+        "experimental_optimization.inject_prefetch",
+        "threading.private_threadpool_size",
+        "threading.max_intra_op_parallelism",
+        "deterministic",
+    ):
+        value: Any = options
+        for part in path.split("."):
+            value = getattr(value, part, None)
+        if value is not None and value != "":
+            found[path] = value if isinstance(value, (bool, int)) else str(value)
+    return found

@@ -1,0 +1,1 @@
+"""Child processes: waiting for them, ending them, what they printed last."""

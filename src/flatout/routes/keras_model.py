@@ -1,0 +1,75 @@
+"""The Keras model as most programs call it: `model.predict(x)` and `model(x)`. To compare with, not to hand over."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from flatout.routes._route import Arrays, Inside, Route, Runner, Setting
+from flatout.subject.subject import Subject
+
+FILE = "keras.json"
+
+
+class Call(Route):
+    name = "keras-call"
+    family = "Keras"
+    format = "Keras model"
+    precision = "float32"
+    equivalence = "exact"
+    turn = 0
+    deployable = False
+
+    def hopeless(self, subject: Subject) -> str | None:
+        return None if subject.original else "there is no Keras model to open: the original is a graph or in memory"
+
+    def convert(self, subject: Subject, directory: Path) -> None:
+        (directory / FILE).write_text(json.dumps(subject.original))
+
+    def inspect(self, directory: Path) -> Inside:
+        model = _open(directory)
+        count = sum(math.prod(variable.shape) for variable in model.variables)
+        return Inside(count, 4 * count)
+
+    def open(self, directory: Path, setting: Setting, batch: int) -> Runner:
+        model = _open(directory)
+        return _runner(model, lambda packed: model(packed, training=False))
+
+    def loader(self, setting: Setting, batch: int) -> str:
+        raise NotImplementedError("what is only compared with is not handed over")
+
+
+class Predict(Call):
+    name = "keras-predict"
+
+    def open(self, directory: Path, setting: Setting, batch: int) -> Runner:
+        model = _open(directory)
+        return _runner(model, lambda packed: model.predict(packed, verbose=0, batch_size=max(batch, 1)))
+
+
+def _open(directory: Path) -> Any:
+    from flatout.subject import keras_models, original
+
+    how = json.loads((directory / FILE).read_text())
+    if how["how"] == "factory":
+        return original.named(how["name"])()
+    for name in how["imports"]:
+        original.imported(name)
+    return keras_models.load_file(Path(how["path"]), how["trust"], bool(how["imports"]))
+
+
+def _runner(model: Any, call: Any) -> Runner:
+    from flatout.subject import keras_models
+
+    def run(inputs: Arrays) -> Arrays:
+        answer = call(keras_models.packed(model, inputs))
+        return [np.asarray(output) for output in keras_models.flat(model, answer)]
+
+    return run
+
+
+ROUTES = (Call(), Predict())

@@ -1,0 +1,196 @@
+"""TensorRT, through ONNX, where there is an NVIDIA GPU: float32 without TF32, float16, or 8 bits.
+
+The types stand in the ONNX file: TensorRT 11 knows no other way, and 10 takes them from there when the network is
+strongly typed. An engine runs on the kind of GPU that it was built on, so the ONNX file lies beside it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from flatout.environment.machine import has_gpu
+from flatout.model.case import Equivalence
+from flatout.model.errors import FlatoutError
+from flatout.routes import _onnx_convert
+from flatout.routes._route import Inside, Precision, Route, Setting
+from flatout.subject.subject import Subject
+
+ONNX, ENGINE = "model.onnx", "model.engine"
+HEAVY = ("conv", "gemm", "matrix", "matmul", "rnn", "mha")
+"""Parts of the names that TensorRT gives to layers which carry the time."""
+TYPES = {
+    "int8": "int8",
+    "half": "float16",
+    "fp16": "float16",
+    "bfloat16": "bfloat16",
+    "float": "float32",
+    "fp32": "float32",
+}
+
+
+class TensorRt(Route):
+    name: ClassVar[str] = "tensorrt-fp32"
+    family: ClassVar[str] = "TensorRT"
+    format: ClassVar[str] = "TensorRT engine"
+    precision: ClassVar[Precision] = "float32"
+    equivalence: ClassVar[Equivalence] = "reassociated"
+    packages: ClassVar[tuple[str, ...]] = ("tensorrt", "cuda", "onnxruntime", "onnx", "tf2onnx")
+    extra: ClassVar[str] = "tensorrt"
+    turn: ClassVar[int] = 3
+
+    def missing(self) -> str | None:
+        return super().missing() if has_gpu() else None  # packages alone would not help
+
+    def hopeless(self, subject: Subject) -> str | None:
+        return None if has_gpu() else "there is no NVIDIA GPU here"
+
+    def settings(self, subject: Subject, cores: int) -> Sequence[Setting]:
+        return ({},)
+
+    def convert(self, subject: Subject, directory: Path) -> None:
+        self.write_onnx(subject, directory / ONNX)
+        (directory / ENGINE).write_bytes(_built(directory / ONNX, subject))
+
+    def write_onnx(self, subject: Subject, path: Path) -> None:
+        _onnx_convert.copy(subject, path)
+
+    def inspect(self, directory: Path) -> Inside:
+        from flatout.routes import _onnx_inside
+
+        weights, size = _onnx_inside.weights(directory / ONNX)
+        return Inside(weights, size, _computes(directory / ENGINE))
+
+    def loader(self, setting: Setting, batch: int) -> str:
+        return LOADER
+
+
+class TensorRtFloat16(TensorRt):
+    name: ClassVar[str] = "tensorrt-fp16"
+    precision: ClassVar[Precision] = "float16"
+    equivalence: ClassVar[Equivalence] = "precision"
+
+    def write_onnx(self, subject: Subject, path: Path) -> None:
+        import onnx
+        from onnxruntime.transformers.float16 import convert_float_to_float16
+
+        model = onnx.load(_onnx_convert.of(subject))
+        _onnx_convert.save(convert_float_to_float16(model, keep_io_types=True), path)
+
+
+class TensorRtInt8(TensorRt):
+    name: ClassVar[str] = "tensorrt-int8"
+    precision: ClassVar[Precision] = "int8"
+    equivalence: ClassVar[Equivalence] = "precision"
+    needs_data: ClassVar[bool] = True
+
+    def write_onnx(self, subject: Subject, path: Path) -> None:
+        from flatout.routes import _onnx_quantize
+
+        _onnx_quantize.quantize(_onnx_convert.of(subject), path, subject, signed=True)
+
+
+def _built(path: Path, subject: Subject) -> bytes:
+    import tensorrt as trt
+
+    logger = trt.Logger(trt.Logger.ERROR)
+    builder = trt.Builder(logger)
+    network = builder.create_network(1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED))
+    parser = trt.OnnxParser(network, logger)
+    if not parser.parse(path.read_bytes()):
+        raise FlatoutError(f"TensorRT cannot read the ONNX model: {parser.get_error(0).desc()}")
+    config = builder.create_builder_config()
+    config.clear_flag(trt.BuilderFlag.TF32)
+    config.profiling_verbosity = trt.ProfilingVerbosity.DETAILED  # so that the engine tells its types
+    if subject.batching == "dynamic":
+        profile = builder.create_optimization_profile()
+        for i in range(network.num_inputs):
+            entry = network.get_input(i)
+            shapes = [(batch, *tuple(entry.shape)[1:]) for batch in _range(subject.batches)]
+            profile.set_shape(entry.name, *shapes)
+        config.add_optimization_profile(profile)
+    engine = builder.build_serialized_network(network, config)
+    if engine is None:
+        raise FlatoutError("TensorRT could not build an engine for this model.")
+    return bytes(engine)
+
+
+def _range(batches: tuple[int, ...]) -> tuple[int, int, int]:
+    """The smallest, the one that matters most, the largest."""
+    return min(batches), batches[0], max(batches)
+
+
+def _computes(path: Path) -> dict[str, int]:
+    import tensorrt as trt
+
+    engine = trt.Runtime(trt.Logger(trt.Logger.ERROR)).deserialize_cuda_engine(path.read_bytes())
+    told = engine.create_engine_inspector().get_engine_information(trt.LayerInformationFormat.JSON)
+    found: Counter[str] = Counter()
+    for layer in json.loads(told)["Layers"]:
+        if not isinstance(layer, dict) or not layer.get("Inputs"):
+            continue
+        kind = f"{layer.get('LayerType', '')} {layer.get('Name', '')}".lower()
+        if any(word in kind for word in HEAVY):
+            words = layer["Inputs"][0].get("Format/Datatype", "").lower()
+            found[next((mine for word, mine in TYPES.items() if word in words), words)] += 1
+    return dict(found)
+
+
+LOADER = '''\
+from pathlib import Path
+
+import numpy as np
+import tensorrt as trt
+from cuda.bindings import runtime as cuda
+
+
+def check(answer):
+    error, *values = answer
+    if error != cuda.cudaError_t.cudaSuccess:
+        raise RuntimeError(str(error))
+    return values[0] if values else None
+
+
+def load(directory):
+    """A function from a list of arrays to a list of arrays."""
+    runtime = trt.Runtime(trt.Logger(trt.Logger.ERROR))
+    engine = runtime.deserialize_cuda_engine((Path(directory) / "model.engine").read_bytes())
+    context = engine.create_execution_context()
+    stream = check(cuda.cudaStreamCreate())
+    names = [engine.get_tensor_name(i) for i in range(engine.num_io_tensors)]
+    entries = [name for name in names if engine.get_tensor_mode(name) == trt.TensorIOMode.INPUT]
+    results = [name for name in names if engine.get_tensor_mode(name) == trt.TensorIOMode.OUTPUT]
+    places = {}
+
+    def place(name, size):
+        if places.get(name, (0, 0))[1] < size:
+            if name in places:
+                check(cuda.cudaFree(places[name][0]))
+            places[name] = (check(cuda.cudaMalloc(size)), size)
+        context.set_tensor_address(name, places[name][0])
+        return places[name][0]
+
+    def run(inputs):
+        inputs = [np.ascontiguousarray(array) for array in inputs]
+        for name, array in zip(entries, inputs):
+            context.set_input_shape(name, array.shape)
+            to = cuda.cudaMemcpyKind.cudaMemcpyHostToDevice
+            check(cuda.cudaMemcpyAsync(place(name, array.nbytes), array.ctypes.data, array.nbytes, to, stream))
+        types = [trt.nptype(engine.get_tensor_dtype(name)) for name in results]
+        outputs = [np.empty(tuple(context.get_tensor_shape(name)), kind) for name, kind in zip(results, types)]
+        addresses = [place(name, array.nbytes) for name, array in zip(results, outputs)]
+        if not context.execute_async_v3(stream):
+            raise RuntimeError("TensorRT could not run the engine.")
+        for address, array in zip(addresses, outputs):
+            back = cuda.cudaMemcpyKind.cudaMemcpyDeviceToHost
+            check(cuda.cudaMemcpyAsync(array.ctypes.data, address, array.nbytes, back, stream))
+        check(cuda.cudaStreamSynchronize(stream))
+        return outputs
+
+    return run
+'''
+
+ROUTES = (TensorRt(), TensorRtFloat16(), TensorRtInt8())

@@ -1,0 +1,1 @@
+"""`flatout run`: run a program once, observed, and say where its time goes."""

@@ -1,0 +1,166 @@
+"""Loops: which of them makes the steps of a training, and what stands in them every time."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+
+from flatout.source.analysis.datasets import iterated_dataset, value_of
+from flatout.source.analysis.names import last_name
+from flatout.source.analysis.scopes import Loop, Scope, Site, called, constant
+from flatout.source.analysis.traced import is_traced
+
+STEP_NAME = re.compile(
+    r"^_?(distributed_|dist_|multi_)?(train|training)_?(step|batch|one_step|one_batch|on_batch|iteration)(_fn)?$"
+)
+_NOT_STEPS = re.compile(r"epoch|fold|trial|experiment|model|repeat|seed|restart|config|hyper", re.IGNORECASE)
+UPDATES = frozenset({"apply_gradients", "apply"})
+
+
+def innermost(site: Site) -> Loop | None:
+    return site.loops[-1] if site.loops else None
+
+
+def is_guarded(site: Site, loop: Loop) -> bool:
+    """Whether something in a loop is done only under a condition, such as every hundredth step."""
+    start, end = loop.lineno, loop.end_lineno or loop.lineno
+    return any(isinstance(statement, ast.If) and start <= statement.lineno <= end for statement, _ in site.arms)
+
+
+def few_turns(loop: Loop, limit: int = 8, site: Site | None = None) -> bool:
+    """`for _ in range(3)`, `for name in ("a", "b")`: too short to matter. With a site, names are looked up."""
+    if isinstance(loop, ast.While):
+        return False
+    source = iterated(loop)
+    while isinstance(source, ast.Call) and last_name(source.func) in ("enumerate", "zip", "tqdm") and source.args:
+        source = source.args[0]
+    if isinstance(source, (ast.Tuple, ast.List, ast.Set)):
+        return len(source.elts) <= limit
+    part = None
+    if isinstance(source, ast.Call) and last_name(source.func) == "take" and source.args:
+        part = source.args[0]  # `dataset.take(1)`
+    elif isinstance(source, ast.Subscript) and isinstance(source.slice, ast.Slice):
+        part = source.slice.upper  # `images[:4]`, `images[50:60]`
+        first = constant(source.slice.lower) if source.slice.lower is not None else 0
+        if not isinstance(first, int):
+            return False
+        limit += first
+    if part is not None:
+        if isinstance(part, ast.Name) and site is not None:
+            bound = value_of(part.id, site)
+            part = bound[0] if bound is not None else part
+        turns = constant(part)
+        return isinstance(turns, int) and 0 <= turns <= limit
+    if isinstance(source, ast.Call) and last_name(source.func) == "range" and source.args:
+        end = source.args[-1] if len(source.args) < 2 else source.args[1]
+        if isinstance(end, ast.Name) and site is not None:
+            bound = value_of(end.id, site)
+            end = bound[0] if bound is not None else end
+        stop = constant(end)
+        return isinstance(stop, int) and stop <= limit
+    return False
+
+
+def iterated(loop: Loop) -> ast.expr | None:
+    if isinstance(loop, ast.While):
+        return None
+    return loop.iter if isinstance(loop, (ast.For, ast.AsyncFor)) else loop.generators[0].iter
+
+
+def target_names(loop: Loop) -> set[str]:
+    if isinstance(loop, ast.While):
+        return set()
+    targets = [loop.target] if isinstance(loop, (ast.For, ast.AsyncFor)) else [part.target for part in loop.generators]
+    return {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+
+
+def names_epochs(loop: Loop) -> bool:
+    """Whether a loop counts epochs, folds, trials: few turns, each of them long."""
+    source = iterated(loop)
+    words = target_names(loop)
+    if source is not None:
+        words = words | {last_name(node) for node in ast.walk(source)}
+    return any(_NOT_STEPS.search(word) for word in words)
+
+
+def calls_in(loop: Loop, scope: Scope) -> list[tuple[ast.Call, Site]]:
+    """Calls in a loop, in the loops inside it too."""
+    return [(call, site) for call, site in scope.facts.calls if loop in site.loops]
+
+
+def direct_calls(loop: Loop, scope: Scope) -> list[tuple[ast.Call, Site]]:
+    """Calls of each turn of a loop, not those of the loops inside it."""
+    return [(call, site) for call, site in scope.facts.calls if site.loops and site.loops[-1] is loop]
+
+
+def makes_step(call: ast.Call, site: Site, depth: int = 0) -> bool:
+    """Whether a call is one step of a training: an update of an optimizer, or a function that makes one."""
+    name = called(call)
+    if name in UPDATES and of_optimizer(call):
+        return True
+    if name == "train_on_batch" or STEP_NAME.match(name):
+        return True
+    if depth >= 3:
+        return False
+    found = site.module.function_of(call.func, site)
+    if found is None:
+        # `strategy.run(step, …)`
+        if name in ("run", "experimental_run_v2") and call.args:
+            found = site.module.function_of(call.args[0], site)
+        if found is None:
+            return False
+    return any(makes_step(inner, where, depth + 1) for inner, where in found.facts.calls if not where.loops)
+
+
+def of_optimizer(call: ast.Call) -> bool:
+    if called(call) == "apply_gradients":
+        return True
+    return isinstance(call.func, ast.Attribute) and "opt" in last_name(call.func.value).lower()
+
+
+def is_step_loop(loop: Loop, scope: Scope) -> bool:
+    """Whether each turn of a loop is one training step."""
+    if names_epochs(loop) and any(inner is not loop and loop in site.loops for inner, site in _loops(scope)):
+        return False
+    return any(makes_step(call, site) for call, site in direct_calls(loop, scope))
+
+
+def _loops(scope: Scope) -> list[tuple[Loop, Site]]:
+    return [(loop, site) for loop, site in scope.facts.loops if not isinstance(loop, (ast.ListComp, ast.GeneratorExp))]
+
+
+def over_data(loop: Loop, site: Site) -> bool:
+    """Whether a loop runs over a dataset."""
+    source = iterated(loop)
+    return source is not None and iterated_dataset(source, site) is not None
+
+
+def called_in_loop(scope: Scope, depth: int = 0, matters: Callable[[Loop, Site], bool] | None = None) -> bool:
+    """Whether the file calls a function from inside a loop (that matters), directly or through another function."""
+    if isinstance(scope.node, ast.Lambda) or depth > 3:
+        return False
+    for call, site in scope.module.calls_by_name.get(scope.name, ()):
+        if scope.module.function_of(call.func, site) is not scope and not _same_method(call, scope):
+            continue
+        if any(not few_turns(loop, 8, site) and (matters is None or matters(loop, site)) for loop in site.loops):
+            return True
+        if site.scope is not scope and site.scope.is_function and called_in_loop(site.scope, depth + 1, matters):
+            return True
+    return False
+
+
+def _same_method(call: ast.Call, scope: Scope) -> bool:
+    """`agent.update(...)`, where one class of this file alone has an `update`."""
+    return (
+        isinstance(call.func, ast.Attribute)
+        and scope.owner is not None
+        and len(scope.module.functions.get(scope.name, ())) == 1
+    )
+
+
+def eager_loop(site: Site) -> Loop | None:
+    """The innermost loop around a place that Python itself goes through; None in a traced function."""
+    if not site.loops or is_traced(site):
+        return None
+    return site.loops[-1]

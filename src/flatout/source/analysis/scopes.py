@@ -1,0 +1,350 @@
+"""One file as a tree of scopes, and what stands in each: calls, bindings, loops, returns.
+
+The tree is made from statements alone, which is quick. The expressions of a scope are walked only when something asks
+for its facts: a detector whose words stand in it, or another scope that leads there.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from flatout.source.analysis.names import last_name
+
+if TYPE_CHECKING:
+    from flatout.source.analysis.module import Module
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+Loop = ast.For | ast.AsyncFor | ast.While | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+Arm = tuple[ast.AST, int]
+"""A statement with arms (`if`, `try`) and the number of the arm that one stands in."""
+
+
+class Site:
+    """Where something stands: its statement, the loops, arms and `with` blocks of its scope around it."""
+
+    __slots__ = ("arms", "loops", "module", "scope", "statement", "withs")
+
+    def __init__(
+        self,
+        module: Module,
+        scope: Scope,
+        loops: tuple[Loop, ...] = (),
+        arms: tuple[Arm, ...] = (),
+        withs: tuple[ast.With, ...] = (),
+        statement: ast.stmt | None = None,
+    ) -> None:
+        self.module, self.scope, self.loops, self.arms, self.withs = module, scope, loops, arms, withs
+        self.statement = statement
+
+    def at(self, statement: ast.stmt) -> Site:
+        return Site(self.module, self.scope, self.loops, self.arms, self.withs, statement)
+
+    def inside(self, **changed: object) -> Site:
+        made = Site(self.module, self.scope, self.loops, self.arms, self.withs, self.statement)
+        for name, value in changed.items():
+            setattr(made, name, value)
+        return made
+
+    @property
+    def line(self) -> int:
+        return self.statement.lineno if self.statement is not None else 0
+
+    def dotted(self, node: ast.AST) -> str:
+        return self.module.names.dotted(node)
+
+    def raw(self, node: ast.AST) -> str:
+        return self.module.names.raw(node)
+
+    def unsure_of(self, other: Site) -> bool:
+        """Whether both stand under conditions of their own, which may never hold together."""
+        mine, others = set(self.arms), set(other.arms)
+        return self.scope is other.scope and bool(mine - others) and bool(others - mine)
+
+    def excludes(self, other: Site) -> bool:
+        """Whether both stand in different arms of one statement, so that only one of them is run."""
+        mine = dict(self.arms)
+        return any(mine.get(statement, arm) != arm for statement, arm in other.arms)
+
+
+@dataclass(frozen=True)
+class Bind:
+    """A name gets a value. `part` is the place in a tuple that is unpacked; `how` is assign, for, with or argument."""
+
+    value: ast.expr | None
+    site: Site
+    how: str = "assign"
+    part: int | None = None
+
+
+@dataclass
+class Facts:
+    calls: list[tuple[ast.Call, Site]] = field(default_factory=list)
+    others: list[tuple[ast.AST, Site]] = field(default_factory=list)
+    """Statements, lambdas and comprehensions, for detectors that ask for nodes of a kind."""
+    binds: dict[str, list[Bind]] = field(default_factory=dict)
+    attributes: dict[str, list[Bind]] = field(default_factory=dict)
+    """`self.name = value`"""
+    returns: list[tuple[ast.Return, Site]] = field(default_factory=list)
+    loops: list[tuple[Loop, Site]] = field(default_factory=list)
+    yields: bool = False
+
+
+class Scope:
+    def __init__(self, module: Module, node: ast.AST, parent: Scope | None) -> None:
+        self.module, self.node, self.parent = module, node, parent
+        self.children: list[Scope] = []
+        self.name: str = getattr(node, "name", "<lambda>" if isinstance(node, ast.Lambda) else "")
+        if parent is not None:
+            parent.children.append(self)
+
+    @property
+    def is_function(self) -> bool:
+        return isinstance(self.node, (*FUNCTIONS, ast.Lambda))
+
+    @property
+    def is_class(self) -> bool:
+        return isinstance(self.node, ast.ClassDef)
+
+    @cached_property
+    def owner(self) -> Scope | None:
+        """The class that a method belongs to."""
+        return self.parent if self.parent is not None and self.parent.is_class and self.is_function else None
+
+    def around(self) -> Iterator[Scope]:
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.parent
+
+    def extent(self) -> tuple[int, int]:
+        if self.parent is None:
+            return 1, 1 << 60
+        first = self.node.lineno  # type: ignore[attr-defined]
+        for decorator in getattr(self.node, "decorator_list", ()):
+            first = min(first, decorator.lineno)
+        return first, self.node.end_lineno or first  # type: ignore[attr-defined]
+
+    @cached_property
+    def arguments(self) -> list[str]:
+        given = getattr(self.node, "args", None)
+        if not isinstance(given, ast.arguments):
+            return []
+        return [argument.arg for argument in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+
+    @cached_property
+    def decorators(self) -> list[ast.expr]:
+        return list(getattr(self.node, "decorator_list", ()))
+
+    @cached_property
+    def facts(self) -> Facts:
+        return _Reader(self).read()
+
+    def method(self, name: str) -> Scope | None:
+        return next((child for child in self.children if child.name == name and child.is_function), None)
+
+
+class _Reader:
+    """Walks the expressions and statements of one scope, not those of the scopes inside it."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.facts = Facts()
+
+    def read(self) -> Facts:
+        node = self.scope.node
+        here = Site(self.scope.module, self.scope)
+        if isinstance(node, ast.Lambda):
+            self._expression(node.body, here)
+        else:
+            self._block(node.body, here)  # type: ignore[attr-defined]
+        return self.facts
+
+    def _block(self, body: list[ast.stmt], here: Site) -> None:
+        for statement in body:
+            self._statement(statement, here.at(statement))
+
+    def _statement(self, node: ast.stmt, here: Site) -> None:
+        facts = self.facts
+        kind = type(node)
+        facts.others.append((node, here))
+        if kind is ast.Expr:
+            self._expression(node.value, here)  # type: ignore[attr-defined]
+        elif isinstance(node, ast.Assign):
+            self._expression(node.value, here)
+            for target in node.targets:
+                self._bind(target, node.value, here, "assign")
+        elif isinstance(node, (ast.AugAssign, ast.AnnAssign)):
+            if node.value is not None:
+                self._expression(node.value, here)
+            how = "augment" if isinstance(node, ast.AugAssign) else "assign"
+            self._bind(node.target, node.value, here, how)
+        elif isinstance(node, ast.If):
+            # A long chain of elif nests deep in the tree, though not on the page: its arms are numbered in one row.
+            first, number = node, 0
+            while True:
+                self._expression(node.test, here)
+                self._block(node.body, here.inside(arms=(*here.arms, (first, number))))
+                number += 1
+                if len(node.orelse) != 1 or not isinstance(node.orelse[0], ast.If):
+                    break
+                node = node.orelse[0]
+            self._block(node.orelse, here.inside(arms=(*here.arms, (first, number))))
+        elif isinstance(node, (ast.For, ast.AsyncFor)):
+            self._expression(node.iter, here)
+            facts.loops.append((node, here))
+            inner = here.inside(loops=(*here.loops, node))
+            self._bind(node.target, node.iter, inner, "for")
+            self._block(node.body, inner)
+            self._block(node.orelse, here)
+        elif isinstance(node, ast.While):
+            facts.loops.append((node, here))
+            inner = here.inside(loops=(*here.loops, node))
+            self._expression(node.test, inner)
+            self._block(node.body, inner)
+            self._block(node.orelse, here)
+        elif isinstance(node, (ast.With, ast.AsyncWith)):
+            for item in node.items:
+                self._expression(item.context_expr, here)
+                if item.optional_vars is not None:
+                    self._bind(item.optional_vars, item.context_expr, here, "with")
+            inner = here.inside(withs=(*here.withs, node)) if isinstance(node, ast.With) else here
+            self._block(node.body, inner)
+        elif isinstance(node, ast.Return):
+            facts.returns.append((node, here))
+            if node.value is not None:
+                self._expression(node.value, here)
+        elif isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+            for decorator in node.decorator_list:
+                self._expression(decorator, here)
+            if isinstance(node, ast.ClassDef):
+                for base in node.bases:
+                    self._expression(base, here)
+        elif isinstance(node, ast.Try) or kind.__name__ == "TryStar":
+            self._block(node.body, here)  # type: ignore[attr-defined]
+            for number, handler in enumerate(node.handlers):  # type: ignore[attr-defined]
+                self._block(handler.body, here.inside(arms=(*here.arms, (node, number + 1))))
+            self._block(node.orelse, here)  # type: ignore[attr-defined]
+            self._block(node.finalbody, here)  # type: ignore[attr-defined]
+        elif kind.__name__ == "Match":
+            self._expression(node.subject, here)  # type: ignore[attr-defined]
+            for number, case in enumerate(node.cases):  # type: ignore[attr-defined]
+                self._block(case.body, here.inside(arms=(*here.arms, (node, number))))
+        else:
+            for child in ast.iter_child_nodes(node):
+                if isinstance(child, ast.expr):
+                    self._expression(child, here)
+
+    def _bind(self, target: ast.expr, value: ast.expr | None, here: Site, how: str, part: int | None = None) -> None:
+        if isinstance(target, ast.Name):
+            self.facts.binds.setdefault(target.id, []).append(Bind(value, here, how, part))
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            same = isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts)
+            for number, item in enumerate(target.elts):
+                item = item.value if isinstance(item, ast.Starred) else item
+                if same and how == "assign":
+                    self._bind(item, value.elts[number], here, how)  # type: ignore[union-attr]
+                else:
+                    self._bind(item, value, here, how, number if part is None else part)
+        elif isinstance(target, ast.Attribute):
+            if isinstance(target.value, ast.Name) and target.value.id in ("self", "cls"):
+                self.facts.attributes.setdefault(target.attr, []).append(Bind(value, here, how, part))
+            self._expression(target.value, here)
+        elif isinstance(target, ast.Subscript):
+            self._expression(target.value, here)
+            self._expression(target.slice, here)
+
+    def _expression(self, root: ast.expr, here: Site) -> None:
+        stack: list[ast.AST] = [root]
+        facts = self.facts
+        while stack:
+            node = stack.pop()
+            kind = type(node)
+            if kind is ast.Name or kind is ast.Constant:
+                continue
+            if kind is ast.Attribute:
+                stack.append(node.value)  # type: ignore[attr-defined]
+            elif kind is ast.Call:
+                facts.calls.append((node, here))  # type: ignore[arg-type]
+                stack.append(node.func)  # type: ignore[attr-defined]
+                stack.extend(node.args)  # type: ignore[attr-defined]
+                for keyword in node.keywords:  # type: ignore[attr-defined]
+                    stack.append(keyword.value)
+            elif kind is ast.Lambda:
+                self.scope.module.add_lambda(node, self.scope)  # type: ignore[arg-type]
+                facts.others.append((node, here))
+            elif isinstance(node, COMPREHENSIONS):
+                facts.others.append((node, here))
+                facts.loops.append((node, here))
+                inner = here.inside(loops=(*here.loops, node))
+                for number, part in enumerate(node.generators):
+                    self._expression(part.iter, here if number == 0 else inner)
+                    self._bind(part.target, part.iter, inner, "for")
+                    for test in part.ifs:
+                        self._expression(test, inner)
+                if isinstance(node, ast.DictComp):
+                    self._expression(node.key, inner)
+                    self._expression(node.value, inner)
+                else:
+                    self._expression(node.elt, inner)
+            elif kind is ast.NamedExpr:
+                self._bind(node.target, node.value, here, "assign")  # type: ignore[attr-defined]
+                stack.append(node.value)  # type: ignore[attr-defined]
+            elif kind is ast.Subscript:
+                stack.append(node.value)  # type: ignore[attr-defined]
+                stack.append(node.slice)  # type: ignore[attr-defined]
+            elif kind is ast.BinOp:
+                stack.append(node.left)  # type: ignore[attr-defined]
+                stack.append(node.right)  # type: ignore[attr-defined]
+            elif kind is ast.Tuple or kind is ast.List:
+                stack.extend(node.elts)  # type: ignore[attr-defined]
+            else:
+                if kind is ast.Yield or kind is ast.YieldFrom:
+                    facts.yields = True
+                stack.extend(ast.iter_child_nodes(node))
+
+
+def keyword(call: ast.Call, name: str) -> ast.expr | None:
+    return next((item.value for item in call.keywords if item.arg == name), None)
+
+
+def argument(call: ast.Call, place: int, name: str) -> ast.expr | None:
+    """An argument given by place or by name."""
+    found = keyword(call, name)
+    if found is not None:
+        return found
+    given = call.args[: place + 1]
+    return given[place] if len(given) > place and not any(isinstance(item, ast.Starred) for item in given) else None
+
+
+def takes_unknown(call: ast.Call) -> bool:
+    """`*rest` or `**settings` may hold any argument."""
+    return any(item.arg is None for item in call.keywords) or any(isinstance(item, ast.Starred) for item in call.args)
+
+
+def constant(node: ast.AST | None) -> object:
+    """The value of a literal (numbers, text, True, None, also `-1`); the class `object` for anything else."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+        value = node.operand.value
+        return -value if isinstance(value, (int, float)) else object
+    return object
+
+
+def called(call: ast.Call) -> str:
+    return last_name(call.func)
+
+
+def stored_names(node: ast.AST) -> set[str]:
+    """Names that anything inside a node assigns to."""
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+
+
+def loaded_names(node: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}

@@ -1,0 +1,63 @@
+"""Lines move when a file is edited: a Case that follows them, so that the next edit finds its places."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from typing import Any, TypeVar
+
+from flatout.model.case import Where
+from flatout.source.editing.hints import same_file
+
+T = TypeVar("T")
+
+
+class Moved:
+    """Where each line of the old text stands in the new one."""
+
+    def __init__(self, old: str, new: str) -> None:
+        matcher = difflib.SequenceMatcher(None, old.split("\n"), new.split("\n"), autojunk=False)
+        self._lines: dict[int, int] = {}
+        for kind, start, end, new_start, new_end in matcher.get_opcodes():
+            for number in range(start, end):
+                there = new_start + (number - start)
+                # Of changed lines the first belongs to the first, and the last to the last that there is.
+                self._lines[number + 1] = (there if kind == "equal" else min(there, max(new_start, new_end - 1))) + 1
+
+    def line(self, number: int) -> int:
+        return self._lines.get(number, number)
+
+
+def follow(value: T, path: str, moved: Moved) -> T:
+    """The same value with every line of this file moved."""
+    result: Any = value
+    if isinstance(value, Where):
+        if value.line is not None and same_file(path, value.file):
+            result = dataclasses.replace(value, line=moved.line(value.line))
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        changes = {}
+        for field in dataclasses.fields(value):
+            old = getattr(value, field.name)
+            new = follow(old, path, moved)
+            if new is not old:
+                changes[field.name] = new
+        result = dataclasses.replace(value, **changes) if changes else value
+    elif isinstance(value, dict):
+        result = {key: follow(item, path, moved) for key, item in value.items()}
+    elif isinstance(value, (list, tuple)):
+        if value and isinstance(value[0], float):
+            return value  # times
+        result = _sequence(value, path, moved)
+    return result  # type: ignore[no-any-return]
+
+
+def _sequence(value: Any, path: str, moved: Moved) -> Any:
+    """[file, line, function, line of its `def`] is a place as well."""
+    items = list(value)
+    if len(items) >= 2 and isinstance(items[0], str) and isinstance(items[1], int) and same_file(path, items[0]):
+        items[1] = moved.line(items[1])
+        if len(items) > 3 and isinstance(items[3], int):
+            items[3] = moved.line(items[3])
+        return type(value)(items)
+    followed = [follow(item, path, moved) for item in items]
+    return value if all(a is b for a, b in zip(followed, items, strict=True)) else type(value)(followed)

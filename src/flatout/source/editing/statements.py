@@ -1,0 +1,142 @@
+"""Whole statements: put one before or after another, or take one out without leaving a hole."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from flatout.source.editing.document import Document
+
+WHOLE = (cst.SimpleStatementLine, cst.BaseCompoundStatement)
+
+
+def holding(document: Document, node: cst.CSTNode) -> cst.CSTNode | None:
+    """The statement that a node is part of."""
+    return next((item for item in (node, *document.around(node)) if isinstance(item, WHOLE)), None)
+
+
+def stands_alone(document: Document, statement: cst.CSTNode) -> bool:
+    """Whether a statement has lines of its own: not `a; b`, not `if x: a`."""
+    return (
+        isinstance(statement, cst.BaseCompoundStatement)
+        or (isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1)
+    ) and document.begins_its_line(_start(document, statement))
+
+
+def siblings(document: Document, statement: cst.CSTNode) -> list[cst.CSTNode]:
+    """The statements of the block that a statement is in."""
+    block = document.parent(statement)
+    if isinstance(block, (cst.Module, cst.IndentedBlock)):
+        return list(block.body)
+    return [statement]
+
+
+def following(document: Document, statement: cst.CSTNode) -> cst.CSTNode | None:
+    row = siblings(document, statement)
+    place = row.index(statement) + 1
+    return row[place] if place < len(row) else None
+
+
+def after(document: Document, statement: cst.CSTNode, *lines: str) -> None:
+    """New lines below a statement, as deep as it stands."""
+    _, end = document.span(statement)
+    indentation = document.indentation(_start(document, statement))
+    here = document.next_line(end)
+    missing = here == len(document.source) and here == document.line_end(end)
+    text = "".join(f"{indentation}{line}{document.newline}" if line else document.newline for line in lines)
+    document.insert(here, document.newline + text[: -len(document.newline)] if missing else text)
+
+
+def before(document: Document, statement: cst.CSTNode, *lines: str) -> None:
+    """New lines above a statement, its decorators and the comments that belong to it."""
+    start = _start(document, statement)
+    indentation = document.indentation(start)
+    text = "".join(f"{indentation}{line}{document.newline}" if line else document.newline for line in lines)
+    here = above = document.line_start(start)
+    while above > 0 and document.source[document.line_start(above - 1) : above].startswith(f"{indentation}#"):
+        above = document.line_start(above - 1)
+    # The first lines of a file say more than what the next statement does: interpreter, encoding, licence.
+    document.insert(above if above > 0 else here, text)
+
+
+def _start(document: Document, statement: cst.CSTNode) -> int:
+    decorators = getattr(statement, "decorators", ())
+    return document.span(decorators[0] if decorators else statement)[0]
+
+
+def delete(document: Document, *smalls: cst.BaseSmallStatement) -> None:
+    """Take statements out with their comments. A block needs one: where all go, `pass` stays."""
+    whole: list[cst.SimpleStatementLine] = []
+    for small in smalls:
+        line = document.parent(small)
+        if isinstance(line, cst.SimpleStatementSuite) and len(line.body) == 1:
+            document.replace(document.span(small)[0], document.line_end(document.span(small)[1]), "pass")
+        elif isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1:
+            whole.append(line)
+        elif isinstance(line, (cst.SimpleStatementLine, cst.SimpleStatementSuite)):
+            _delete_part(document, line, small)
+    for run in _runs(document, sorted(whole, key=document.line)):
+        _delete_run(document, run)
+
+
+def _delete_part(
+    document: Document, line: cst.SimpleStatementLine | cst.SimpleStatementSuite, small: cst.BaseSmallStatement
+) -> None:
+    """One of `a; b`."""
+    place = list(line.body).index(small)
+    start, end = document.span(small)
+    if place + 1 < len(line.body):
+        document.replace(start, document.span(line.body[place + 1])[0], "")
+    else:
+        document.replace(document.span(line.body[place - 1])[1], end, "")
+
+
+def _runs(document: Document, lines: list[cst.SimpleStatementLine]) -> list[list[cst.SimpleStatementLine]]:
+    """Statements that follow each other directly go together, so that blank lines around them are seen once."""
+    runs: list[list[cst.SimpleStatementLine]] = []
+    for line in lines:
+        before = runs[-1][-1] if runs else None
+        if before is not None and following(document, before) is line and not _between(document, before, line):
+            runs[-1].append(line)
+        else:
+            runs.append([line])
+    return runs
+
+
+def _between(document: Document, first: cst.CSTNode, second: cst.CSTNode) -> bool:
+    """Whether a comment of its own stands between two statements."""
+    gap = document.source[document.next_line(document.span(first)[1]) : document.line_start(document.span(second)[0])]
+    return bool(gap.strip())
+
+
+def _delete_run(document: Document, run: list[cst.SimpleStatementLine]) -> None:
+    block = document.parent(run[0])
+    start, end = document.span(run[0])[0], document.span(run[-1])[1]
+    if isinstance(block, cst.IndentedBlock) and len(block.body) == len(run):
+        document.replace(start, document.line_end(end), "pass")
+        return
+    _delete_lines(document, document.line_start(start), document.next_line(end), isinstance(block, cst.Module))
+
+
+def _delete_lines(document: Document, start: int, end: int, top: bool) -> None:
+    """With the smaller of the two groups of blank lines around, which would otherwise run together."""
+    above, below = start, end
+    while above > 0:
+        previous = document.line_start(above - 1)
+        if document.source[previous:above].strip():
+            break
+        above = previous
+    while below < len(document.source):
+        following = document.next_line(below)
+        if document.source[below:following].strip():
+            break
+        below = following
+    blanks_above = document.source.count("\n", above, start)
+    blanks_below = document.source.count("\n", end, below)
+    opens = above == start and not top and document.source[:start].rstrip().endswith(":")
+    if below == len(document.source) and blanks_above and blanks_below == 0:
+        start = above  # the last lines of the file
+    elif opens or (blanks_above and blanks_below and blanks_below <= blanks_above):
+        end = below
+    elif blanks_above and blanks_below:
+        start = above
+    document.replace(start, end, "")

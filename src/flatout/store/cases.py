@@ -1,0 +1,127 @@
+"""Where cases live: `.flatout/cases/<program>-<time>/case.json` under the working directory, and `.flatout/latest`.
+
+A case is written beside its final name and moved there in one step, so that a reader never sees half of one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from flatout.model.case import SCHEMA, Case
+from flatout.model.errors import CaseNotFound, CaseUnreadable
+from flatout.store import origin
+
+HOME = ".flatout"
+FILE = "case.json"
+
+
+def new_directory(title: str, home: Path | None = None) -> Path:
+    """Make an empty directory for one case, named after the program and the time."""
+    cases = (home or Path.cwd() / HOME) / "cases"
+    cases.mkdir(parents=True, exist_ok=True)
+    ignore = cases.parent / ".gitignore"
+    if not ignore.exists():
+        write_atomically(ignore, "*\n")  # a case holds paths and source lines: not for the user's repository
+    stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", title).strip("-.")[:60] or "case"
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    for number in range(1, 1000):
+        name = f"{stem}-{stamp}" + (f"-{number}" if number > 1 else "")
+        try:
+            (cases / name).mkdir()
+        except FileExistsError:
+            continue
+        origin.begin(cases / name)  # at its end another commit may be checked out
+        return cases / name
+    raise OSError(f"Could not find a free name for a case under {cases}")
+
+
+def write_atomically(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        # A command line or a path may hold bytes that are no text; `\\udcff` is how JSON says them.
+        with open(temporary, "w", encoding="utf-8", errors="backslashreplace") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def write_case(case: Case, directory: Path) -> Path:
+    path = directory / FILE
+    write_atomically(path, json.dumps(case.to_json(), ensure_ascii=False, allow_nan=False))
+    return path
+
+
+def locate(reference: str | None, home: Path | None = None) -> Path:
+    """The case file meant by a path, a case's name, a unique beginning of it, or nothing (the latest)."""
+    home = home or Path.cwd() / HOME
+    if reference is None or reference == "latest":
+        path = home / "latest" / FILE
+        if not path.exists():
+            raise CaseNotFound(
+                f"There is no case in {home} yet. Run `flatout run PROGRAM` here first, or name a case: "
+                "`flatout show PATH`."
+            )
+        return path
+    given = Path(reference)
+    for candidate in (given, given / FILE, home / "cases" / reference / FILE):
+        if candidate.is_file():
+            return candidate
+    matches = sorted((home / "cases").glob(f"{reference}*/{FILE}")) if re.match(r"^[\w.-]+$", reference) else []
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        names = ", ".join(path.parent.name for path in matches[:5])
+        raise CaseNotFound(f"{reference!r} stands for {len(matches)} cases ({names}, …). Give more of the name.")
+    raise CaseNotFound(
+        f"No case at {reference!r}. Give a case.json, its directory, or the name of a case in {home}/cases."
+    )
+
+
+def load(path: Path) -> Case:
+    """Read a case; damaged and foreign files are told apart from ours."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise CaseUnreadable(f"{path} cannot be read as a case: {error}. Run the program again to make one.") from None
+    if not isinstance(data, dict) or "kind" not in data or "schema" not in data:
+        raise CaseUnreadable(f"{path} is JSON, but not a flatout case: `kind` and `schema` were expected in it.")
+    if data["schema"] > SCHEMA:
+        raise CaseUnreadable(
+            f"{path} was written by a newer flatout (schema {data['schema']}; this one knows {SCHEMA}). "
+            "Update with `pip install -U flatout`."
+        )
+    try:
+        return Case.from_json(data)
+    except (TypeError, KeyError, ValueError) as error:
+        raise CaseUnreadable(f"{path} is damaged: {error}. Run the program again to make a new one.") from None
+
+
+def latest_tune(command: Sequence[str], home: Path | None = None) -> Case:
+    """The newest tune of a program, whatever arguments it was given, that has found something to inject."""
+    files = sorted(
+        ((home or Path.cwd() / HOME) / "cases").glob(f"tune-*/{FILE}"), key=lambda path: -path.stat().st_mtime
+    )
+    for path in files:
+        case = load(path)
+        if case.tuned and _program_of(case.program.command) == _program_of(command):
+            return case
+    raise CaseNotFound(
+        f"No tune of {' '.join(_program_of(command))} in {home} has found levers to use. "
+        "Run `flatout tune PROGRAM` here first."
+    )
+
+
+def _program_of(command: Sequence[str]) -> tuple[str, ...]:
+    """What is run, without its arguments: a file, `-m` and a module, or a command."""
+    words = tuple(command[1:] if os.path.basename(command[0]).startswith("python") else command)
+    return words[: 2 if words[:1] == ("-m",) else 1]

@@ -1,0 +1,168 @@
+"""The SQLite file of the history.
+
+Several runs may end at the same moment, and any of them may be killed while it writes: the write-ahead log lets readers
+and one writer work side by side, others wait for their turn, and what was not finished is gone as if never begun. The
+version of the schema stands in the file; a newer flatout brings an older file up to date, an older one leaves a newer
+file alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from flatout import store
+from flatout.model.errors import FlatoutError
+from flatout.store.run import Run, run_from
+
+FILE = "history.db"
+VARIABLE = "FLATOUT_HISTORY"
+"""An environment variable that names another file: for checkouts that share one history."""
+PATIENCE = 20.0
+"""Seconds to wait for other writers."""
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        """
+        CREATE TABLE runs (
+          id INTEGER PRIMARY KEY,
+          key TEXT NOT NULL UNIQUE,     -- says that it is this run, wherever its case lies now
+          place TEXT NOT NULL,          -- the case's directory
+          recorded REAL NOT NULL,       -- seconds since 1970
+          kind TEXT NOT NULL,
+          program TEXT NOT NULL,
+          commit_id TEXT NOT NULL,
+          branch TEXT NOT NULL,
+          run TEXT NOT NULL             -- compare.run.Run as JSON
+        )
+        """,
+        "CREATE INDEX runs_of_program ON runs (program, recorded)",
+    ),
+)
+"""What takes the schema from each version to the next."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A run as the history keeps it."""
+
+    id: int
+    place: str
+    recorded: float
+    run: Run
+
+
+def path_in(home: Path) -> Path:
+    named = os.environ.get(VARIABLE)
+    return Path(named) if named else home / FILE
+
+
+class History:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+            self._prepare()
+        except sqlite3.DatabaseError as error:
+            raise self._trouble(error) from None
+
+    def __enter__(self) -> History:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def add(self, run: Run, key: str, place: str, recorded: float) -> None:
+        """Keep a run; one that is known already is brought up to date."""
+        text = json.dumps(run.to_json(), ensure_ascii=True, allow_nan=False)
+        with self._writing() as connection:
+            connection.execute(
+                "INSERT INTO runs (key, place, recorded, kind, program, commit_id, branch, run) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?) "
+                "ON CONFLICT (key) DO UPDATE SET place = excluded.place, run = excluded.run",
+                tuple(map(_storable, (key, place, recorded, run.kind, run.program, run.commit, run.branch, text))),
+            )
+
+    def entries(self, program: str | None = None, limit: int = 5000) -> list[Entry]:
+        """All runs, or those of one program, the oldest first; of very many, the newest."""
+        query = "SELECT id, place, recorded, run FROM runs"
+        values: list[Any] = [limit]
+        if program is not None:
+            query, values = query + " WHERE program = ?", [_storable(program), limit]
+        try:
+            rows = self._connection.execute(query + " ORDER BY recorded DESC, id DESC LIMIT ?", values).fetchall()
+        except sqlite3.DatabaseError as error:
+            raise self._trouble(error) from None
+        return [found for row in reversed(rows) if (found := _entry(row)) is not None]
+
+    def keys(self) -> set[str]:
+        return {row[0] for row in self._connection.execute("SELECT key FROM runs")}
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """All of what is done inside, or nothing of it."""
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield self._connection
+        except BaseException:
+            self._connection.execute("ROLLBACK")
+            raise
+        self._connection.execute("COMMIT")
+
+    def _prepare(self) -> None:
+        # On a file system without shared memory (some network disks) the log stays as it is: slower, as safe.
+        with contextlib.suppress(sqlite3.OperationalError):
+            self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+        if self._version() == len(MIGRATIONS):
+            return
+        with self._writing() as connection:
+            version = self._version()  # another process may have been faster
+            if version > len(MIGRATIONS):
+                raise FlatoutError(
+                    f"{self.path} was written by a newer flatout (schema {version}; this one knows {len(MIGRATIONS)}). "
+                    "Update with `pip install -U flatout`."
+                )
+            for steps in MIGRATIONS[version:]:
+                for statement in steps:
+                    connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+
+    def _version(self) -> int:
+        return int(self._connection.execute("PRAGMA user_version").fetchone()[0])
+
+    def _trouble(self, error: sqlite3.Error) -> FlatoutError:
+        return FlatoutError(
+            f"The history {self.path} cannot be used: {error}. Move it away, and `flatout history` makes a new one "
+            "from the cases that are kept."
+        )
+
+
+def open_in(home: Path | None = None) -> History:
+    """The history of a directory of cases; it is made if it is not there."""
+    home = home or Path.cwd() / store.HOME
+    path = path_in(home)
+    if not path.parent.is_dir():
+        raise FlatoutError(
+            f"There is no history yet: {path.parent} is not there. Run `flatout run PROGRAM` here first."
+        )
+    return History(path)
+
+
+def _storable(value: Any) -> Any:
+    """Names of files may hold bytes that are no text; SQLite wants text."""
+    return value.encode("utf-8", "backslashreplace").decode("utf-8") if isinstance(value, str) else value
+
+
+def _entry(row: tuple[Any, ...]) -> Entry | None:
+    number, place, recorded, text = row
+    try:
+        return Entry(number, place, recorded, run_from(json.loads(text)))
+    except (TypeError, ValueError):
+        return None  # a row that somebody else has written

@@ -1,0 +1,167 @@
+"""Keras 3 and tf_keras models: files and objects, as a function of tensors."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from flatout.model.errors import FlatoutError
+from flatout.subject import trust
+from flatout.subject.original import Declared, Original
+
+
+def open_file(path: Path, trusted: bool, imports: Sequence[str]) -> Original:
+    reopen = {"how": "file", "path": str(path.resolve()), "trust": trusted, "imports": list(imports)}
+    return of_object(load_file(path, trusted, bool(imports)), reopen)
+
+
+def load_file(path: Path, trusted: bool, imported: bool) -> Any:
+    """The model in a file, by the Keras that wrote it. Its description has been looked through before."""
+    with open(path, "rb") as stream:
+        beginning = stream.read(8)
+    if beginning.startswith(b"PK"):
+        config, version = trust.keras_archive(path)
+    elif beginning.startswith(b"\x89HDF"):
+        config, version = trust.h5_config(path)
+    else:
+        raise trust.ModelRefused(
+            f"{path} is neither a .keras file nor an HDF5 file. Save the model with `model.save('name.keras')`."
+        )
+    trust.check_layers(config, path, trusted, imported)
+    keras = _package(version)
+    try:
+        return keras.models.load_model(path, compile=False, safe_mode=not trusted)
+    except Exception as error:
+        words = " ".join(str(error).split())[:400]
+        raise trust.ModelRefused(
+            f"{path} could not be opened by Keras {keras.__version__}: {words}. Classes of your own are found with "
+            "--import MODULE; a function that builds the model is given as `module:function`."
+        ) from error
+
+
+def _package(version: str) -> Any:
+    if version.startswith("2."):
+        with contextlib.suppress(ImportError):
+            import tf_keras
+
+            return tf_keras
+    import keras
+
+    return keras
+
+
+def of_object(model: Any, reopen: dict[str, Any]) -> Original:
+    package = _package_of(model)
+    if package is None:
+        raise FlatoutError(
+            f"A Keras model was expected, not {type(model).__module__}.{type(model).__name__}. A SavedModel is given "
+            "by its directory."
+        )
+
+    def call(inputs: Sequence[Any]) -> Sequence[Any]:
+        return flat(model, model(packed(model, inputs), training=False))
+
+    return Original(
+        kind="tf_keras" if package.__name__ == "tf_keras" else "keras",
+        call=call,
+        inputs=declared(model),
+        output_names=lambda count: _output_names(model, count),
+        variables=[
+            getattr(variable, "value", variable) if package.__name__ == "keras" else variable
+            for variable in model.variables
+        ],
+        owner=model,
+        reopen=reopen,
+        unrolled=lambda: _unrolled(model),
+    )
+
+
+def _package_of(model: Any) -> Any:
+    import keras
+
+    if isinstance(model, keras.Model):
+        return keras
+    with contextlib.suppress(ImportError):
+        import tf_keras
+
+        if isinstance(model, tf_keras.Model):
+            return tf_keras
+    return None
+
+
+def declared(model: Any) -> tuple[Declared, ...] | None:
+    try:
+        tensors = model.inputs
+    except (AttributeError, ValueError):
+        return None
+    if not tensors:
+        return None
+    names = getattr(model, "input_names", None) or [tensor.name for tensor in tensors]
+    return tuple(
+        Declared(plain_name(name, i), dtype_name(tensor.dtype), tuple(tensor.shape))
+        for i, (name, tensor) in enumerate(zip(names, tensors, strict=False))
+    )
+
+
+def dtype_name(dtype: Any) -> str:
+    name = getattr(dtype, "name", None) or str(dtype)
+    return "str" if name == "string" else name
+
+
+def plain_name(name: str, position: int) -> str:
+    """A name that every format takes."""
+    kept = "".join(c if c.isalnum() or c == "_" else "_" for c in str(name).partition(":")[0]).strip("_")
+    return kept if kept and not kept[0].isdigit() else f"input_{position}"
+
+
+def packed(model: Any, inputs: Sequence[Any]) -> Any:
+    """The inputs in the structure that the model was built with."""
+    structure = getattr(model, "_inputs_struct", None)
+    if structure is None:  # a lone input is a symbolic tensor, which has no truth value
+        structure = getattr(model, "_nested_inputs", None)
+    if structure is None:
+        return inputs[0] if len(inputs) == 1 else list(inputs)
+    return _tree(model).pack_sequence_as(structure, list(inputs))
+
+
+def flat(model: Any, outputs: Any) -> list[Any]:
+    return list(_tree(model).flatten(outputs))
+
+
+def _tree(model: Any) -> Any:
+    """Keras 3 and tf_keras put nested inputs and outputs in order each in their own way."""
+    import keras
+    import tensorflow as tf
+
+    return keras.tree if isinstance(model, keras.Model) else tf.nest
+
+
+def _output_names(model: Any, count: int) -> Sequence[str]:
+    names = list(getattr(model, "output_names", None) or [])
+    return names if len(names) == count else [f"output_{i}" for i in range(count)]
+
+
+@contextlib.contextmanager
+def _unrolled(model: Any) -> Iterator[bool]:
+    """Recurrent layers unrolled for as long as this lasts: the switch is read at each trace."""
+    layers = [
+        layer
+        for layer in _all_layers(model)
+        if hasattr(layer, "unroll") and not layer.unroll and not getattr(layer, "stateful", False)
+    ]
+    for layer in layers:
+        layer.unroll = True
+    try:
+        yield bool(layers)
+    finally:
+        for layer in layers:
+            layer.unroll = False
+
+
+def _all_layers(model: Any) -> list[Any]:
+    found = list(model._flatten_layers()) if hasattr(model, "_flatten_layers") else list(model.layers)
+    for layer in list(found):
+        found += [getattr(layer, name) for name in ("forward_layer", "backward_layer") if hasattr(layer, name)]
+    return list({id(layer): layer for layer in found}.values())

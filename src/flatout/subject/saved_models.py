@@ -1,0 +1,81 @@
+"""SavedModels by signature, as a function of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from flatout.subject import trust
+from flatout.subject.keras_models import dtype_name, plain_name
+from flatout.subject.original import Declared, Original
+
+USUAL = "serving_default"
+
+
+def open_directory(path: Path, signature: str | None, trusted: bool) -> Original:
+    import tensorflow as tf
+
+    trust.check_graph(_operations(path), path, trusted)
+    try:
+        model = tf.saved_model.load(str(path))
+    except Exception as error:
+        words = " ".join(str(error).split())[:400]
+        raise trust.ModelRefused(f"{path} could not be opened as a SavedModel: {words}") from error
+    function = _function(model, path, signature)
+    declared = function.structured_input_signature[1]
+    names = list(declared)
+    outputs = sorted(function.structured_outputs)
+
+    def call(inputs: Sequence[Any]) -> Sequence[Any]:
+        answer = function(**dict(zip(names, inputs, strict=True)))
+        return [answer[name] for name in outputs]
+
+    return Original(
+        kind="saved_model",
+        call=call,
+        inputs=tuple(
+            Declared(plain_name(name, i), dtype_name(declared[name].dtype), _shape(declared[name]))
+            for i, name in enumerate(names)
+        ),
+        output_names=lambda count: outputs,
+        variables=function.variables,
+        owner=model,
+    )
+
+
+def _shape(specification: Any) -> tuple[int | None, ...]:
+    if specification.shape.rank is None:
+        return (None,)
+    return tuple(specification.shape.as_list())
+
+
+def _function(model: Any, path: Path, wanted: str | None) -> Any:
+    known = [name for name in model.signatures if not name.startswith("__")]
+    name = wanted or (USUAL if USUAL in known else known[0] if len(known) == 1 else None)
+    if name in known:
+        return model.signatures[name]
+    if not known:
+        raise trust.ModelRefused(
+            f"{path} has no signature. Save it with one: tf.saved_model.save(model, path, signatures=function)."
+        )
+    what = f"no signature named {wanted!r}" if wanted else "several signatures"
+    raise trust.ModelRefused(f"{path} has {what}. Choose with --signature: {', '.join(known)}.")
+
+
+def _operations(path: Path) -> set[str]:
+    """Every operation in the file, called or not."""
+    from google.protobuf.message import DecodeError
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    message = saved_model_pb2.SavedModel()
+    try:
+        message.ParseFromString((path / "saved_model.pb").read_bytes())
+    except (DecodeError, OSError) as error:
+        raise trust.ModelRefused(f"{path}/saved_model.pb cannot be read: {error}. Save the model again.") from None
+    found: set[str] = set()
+    for graph in message.meta_graphs:
+        found.update(node.op for node in graph.graph_def.node)
+        for function in graph.graph_def.library.function:
+            found.update(node.op for node in function.node_def)
+    return found

@@ -1,0 +1,129 @@
+"""What a model file would run when it is opened. Refused, with its name, unless the user trusts the file.
+
+A `.keras` file is a description of layers: a Lambda holds Python bytecode, and any other class is imported from the
+module that the file names. H5 files are the same in an attribute. A SavedModel is a graph, which can read and write
+files when it is called. None of that happens here: the description is read, not followed.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from flatout.model.errors import FlatoutError
+
+LARGEST_CONFIG = 64 << 20
+REACHES_OUT = {"PyFunc", "PyFuncStateless", "EagerPyFunc", "ReadFile", "WriteFile", "MatchingFiles"}
+"""Operations of a graph that run Python or touch files. Tables and checkpoints are loaded by others."""
+
+
+class ModelRefused(FlatoutError):
+    """A model file that cannot be read, or that would run code of its own."""
+
+
+def keras_archive(path: Path) -> tuple[dict[str, Any], str]:
+    """The description inside a `.keras` file, and the Keras version that wrote it."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            config = _member(archive, "config.json")
+            version = str(_member(archive, "metadata.json").get("keras_version", ""))
+    except (zipfile.BadZipFile, OSError, KeyError, ValueError, EOFError, NotImplementedError, RuntimeError) as error:
+        raise ModelRefused(
+            f"{path} cannot be read as a .keras file: {error}. Save the model again with `model.save('name.keras')`."
+        ) from None
+    return config, version
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
+    if archive.getinfo(name).file_size > LARGEST_CONFIG:
+        raise ValueError(f"{name} in it is larger than any description of a model")
+    data = json.loads(archive.read(name))
+    if not isinstance(data, dict):
+        raise ValueError(f"{name} in it does not describe a model")
+    return data
+
+
+def h5_config(path: Path) -> tuple[dict[str, Any], str]:
+    import h5py
+
+    try:
+        with h5py.File(path, "r") as file:
+            config, version = file.attrs.get("model_config"), file.attrs.get("keras_version", "")
+        text = config.decode() if isinstance(config, bytes) else config
+        version = version.decode() if isinstance(version, bytes) else str(version)
+        if text is None:
+            raise ModelRefused(
+                f"{path} holds weights only, not a model. Save the whole model, or give a function that builds it "
+                "and loads them: `module:function`."
+            )
+        return dict(json.loads(text)), version
+    except (OSError, ValueError, UnicodeDecodeError) as error:
+        raise ModelRefused(f"{path} cannot be read as an HDF5 model: {error}. Save the model again.") from None
+
+
+def check_layers(config: dict[str, Any], path: Path, trusted: bool, imported: bool) -> None:
+    """Refuse a description with code in it, or with classes that are not Keras' own."""
+    code = sorted({f"{kind} {name!r}" for kind, name in _code_in(config)})
+    if code and not trusted:
+        raise ModelRefused(
+            f"{path} holds Python code that would run when it is opened: {_some(code)}. If you trust where it comes "
+            "from, say --trust; otherwise rebuild the model with layers of Keras."
+        )
+    foreign = sorted(set(_foreign_in(config)))
+    if foreign and not (trusted or imported):
+        raise ModelRefused(
+            f"{path} uses classes that are not part of Keras: {_some(foreign)}. Name the module that defines and "
+            "registers them with --import MODULE (it is run), or give a function that builds the model: "
+            "`module:function`."
+        )
+
+
+def check_graph(operations: set[str], path: Path, trusted: bool) -> None:
+    reaching = sorted(operations & REACHES_OUT)
+    if reaching and not trusted:
+        raise ModelRefused(
+            f"{path} has operations that run Python or touch files when it is called: {_some(reaching)}. If you trust "
+            "where it comes from, say --trust."
+        )
+
+
+def _some(names: list[str], most: int = 5) -> str:
+    shown = ", ".join(name[:80] for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def _code_in(node: Any) -> Iterator[tuple[str, str]]:
+    for item in _walk(node):
+        if item.get("class_name") in ("Lambda", "__lambda__", "TFOpLambda", "SlicingOpLambda"):
+            inner = item.get("config")
+            # TFOpLambda names an operation of TensorFlow and holds no code of its own.
+            if item["class_name"] in ("Lambda", "__lambda__"):
+                name = inner.get("name", "") if isinstance(inner, dict) else ""
+                yield "Lambda layer" if item["class_name"] == "Lambda" else "lambda", str(name)
+
+
+def _foreign_in(node: Any) -> Iterator[str]:
+    for item in _walk(node):
+        name, module, registered = item.get("class_name"), item.get("module"), item.get("registered_name")
+        if not isinstance(name, str):
+            continue
+        if isinstance(module, str) and module and module.partition(".")[0] not in ("keras", "tf_keras", "builtins"):
+            yield f"{module}.{name}"
+        elif module is None and isinstance(registered, str) and ">" in registered:
+            yield registered
+        elif module == "builtins" and name not in ("__tuple__", "function", "dict", "list"):
+            yield f"builtins.{name}"
+
+
+def _walk(node: Any) -> Iterator[dict[str, Any]]:
+    stack = [node]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, dict):
+            yield item
+            stack.extend(item.values())
+        elif isinstance(item, list):
+            stack.extend(item)

@@ -1,0 +1,349 @@
+"""TensorFlow's ways to files, led through the overlay: `tf.io.gfile`, records, checkpoints, summaries, ops with paths.
+
+C++ opens these files, so the path has to be another one before it gets there. Most paths are at hand when the op is
+made. One that is computed inside a graph (`ds.map(tf.io.read_file)`) is led there, by replacing its beginning: for
+reading, where the program has written something itself before; for writing, always, to a place of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from flatout.observe.private_names import Missing, resolve
+from flatout.trial.files_of_python import how, moved, replace_everywhere, source
+from flatout.trial.overlay import Overlay, path_text
+
+Lead = Callable[[Any], Any]
+
+READING_OPS = [
+    "read_file",
+    "restore",
+    "restore_slice",
+    "restore_v2",
+    "tf_record_dataset",
+    "tf_record_dataset_v2",
+    "text_line_dataset",
+    "fixed_length_record_dataset",
+    "fixed_length_record_dataset_v2",
+    "csv_dataset",
+    "csv_dataset_v2",
+    "lmdb_dataset",
+    "load_dataset",
+    "matching_files_dataset",
+]
+WRITING_OPS = ["write_file", "save", "save_slices", "save_v2"]
+SECOND_ARGUMENT_OPS = [
+    "cache_dataset",
+    "cache_dataset_v2",
+    "save_dataset",
+    "save_dataset_v2",
+    "snapshot_dataset",
+    "snapshot_dataset_v2",
+    "dataset_to_tf_record",
+    "create_summary_file_writer",
+]
+TABLE_OPS = ["initialize_table_from_text_file", "initialize_table_from_text_file_v2"]
+
+
+def install(overlay: Overlay, note: Callable[[str], None]) -> None:
+    wrappers: dict[Any, Any] = {}
+
+    def put(key: str, wrap: Callable[[Any], Any]) -> None:
+        try:
+            holder, attribute, original = resolve(key)
+        except Missing as missing:
+            note(f"the shield goes without {missing}")  # the kernel, or a failing program, takes its place
+            return
+        wrapper = wrap(original)
+        if isinstance(holder, type):
+            setattr(holder, attribute, wrapper)
+        else:
+            setattr(holder, attribute, wrapper)
+            wrappers[original] = wrapper
+
+    def led(key: str, *leads: Lead | None) -> None:
+        """Lead the first arguments of a function."""
+        put(key, lambda original: _led(overlay, original, leads))
+
+    def write(path: Any) -> Any:
+        return overlay.write(path)
+
+    def write_tree(path: Any) -> Any:
+        return overlay.write(path, keep=True, tree=True)
+
+    for name in ("FileExists", "IsDirectory", "Stat", "ReadFileToString", "GetChildren", "BufferedInputStream"):
+        led(f"file-{name}", overlay.read)
+    led("file-CreateDir", lambda path: overlay.write(path, keep=True))
+    led("file-RecursivelyCreateDir", write_tree)
+    led("file-WriteStringToFile", write)
+    put("file-WritableFile", lambda original: _writable_file(overlay, original))
+    put("file-DeleteFile", lambda original: _delete(overlay, original, tree=False))
+    put("file-DeleteRecursively", lambda original: _delete(overlay, original, tree=True))
+    put("file-RenameFile", lambda original: _rename(overlay, original))
+    put("file-CopyFile", lambda original: _copy(overlay, original))
+    put("file-GetMatchingFiles", lambda original: _matching(overlay, original))
+    led("records-write", None, write)
+    led("records-iterate", overlay.read)
+    led("records-random", overlay.read)
+    led("checkpoint-reader", overlay.read)
+    led("events-writer", write)
+    led("saved-model-save", write_tree)
+    led("profiler-start", write_tree)
+    for name in ("create", "read", "of-model", "of-print"):
+        led(f"fingerprint-{name}", overlay.read)
+    for key in ("saver-v1-save", "saver-v1-restore"):
+        put(key, lambda original: _saver(overlay, original))
+
+    reads, writes = _tensors(overlay, overlay.read, _read_in_graph), _tensors(overlay, write, _write_in_graph)
+    writes_tree = _tensors(overlay, write_tree, _write_in_graph)
+    led("checkpoint-save", None, writes)
+    for name in READING_OPS:
+        led(f"op-{name}", reads)
+    for name in WRITING_OPS:
+        led(f"op-{name}", writes)
+    for name in SECOND_ARGUMENT_OPS:
+        led(f"op-{name}", None, writes_tree)
+    for name in TABLE_OPS:
+        led(f"op-{name}", None, reads)
+    led("op-merge_v2_checkpoints", writes, writes)
+    put("op-matching_files", lambda original: _matching_op(overlay, original))
+    replace_everywhere(wrappers)
+
+
+def _named_arguments(original: Any) -> list[str]:
+    code = getattr(original, "__code__", None)
+    return list(code.co_varnames[: code.co_argcount]) if code is not None else []
+
+
+def _led(overlay: Overlay, original: Any, leads: tuple[Lead | None, ...]) -> Any:
+    names = _named_arguments(getattr(original, "__wrapped__", original))
+
+    def call(*args: Any, **keywords: Any) -> Any:
+        given = list(args)
+        with overlay.unguarded():
+            for place, lead in enumerate(leads):
+                if lead is None:
+                    continue
+                if place < len(given):
+                    given[place] = lead(given[place])
+                elif place < len(names) and names[place] in keywords:
+                    keywords[names[place]] = lead(keywords[names[place]])
+        return original(*given, **keywords)
+
+    return _as(original, call)
+
+
+def _as(original: Any, wrapper: Any) -> Any:
+    for name in ("__name__", "__qualname__", "__doc__", "__module__"):
+        with contextlib.suppress(AttributeError, TypeError):
+            setattr(wrapper, name, getattr(original, name))
+    wrapper.__wrapped__ = original
+    wrapper.__dict__.update({k: v for k, v in getattr(original, "__dict__", {}).items() if k != "__wrapped__"})
+    return wrapper
+
+
+# tf.io.gfile
+
+
+def _writable_file(overlay: Overlay, original: Any) -> Any:
+    def writable_file(path: Any, mode: Any, *token: Any) -> Any:
+        with overlay.unguarded():
+            path = overlay.write(path, **how(os.fsdecode(mode)))
+        return original(path, mode, *token)
+
+    return _as(original, writable_file)
+
+
+def _delete(overlay: Overlay, original: Any, tree: bool) -> Any:
+    def delete(path: Any, *token: Any) -> Any:
+        with overlay.unguarded():
+            found = overlay.delete(path)
+            if found is None:
+                return original(path, *token)
+            target, real = found
+            if os.path.islink(target) and (tree or not os.path.isdir(target)):
+                os.unlink(target)
+            elif tree and os.path.isdir(target):
+                shutil.rmtree(target)  # TensorFlow's own would follow the links in it, to the real files
+            else:
+                original(target, *token)
+            overlay.deleted.add(real)
+        return None
+
+    return _as(original, delete)
+
+
+def _rename(overlay: Overlay, original: Any) -> Any:
+    def rename(src: Any, target: Any, overwrite: bool, *token: Any) -> Any:
+        with overlay.unguarded():
+            before, after = source(overlay, src), overlay.write(target, keep=not overwrite)
+            result = original(before, after, overwrite, *token)
+            moved(overlay, before, after)
+        return result
+
+    return _as(original, rename)
+
+
+def _copy(overlay: Overlay, original: Any) -> Any:
+    def copy(src: Any, target: Any, overwrite: bool, *token: Any) -> Any:
+        with overlay.unguarded():
+            src, target = overlay.read(src), overlay.write(target, keep=not overwrite)
+        return original(src, target, overwrite, *token)
+
+    return _as(original, copy)
+
+
+def _matching(overlay: Overlay, original: Any) -> Any:
+    """Real files that are not deleted, and those of the copy under the names by which the program knows them."""
+
+    def matching(pattern: Any, *token: Any) -> Any:
+        text = path_text(pattern)
+        if not overlay.roots or text is None:
+            return original(pattern, *token)
+        with overlay.unguarded():
+            fixed = re.split(r"[*?\[\\{]", text, maxsplit=1)[0].rpartition("/")
+            real = overlay.locate(fixed[0] + fixed[1] or ".") or ""
+            found = [os.fsdecode(one) for one in original(pattern, *token)]
+            if overlay.direct(real):
+                return found
+            kept = {one for one in found if os.path.lexists(overlay.read(one))}
+            copy = overlay.files + real.rstrip("/")
+            if os.path.isdir(copy):
+                rest = text[len(fixed[0] + fixed[1]) :]
+                start = fixed[0] + fixed[1]
+                kept.update(start + os.fsdecode(one)[len(copy) + 1 :] for one in original(f"{copy}/{rest}", *token))
+            return sorted(kept)
+
+    return _as(original, matching)
+
+
+def _matching_op(overlay: Overlay, original: Any) -> Any:
+    def matching_files(pattern: Any, name: Any = None) -> Any:
+        if not overlay.roots:
+            return original(pattern, name)
+        patterns = _plain_values(pattern)
+        if patterns is None:
+            with overlay.unguarded():
+                return original(_read_in_graph(overlay, pattern), name)
+        from tensorflow.python.framework import constant_op, dtypes
+
+        _, _, search = resolve("file-GetMatchingFiles")
+        found = sorted({os.fsencode(one) for each in patterns.flat for one in search(each)})
+        return constant_op.constant(found, dtypes.string, shape=[len(found)])
+
+    return _as(original, matching_files)
+
+
+def _saver(overlay: Overlay, original: Any) -> Any:
+    """TF1: the path is fed to the graph, and comes back as the name of the checkpoint."""
+    saves = original.__name__ == "save"
+
+    def call(self: Any, sess: Any, save_path: Any, *args: Any, **keywords: Any) -> Any:
+        with overlay.unguarded():
+            led = overlay.write(save_path) if saves else overlay.read(save_path)
+        result = original(self, sess, led, *args, **keywords)
+        if isinstance(result, str) and isinstance(led, str) and isinstance(save_path, str):
+            return result.replace(led, save_path, 1)
+        return result
+
+    return _as(original, call)
+
+
+# paths in tensors
+
+
+def _tensors(overlay: Overlay, lead: Lead, in_graph: Callable[[Overlay, Any], Any]) -> Lead:
+    """The same for one path or many, given as text, as an array or as a tensor."""
+
+    def lead_all(value: Any) -> Any:
+        if isinstance(value, (str, bytes, os.PathLike)):
+            return lead(value)
+        if isinstance(value, (list, tuple)):
+            return [lead_all(one) for one in value]
+        values = _plain_values(value)
+        if values is None:
+            return in_graph(overlay, value)
+        before = [os.fsdecode(one) for one in values.flat]
+        after = [os.fsdecode(lead(one)) if path_text(one) is not None else one for one in before]
+        if after == before:
+            return value
+        from tensorflow.python.framework import constant_op, dtypes
+
+        return constant_op.constant([os.fsencode(one) for one in after], dtypes.string, shape=values.shape)
+
+    return lead_all
+
+
+def _plain_values(value: Any) -> Any:
+    """An array of the paths; None where a graph computes them."""
+    import numpy as np
+
+    if isinstance(value, (str, bytes, os.PathLike)):
+        return np.array([os.fspath(value)], dtype=object)
+    if isinstance(value, (list, tuple)):
+        parts = [_plain_values(one) for one in value]
+        return None if any(part is None for part in parts) else np.concatenate(parts) if parts else np.array([])
+    if hasattr(value, "_numpy"):
+        return np.asarray(value._numpy(), dtype=object)
+    if isinstance(value, np.ndarray):
+        return value.astype(object)
+    from tensorflow.python.framework import tensor_util
+
+    with contextlib.suppress(Exception):
+        constant = tensor_util.constant_value(value)
+        return None if constant is None else np.asarray(constant, dtype=object)
+    return None
+
+
+_MARK = "\x01"
+"""Stands before a path that is settled, until all replacements are done."""
+
+
+def _read_in_graph(overlay: Overlay, value: Any) -> Any:
+    if not overlay.roots:
+        return value
+    here = overlay.shown(os.getcwd())
+    steps = list(_settled(overlay))
+    for root in overlay.roots:
+        if (here + "/").startswith(root):
+            steps.append((r"^(?:\./)*([^/:\x01][^:]*)$", f"{_MARK}{_plain(overlay.files + here)}/\\1"))
+        elif root.startswith(here + "/"):
+            inside = re.escape(root[len(here) + 1 :])
+            steps.append((rf"^(?:\./)*({inside}.*)$", f"{_MARK}{_plain(overlay.files + here)}/\\1"))
+        steps.append((f"^({re.escape(root)}.*)$", f"{_MARK}{_plain(overlay.files)}\\1"))
+    return _replaced(value, steps)
+
+
+def _write_in_graph(overlay: Overlay, value: Any) -> Any:
+    apart = overlay.files + "-of-graphs"
+    here = overlay.shown(os.getcwd())
+    os.makedirs(apart + here, exist_ok=True)
+    steps = [*_settled(overlay), (r"^()$", _MARK)]
+    steps.append((r"^([^/\x01][^:]*)$", f"{_MARK}{_plain(apart + here)}/\\1"))
+    steps.append((r"^(/.*)$", f"{_MARK}{_plain(apart)}\\1"))
+    return _replaced(value, steps)
+
+
+def _settled(overlay: Overlay) -> Iterable[tuple[str, str]]:
+    for prefix, direct in overlay.rules:
+        if direct:
+            yield f"^({re.escape(prefix)}.*)$", f"{_MARK}\\1"
+
+
+def _plain(path: str) -> str:
+    return path.replace("\\", "\\\\")
+
+
+def _replaced(value: Any, steps: Iterable[tuple[str, str]]) -> Any:
+    from tensorflow.python.framework import dtypes, ops
+    from tensorflow.python.ops import gen_string_ops
+
+    value = ops.convert_to_tensor(value, dtypes.string)
+    for pattern, rewrite in [*steps, ("^\x01", "")]:
+        value = gen_string_ops.static_regex_replace(value, pattern, rewrite, replace_global=False)
+    return value

@@ -1,0 +1,243 @@
+"""The levers that won, written into the program's own source: made, checked, applied.
+
+Nothing here imports TensorFlow. A patch holds each file's bytes before and after. It is applied only to files that are
+still as they were, all of them or none, and applying it again changes nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from flatout.cures._catalogue import catalogue, find
+from flatout.model.case import Case, Where
+from flatout.model.errors import PatchFailed
+from flatout.model.levers import parse
+from flatout.source import users_code
+from flatout.source.editing import encoded, unified
+from flatout.source.editing.hints import same_file
+from flatout.source.editing.moved import Moved, follow
+from flatout.source.editing.own_files import own_files
+
+Edit = Callable[[str, str, Case, str], str | None]
+
+_FIRST = (
+    *("whole-batch", "vectorize-loop", "no-debug", "no-run-eagerly", "float32"),
+    *("autotune", "vectorize-map", "parallel-map", "cache", "prefetch"),
+)
+"""Edits that others build on, in this order: a loop is rewritten before the step around it becomes a function, a stage
+is put behind the last once all others are in place."""
+
+
+@dataclass(frozen=True)
+class Change:
+    path: str
+    before: bytes
+    after: bytes
+
+
+@dataclass(frozen=True)
+class Patch:
+    changes: tuple[Change, ...] = ()
+    directory: str = ""
+    """Where the diff is to be applied: the names in it are relative to this."""
+    written: tuple[str, ...] = ()
+    unwritten: tuple[str, ...] = ()
+    """Levers for which there is no edit of this source."""
+
+    @property
+    def diff(self) -> str:
+        return "".join(
+            unified.diff(change.before, change.after, os.path.relpath(change.path, self.directory).replace(os.sep, "/"))
+            for change in self.changes
+        )
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Path → new text."""
+        return {change.path: encoded.decode(change.after).text for change in self.changes}
+
+
+def make(case: Case, levers: Sequence[str], root: Path | None = None) -> Patch:
+    """Write these levers (`cache`, `steps-per-execution=16`) as edits of the files that the case names."""
+    files = {path: source for path in own_files(case) if (source := encoded.load(path)) is not None}
+    if root is not None:
+        files = {path: text for path, text in files.items() if Path(path).is_relative_to(os.path.abspath(root))}
+    texts = {path: source.text for path, source in files.items()}
+    for path, source in files.items():
+        _expect_unchanged(case, path, source.bytes_of(source.text))
+    written: list[str] = []
+    lines: dict[str, list[Moved]] = {path: [] for path in files}
+    for lever in sorted(levers, key=_order):
+        name, value = parse(lever)
+        for path, text in list(texts.items()):
+            new = _try(edit_of(name), text, path, case, _value_now(value, lines))
+            if new is None:
+                continue
+            moved = Moved(text, new)
+            case, texts[path] = follow(case, path, moved), new
+            lines[path].append(moved)
+            written.append(lever)
+    changes = tuple(
+        Change(path, source.bytes_of(source.text), source.bytes_of(texts[path]))
+        for path, source in files.items()
+        if texts[path] != source.text
+    )
+    done = tuple(dict.fromkeys(written))
+    return Patch(changes, _directory(case, changes, root), done, tuple(name for name in levers if name not in done))
+
+
+def edit_of(name: str) -> Edit | None:
+    """The edit of a lever, or one that is a cure by itself (`hoist-conversion`)."""
+    module = f"flatout.cures.{name.replace('-', '_')}.edit"
+    edit: Edit | None = None
+    if name in catalogue() and importlib.util.find_spec(module) is not None:
+        edit = getattr(importlib.import_module(module), "edit", None)
+    if edit is not None:
+        return edit
+    find(name)  # an error that names the levers there are
+    return None
+
+
+def _order(lever: str) -> int:
+    name = parse(lever)[0]
+    return _FIRST.index(name) if name in _FIRST else len(_FIRST)
+
+
+def _value_now(value: str, lines: Mapping[str, list[Moved]]) -> str:
+    """A value that is a place in a file, `train.py:31`, moves with its line."""
+    match = re.fullmatch(r"(.+):(\d+)", value)
+    if match is None:
+        return value
+    line = int(match.group(2))
+    for path, steps in lines.items():
+        if same_file(path, match.group(1)):
+            for moved in steps:
+                line = moved.line(line)
+    return f"{match.group(1)}:{line}"
+
+
+def _try(edit: Edit | None, text: str, path: str, case: Case, value: str) -> str | None:
+    """No patch is better than a broken one: an edit that stumbles over a source is one that cannot be written."""
+    try:
+        new = edit(text, path, case, value) if edit is not None else None
+        if new is not None:
+            ast.parse(new)
+    except Exception:
+        return None
+    return new if new != text else None
+
+
+def _expect_unchanged(case: Case, path: str, content: bytes) -> None:
+    rows = [row.strip()[:300] for row in content.decode("utf-8", "replace").splitlines()]  # as `places` reads them
+    for where in _places(case):
+        if not same_file(path, where.file) or where.line is None or where.code is None:
+            continue
+        if where.line > len(rows) or rows[where.line - 1] != where.code:
+            raise PatchFailed(
+                f"{path} has changed since the program was observed: line {where.line} was {where.code!r}. "
+                "Run `flatout tune` again to get a patch for the source as it is now."
+            )
+
+
+def _places(case: Case) -> Iterator[Where]:
+    found = [case.steps.where] if case.steps is not None else []
+    found += [finding.where for finding in case.findings]
+    found += [function.where for function in case.functions]
+    found += [stage.where for pipeline in case.pipelines for stage in pipeline.stages]
+    return (where for where in found if where is not None)
+
+
+def _directory(case: Case, changes: Sequence[Change], root: Path | None) -> str:
+    """The working directory; for files outside of it the directory that holds them all."""
+    here = root or case.program.directory or os.getcwd()
+    paths = [change.path for change in changes]
+    for wanted in (os.path.abspath(here), os.path.realpath(here)):
+        if all(Path(path).is_relative_to(wanted) for path in paths):
+            return wanted
+    return os.path.commonpath([os.path.dirname(path) for path in paths])
+
+
+# ── checked and applied ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def check(patch: Patch) -> tuple[Change, ...]:
+    """What is still to be written. Raises where a file is not as it was, or where a result would not be Python."""
+    waiting = []
+    for change in patch.changes:
+        if not users_code.is_users_file(change.path):
+            raise PatchFailed(f"{change.path} belongs to a library. Only the program's own files are edited.")
+        try:
+            ast.parse(change.after, change.path)
+        except (SyntaxError, ValueError) as error:
+            raise PatchFailed(
+                f"The edit of {change.path} would not be valid Python ({error}); nothing was written."
+            ) from None
+        try:
+            now = Path(change.path).read_bytes()
+        except OSError as error:
+            raise PatchFailed(f"{change.path} cannot be read: {error.strerror}. Nothing was written.") from None
+        if now == change.after:
+            continue
+        if now != change.before:
+            raise PatchFailed(
+                f"{change.path} has changed since the patch was made, so the patch may not fit. Nothing was written; "
+                "run `flatout tune` again, or apply the diff by hand with `git apply`."
+            )
+        waiting.append(change)
+    return tuple(waiting)
+
+
+def apply(patch: Patch) -> tuple[str, ...]:
+    """Write the files, all or none, each in one step; the old text is kept beside as `<file>.orig`."""
+    waiting = check(patch)
+    ready: list[tuple[Change, str, str]] = []
+    done: list[tuple[Change, str]] = []
+    try:
+        for change in waiting:
+            target = os.path.realpath(change.path)  # a link stays a link
+            ready.append((change, target, _beside(target, change.after)))
+            _keep(target, change.before)
+        for change, target, new in ready:
+            os.replace(new, target)
+            done.append((change, target))
+    except OSError as error:
+        for change, target in done:
+            os.replace(_beside(target, change.before), target)
+        for _, _, new in ready:
+            Path(new).unlink(missing_ok=True)
+        raise PatchFailed(
+            f"{error.filename or 'A file'} cannot be written: {error.strerror}. The sources are as they were."
+        ) from None
+    return tuple(change.path for change in waiting)
+
+
+def _beside(target: str, content: bytes) -> str:
+    """A new file in the same directory, with the mode of the old one."""
+    handle, name = tempfile.mkstemp(dir=os.path.dirname(target), prefix=f".{os.path.basename(target)}.")
+    with os.fdopen(handle, "wb") as stream:
+        stream.write(content)
+    os.chmod(name, os.stat(target).st_mode & 0o7777)
+    return name
+
+
+def _keep(target: str, content: bytes) -> None:
+    """`train.py.orig`, or `.orig.1` and so on where that holds something else."""
+    number = 0
+    while True:
+        backup = Path(f"{target}.orig" + (f".{number}" if number else ""))
+        try:
+            with open(backup, "xb") as stream:
+                stream.write(content)
+            return
+        except FileExistsError:
+            if backup.is_file() and backup.read_bytes() == content:
+                return
+        number += 1

@@ -1,0 +1,134 @@
+"""A trial writes none of the user's files, and yet runs as usual: what it wrote it can read back.
+
+Every write outside the trial's own directory and the temporary ones goes into a copy below `<directory>/files`
+(`overlay`), by whichever way the program comes: Python's (`files_of_python`), TensorFlow's C++ (`files_of_tensorflow`),
+HDF5, SQLite. What comes another way is refused: by the kernel where it can (`landlock`), and that includes the
+processes which the program starts; else by Python, which sees its own calls only. Without such a kernel, C++ libraries
+other than those named, and processes which the program starts, are not held back.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import importlib.abc
+import importlib.machinery
+import os
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from flatout.trial import files_of_python, landlock
+from flatout.trial.imports import after_import
+from flatout.trial.overlay import Overlay
+
+if TYPE_CHECKING:
+    from flatout.observe.observer import Observer
+
+_overlay: Overlay | None = None
+
+
+def install(directory: str, also: Sequence[str] = (), fence: bool = True) -> bool:
+    """From now on, nothing outside `directory`, `also` and the temporary directories is written. Returns whether the
+    kernel sees to it as well."""
+    global _overlay
+    overlay = _overlay = Overlay(directory, also)
+    os.makedirs(overlay.files, exist_ok=True)
+    sys.dont_write_bytecode = True  # the interpreter writes __pycache__ by a way of its own
+    files_of_python.install(overlay)
+    sys.meta_path.append(_Written(overlay))
+    after_import("h5py", lambda module: _lead_h5py(overlay, module))
+    after_import("sqlite3", lambda module: _lead_sqlite(overlay, module))
+    if fence and landlock.fence([prefix for prefix, direct in overlay.rules if direct]):
+        return True
+    sys.addaudithook(functools.partial(_refuse, overlay))
+    return False
+
+
+def on_tensorflow(observer: Observer, module: ModuleType) -> None:
+    from flatout.trial import files_of_tensorflow
+
+    if _overlay is not None:
+        files_of_tensorflow.install(_overlay, observer.note)
+
+
+class _Written(importlib.abc.MetaPathFinder):
+    """Finds modules that the program itself has written: the import system looks for files by a way of its own."""
+
+    def __init__(self, overlay: Overlay) -> None:
+        self.overlay = overlay
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        overlay = self.overlay
+        if not overlay.roots:
+            return None
+        with overlay.unguarded():
+            entries = [overlay.locate(entry or ".") for entry in (sys.path if path is None else path)]
+            copies = [overlay.files + entry for entry in entries if entry is not None and overlay.covered(entry)]
+            return importlib.machinery.PathFinder.find_spec(fullname, copies, target) if copies else None
+
+
+def _lead_h5py(overlay: Overlay, module: ModuleType) -> None:
+    original = module.File.__init__
+
+    @functools.wraps(original)
+    def __init__(self: Any, name: Any, mode: Any = "r", *args: Any, **keywords: Any) -> None:
+        if isinstance(name, (str, bytes, os.PathLike)) and isinstance(mode, str):
+            with overlay.unguarded():
+                name = overlay.read(name) if mode == "r" else overlay.write(name, **files_of_python.how(mode))
+        original(self, name, mode, *args, **keywords)
+
+    module.File.__init__ = __init__
+
+
+def _lead_sqlite(overlay: Overlay, module: Any) -> None:
+    original = module.connect
+
+    @functools.wraps(original)
+    def connect(database: Any, *args: Any, **keywords: Any) -> Any:
+        if database not in (":memory:", b":memory:", ""):
+            if keywords.get("uri") and str(database).startswith("file:"):
+                raise _refusal(str(database))
+            with overlay.unguarded():
+                database = overlay.write(database, own=True)
+        return original(database, *args, **keywords)
+
+    module.connect = module.dbapi2.connect = connect
+
+
+_CHANGES = {f"os.{name}" for name in ("mkdir", "remove", "rename", "rmdir", "truncate", "link", "symlink", "chmod")}
+_CHANGES |= {f"os.{name}" for name in ("chown", "utime", "setxattr", "removexattr")} | {"sqlite3.connect"}
+
+
+def _refuse(overlay: Overlay, event: str, arguments: tuple[Any, ...]) -> None:
+    """Python tells of every file it is about to open or change: what was not led into the copy stops here."""
+    follow = False
+    if event == "open":
+        path, _, flags = arguments
+        if not isinstance(flags, int) or not flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC):
+            return
+        follow = not flags & os.O_EXCL
+    elif event in _CHANGES:
+        path = arguments[1 if event in ("os.link", "os.symlink") else 0]
+    else:
+        return
+    if overlay.guard.on or isinstance(path, int) or path == ":memory:":
+        return
+    with overlay.unguarded():
+        real = overlay.locate(path, follow)
+        if real is not None and not _is_led(overlay, path, follow) and not overlay.direct(real):
+            raise _refusal(real)
+
+
+def _is_led(overlay: Overlay, path: Any, follow: bool) -> bool:
+    """Whether the call goes into the copy, and through none of its links to a real file."""
+    text = os.fsdecode(path)
+    place = os.path.realpath(text if follow else os.path.dirname(text))
+    return text.startswith(overlay.files) and place.startswith(overlay.directory)
+
+
+def _refusal(path: str) -> OSError:
+    return PermissionError(errno.EACCES, "flatout lets a trial write none of the user's files, and refused this", path)
