@@ -9,6 +9,7 @@
     ├── UnknownCause         `explain` of a name that the catalogue lacks
     ├── UnknownLever         a lever that does not exist
     ├── UnknownView          `show --view` of a name that does not exist
+    ├── PluginInvalid        a cause, cure, route or check whose file declares no plugin, or a wrong one
     ├── PatchFailed          a source change that cannot be made or applied
     ├── CompressionRefused   a model or a wish that compression cannot follow; names the layer
     ├── CompressionFailed    a compressed model that did not pass its check, or a training that broke
@@ -56,6 +57,10 @@ class UnknownLever(FlatoutError):
 
 
 class UnknownView(FlatoutError):
+    pass
+
+
+class PluginInvalid(FlatoutError):
     pass
 
 

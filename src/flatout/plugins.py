@@ -1,0 +1,123 @@
+"""The one loader of plugins: causes, cures, routes, environment checks.
+
+A plugin is a module or a folder of its room (`causes/host_sync.py`, `cures/prefetch/`). It declares one typed object
+under a name that the room chooses, and its docstring is its page: the first line is the title, the rest is Markdown.
+Nothing registers it anywhere else. Names with a leading underscore are shared code of the room.
+
+A room makes its catalogue in one line:
+
+    CAUSES = Catalogue("flatout.causes", declares="CAUSE", kind=Cause)
+
+Directories named in the variable FLATOUT_PLUGINS add plugins from outside of the package: `DIR/causes/*.py`,
+`DIR/cures/*/`, `DIR/routes/*.py`, `DIR/checks/*.py`. They are imported as modules of the room, so that
+`flatout.causes.my_cause` works in a child process as well.
+
+Order is declared by the plugin that needs it (`after`) and computed here, once.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+import os
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Generic, TypeVar
+
+from flatout.model.errors import PluginInvalid
+
+VARIABLE = "FLATOUT_PLUGINS"
+
+T = TypeVar("T")
+
+
+class Loaded(Generic[T]):
+    """A plugin with what its file says about it: its name, title and page."""
+
+    def __init__(self, name: str, title: str, page: str, module: ModuleType, spec: T) -> None:
+        self.name = name
+        self.title = title
+        self.page = page
+        self.module = module
+        self.spec = spec
+
+
+class Catalogue(Generic[T]):
+    """All plugins of one room, read when first asked for."""
+
+    def __init__(self, package: str, declares: str, kind: type[T]) -> None:
+        self.package = package
+        self.declares = declares
+        self.kind = kind
+        self._found: dict[str, Loaded[T]] | None = None
+
+    def all(self) -> Mapping[str, Loaded[T]]:
+        """Every plugin by its name, in alphabetical order."""
+        if self._found is None:
+            self._found = {plugin.name: plugin for plugin in self._read_all()}
+        return self._found
+
+    def find(self, name: str, error: Callable[[str], Exception]) -> Loaded[T]:
+        """The plugin of this name; for any other name the error, with the nearest names in its message."""
+        found = self.all()
+        if name in found:
+            return found[name]
+        raise error(f"{name!r} is not known.{suggestion(name, found)}")
+
+    def _read_all(self) -> Iterator[Loaded[T]]:
+        room = importlib.import_module(self.package)
+        add_directories(room)
+        names = sorted(info.name for info in pkgutil.iter_modules(room.__path__) if not info.name.startswith("_"))
+        for name in names:
+            yield self._read(name)
+
+    def _read(self, module_name: str) -> Loaded[T]:
+        module = importlib.import_module(f"{self.package}.{module_name}")
+        spec = getattr(module, self.declares, None)
+        if not isinstance(spec, self.kind):
+            expected = f"{self.declares} = {self.kind.__name__}(…)"
+            raise PluginInvalid(f"{module.__file__} declares no plugin: `{expected}` was expected in it.")
+        title, page = page_of(module)
+        return Loaded(module_name.replace("_", "-"), title, page, module, spec)
+
+
+def page_of(module: ModuleType) -> tuple[str, str]:
+    """The title and the page in a module's docstring."""
+    title, _, page = inspect.cleandoc(module.__doc__ or "").partition("\n")
+    return title.strip().rstrip("."), page.strip()
+
+
+def add_directories(room: ModuleType) -> None:
+    """Let the room's modules come from the directories of FLATOUT_PLUGINS too. Does nothing the second time."""
+    folder = room.__name__.rpartition(".")[2]
+    for directory in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
+        path = str(Path(directory).absolute() / folder)
+        if os.path.isdir(path) and path not in room.__path__:
+            room.__path__.append(path)
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """` Did you mean a or b?`, or nothing where no name is near."""
+    close = difflib.get_close_matches(name, list(known), n=3, cutoff=0.4)
+    return f" Did you mean {' or '.join(close)}?" if close else ""
+
+
+def in_order(after: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
+    """The names, each behind those that it is declared to come after; alphabetical where nothing is declared.
+
+    Names that are not there are ignored: a plugin may come after one that is not installed.
+    """
+    waiting = {name: {other for other in others if other in after} for name, others in after.items()}
+    ordered: list[str] = []
+    while waiting:
+        free = sorted(name for name, others in waiting.items() if not others)
+        if not free:
+            raise PluginInvalid(f"`after` runs in a circle among {', '.join(sorted(waiting))}.")
+        ordered.append(free[0])
+        del waiting[free[0]]
+        for others in waiting.values():
+            others.discard(free[0])
+    return tuple(ordered)
