@@ -1,0 +1,46 @@
+"""Cases that were saved before the rebuild load, are written as they were, and render as they did."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from flatout.model.case import Case
+
+DIRECTORY = Path(__file__).resolve().parents[1] / "fixtures" / "cases" / "before-rebuild"
+
+
+def _render() -> ModuleType:
+    specification = importlib.util.spec_from_file_location("before_rebuild", DIRECTORY / "render.py")
+    assert specification is not None and specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+render = _render()
+NAMES = render.names()
+
+
+def test_there_is_a_case_of_every_kind() -> None:
+    kinds = {render.load(name).kind for name in NAMES}
+    assert kinds == {"run", "trace", "env", "tune", "check", "data", "optimize"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_is_written_as_it_was_saved(name: str) -> None:
+    saved: dict[str, Any] = json.loads((DIRECTORY / name / "case.json").read_text(encoding="utf-8"))
+    assert Case.from_json(saved).to_json() == saved
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_renders_as_it_did(name: str) -> None:
+    for file, text in render.rendered(name).items():
+        before = (DIRECTORY / name / file).read_text(encoding="utf-8")
+        assert render.numbers(text) == render.numbers(before), f"{name}/{file}: a number or a location has changed"
+        assert text == before, f"{name}/{file}: if the words were changed on purpose, run {DIRECTORY}/render.py --write"
