@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from flatout.routes._onnx_repair import repair
+from flatout.routes._onnx.repair import repair
 
 SAMPLES = 96
 """For calibration."""

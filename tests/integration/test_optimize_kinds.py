@@ -280,7 +280,7 @@ def own_precision():
 
 @pytest.mark.exhaustive
 @pytest.mark.usefixtures("own_precision")
-@pytest.mark.parametrize("name", [name for name, route in catalogue().items() if route.missing() is None])
+@pytest.mark.parametrize("name", [name for name, route in catalogue().items() if route.missing_package() is None])
 @pytest.mark.parametrize("kind", ["convolutional", "LSTM", "GRU", "encoder", "two_and_two"])
 def test_every_route_answers_as_the_original_does(tmp_path, name, kind):
     import keras
@@ -288,13 +288,13 @@ def test_every_route_answers_as_the_original_does(tmp_path, name, kind):
     route = catalogue()[name]
     model, x = _sample(keras, kind)
     subject = prepared(tmp_path / "subject", model, x, batches=(1, 4)).subject
-    if route.hopeless(subject):
-        pytest.skip(route.hopeless(subject))
+    if route.skip_reason(subject):
+        pytest.skip(route.skip_reason(subject))
     (tmp_path / "made").mkdir()
     try:
         route.convert(subject, tmp_path / "made")
     except Exception as error:
-        if type(error).__name__ == "Needless":
+        if type(error).__name__ == "RouteNotNeeded":
             pytest.skip(str(error))
         raise
     for batch in subject.batches:

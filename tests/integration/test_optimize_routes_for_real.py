@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from flatout.measure.agreement import agreement
+from flatout.model.errors import RouteNotNeeded
 from flatout.routes import catalogue
-from flatout.routes._route import Needless
 from flatout.subject.subject import Subject, in_batches
 
 pytestmark = [
@@ -36,7 +36,7 @@ import keras
 import numpy as np
 from keras import layers
 from flatout.measure.agreement import agreement
-from flatout.routes import _onnx_convert
+from flatout.routes._onnx import convert
 from flatout.subject.preparing import Request, prepare
 
 keras.utils.set_random_seed(3)
@@ -54,7 +54,7 @@ def write(name, model, **arrays):
     model.save(directory / "model.keras")
     np.savez(directory / "data.npz", **arrays)
     request = Request(str(directory), str(directory / "model.keras"), str(directory / "data.npz"), batches=(1, 4))
-    _onnx_convert.of(prepare(request).subject)
+    convert.onnx_file(prepare(request).subject)
 
 images = rng.normal(size=(96, 16, 16, 3)).astype("float32")
 picture = keras.Input((16, 16, 3), name="picture")
@@ -175,7 +175,7 @@ def test_dynamic_quantization_of_products(subjects: dict[str, Subject], tmp_path
 @pytest.mark.parametrize(("kind", "type_"), [("bf16", "bfloat16"), ("fp16", "float16")])
 def test_half_the_bits_are_what_runs(kind: str, type_: str, subjects: dict[str, Subject], tmp_path: Path) -> None:
     subject = subjects["convolutions"]
-    if reason := catalogue()[f"openvino-{kind}"].hopeless(subject):
+    if reason := catalogue()[f"openvino-{kind}"].skip_reason(subject):
         pytest.skip(reason)
     route = made(f"openvino-{kind}", subject, tmp_path)
     assert set(route.inspect(tmp_path).computes) == {type_}
@@ -195,5 +195,5 @@ def test_layers_that_hurt_stay_in_float(family: str, subjects: dict[str, Subject
     before, after = agreed(blunt, subject, tmp_path / "int8"), agreed(mixed, subject, tmp_path / "int8-mixed")
     assert before + 0.03 < after, (before, after)
     assert after > 0.95
-    with pytest.raises(Needless):
+    with pytest.raises(RouteNotNeeded):
         mixed.convert(subjects["convolutions"], tmp_path)

@@ -8,9 +8,9 @@ from flatout.optimize import checks
 from flatout.optimize.checks import Budget, Checked
 from flatout.optimize.metrics import lower_is_better
 from flatout.routes import catalogue
-from flatout.routes._route import Inside
+from flatout.routes._route import Contents
 from flatout.routes.litert import Float32, Int8
-from flatout.routes.tf_bf16 import Bfloat16
+from flatout.routes.tensorflow import Bfloat16
 
 SOURCE = np.random.default_rng(0)
 ORIGINAL = [SOURCE.normal(size=(200, 10)).astype("float32"), SOURCE.normal(size=(200, 10)).astype("float32")]
@@ -92,14 +92,14 @@ def test_what_is_infinite_in_the_original_may_be():
 
 
 def test_weights_and_precision_in_the_files():
-    full = Inside(1000, 4000, {"float32": 5})
+    full = Contents(1000, 4000, {"float32": 5})
     assert not checks.contents(Float32(), full, 1000)
-    assert "carries 3 weights" in checks.contents(Float32(), Inside(3, 12, {"float32": 5}), 1000)
+    assert "carries 3 weights" in checks.contents(Float32(), Contents(3, 12, {"float32": 5}), 1000)
     assert "none of its heavy nodes" in checks.contents(Int8(), full, 1000)
     assert "none of its heavy nodes" in checks.contents(catalogue()["openvino-fp16"], full, 1000)
-    assert "stated as float32" in checks.contents(Float32(), Inside(1000, 1000, {"int8": 5}), 1000)
-    assert not checks.contents(Int8(), Inside(1000, 1000, {"int8": 4, "float32": 1}), 1000)
-    assert not checks.contents(Int8(), Inside(1000, 1000), 1000)  # the format does not tell; the answers will
+    assert "stated as float32" in checks.contents(Float32(), Contents(1000, 1000, {"int8": 5}), 1000)
+    assert not checks.contents(Int8(), Contents(1000, 1000, {"int8": 4, "float32": 1}), 1000)
+    assert not checks.contents(Int8(), Contents(1000, 1000), 1000)  # the format does not tell; the answers will
 
 
 @pytest.mark.parametrize(

@@ -62,9 +62,9 @@ def test_who_is_behind_leaves_once_there_is_an_interval():
 
 
 def test_who_is_slow_and_far_behind_leaves_early():
-    fast, slow, hopeless = Paced("fast", 100.0, 1), Paced("slow", 400.0, 2), Paced("hopeless", 1500.0, 3)
-    held = race(fast, slow, hopeless)
-    assert (slow.calls, hopeless.calls) == (3, 1)
+    fast, slow, skip_reason = Paced("fast", 100.0, 1), Paced("slow", 400.0, 2), Paced("skip_reason", 1500.0, 3)
+    held = race(fast, slow, skip_reason)
+    assert (slow.calls, skip_reason.calls) == (3, 1)
     assert held.speedup(slow) is None
 
 
@@ -160,7 +160,7 @@ def lined(**options):
 
 def test_routes_come_in_their_turn_and_the_baseline_always():
     candidates, _ = lined(only=["tf"])
-    turns = [one.route.turn for one in candidates]
+    turns = [one.route.order for one in candidates]
     assert turns == sorted(turns)
     candidates, _ = lined(only=["tf-frozen"])
     assert {one.name for one in candidates} == {"tf-function", "tf-frozen"}
@@ -168,7 +168,7 @@ def test_routes_come_in_their_turn_and_the_baseline_always():
 
 def test_what_most_often_wins_is_tried_before_what_seldom_does():
     """A large model may leave no time for all of them."""
-    order = sorted(catalogue().values(), key=lambda route: route.turn)
+    order = sorted(catalogue().values(), key=lambda route: route.order)
     names = [route.name for route in order if route.family == "LiteRT"]
     assert names[:2] == ["litert-fp32", "litert-int8"]
     assert names[-1] == "litert-int8-mixed"
@@ -199,7 +199,7 @@ def test_time_is_allowed_by_size_and_by_the_time_of_a_call():
 def test_what_needs_samples_is_left_out_without_them():
     _, skipped = lined()
     reasons = {one.name: one.why for one in skipped}
-    missing = find("litert-int8").missing() is not None
+    missing = find("litert-int8").missing_package() is not None
     assert ("pip install" if missing else "--data") in reasons["litert-int8"]
 
 
@@ -242,7 +242,7 @@ def test_a_file_to_compare_with_has_to_be_one(tmp_path):
     ],
 )
 def test_compressed_files_run_where_routes_were_asked_for(monkeypatch, tmp_path, asked, runs):
-    monkeypatch.setattr(lineup.Route, "missing", lambda self: None)
+    monkeypatch.setattr(lineup.Route, "missing_package", lambda self: None)
     found = lineup.ours(tmp_path / "small.onnx", catalogue(), tmp_path, SUBJECT, **asked)
     assert {one.route.name for one in found} == runs
     assert all(one.ours for one in found)

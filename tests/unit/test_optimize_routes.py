@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from flatout.routes import catalogue, openvino, tensorrt
-from flatout.routes._onnx_repair import repair
+from flatout.routes._onnx.repair import repair
 from flatout.subject.subject import Subject, Tensor
 
 onnx = pytest.importorskip("onnx")
@@ -153,22 +153,22 @@ def test_every_loader_is_a_program_of_its_own() -> None:
 
 def test_what_is_hopeless_is_said() -> None:
     dynamic, static = catalogue()["onnxruntime-dynamic"], catalogue()["onnxruntime-int8"]
-    assert "ConvInteger" in str(dynamic.hopeless(subject(ops={"Conv2D": 3, "MatMul": 1})))
-    assert dynamic.hopeless(subject(ops={"MatMul": 4})) is None
-    assert static.hopeless(subject(ops={"Conv2D": 3})) is None
-    assert static.hopeless(subject(ops={"Conv2D": 3, "While": 1})) is None
-    assert "recurrent" in str(static.hopeless(subject(ops={"While": 1, "MatMul": 2})))
+    assert "ConvInteger" in str(dynamic.skip_reason(subject(ops={"Conv2D": 3, "MatMul": 1})))
+    assert dynamic.skip_reason(subject(ops={"MatMul": 4})) is None
+    assert static.skip_reason(subject(ops={"Conv2D": 3})) is None
+    assert static.skip_reason(subject(ops={"Conv2D": 3, "While": 1})) is None
+    assert "recurrent" in str(static.skip_reason(subject(ops={"While": 1, "MatMul": 2})))
     mixed = catalogue()["openvino-int8-mixed"]
-    assert mixed.hopeless(subject(ops={"Conv2D": 20, "MatMul": 1})) is None
-    assert "36 layers" in str(mixed.hopeless(subject(ops={"Conv2D": 35, "MatMul": 1})))
-    assert "recurrent" in str(mixed.hopeless(subject(ops={"While": 1, "MatMul": 1})))
-    assert "nothing" in str(static.hopeless(subject(ops={"Add": 1})))
+    assert mixed.skip_reason(subject(ops={"Conv2D": 20, "MatMul": 1})) is None
+    assert "36 layers" in str(mixed.skip_reason(subject(ops={"Conv2D": 35, "MatMul": 1})))
+    assert "recurrent" in str(mixed.skip_reason(subject(ops={"While": 1, "MatMul": 1})))
+    assert "nothing" in str(static.skip_reason(subject(ops={"Add": 1})))
 
 
 def test_a_route_that_is_missing_something_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     route = catalogue()["tensorrt-int8"]
     monkeypatch.setattr(tensorrt, "has_gpu", lambda: False)
-    assert "NVIDIA" in str(route.hopeless(subject()))
+    assert "NVIDIA" in str(route.skip_reason(subject()))
     assert route.extra == "tensorrt"
 
 
@@ -180,6 +180,6 @@ def test_half_the_bits_are_only_offered_where_the_processor_has_them(
 ) -> None:
     monkeypatch.setattr(openvino, "cpu_flags", lambda: frozenset(flags.split()))
     for name, kind in (("openvino-bf16", "bf16"), ("openvino-fp16", "f16")):
-        assert (catalogue()[name].hopeless(subject()) is None) is (kind == can)
+        assert (catalogue()[name].skip_reason(subject()) is None) is (kind == can)
     settings = catalogue()["openvino-int8"].settings(subject(), 2)
     assert {setting["rest"] for setting in settings} == {"f32", can} - {""}

@@ -11,7 +11,13 @@
     ├── UnknownView          `show --view` of a name that does not exist
     ├── PluginInvalid        a cause, cure, route or check whose file declares no plugin, or a wrong one
     ├── PatchFailed          a source change that cannot be made or applied
-    ├── CompressionRefused   a model or a wish that compression cannot follow; names the layer
+    ├── DataUnusable         samples that cannot be read, or do not fit the model
+    ├── ModelRefused         a model file that contains code which was not declared trusted
+    ├── RouteNotNeeded       a route that offers nothing here that another does not: left out, not failed
+    ├── ArtefactUnreadable   a directory that is not an artefact of `optimize`, or a damaged one
+    ├── ElementUnreadable    an element of a source that cannot be read
+    ├── ShardsDiffer         record shards that do not contain what their source does
+    ├── CompressionRefused   a model or a request that compression cannot handle; names the layer
     ├── CompressionFailed    a compressed model that did not pass its check, or a training that broke
     └── ToolMissing          an optional tool (py-spy, nsys, TensorFlow) is not installed
 
@@ -65,6 +71,30 @@ class PluginInvalid(FlatoutError):
 
 
 class PatchFailed(FlatoutError):
+    pass
+
+
+class DataUnusable(FlatoutError):
+    pass
+
+
+class ModelRefused(FlatoutError):
+    pass
+
+
+class RouteNotNeeded(FlatoutError):
+    pass
+
+
+class ArtefactUnreadable(FlatoutError):
+    pass
+
+
+class ElementUnreadable(FlatoutError):
+    pass
+
+
+class ShardsDiffer(FlatoutError):
     pass
 
 

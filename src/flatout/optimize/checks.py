@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from flatout.measure.agreement import agreement, relative_error
-from flatout.routes._route import Inside, Route
+from flatout.routes._route import Contents, Route
 
 Array = np.ndarray[Any, Any]
 
@@ -55,7 +55,7 @@ class Checked:
     samples: int = 0
 
 
-def contents(route: Route, inside: Inside, parameters: int) -> str:
+def contents(route: Route, inside: Contents, parameters: int) -> str:
     """Weights and precision, as they lie in the files."""
     if inside.weights < FEWEST_WEIGHTS * parameters:
         return f"it carries {inside.weights:,} weights; the original has {parameters:,}"

@@ -9,7 +9,7 @@ from pathlib import Path
 from flatout.model.errors import FlatoutError
 from flatout.optimize.checks import Checked
 from flatout.routes import find
-from flatout.routes._route import Inside, Route, Setting
+from flatout.routes._route import Contents, Route, Setting
 from flatout.subject.subject import Subject
 
 BASELINE = "tf-function"
@@ -27,7 +27,7 @@ class Candidate:
     """failed, timeout or needless where it takes no further part."""
     note: str = ""
     title: str = ""
-    inside: Inside | None = None
+    inside: Contents | None = None
     size_bytes: int = 0
     convert_ms: float | None = None
     checked: Checked | None = None
@@ -63,7 +63,7 @@ def line_up(
 ) -> tuple[list[Candidate], list[Skipped]]:
     """In the order of their turns. A name given by the user stands for all routes that begin with it: `litert`."""
     candidates, skipped = [], []
-    for route in sorted(routes.values(), key=lambda route: route.turn):
+    for route in sorted(routes.values(), key=lambda route: route.order):
         if route.name != BASELINE and not _asked(route, only, without):
             continue
         why = _obstacle(route, subject, exhaustive)
@@ -90,12 +90,12 @@ def _meant(route: str, names: Sequence[str]) -> bool:
 
 
 def _obstacle(route: Route, subject: Subject, exhaustive: bool) -> str | None:
-    package = route.missing()
+    package = route.missing_package()
     if package is not None:
         return f'needs the package {package}: pip install "flatout[{route.extra}]"'
     if route.needs_data and not subject.calibrated:
         return "has to see real samples to calibrate: give --data"
-    return None if exhaustive else route.hopeless(subject)
+    return None if exhaustive else route.skip_reason(subject)
 
 
 def given(path: Path, routes: Mapping[str, Route], directory: Path, subject: Subject, cores: int) -> Candidate:
@@ -103,7 +103,7 @@ def given(path: Path, routes: Mapping[str, Route], directory: Path, subject: Sub
     native = next((route for route in _takers(path, routes) if route.format in FORMATS), None)
     if not path.is_file() or native is None:
         raise FlatoutError(f"--compare takes a .tflite or .onnx file that exists, not {path}.")
-    if (package := native.missing()) is not None:
+    if (package := native.missing_package()) is not None:
         raise FlatoutError(f'{path} needs the package {package}: pip install "flatout[{native.extra}]"')
     return _given(path, native, directory, subject, cores)
 
@@ -122,12 +122,12 @@ def ours(
     return [
         _given(path, route, directory, subject, cores, ours=True)
         for route in _takers(path, routes)
-        if _asked(route, only, without) and not route.missing()
+        if _asked(route, only, without) and not route.missing_package()
     ]
 
 
 def _takers(path: Path, routes: Mapping[str, Route]) -> list[Route]:
-    return [one for one in routes.values() if one.takes and one.takes == path.suffix and one.precision == "float32"]
+    return [one for one in routes.values() if one.accepts and one.accepts == path.suffix and one.precision == "float32"]
 
 
 def _given(path: Path, route: Route, directory: Path, subject: Subject, cores: int, *, ours: bool = False) -> Candidate:

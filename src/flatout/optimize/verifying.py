@@ -22,7 +22,7 @@ from flatout.optimize import checks, handover
 from flatout.optimize.work.process import Worker, WorkFailed
 from flatout.process.warden import Warden
 from flatout.routes import find
-from flatout.routes._route import Inside, Route
+from flatout.routes._route import Contents, Route
 
 SECONDS = 120.0
 MARGIN = 0.01
@@ -43,7 +43,7 @@ class Finding:
 def verify(place: Path, say: Callable[[Finding], None]) -> bool:
     manifest = read(place)
     route = find(str(manifest["route"]))
-    if (package := route.missing()) is not None:
+    if (package := route.missing_package()) is not None:
         raise ToolMissing(
             f'{route.family} is not installed: {package} is missing. pip install "flatout[{route.extra}]"'
         )
@@ -113,7 +113,7 @@ def _opened(place: Path, manifest: dict[str, Any], route: Route, worker: Worker,
 
 def _contents(place: Path, manifest: dict[str, Any], route: Route, worker: Worker, scratch: Path) -> Finding:
     said = worker.ask("inspect", SECONDS, route=route.name, directory=str(place))
-    inside = Inside(said["weights"], said["weight_bytes"], said["computes"])
+    inside = Contents(said["weights"], said["weight_bytes"], said["computes"])
     problem = checks.contents(route, inside, int(manifest.get("parameters", 0)))
     told = ", ".join(f"{count} heavy nodes in {name}" for name, count in inside.computes.items())
     return Finding("contents", not problem, problem or f"{inside.weights:,} weights{f'; {told}' if told else ''}")

@@ -25,7 +25,7 @@ from flatout.optimize.race import HOPELESS, LONG_CALL_MS
 from flatout.optimize.work.nursery import Nursery
 from flatout.optimize.work.process import Worker, WorkFailed
 from flatout.process.warden import Warden
-from flatout.routes._route import Inside
+from flatout.routes._route import Contents
 from flatout.subject.subject import Array, Subject
 
 CONVERT_SECONDS = 240.0
@@ -135,7 +135,7 @@ class Workshop:
             else:
                 candidate.drop("timeout" if error.how == "timeout" else "failed", f"conversion: {error}")
             return False
-        candidate.inside = Inside(inside["weights"], inside["weight_bytes"], inside["computes"])
+        candidate.inside = Contents(inside["weights"], inside["weight_bytes"], inside["computes"])
         if candidate.route.deployable:
             candidate.size_bytes = sum(path.stat().st_size for path in candidate.directory.rglob("*") if path.is_file())
         # What the user brought is what it is: it states nothing about itself.

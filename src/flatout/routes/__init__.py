@@ -1,10 +1,10 @@
-"""The ways to run a model, one file each; nothing else registers one.
+"""The ways to serve a model, one module or folder each.
 
-A module of this package whose name does not begin with an underscore defines `ROUTES`, a tuple of `Route` instances:
-one for each precision that the runtime offers. Its docstring is its page. Importing it is cheap: what a route needs is
-imported inside its methods. The order of trials follows `turn`, not this list.
+A module or folder of this package whose name does not begin with an underscore defines `ROUTES`, a tuple of `Route`
+instances: one for each precision that the runtime offers. Importing it is cheap: what a route needs is imported inside
+its methods. `Route.order` decides the order in which routes are tried.
 
-The variable FLATOUT_ROUTES names further directories with such files: a project's own.
+The variable FLATOUT_ROUTES names further directories with such modules: a project's own.
 """
 
 from __future__ import annotations

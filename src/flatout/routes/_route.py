@@ -1,21 +1,26 @@
-"""What a way of running a model has to offer: a `Route`.
+"""`Route`: the base class of the ways to serve a model.
 
-A route turns the subject into an artefact (a directory with all that is needed to run it elsewhere), opens it in a
-fresh process, and tells what is really inside. It promises nothing about speed or accuracy: that is measured.
+A route converts the subject into an artefact (a directory with everything needed to serve it elsewhere), opens the
+artefact in a fresh process, and reports what its files contain. It promises nothing about speed or accuracy: both are
+measured.
 
-Where its methods run:
+Where the methods run:
 
-    hopeless, settings, missing, loader   in flatout's own process: plain Python, no heavy import
-    convert, adopt, inspect               in a converter's process, with a limit on time and memory
-    open                                  in a runner's process, which holds nothing but what serving needs
+    missing_package, skip_reason, settings, loader   in flatout's own process: plain Python, no heavy imports
+    convert, import_file, inspect                    in a conversion process with limits on time and memory
+    open                                             in a serving process that holds only what serving needs
 
-An exception of any of them, or the death of its process, is a row that says why; of a `FlatoutError` the text alone.
+An exception in one of them, or the death of its process, becomes a row of the results with the reason. Of a
+`FlatoutError` only the text is shown.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import shutil
+import sys
+import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +30,6 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 
 from flatout.model.case import Equivalence
-from flatout.model.errors import FlatoutError
 from flatout.subject.subject import Subject
 
 Arrays = Sequence[np.ndarray[Any, Any]]
@@ -33,61 +37,69 @@ Setting = Mapping[str, Any]
 """Options of the runtime as plain JSON values, such as {"threads": 2}: part of the search, not of the artefact."""
 
 Precision = Literal["float32", "float16", "bfloat16", "int8", "int8-weights"]
-"""What the heavy nodes compute with. `int8-weights`: the activations stay float, or are quantized on the fly."""
-
-
-class Needless(FlatoutError):
-    """Raised by `convert` where the route has nothing to offer here that another does not: left out, not failed."""
+"""The type that the heavy nodes compute in. `int8-weights`: activations stay float or are quantized at run time."""
 
 
 class Runner(Protocol):
-    """An opened artefact. Takes and gives arrays in the order of the original's inputs and outputs, batch first."""
+    """An opened artefact. Takes and returns arrays in the order of the original's inputs and outputs, batch first."""
 
     def __call__(self, inputs: Arrays, /) -> Arrays: ...
 
 
 @dataclass(frozen=True)
-class Inside:
-    """What an artefact really holds, read from its files and not from what the converter said."""
+class Contents:
+    """What an artefact contains, read from its files and not from the converter's messages."""
 
     weights: int
-    """Elements of all constants with more than a few elements."""
+    """Elements of all constants with more than `FEW_ELEMENTS` elements."""
     weight_bytes: int
     computes: Mapping[str, int] = field(default_factory=dict)
-    """How many heavy nodes (convolutions, matrix products, recurrent cells) work in each type, as numpy spells it:
-    {"int8": 52, "float32": 1}. A node with int8 weights whose activations are float counts as "int8-weights".
-    Empty where the format does not tell."""
+    """How many heavy nodes (convolutions, matrix products, recurrent cells) compute in each type, in numpy's names:
+    {"int8": 52, "float32": 1}. A node with int8 weights and float activations counts as "int8-weights".
+    Empty where the format does not record it."""
 
 
 class Route(ABC):
+    """One way to serve a model. The docstring of a route's class, or else of its module, is its page."""
+
     name: ClassVar[str]
-    """Known everywhere by this name: `litert-int8`."""
+    """What users type and see: `litert-int8`."""
     family: ClassVar[str]
-    """The runtime, for people: LiteRT, ONNX Runtime."""
+    """The runtime, for display: LiteRT, ONNX Runtime."""
     format: ClassVar[str]
     """What is deployed: SavedModel, LiteRT, ONNX, OpenVINO IR, TensorRT engine."""
     precision: ClassVar[Precision]
     equivalence: ClassVar[Equivalence]
     packages: ClassVar[tuple[str, ...]] = ()
-    """Import names it needs to convert and run; TensorFlow is always there."""
+    """Import names of the packages that it needs to convert and run, besides TensorFlow."""
     extra: ClassVar[str] = "backends"
-    """The extra of flatout that brings them."""
+    """The extra of flatout that installs them."""
     needs_data: ClassVar[bool] = False
-    """Whether it has to see samples to convert (calibration)."""
-    turn: ClassVar[int] = 1
-    """When it is tried, in case the time is short: 0 as the model is, 1 in float32, 2 fully quantized, which most often
-    wins, 3 in between, 4 what makes up for a quantization that failed."""
-    takes: ClassVar[str] = ""
-    """Ending of the files, made elsewhere, that it runs or turns into its own: `.onnx`."""
+    """Whether the conversion needs samples (calibration)."""
+    order: ClassVar[int] = 1
+    """When it is tried, which matters if time runs short. 0: the model as it is; 1: float32; 2: fully quantized, the
+    most frequent winner; 3: in between; 4: replacements for a quantization that failed."""
+    accepts: ClassVar[str] = ""
+    """Suffix of the files made elsewhere that it can serve, or convert into its own: `.onnx`."""
     deployable: ClassVar[bool] = True
-    """False for what is only there to compare with, such as Keras' own `predict`."""
+    """False for what is measured only for comparison, such as Keras' own `predict`."""
 
-    def missing(self) -> str | None:
-        """The package that is not installed, if one is not."""
+    @property
+    def title(self) -> str:
+        """One line for lists: the first sentence of the page."""
+        return self.page.partition("\n\n")[0].replace("\n", " ")
+
+    @property
+    def page(self) -> str:
+        own = type(self).__dict__.get("__doc__")
+        return inspect.cleandoc(own or sys.modules[type(self).__module__].__doc__ or self.name)
+
+    def missing_package(self) -> str | None:
+        """The first package that is not installed."""
         return next((name for name in self.packages if importlib.util.find_spec(name) is None), None)
 
-    def hopeless(self, subject: Subject) -> str | None:
-        """Why it is known not to pay, or not to work, for this model on this machine; tried with --exhaustive only."""
+    def skip_reason(self, subject: Subject) -> str | None:
+        """Why it is known not to help, or not to work, for this model on this machine. --exhaustive tries it anyway."""
         return None
 
     def settings(self, subject: Subject, cores: int) -> Sequence[Setting]:
@@ -96,37 +108,42 @@ class Route(ABC):
 
     @abstractmethod
     def convert(self, subject: Subject, directory: Path) -> None:
-        """Write the artefact into this empty directory. `subject.calibration()` has the samples, where there are any.
+        """Write the artefact into this empty directory. `subject.calibration()` yields samples, where there are any.
 
-        Where the format or its runtime wants static shapes, write one file for each of `subject.batches`.
+        Where the format or its runtime needs static shapes, write one file for each of `subject.batches`.
         """
 
-    def adopt(self, given: Path, directory: Path) -> None:
-        """Write the artefact from a file that it takes."""
-        shutil.copyfile(given, directory / f"model{given.suffix}")
+    def import_file(self, path: Path, directory: Path) -> None:
+        """Write the artefact from a file with the suffix that the route accepts."""
+        shutil.copyfile(path, directory / f"model{path.suffix}")
 
     @abstractmethod
-    def inspect(self, directory: Path) -> Inside:
-        """Look into the files."""
+    def inspect(self, directory: Path) -> Contents:
+        """Read the artefact's files."""
 
     def open(self, directory: Path, setting: Setting, batch: int) -> Runner:
         """Load the artefact, ready to be called with `batch` samples (0: the model has no batch dimension).
 
-        It is the loader that is run, so that what is measured is what is handed over.
+        This runs the loader, so that what is measured is what the user gets.
         """
-        return opened(self.loader(setting, batch), directory)
+        return run_loader(self.loader(setting, batch), directory)
 
     @abstractmethod
     def loader(self, setting: Setting, batch: int) -> str:
-        """Python source that a user copies; it is run against the artefact before it is handed over.
+        """Python source for the user to copy; flatout runs it on the artefact before handing it over.
 
-        It defines `load(directory)`, which gives a function from a list of arrays to a list of arrays, as a `Runner`
-        for this batch, and imports the runtime alone: nothing of flatout.
+        It defines `load(directory)`, which returns a function from a list of arrays to a list of arrays (a `Runner`
+        for this batch). It imports the runtime alone and nothing of flatout.
         """
 
 
-def opened(loader: str, directory: Path) -> Runner:
-    space: dict[str, Any] = {}
-    exec(compile(loader, "the loader", "exec"), space)
-    runner: Runner = space["load"](directory)
+def run_loader(loader: str, directory: Path) -> Runner:
+    namespace: dict[str, Any] = {}
+    exec(compile(loader, "the loader", "exec"), namespace)
+    runner: Runner = namespace["load"](directory)
     return runner
+
+
+def lines_if(condition: object, lines: str) -> str:
+    """These lines, indented for the body of a function in a loader, or nothing."""
+    return textwrap.indent(textwrap.dedent(lines).strip("\n"), "    ") + "\n" if condition else ""

@@ -1,4 +1,4 @@
-"""The Keras model as most programs call it: `model.predict(x)` and `model(x)`. To compare with, not to hand over."""
+"""The Keras model as most programs call it, `model.predict(x)` and `model(x)`: measured for comparison only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from flatout.routes._route import Arrays, Inside, Route, Runner, Setting
+from flatout.routes._route import Arrays, Contents, Route, Runner, Setting
 from flatout.subject.subject import Subject
 
 FILE = "keras.json"
@@ -21,26 +21,28 @@ class Call(Route):
     format = "Keras model"
     precision = "float32"
     equivalence = "exact"
-    turn = 0
+    order = 0
     deployable = False
 
-    def hopeless(self, subject: Subject) -> str | None:
-        return None if subject.original else "there is no Keras model to open: the original is a graph or in memory"
+    def skip_reason(self, subject: Subject) -> str | None:
+        return (
+            None if subject.original else "there is no Keras model to open: the original is a SavedModel or in memory"
+        )
 
     def convert(self, subject: Subject, directory: Path) -> None:
         (directory / FILE).write_text(json.dumps(subject.original))
 
-    def inspect(self, directory: Path) -> Inside:
+    def inspect(self, directory: Path) -> Contents:
         model = _open(directory)
         count = sum(math.prod(variable.shape) for variable in model.variables)
-        return Inside(count, 4 * count)
+        return Contents(count, 4 * count)
 
     def open(self, directory: Path, setting: Setting, batch: int) -> Runner:
         model = _open(directory)
         return _runner(model, lambda packed: model(packed, training=False))
 
     def loader(self, setting: Setting, batch: int) -> str:
-        raise NotImplementedError("what is only compared with is not handed over")
+        raise NotImplementedError("this route is measured for comparison only")
 
 
 class Predict(Call):
@@ -54,12 +56,12 @@ class Predict(Call):
 def _open(directory: Path) -> Any:
     from flatout.subject import keras_models, original
 
-    how = json.loads((directory / FILE).read_text())
-    if how["how"] == "factory":
-        return original.named(how["name"])()
-    for name in how["imports"]:
+    model_source = json.loads((directory / FILE).read_text())
+    if model_source["how"] == "factory":
+        return original.named(model_source["name"])()
+    for name in model_source["imports"]:
         original.imported(name)
-    return keras_models.load_file(Path(how["path"]), how["trust"], bool(how["imports"]))
+    return keras_models.load_file(Path(model_source["path"]), model_source["trust"], bool(model_source["imports"]))
 
 
 def _runner(model: Any, call: Any) -> Runner:

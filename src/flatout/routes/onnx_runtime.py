@@ -1,8 +1,8 @@
-"""ONNX Runtime: the model as an ONNX file, in float, with 8-bit weights, or with 8-bit convolutions and products.
+"""ONNX Runtime: the model as an ONNX file, in float32, with 8-bit weights, or in 8 bits throughout.
 
-Static quantization needs samples and pays for convolutions; dynamic quantization works without and pays for matrix
-products and recurrent cells. Dynamic quantization of a convolution makes a ConvInteger, for which there is no fast
-kernel: several times slower than float. `mixed` leaves the layers in float that 8 bits hurt.
+Static quantization needs samples and helps convolutions. Dynamic quantization needs none and helps matrix products
+and recurrent cells. Dynamic quantization turns a convolution into a ConvInteger, which has no fast kernel and is
+several times slower than float. `mixed` keeps the layers in float whose results suffer most from 8 bits.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from flatout.model.case import Equivalence
-from flatout.routes import _onnx_convert
-from flatout.routes._loaders import only_if
-from flatout.routes._route import Inside, Precision, Route, Setting
+from flatout.routes._onnx import convert
+from flatout.routes._route import Contents, Precision, Route, Setting, lines_if
 from flatout.subject.subject import Subject
 
 FILE = "model.onnx"
 SMALL = 8_000_000
-"""Parameters below which one thread may be faster than several that wait for each other."""
+"""With fewer parameters, one thread may be faster than several that wait for each other."""
 
 
 class OnnxRuntime(Route):
@@ -29,22 +28,22 @@ class OnnxRuntime(Route):
     precision: ClassVar[Precision] = "float32"
     equivalence: ClassVar[Equivalence] = "reassociated"
     packages: ClassVar[tuple[str, ...]] = ("onnxruntime", "onnx", "tf2onnx")
-    takes: ClassVar[str] = ".onnx"
+    accepts: ClassVar[str] = ".onnx"
 
     def settings(self, subject: Subject, cores: int) -> Sequence[Setting]:
-        alone = [{"threads": 1}] if cores > 1 and subject.parameters < SMALL else []
-        return [{"threads": cores}, *alone]
+        one_thread = [{"threads": 1}] if cores > 1 and subject.parameters < SMALL else []
+        return [{"threads": cores}, *one_thread]
 
     def convert(self, subject: Subject, directory: Path) -> None:
-        _onnx_convert.copy(subject, directory / FILE)
+        convert.copy_onnx_file(subject, directory / FILE)
 
-    def inspect(self, directory: Path) -> Inside:
-        from flatout.routes import _onnx_inside
+    def inspect(self, directory: Path) -> Contents:
+        from flatout.routes._onnx import contents
 
-        return _onnx_inside.inside(directory / FILE)
+        return contents.inspect(directory / FILE)
 
     def loader(self, setting: Setting, batch: int) -> str:
-        return source(setting, batch)
+        return loader_source(setting, batch)
 
 
 class OnnxRuntimeInt8(OnnxRuntime):
@@ -52,52 +51,52 @@ class OnnxRuntimeInt8(OnnxRuntime):
     precision: ClassVar[Precision] = "int8"
     equivalence: ClassVar[Equivalence] = "precision"
     needs_data: ClassVar[bool] = True
-    turn: ClassVar[int] = 2
+    order: ClassVar[int] = 2
 
-    def hopeless(self, subject: Subject) -> str | None:
+    def skip_reason(self, subject: Subject) -> str | None:
         if any("Conv" in name for name in subject.ops):
             return None
         if subject.recurrent:
-            return "ONNX Runtime quantizes recurrent cells as they come only"
-        return None if any("MatMul" in name for name in subject.ops) else "there is nothing in it to quantize"
+            return "ONNX Runtime quantizes recurrent cells only dynamically"
+        return None if any("MatMul" in name for name in subject.ops) else "there is nothing to quantize in the model"
 
     def convert(self, subject: Subject, directory: Path) -> None:
-        from flatout.routes import _onnx_quantize
+        from flatout.routes._onnx import quantize
 
-        _onnx_quantize.quantize(_onnx_convert.of(subject), directory / FILE, subject)
+        quantize.quantize(convert.onnx_file(subject), directory / FILE, subject)
 
 
 class OnnxRuntimeMixed(OnnxRuntimeInt8):
     name: ClassVar[str] = "onnxruntime-int8-mixed"
-    turn: ClassVar[int] = 4
+    order: ClassVar[int] = 4
 
     def convert(self, subject: Subject, directory: Path) -> None:
-        from flatout.routes import _onnx_quantize
+        from flatout.routes._onnx import quantize
 
-        _onnx_quantize.mixed(_onnx_convert.of(subject), directory / FILE, subject)
+        quantize.quantize_mixed(convert.onnx_file(subject), directory / FILE, subject)
 
 
 class OnnxRuntimeDynamic(OnnxRuntime):
     name: ClassVar[str] = "onnxruntime-dynamic"
     precision: ClassVar[Precision] = "int8-weights"
     equivalence: ClassVar[Equivalence] = "precision"
-    turn: ClassVar[int] = 3
+    order: ClassVar[int] = 3
 
-    def hopeless(self, subject: Subject) -> str | None:
+    def skip_reason(self, subject: Subject) -> str | None:
         if any("Conv" in name for name in subject.ops):
-            return "dynamic quantization makes a ConvInteger of a convolution, which is slower than float"
+            return "dynamic quantization turns convolutions into ConvInteger, which is slower than float"
         return None
 
     def convert(self, subject: Subject, directory: Path) -> None:
-        from flatout.routes import _onnx_quantize
+        from flatout.routes._onnx import quantize
 
-        _onnx_quantize.dynamic(_onnx_convert.of(subject), directory / FILE)
+        quantize.quantize_dynamically(convert.onnx_file(subject), directory / FILE)
 
 
-def source(setting: Setting, batch: int) -> str:
+def loader_source(setting: Setting, batch: int) -> str:
     static = f'''
-        # The batch that was measured; without this line any other can be served.
-        options.add_free_dimension_override_by_name("{_onnx_convert.BATCH}", {batch})
+        # The batch size that was measured. Without this line, any batch size can be served.
+        options.add_free_dimension_override_by_name("{convert.BATCH}", {batch})
     '''
     return f'''\
 from pathlib import Path
@@ -110,7 +109,7 @@ def load(directory):
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = {int(setting["threads"])}
-{only_if(batch, static)}\
+{lines_if(batch, static)}\
     session = onnxruntime.InferenceSession(Path(directory) / "{FILE}", options, providers=["CPUExecutionProvider"])
     names = [entry.name for entry in session.get_inputs()]
     return lambda inputs: session.run(None, dict(zip(names, inputs)))

@@ -1,7 +1,7 @@
 """TensorRT, through ONNX, where there is an NVIDIA GPU: float32 without TF32, float16, or 8 bits.
 
-The types stand in the ONNX file: TensorRT 11 knows no other way, and 10 takes them from there when the network is
-strongly typed. An engine runs on the kind of GPU that it was built on, so the ONNX file lies beside it.
+The ONNX file carries the types: TensorRT 11 has no other way, and TensorRT 10 follows them when the network is strongly
+typed. An engine only runs on the kind of GPU that it was built on, so the ONNX file is kept with it.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import ClassVar
 from flatout.environment.machine import has_gpu
 from flatout.model.case import Equivalence
 from flatout.model.errors import FlatoutError
-from flatout.routes import _onnx_convert
-from flatout.routes._route import Inside, Precision, Route, Setting
+from flatout.routes._onnx import convert
+from flatout.routes._route import Contents, Precision, Route, Setting
 from flatout.subject.subject import Subject
 
 ONNX, ENGINE = "model.onnx", "model.engine"
 HEAVY = ("conv", "gemm", "matrix", "matmul", "rnn", "mha")
-"""Parts of the names that TensorRT gives to layers which carry the time."""
+"""Parts of the names of the layers, as TensorRT names them, that take most of the time."""
 TYPES = {
     "int8": "int8",
     "half": "float16",
@@ -40,12 +40,12 @@ class TensorRt(Route):
     equivalence: ClassVar[Equivalence] = "reassociated"
     packages: ClassVar[tuple[str, ...]] = ("tensorrt", "cuda", "onnxruntime", "onnx", "tf2onnx")
     extra: ClassVar[str] = "tensorrt"
-    turn: ClassVar[int] = 3
+    order: ClassVar[int] = 3
 
-    def missing(self) -> str | None:
-        return super().missing() if has_gpu() else None  # packages alone would not help
+    def missing_package(self) -> str | None:
+        return super().missing_package() if has_gpu() else None  # without a GPU the packages would not help
 
-    def hopeless(self, subject: Subject) -> str | None:
+    def skip_reason(self, subject: Subject) -> str | None:
         return None if has_gpu() else "there is no NVIDIA GPU here"
 
     def settings(self, subject: Subject, cores: int) -> Sequence[Setting]:
@@ -53,16 +53,16 @@ class TensorRt(Route):
 
     def convert(self, subject: Subject, directory: Path) -> None:
         self.write_onnx(subject, directory / ONNX)
-        (directory / ENGINE).write_bytes(_built(directory / ONNX, subject))
+        (directory / ENGINE).write_bytes(_build_engine(directory / ONNX, subject))
 
     def write_onnx(self, subject: Subject, path: Path) -> None:
-        _onnx_convert.copy(subject, path)
+        convert.copy_onnx_file(subject, path)
 
-    def inspect(self, directory: Path) -> Inside:
-        from flatout.routes import _onnx_inside
+    def inspect(self, directory: Path) -> Contents:
+        from flatout.routes._onnx import contents
 
-        weights, size = _onnx_inside.weights(directory / ONNX)
-        return Inside(weights, size, _computes(directory / ENGINE))
+        weights, size = contents.weights(directory / ONNX)
+        return Contents(weights, size, _computes(directory / ENGINE))
 
     def loader(self, setting: Setting, batch: int) -> str:
         return LOADER
@@ -77,8 +77,8 @@ class TensorRtFloat16(TensorRt):
         import onnx
         from onnxruntime.transformers.float16 import convert_float_to_float16
 
-        model = onnx.load(_onnx_convert.of(subject))
-        _onnx_convert.save(convert_float_to_float16(model, keep_io_types=True), path)
+        model = onnx.load(convert.onnx_file(subject))
+        convert.save(convert_float_to_float16(model, keep_io_types=True), path)
 
 
 class TensorRtInt8(TensorRt):
@@ -88,12 +88,12 @@ class TensorRtInt8(TensorRt):
     needs_data: ClassVar[bool] = True
 
     def write_onnx(self, subject: Subject, path: Path) -> None:
-        from flatout.routes import _onnx_quantize
+        from flatout.routes._onnx import quantize
 
-        _onnx_quantize.quantize(_onnx_convert.of(subject), path, subject, signed=True)
+        quantize.quantize(convert.onnx_file(subject), path, subject, signed=True)
 
 
-def _built(path: Path, subject: Subject) -> bytes:
+def _build_engine(path: Path, subject: Subject) -> bytes:
     import tensorrt as trt
 
     logger = trt.Logger(trt.Logger.ERROR)
@@ -101,15 +101,15 @@ def _built(path: Path, subject: Subject) -> bytes:
     network = builder.create_network(1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED))
     parser = trt.OnnxParser(network, logger)
     if not parser.parse(path.read_bytes()):
-        raise FlatoutError(f"TensorRT cannot read the ONNX model: {parser.get_error(0).desc()}")
+        raise FlatoutError(f"TensorRT cannot read the converted ONNX model: {parser.get_error(0).desc()}")
     config = builder.create_builder_config()
     config.clear_flag(trt.BuilderFlag.TF32)
-    config.profiling_verbosity = trt.ProfilingVerbosity.DETAILED  # so that the engine tells its types
+    config.profiling_verbosity = trt.ProfilingVerbosity.DETAILED  # so that the engine records its types
     if subject.batching == "dynamic":
         profile = builder.create_optimization_profile()
         for i in range(network.num_inputs):
             entry = network.get_input(i)
-            shapes = [(batch, *tuple(entry.shape)[1:]) for batch in _range(subject.batches)]
+            shapes = [(batch, *tuple(entry.shape)[1:]) for batch in _batch_range(subject.batches)]
             profile.set_shape(entry.name, *shapes)
         config.add_optimization_profile(profile)
     engine = builder.build_serialized_network(network, config)
@@ -118,8 +118,8 @@ def _built(path: Path, subject: Subject) -> bytes:
     return bytes(engine)
 
 
-def _range(batches: tuple[int, ...]) -> tuple[int, int, int]:
-    """The smallest, the one that matters most, the largest."""
+def _batch_range(batches: tuple[int, ...]) -> tuple[int, int, int]:
+    """The smallest batch size, the one to optimize for, and the largest: what a profile of TensorRT wants."""
     return min(batches), batches[0], max(batches)
 
 
@@ -127,9 +127,9 @@ def _computes(path: Path) -> dict[str, int]:
     import tensorrt as trt
 
     engine = trt.Runtime(trt.Logger(trt.Logger.ERROR)).deserialize_cuda_engine(path.read_bytes())
-    told = engine.create_engine_inspector().get_engine_information(trt.LayerInformationFormat.JSON)
+    description = engine.create_engine_inspector().get_engine_information(trt.LayerInformationFormat.JSON)
     found: Counter[str] = Counter()
-    for layer in json.loads(told)["Layers"]:
+    for layer in json.loads(description)["Layers"]:
         if not isinstance(layer, dict) or not layer.get("Inputs"):
             continue
         kind = f"{layer.get('LayerType', '')} {layer.get('Name', '')}".lower()
@@ -163,25 +163,25 @@ def load(directory):
     names = [engine.get_tensor_name(i) for i in range(engine.num_io_tensors)]
     entries = [name for name in names if engine.get_tensor_mode(name) == trt.TensorIOMode.INPUT]
     results = [name for name in names if engine.get_tensor_mode(name) == trt.TensorIOMode.OUTPUT]
-    places = {}
+    buffers = {}
 
-    def place(name, size):
-        if places.get(name, (0, 0))[1] < size:
-            if name in places:
-                check(cuda.cudaFree(places[name][0]))
-            places[name] = (check(cuda.cudaMalloc(size)), size)
-        context.set_tensor_address(name, places[name][0])
-        return places[name][0]
+    def buffer(name, size):
+        if buffers.get(name, (0, 0))[1] < size:
+            if name in buffers:
+                check(cuda.cudaFree(buffers[name][0]))
+            buffers[name] = (check(cuda.cudaMalloc(size)), size)
+        context.set_tensor_address(name, buffers[name][0])
+        return buffers[name][0]
 
     def run(inputs):
         inputs = [np.ascontiguousarray(array) for array in inputs]
         for name, array in zip(entries, inputs):
             context.set_input_shape(name, array.shape)
             to = cuda.cudaMemcpyKind.cudaMemcpyHostToDevice
-            check(cuda.cudaMemcpyAsync(place(name, array.nbytes), array.ctypes.data, array.nbytes, to, stream))
+            check(cuda.cudaMemcpyAsync(buffer(name, array.nbytes), array.ctypes.data, array.nbytes, to, stream))
         types = [trt.nptype(engine.get_tensor_dtype(name)) for name in results]
         outputs = [np.empty(tuple(context.get_tensor_shape(name)), kind) for name, kind in zip(results, types)]
-        addresses = [place(name, array.nbytes) for name, array in zip(results, outputs)]
+        addresses = [buffer(name, array.nbytes) for name, array in zip(results, outputs)]
         if not context.execute_async_v3(stream):
             raise RuntimeError("TensorRT could not run the engine.")
         for address, array in zip(addresses, outputs):

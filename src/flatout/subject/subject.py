@@ -26,6 +26,8 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 FILE = "subject.json"
+FEW_ELEMENTS = 8
+"""Constants with at most this many elements are shapes and axes, not weights."""
 
 
 @dataclass(frozen=True)

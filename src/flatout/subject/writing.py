@@ -12,15 +12,13 @@ import numpy as np
 from flatout.measure.agreement import relative_error
 from flatout.subject import graph
 from flatout.subject.original import Original
-from flatout.subject.subject import Array, Subject, Tensor, in_batches, plain, write_arrays
+from flatout.subject.subject import FEW_ELEMENTS, Array, Subject, Tensor, in_batches, plain, write_arrays
 
 ANSWER_SECONDS = 20.0
 """As long as the original may take to answer held-out samples; what it has not reached then is left out."""
 FEWEST = 64
 LONGEST_UNROLLED = 160
 """Steps of a sequence. Longer loops become graphs that converters choke on."""
-FEW = 8
-"""Constants with fewer elements are shapes and axes, not weights."""
 
 Parts = dict[str, tuple[list[Array], list[Array]]]
 
@@ -87,7 +85,7 @@ def _with_facts(subject: Subject, concrete: Any) -> Subject:
             value = node.attr["value"].tensor
             count = int(np.prod([dimension.size for dimension in value.tensor_shape.dim], dtype=np.int64))
             digest = hashlib.sha256(value.SerializeToString()).digest()
-            if count > FEW and digest not in seen:  # a weight that is read twice is frozen twice
+            if count > FEW_ELEMENTS and digest not in seen:  # a weight that is read twice is frozen twice
                 seen.add(digest)
                 elements += count
                 size += len(value.tensor_content) or count * 4

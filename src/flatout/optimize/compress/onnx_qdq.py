@@ -18,7 +18,7 @@ from flatout.model.errors import CompressionFailed, ToolMissing
 from flatout.optimize.compress import checks, graph
 from flatout.optimize.compress.litert import Written, agree
 from flatout.optimize.compress.quantize import Array, served
-from flatout.routes import _onnx_convert
+from flatout.routes._onnx import convert
 
 _OUT_AXIS = {"Conv": 0, "ConvTranspose": 1, "MatMul": 1, "Gemm": 1}
 _PASSING = ("Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "MaxPool", "Pad", "Identity")
@@ -61,7 +61,7 @@ def converted(plain: Any, batch: int | None) -> Any:
         return tuple(tf.identity(part, name=f"out{place}") for place, part in enumerate(tree.flatten(answer)))
 
     try:
-        return _onnx_convert.of_function(serve.get_concrete_function(), len(signature))
+        return convert.convert_function(serve.get_concrete_function(), len(signature))
     except Exception as error:
         raise CompressionFailed(f"tf2onnx failed: {str(error)[:500]}") from error
 

@@ -12,9 +12,8 @@ import sys
 import traceback
 from typing import IO
 
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import FlatoutError, RouteNotNeeded
 from flatout.optimize.work.tasks import Tasks
-from flatout.routes._route import Needless
 
 LONGEST = 600
 """Of a message: converters put whole graphs into theirs."""
@@ -29,7 +28,7 @@ def main(reading: int, writing: int) -> None:
             try:
                 answer = {"answer": getattr(tasks, request["task"])(**request["arguments"])}
             except FlatoutError as error:
-                answer = {"error": str(error), "how": "needless" if isinstance(error, Needless) else "failed"}
+                answer = {"error": str(error), "how": "needless" if isinstance(error, RouteNotNeeded) else "failed"}
             except (Exception, SystemExit) as error:
                 traceback.print_exc()
                 answer = {"error": shortened(error), "how": "failed"}

@@ -52,7 +52,7 @@ class Tasks:
 
     def adopt(self, route: str, given: str, directory: str) -> dict[str, Any]:
         began = time.monotonic()
-        find(route).adopt(Path(given), Path(directory))
+        find(route).import_file(Path(given), Path(directory))
         return {"seconds": time.monotonic() - began}
 
     def inspect(self, route: str, directory: str) -> dict[str, Any]:

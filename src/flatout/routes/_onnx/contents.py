@@ -1,17 +1,16 @@
-"""What is in an ONNX file, and what ONNX Runtime really runs when it is given that file."""
+"""What an ONNX file contains, and which types ONNX Runtime computes in when it runs the file."""
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from flatout.routes._onnx_graph import graphs
-from flatout.routes._route import Inside
-
-FEW = 8
-"""Constants of at most so many elements are not weights."""
+from flatout.routes._onnx.graph import graphs
+from flatout.routes._route import Contents
+from flatout.subject.subject import FEW_ELEMENTS
 
 OPERATIONS = {
     "float32": "Conv FusedConv ConvTranspose Gemm FusedGemm MatMul FusedMatMul LSTM GRU RNN Attention",
@@ -21,8 +20,8 @@ OPERATIONS = {
 KINDS = {name: kind for kind, names in OPERATIONS.items() for name in names.split()}
 
 
-def inside(path: Path) -> Inside:
-    return Inside(*weights(path), computes(path))
+def inspect(path: Path) -> Contents:
+    return Contents(*weights(path), computes(path))
 
 
 def weights(path: Path) -> tuple[int, int]:
@@ -35,8 +34,11 @@ def weights(path: Path) -> tuple[int, int]:
 
 
 def computes(path: Path) -> dict[str, int]:
-    """Heavy nodes of the graph as the runtime has rewritten it: a pair of quantize and dequantize nodes that it does
-    not fuse is computed in float, whatever the file says."""
+    """Heavy nodes by type, in the graph as the runtime has optimized it.
+
+    The file itself is not enough: where the runtime does not fuse quantize and dequantize nodes with the operation
+    between them, it computes in float.
+    """
     import onnx
     import onnxruntime
 
@@ -47,13 +49,13 @@ def computes(path: Path) -> dict[str, int]:
         onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         model = onnx.load(options.optimized_model_filepath)
     nodes = [node for graph in graphs(model.graph) for node in graph.node]
-    flying = {output for node in nodes if node.op_type == "DynamicQuantizeLinear" for output in node.output}
-    return dict(Counter(_kind(node, flying) for node in nodes if node.op_type in KINDS))
+    dynamic = {output for node in nodes if node.op_type == "DynamicQuantizeLinear" for output in node.output}
+    return dict(Counter(_compute_type(node, dynamic) for node in nodes if node.op_type in KINDS))
 
 
-def _kind(node: Any, flying: set[str]) -> str:
+def _compute_type(node: Any, dynamic: set[str]) -> str:
     kind = KINDS[node.op_type]
-    return "int8-weights" if kind == "int8" and node.input[0] in flying else kind
+    return "int8-weights" if kind == "int8" and node.input[0] in dynamic else kind
 
 
 def _constants(model: Any) -> Any:
@@ -62,11 +64,8 @@ def _constants(model: Any) -> Any:
             *graph.initializer,
             *(item.t for node in graph.node for item in node.attribute if item.HasField("t")),
         ]
-        yield from (tensor for tensor in tensors if _elements(tensor) > FEW)
+        yield from (tensor for tensor in tensors if _elements(tensor) > FEW_ELEMENTS)
 
 
 def _elements(tensor: Any) -> int:
-    count = 1
-    for length in tensor.dims:
-        count *= length
-    return count
+    return math.prod(tensor.dims)

@@ -1,8 +1,8 @@
-"""LiteRT (TensorFlow Lite): one flat file, a small runtime, XNNPACK's kernels; at home on servers as well as on phones.
+"""LiteRT (TensorFlow Lite): one flat file and a small runtime with XNNPACK's kernels, for servers and phones.
 
-In float32, with float16 weights, with int8 weights (`dynamic`: the runtime quantizes activations as they come), in
-int8 throughout after calibration, and in int8 but for the layers that it hurts (`mixed`). Inputs and outputs stay as
-the model has them in all of these.
+In float32, with float16 weights, with int8 weights (`dynamic`: the runtime quantizes activations), in int8 throughout
+after calibration, and in int8 except for the layers whose results suffer most (`mixed`). Inputs and outputs keep the
+types of the model in all of these.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import ClassVar
 
 from flatout.model.case import Equivalence
 from flatout.model.errors import FlatoutError
-from flatout.routes._route import Inside, Precision, Route, Setting
+from flatout.routes._route import Contents, Precision, Route, Setting
 from flatout.subject.subject import Subject
 
-ANY = "model.tflite"
+ANY_BATCH = "model.tflite"
 
 
 def file_for(batch: int) -> str:
@@ -30,42 +30,42 @@ class Float32(Route):
     precision: ClassVar[Precision] = "float32"
     equivalence: ClassVar[Equivalence] = "reassociated"
     packages = ("ai_edge_litert",)
-    takes = ".tflite"
+    accepts = ".tflite"
 
-    def hopeless(self, subject: Subject) -> str | None:
+    def skip_reason(self, subject: Subject) -> str | None:
         if any(one.dtype == "str" for one in subject.inputs):
-            return "LiteRT's kernels do not take strings"
+            return "LiteRT's kernels do not accept strings"
         return None
 
     def settings(self, subject: Subject, cores: int) -> Sequence[Setting]:
         return [{"threads": count} for count in dict.fromkeys((cores, 1))]
 
     def convert(self, subject: Subject, directory: Path) -> None:
-        from flatout.routes import _litert_convert
+        from flatout.routes.litert import convert
 
-        _litert_convert.convert(subject, directory, self.precision)
+        convert.convert(subject, directory, self.precision)
 
-    def inspect(self, directory: Path) -> Inside:
-        from flatout.routes import _litert_inside
+    def inspect(self, directory: Path) -> Contents:
+        from flatout.routes.litert import contents
 
-        return _litert_inside.inspect(_first(directory))
+        return contents.inspect_file(_first_file(directory))
 
     def loader(self, setting: Setting, batch: int) -> str:
-        return source(setting, batch)
+        return loader_source(setting, batch)
 
 
 class Float16(Float32):
     name = "litert-fp16"
     precision = "float16"
     equivalence = "precision"
-    turn = 3
+    order = 3
 
 
 class Dynamic(Float32):
     name = "litert-dynamic"
     precision = "int8-weights"
     equivalence = "precision"
-    turn = 3
+    order = 3
 
 
 class Int8(Float32):
@@ -73,28 +73,28 @@ class Int8(Float32):
     precision = "int8"
     equivalence = "precision"
     needs_data = True
-    turn = 2
+    order = 2
 
 
 class Mixed(Int8):
     name = "litert-int8-mixed"
-    turn = 4
+    order = 4
 
     def convert(self, subject: Subject, directory: Path) -> None:
-        from flatout.routes import _litert_mixed
+        from flatout.routes.litert import mixed
 
-        _litert_mixed.convert(subject, directory)
+        mixed.convert(subject, directory)
 
 
-def _first(directory: Path) -> Path:
+def _first_file(directory: Path) -> Path:
     files = sorted(directory.glob("*.tflite"))
     if not files:
         raise FlatoutError(f"There is no .tflite file in {directory}.")
     return files[0]
 
 
-def source(setting: Setting, batch: int) -> str:
-    """Inputs and outputs by their place in the file: the converter keeps the order of the function's."""
+def loader_source(setting: Setting, batch: int) -> str:
+    """Inputs and outputs are matched by their order in the file: the converter keeps the order of the function's."""
     return f'''\
 from pathlib import Path
 
@@ -103,31 +103,31 @@ from ai_edge_litert.interpreter import Interpreter
 
 def load(directory, batch={batch}, threads={int(setting.get("threads", 1))}):
     """A function from a list of arrays to a list of arrays."""
-    own = Path(directory) / f"model-b{{batch}}.tflite"
-    path = own if own.exists() else Path(directory) / "{ANY}"
+    for_batch = Path(directory) / f"model-b{{batch}}.tflite"
+    path = for_batch if for_batch.exists() else Path(directory) / "{ANY_BATCH}"
     interpreter = Interpreter(model_path=str(path), num_threads=threads)
     inputs = interpreter.get_input_details()
     for one in inputs:
         if batch and one["shape"][0] != batch:
             interpreter.resize_tensor_input(one["index"], [batch, *one["shape"][1:]])
     interpreter.allocate_tensors()
-    places = [one["index"] for one in inputs]
+    arguments = [one["index"] for one in inputs]
     results = [one["index"] for one in interpreter.get_output_details()]
-    give, invoke, take = interpreter.set_tensor, interpreter.invoke, interpreter.get_tensor
-    first, last = places[0], results[0]
+    set_tensor, invoke, get_tensor = interpreter.set_tensor, interpreter.invoke, interpreter.get_tensor
+    first, last = arguments[0], results[0]
 
     def run(arrays):
-        for place, array in zip(places, arrays):
-            give(place, array)
+        for index, array in zip(arguments, arrays):
+            set_tensor(index, array)
         invoke()
-        return [take(place) for place in results]
+        return [get_tensor(index) for index in results]
 
-    def run_plain(arrays):  # no loops: they cost some microseconds
-        give(first, arrays[0])
+    def run_single(arrays):  # loops would cost some microseconds
+        set_tensor(first, arrays[0])
         invoke()
-        return [take(last)]
+        return [get_tensor(last)]
 
-    return run_plain if len(places) == len(results) == 1 else run
+    return run_single if len(arguments) == len(results) == 1 else run
 '''
 
 

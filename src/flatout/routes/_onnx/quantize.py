@@ -1,7 +1,7 @@
-"""8 bits for an ONNX model: weights by channel, activations unsigned, with ranges from samples or as they come.
+"""8-bit ONNX models: weights per channel, activations unsigned, with ranges from samples or at run time.
 
-`mixed` leaves layers in float, the worst first, in doubling numbers, until the calibration samples' answers agree with
-the original's. Held-out samples are not looked at.
+`quantize_mixed` keeps the worst layers in float and doubles their number until the answers to the calibration samples
+agree with the original's. Held-out samples are not used.
 """
 
 from __future__ import annotations
@@ -16,41 +16,40 @@ import numpy as np
 
 from flatout.environment.machine import cpu_flags
 from flatout.measure.agreement import agreement
-from flatout.model.errors import FlatoutError
-from flatout.routes._route import Needless
+from flatout.model.errors import FlatoutError, RouteNotNeeded
 from flatout.subject.subject import Subject, in_batches
 
 SAMPLES = 128
-"""Ranges hardly move after some dozens."""
-LOOKED_AT = 16
+"""More than some dozens of samples hardly change the ranges."""
+COMPARED_SAMPLES = 16
 ENOUGH = 0.995
-"""Agreement with the original at which no further layer goes back."""
+"""Agreement with the original at which no further layer is returned to float."""
 HEAVY = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 
 
 def quantize(source: Path, target: Path, subject: Subject, signed: bool = False) -> None:
-    """`signed`: symmetric signed activations, which TensorRT asks for; x86 is faster with unsigned ones."""
+    """`signed`: symmetric signed activations, which TensorRT needs; x86 is faster with unsigned ones."""
     with _prepared(source) as prepared:
         _quantize(prepared, target, subject, signed)
 
 
-def dynamic(source: Path, target: Path) -> None:
-    """8-bit weights; activations are quantized as they come."""
+def quantize_dynamically(source: Path, target: Path) -> None:
+    """8-bit weights; activations are quantized at run time."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     with _prepared(source) as prepared:
         quantize_dynamic(prepared, target, per_channel=True, weight_type=QuantType.QInt8)
 
 
-def mixed(source: Path, target: Path, subject: Subject) -> None:
+def quantize_mixed(source: Path, target: Path, subject: Subject) -> None:
     with _prepared(source) as prepared:
         _quantize(prepared, target, subject)
         if _agreement(target, subject) >= ENOUGH:
-            raise Needless("nothing to hand back to float: the answers of onnxruntime-int8 agree with the original's")
+            raise RouteNotNeeded("no layer needs float: the answers of onnxruntime-int8 agree with the original's")
         worst = _worst_first(prepared, target, subject)
         count = 1
         while True:
-            _quantize(prepared, target, subject, without=worst[:count])
+            _quantize(prepared, target, subject, in_float=worst[:count])
             if _agreement(target, subject) >= ENOUGH:
                 return
             if count >= (len(worst) + 1) // 2:
@@ -60,7 +59,7 @@ def mixed(source: Path, target: Path, subject: Subject) -> None:
 
 @contextlib.contextmanager
 def _prepared(source: Path) -> Iterator[Path]:
-    """With constants folded, batch normalisations into convolutions too, so that they are quantized together."""
+    """The model with constants folded, and batch normalizations folded into convolutions before these are quantized."""
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
     with tempfile.TemporaryDirectory() as directory:
@@ -69,7 +68,7 @@ def _prepared(source: Path) -> Iterator[Path]:
         yield path
 
 
-def _quantize(source: Path, target: Path, subject: Subject, signed: bool = False, without: Sequence[str] = ()) -> None:
+def _quantize(source: Path, target: Path, subject: Subject, signed: bool = False, in_float: Sequence[str] = ()) -> None:
     from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
 
     convolutional = any("Conv" in name for name in subject.ops)
@@ -79,19 +78,19 @@ def _quantize(source: Path, target: Path, subject: Subject, signed: bool = False
         _Reader(source, subject),
         quant_format=QuantFormat.QDQ,
         per_channel=True,
-        # Without dot products of bytes, sums of two 8-bit products overflow: one bit less is exact.
+        # Without instructions for dot products of bytes, sums of two 8-bit products overflow; 7 bits do not.
         reduce_range=cpu_flags().isdisjoint({"avx512_vnni", "avx_vnni", "asimddp"}),
         weight_type=QuantType.QInt8,
         activation_type=QuantType.QInt8 if signed else QuantType.QUInt8,
-        # Between convolutions all has to be 8 bits, or each edge is converted twice; elsewhere products alone pay.
+        # Between convolutions all has to be 8-bit, or each edge is converted twice; elsewhere only products gain.
         op_types_to_quantize=None if convolutional else ["MatMul", "Gemm"],
-        nodes_to_exclude=list(without),
+        nodes_to_exclude=list(in_float),
         extra_options={"ActivationSymmetric": signed, "MatMulConstBOnly": True},
     )
 
 
 class _Reader:
-    """Samples as ONNX Runtime's calibration asks for them."""
+    """Gives samples to ONNX Runtime's calibration."""
 
     def __init__(self, source: Path, subject: Subject) -> None:
         self._names = [entry.name for entry in _session(source).get_inputs()]
@@ -103,24 +102,24 @@ class _Reader:
 
 
 def _worst_first(plain: Path, quantized: Path, subject: Subject) -> list[str]:
-    """Names of the heavy nodes, by what 8 bits leave of the tensors that go in and out."""
+    """Names of the heavy nodes, by decreasing rounding error of their inputs and outputs in 8 bits."""
     import onnx
 
     scales = _scales(onnx.load(quantized))
     nodes = [node for node in onnx.load(plain).graph.node if node.op_type in HEAVY]
     values = _tensors(plain, list(scales), subject)
 
-    def lost(node: Any) -> float:
+    def error(node: Any) -> float:
         axis = 1 if "Conv" in node.op_type else -1
         names = {name for name in (node.input[0], node.output[0]) if name in values}
-        return max((_lost(values[name], *scales[name], axis) for name in names), default=0.0)
+        return max((_rounding_error(values[name], *scales[name], axis) for name in names), default=0.0)
 
-    worst = {node.name: lost(node) for node in nodes}
+    worst = {node.name: error(node) for node in nodes}
     return sorted(worst, key=lambda name: -worst[name])
 
 
 def _scales(model: Any) -> dict[str, tuple[float, float]]:
-    """Step and zero of each quantized activation."""
+    """Step size and zero point of each quantized activation."""
     from onnx import numpy_helper
 
     constants = {item.name: item for item in model.graph.initializer}
@@ -132,32 +131,32 @@ def _scales(model: Any) -> dict[str, tuple[float, float]]:
     return found
 
 
-def _lost(values: Any, step: float, zero: float, axis: int) -> float:
-    """The share of its own size by which a channel is off, over all channels: a few large ones hide no small one."""
+def _rounding_error(values: Any, step: float, zero: float, axis: int) -> float:
+    """The relative error of a channel, averaged over all channels, so that large channels do not hide small ones."""
     lowest = -128 if zero < 0 else 0
     rounded = np.clip(np.round(values / step) + zero, lowest, lowest + 255)
-    off = (rounded - zero) * step - values
+    difference = (rounded - zero) * step - values
     others = tuple(i for i in range(values.ndim) if i != axis % values.ndim)
-    size, error = np.sqrt(np.mean(values**2, axis=others)), np.sqrt(np.mean(off**2, axis=others))
+    size, error = np.sqrt(np.mean(values**2, axis=others)), np.sqrt(np.mean(difference**2, axis=others))
     return float(np.mean(np.where(size > 0, np.minimum(1.0, error / np.maximum(size, 1e-30)), 0.0)))
 
 
 def _agreement(path: Path, subject: Subject) -> float:
-    """On the samples that calibrated it."""
+    """Agreement with the original on the calibration samples."""
     names = [output.name for output in _session(path).get_outputs()]
     found = _tensors(path, names, subject, SAMPLES)
     return min(agreement(subject.answers("calibration"), [found[name] for name in names]))
 
 
-def _tensors(path: Path, names: Sequence[str], subject: Subject, samples: int = LOOKED_AT) -> dict[str, Any]:
-    """These tensors of a model for some samples, whether they are outputs or not."""
+def _tensors(path: Path, names: Sequence[str], subject: Subject, samples: int = COMPARED_SAMPLES) -> dict[str, Any]:
+    """The values of these tensors for some samples, whether they are outputs of the model or not."""
     import onnx
 
     model = onnx.load(path)
-    there = {name for node in model.graph.node for name in node.output}
-    known = {output.name for output in model.graph.output}
-    wanted = [name for name in dict.fromkeys(names) if name in there]
-    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in wanted if name not in known)
+    existing = {name for node in model.graph.node for name in node.output}
+    outputs = {output.name for output in model.graph.output}
+    wanted = [name for name in dict.fromkeys(names) if name in existing]
+    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in wanted if name not in outputs)
     session = _session(model.SerializeToString())
     inputs = [entry.name for entry in session.get_inputs()]
     arrays = [array[:samples] for array in subject.samples("calibration")]

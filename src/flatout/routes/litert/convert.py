@@ -1,8 +1,8 @@
-"""From the frozen subject to .tflite files.
+"""Converts the frozen subject to .tflite files.
 
-A file for any batch where nothing in the graph depends on its size; otherwise one for each batch, in which every shape
-is known: what the converter cannot tell, it leaves to TensorFlow's own operations, and those the runtime does not
-have. Recurrent layers need a known batch, some of them unrolling.
+One file for any batch size where nothing in the graph depends on it; otherwise one file for each batch size, in which
+every shape is known. Where a shape is unknown, the converter falls back to TensorFlow's own operations, which the
+runtime lacks. Recurrent layers need a known batch size, and some of them unrolling.
 """
 
 from __future__ import annotations
@@ -13,35 +13,35 @@ from typing import Any
 
 from flatout.model.errors import FlatoutError
 from flatout.routes._route import Precision
-from flatout.routes.litert import ANY, file_for
+from flatout.routes.litert import ANY_BATCH, file_for
 from flatout.subject import graph
 from flatout.subject.subject import Array, Subject
 
 SHAPE_OPS = {"Shape", "Size", "Rank", "BroadcastArgs"}
-CALIBRATION = 128
-"""Samples: ranges hardly move after that."""
+CALIBRATION_SAMPLES = 128
+"""More samples hardly change the ranges."""
 
 Make = Callable[[Any, int | None], bytes]
-"""From a converter for this batch to the bytes of a file."""
+"""Takes a converter and its batch size, returns the bytes of a file."""
 
 
 def convert(subject: Subject, directory: Path, precision: Precision) -> None:
-    write(subject, directory, lambda converter, batch: configured(converter, subject, precision, batch).convert())
+    write(subject, directory, lambda converter, batch: configure(converter, subject, precision, batch).convert())
 
 
 def write(subject: Subject, directory: Path, make: Make) -> None:
-    """The first form of the subject that the converter can make files from."""
+    """Write files from the first form of the subject that the converter can handle."""
     errors = []
     for flavour, batches in forms(subject):
         try:
-            files = {batch: _made(subject, flavour, batch, make) for batch in batches}
+            files = {batch: _convert_form(subject, flavour, batch, make) for batch in batches}
         except FlatoutError:
             raise
         except Exception as error:
             errors.append(error)
             continue
         for batch, content in files.items():
-            (directory / (ANY if batch is None or not batch else file_for(batch))).write_bytes(content)
+            (directory / (ANY_BATCH if batch is None or not batch else file_for(batch))).write_bytes(content)
         return
     raise errors[0]
 
@@ -53,14 +53,14 @@ def forms(subject: Subject) -> Iterator[tuple[str, tuple[int | None, ...]]]:
         yield flavour, subject.batches
 
 
-def _made(subject: Subject, flavour: str, batch: int | None, make: Make) -> bytes:
+def _convert_form(subject: Subject, flavour: str, batch: int | None, make: Make) -> bytes:
     import tensorflow as tf
 
     function = graph.frozen(subject, batch, flavour)
     return bytes(make(tf.lite.TFLiteConverter.from_concrete_functions([function]), batch))
 
 
-def configured(converter: Any, subject: Subject, precision: Precision, batch: int | None) -> Any:
+def configure(converter: Any, subject: Subject, precision: Precision, batch: int | None) -> Any:
     import tensorflow as tf
 
     converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
@@ -73,6 +73,6 @@ def configured(converter: Any, subject: Subject, precision: Precision, batch: in
     return converter
 
 
-def calibration(subject: Subject, batch: int | None, at_most: int = CALIBRATION) -> Iterator[list[Array]]:
+def calibration(subject: Subject, batch: int | None, at_most: int = CALIBRATION_SAMPLES) -> Iterator[list[Array]]:
     size = 1 if batch is None else batch
     return subject.calibration(size, max(at_most, size))

@@ -1,8 +1,8 @@
-"""Makes the loop of a Keras 3 GRU look as tf2onnx expects it, so that it becomes one GRU operation.
+"""Rewrites the loop of a Keras 3 GRU into the form that tf2onnx converts to one GRU operation.
 
-tf2onnx knows the loop that earlier versions of Keras made. Keras 3 takes the two rows of the bias apart inside the
-loop, and cuts the recurrent part with slices. Left so, it becomes a loop of dozens of small nodes, or, unrolled, that
-many for each step. Works on the frozen graph: the rows become inputs of the loop, the slices a split.
+tf2onnx knows the loop of earlier versions of Keras. Keras 3 splits the two rows of the bias inside the loop and cuts
+the recurrent part with slices. Without this rewrite the loop becomes dozens of small nodes, or that many for each step
+when unrolled. In the frozen graph, the rows become inputs of the loop and the slices become a split.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 
-def mend(definition: Any) -> None:
-    """In place. A loop that is anything else stays as it is."""
+def rewrite_gru_loops(definition: Any) -> None:
+    """Rewrite a GraphDef in place. Other loops stay as they are."""
     functions = {function.signature.name: function for function in definition.library.function}
     constants = {node.name: node for node in definition.node if node.op == "Const"}
     for loop in [node for node in definition.node if node.op in ("While", "StatelessWhile")]:
@@ -20,34 +20,34 @@ def mend(definition: Any) -> None:
         for squeeze, row in list(_Body(body).rows(loop, constants)):
             constant = definition.node.add()
             constant.CopyFrom(row)
-            _pass_in(loop, body, condition, squeeze, constant)
+            _add_loop_input(loop, body, condition, squeeze, constant)
 
 
 class _Body:
-    """A function's nodes; an input of one is `node:output:index`, or the name of an argument."""
+    """The nodes of a loop body. An input of a node is `node:output:index` or the name of an argument."""
 
     def __init__(self, function: Any) -> None:
         self.function = function
         self.nodes = {node.name: node for node in function.node_def}
         self.arguments = [argument.name for argument in function.signature.input_arg]
 
-    def made_by(self, name: str, kind: str) -> Any:
+    def producer(self, name: str, kind: str) -> Any:
         node = self.nodes.get(name.partition(":")[0])
         return node if node is not None and node.op == kind else None
 
     def value(self, name: str) -> Any:
         from tensorflow import make_ndarray
 
-        constant = self.made_by(name, "Const")
+        constant = self.producer(name, "Const")
         return make_ndarray(constant.attr["value"].tensor) if constant is not None else None
 
     def rows(self, loop: Any, constants: dict[str, Any]) -> Any:
-        """Each squeezed row of a constant that the loop takes in, with a constant of that row alone."""
+        """Each Squeeze of a row of a constant input of the loop, with a constant of that row alone."""
         from tensorflow import make_ndarray, make_tensor_proto
 
         for node in self.nodes.values():
-            split = self.made_by(node.input[0], "Split") if node.op == "Squeeze" else None
-            read = self.made_by(split.input[1], "Identity") if split is not None else None
+            split = self.producer(node.input[0], "Split") if node.op == "Squeeze" else None
+            read = self.producer(split.input[1], "Identity") if split is not None else None
             axis = self.value(split.input[0]) if split is not None else None
             if read is None or axis is None or int(axis) != 0 or read.input[0] not in self.arguments:
                 continue
@@ -60,9 +60,9 @@ class _Body:
             yield node, row
 
     def split_slices(self) -> None:
-        """(h·R + b) cut into three by slices: the sum as BiasAdd, the slices as one Split."""
+        """Where (h·R + b) is cut into three by slices: make the sum a BiasAdd and the slices one Split."""
         for total in [node for node in self.nodes.values() if node.op == "AddV2"]:
-            product = self.made_by(total.input[0], "MatMul")
+            product = self.producer(total.input[0], "MatMul")
             result = f"{total.name}:z:0"
             users = [node for node in self.nodes.values() if result in node.input]
             if product is None or len(users) != 3 or any(node.op != "StridedSlice" for node in users):
@@ -86,13 +86,13 @@ class _Body:
         split.input.extend([f"{axis.name}:output:0", f"{total.name}:output:0"])
         split.attr["num_split"].i = len(slices)
         split.attr["T"].CopyFrom(kind)
-        for place, node in enumerate(slices):
-            _rename(self.function, f"{node.name}:output:0", f"{split.name}:output:{place}")
+        for index, node in enumerate(slices):
+            _rename(self.function, f"{node.name}:output:0", f"{split.name}:output:{index}")
             self.function.node_def.remove(node)
 
 
-def _pass_in(loop: Any, body: Any, condition: Any, squeeze: Any, constant: Any) -> None:
-    """A constant as one more input of the loop, handed on from turn to turn, in place of what the body computed."""
+def _add_loop_input(loop: Any, body: Any, condition: Any, squeeze: Any, constant: Any) -> None:
+    """Pass a constant through the loop as one more variable, in place of the Squeeze in its body."""
     kind = constant.attr["dtype"].type
     loop.input.insert(len(loop.attr["T"].list.type), constant.name)
     loop.attr["T"].list.type.append(kind)

@@ -1,7 +1,7 @@
-"""OpenVINO: the model as an IR, in float32, in bfloat16 or float16 where the processor has it, or in 8 bits.
+"""OpenVINO: the model as an IR, in float32, in bfloat16 or float16 where the processor supports it, or in 8 bits.
 
-OpenVINO computes in bfloat16 (AMX, AVX-512 BF16) or float16 (ARM) by itself where the processor can: the float32 route
-tells it not to, so that its row is what it says. What is run is read from the compiled model, node by node.
+OpenVINO computes in bfloat16 (AMX, AVX-512 BF16) or float16 (ARM) by default where the processor can. The float32 route
+switches that off, so that its result is for float32. The type of each node is read from the compiled model.
 """
 
 from __future__ import annotations
@@ -14,20 +14,17 @@ from typing import Any, ClassVar
 
 from flatout.environment.machine import cpu_flags
 from flatout.model.case import Equivalence
-from flatout.routes import _onnx_convert
-from flatout.routes._loaders import only_if
-from flatout.routes._route import Inside, Precision, Route, Setting
-from flatout.subject.subject import Subject
+from flatout.routes._onnx import convert
+from flatout.routes._route import Contents, Precision, Route, Setting, lines_if
+from flatout.subject.subject import FEW_ELEMENTS, Subject
 
 FILE = "model.xml"
-FEW = 8
-"""Constants of at most so many elements are not weights."""
 HEAVY = ("Convolution", "Deconvolution", "FullyConnected", "MatMul", "RNNSeq", "RNNCell", "ScaledDotProductAttention")
-"""Kinds of nodes, as the compiled model names them, that carry the time."""
-RANKED = 32
-"""Layers that NNCF's accuracy control may have to rank."""
-NEEDS = {"bf16": {"amx_bf16", "avx512_bf16"}, "f16": {"asimdhp"}}
-"""Types of OpenVINO's on a CPU, and the features of a processor of which each needs one."""
+"""Node types, by their names in the compiled model, that take most of the time."""
+MAX_RANKED_LAYERS = 32
+"""NNCF's accuracy control compiles the model once for each layer that it ranks."""
+REQUIRED_CPU_FLAGS = {"bf16": {"amx_bf16", "avx512_bf16"}, "f16": {"asimdhp"}}
+"""OpenVINO's reduced types, and the processor features of which each needs at least one."""
 TYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i8": "int8", "u8": "int8"}
 
 
@@ -38,14 +35,14 @@ class OpenVino(Route):
     precision: ClassVar[Precision] = "float32"
     equivalence: ClassVar[Equivalence] = "reassociated"
     packages: ClassVar[tuple[str, ...]] = ("openvino", "onnx", "tf2onnx")
-    takes: ClassVar[str] = ".onnx"
-    rest: ClassVar[tuple[str, ...]] = ("f32",)
-    """What is not quantized may be computed in these types, the most promising first."""
+    accepts: ClassVar[str] = ".onnx"
+    float_types: ClassVar[tuple[str, ...]] = ("f32",)
+    """Types in which the nodes that are not quantized may be computed, the most promising first."""
 
     def settings(self, subject: Subject, cores: int) -> Sequence[Setting]:
-        types = [rest for rest in self.rest if computable(rest)]
+        types = [kind for kind in self.float_types if computable(kind)]
         return [
-            {"threads": cores, "rest": rest, "streams": count} for count in _streams(subject, cores) for rest in types
+            {"threads": cores, "rest": kind, "streams": count} for count in _streams(subject, cores) for kind in types
         ]
 
     def convert(self, subject: Subject, directory: Path) -> None:
@@ -53,37 +50,37 @@ class OpenVino(Route):
 
         openvino.save_model(read(subject), directory / FILE, compress_to_fp16=False)
 
-    def adopt(self, given: Path, directory: Path) -> None:
+    def import_file(self, path: Path, directory: Path) -> None:
         import openvino
 
-        report_nothing()
-        openvino.save_model(openvino.convert_model(given), directory / FILE, compress_to_fp16=False)
+        disable_telemetry()
+        openvino.save_model(openvino.convert_model(path), directory / FILE, compress_to_fp16=False)
 
-    def inspect(self, directory: Path) -> Inside:
+    def inspect(self, directory: Path) -> Contents:
         import openvino
 
         model = openvino.Core().read_model(directory / FILE)
         constants = [node.data for node in model.get_ops() if node.get_type_name() == "Constant"]
-        weights = {one.ctypes.data: one for one in constants if one.size > FEW}.values()  # shared ones lie there once
-        rest = next(iter(self.rest))
-        return Inside(
+        weights = {one.ctypes.data: one for one in constants if one.size > FEW_ELEMENTS}.values()  # shared ones once
+
+        return Contents(
             weights=sum(one.size for one in weights),
             weight_bytes=sum(one.nbytes for one in weights),
-            computes=computes(openvino.compile_model(model, "CPU", configuration(1, rest))),
+            computes=computes(openvino.compile_model(model, "CPU", configuration(1, self.float_types[0]))),
         )
 
     def loader(self, setting: Setting, batch: int) -> str:
-        return source(setting, batch)
+        return loader_source(setting, batch)
 
 
 class OpenVinoBfloat16(OpenVino):
     name: ClassVar[str] = "openvino-bf16"
     precision: ClassVar[Precision] = "bfloat16"
     equivalence: ClassVar[Equivalence] = "precision"
-    rest: ClassVar[tuple[str, ...]] = ("bf16",)
+    float_types: ClassVar[tuple[str, ...]] = ("bf16",)
 
-    def hopeless(self, subject: Subject) -> str | None:
-        return None if computable(self.rest[0]) else f"this processor has no instructions for {self.precision}"
+    def skip_reason(self, subject: Subject) -> str | None:
+        return None if computable(self.float_types[0]) else f"this processor has no instructions for {self.precision}"
 
     def convert(self, subject: Subject, directory: Path) -> None:
         import openvino
@@ -94,7 +91,7 @@ class OpenVinoBfloat16(OpenVino):
 class OpenVinoFloat16(OpenVinoBfloat16):
     name: ClassVar[str] = "openvino-fp16"
     precision: ClassVar[Precision] = "float16"
-    rest: ClassVar[tuple[str, ...]] = ("f16",)
+    float_types: ClassVar[tuple[str, ...]] = ("f16",)
 
 
 class OpenVinoInt8(OpenVino):
@@ -103,59 +100,59 @@ class OpenVinoInt8(OpenVino):
     equivalence: ClassVar[Equivalence] = "precision"
     packages: ClassVar[tuple[str, ...]] = (*OpenVino.packages, "nncf")
     needs_data: ClassVar[bool] = True
-    turn: ClassVar[int] = 2
-    rest: ClassVar[tuple[str, ...]] = ("bf16", "f16", "f32")
+    order: ClassVar[int] = 2
+    float_types: ClassVar[tuple[str, ...]] = ("bf16", "f16", "f32")
 
     def convert(self, subject: Subject, directory: Path) -> None:
         import openvino
 
-        from flatout.routes import _openvino_quantize
+        from flatout.routes.openvino import quantize
 
-        model = _openvino_quantize.quantize(read(subject), subject)
+        model = quantize.quantize(read(subject), subject)
         openvino.save_model(model, directory / FILE, compress_to_fp16=False)
 
 
 class OpenVinoMixed(OpenVinoInt8):
     name: ClassVar[str] = "openvino-int8-mixed"
-    turn: ClassVar[int] = 4
+    order: ClassVar[int] = 4
 
-    def hopeless(self, subject: Subject) -> str | None:
+    def skip_reason(self, subject: Subject) -> str | None:
         if subject.recurrent:
-            return "NNCF cannot hand layers of a recurrent model back to float"
+            return "NNCF cannot return single layers of a recurrent model to float"
         count = sum(many for name, many in subject.ops.items() if "Conv" in name or "MatMul" in name)
-        if count > RANKED:
+        if count > MAX_RANKED_LAYERS:
             return f"NNCF compiles the model once for each of {count} layers to rank them, which takes minutes"
         return None
 
     def convert(self, subject: Subject, directory: Path) -> None:
         import openvino
 
-        from flatout.routes import _openvino_quantize
+        from flatout.routes.openvino import quantize
 
-        model = _openvino_quantize.mixed(read(subject), subject)
+        model = quantize.quantize_mixed(read(subject), subject)
         openvino.save_model(model, directory / FILE, compress_to_fp16=False)
 
 
 def read(subject: Subject) -> Any:
-    """The model through ONNX, where recurrent layers are operations and not loops of tensor lists."""
+    """The model, read through ONNX: there, recurrent layers are operations and not loops over tensor lists."""
     import openvino
 
-    report_nothing()
-    return openvino.convert_model(_onnx_convert.of(subject))
+    disable_telemetry()
+    return openvino.convert_model(convert.onnx_file(subject))
 
 
-def report_nothing() -> None:
-    """OpenVINO's converter and NNCF report their use to their maker over the network, except where CI is set."""
-    os.environ["CI"] = "true"  # in a process that only converts
+def disable_telemetry() -> None:
+    """Keep OpenVINO's converter and NNCF from reporting their use over the network: they do not where CI is set."""
+    os.environ["CI"] = "true"  # safe: this process only converts
 
 
-def configuration(threads: int, rest: str, streams: int = 1) -> dict[str, Any]:
+def configuration(threads: int, float_type: str, streams: int = 1) -> dict[str, Any]:
     hint = {"PERFORMANCE_HINT": "LATENCY"} if streams == 1 else {"NUM_STREAMS": streams}
-    return {**hint, "INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": rest}
+    return {**hint, "INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": float_type}
 
 
 def computes(compiled: Any) -> dict[str, int]:
-    """How many heavy nodes of a compiled model work in each type."""
+    """How many heavy nodes of a compiled model compute in each type."""
     found: Counter[str] = Counter()
     for node in compiled.get_runtime_model().get_ops():
         facts = node.get_rt_info()
@@ -166,24 +163,24 @@ def computes(compiled: Any) -> dict[str, int]:
 
 
 def computable(kind: str) -> bool:
-    """Whether the processor multiplies in this type rather than pretending to."""
-    return kind not in NEEDS or not cpu_flags().isdisjoint(NEEDS[kind])
+    """Whether the processor multiplies in this type itself, without emulation."""
+    return kind not in REQUIRED_CPU_FLAGS or not cpu_flags().isdisjoint(REQUIRED_CPU_FLAGS[kind])
 
 
 def _streams(subject: Subject, cores: int) -> list[int]:
-    """One for all threads; or one for each core with its part of the batch, where none waits for the others."""
-    rows = all(one.shape and one.shape[0] is None for one in subject.outputs)
-    return [1, cores] if rows and cores > 1 and any(batch % cores == 0 for batch in subject.batches) else [1]
+    """One stream for all threads, or one per core with its own part of the batch."""
+    rows_per_sample = all(one.shape and one.shape[0] is None for one in subject.outputs)
+    return [1, cores] if rows_per_sample and cores > 1 and any(batch % cores == 0 for batch in subject.batches) else [1]
 
 
-def source(setting: Setting, batch: int) -> str:
+def loader_source(setting: Setting, batch: int) -> str:
     streams = int(setting.get("streams", 1))
-    parted = streams if batch and batch % streams == 0 else 1
-    part = batch // parted
-    options = configuration(int(setting["threads"]), str(setting["rest"]), parted)
+    parts = streams if batch and batch % streams == 0 else 1
+    part_size = batch // parts
+    options = configuration(int(setting["threads"]), str(setting["rest"]), parts)
     static = f"""
-        # The batch that was measured; without this line any other can be served.
-        model.reshape({{entry: [{part}, *list(entry.partial_shape)[1:]] for entry in model.inputs}})
+        # The batch size that was measured. Without this line, any batch size can be served.
+        model.reshape({{entry: [{part_size}, *list(entry.partial_shape)[1:]] for entry in model.inputs}})
     """
     return f'''\
 from pathlib import Path
@@ -198,14 +195,14 @@ def load(directory, cache=None):
     if cache is not None:
         core.set_property({{"CACHE_DIR": str(cache)}})
     model = core.read_model(Path(directory) / "{FILE}")
-{only_if(batch, static)}\
+{lines_if(batch, static)}\
     options = {options}
     compiled = core.compile_model(model, "CPU", options)
     outputs = range(len(model.outputs))
-{PARTED.replace("STREAMS", str(parted)).replace("PART", str(part)) if parted > 1 else WHOLE}'''
+{IN_PARTS.replace("STREAMS", str(parts)).replace("PART", str(part_size)) if parts > 1 else WHOLE_BATCH}'''
 
 
-WHOLE = """\
+WHOLE_BATCH = """\
     request = compiled.create_infer_request()
 
     def run(inputs):
@@ -215,7 +212,7 @@ WHOLE = """\
     return run
 """
 
-PARTED = """\
+IN_PARTS = """\
     requests = [compiled.create_infer_request() for _ in range(STREAMS)]
 
     def run(inputs):

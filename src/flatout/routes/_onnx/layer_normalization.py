@@ -1,7 +1,7 @@
-"""Layer normalisation: as the one operation that it was, it is one kernel instead of a dozen.
+"""Turns a decomposed layer normalization back into one LayerNormalization node: one kernel in place of a dozen.
 
-tf2onnx has two ways to spell it: as Keras 3 computes it, with means written as pooling, and as an InstanceNormalization
-with ones and zeros, scale and shift behind it.
+tf2onnx writes it in two forms: as Keras 3 computes it, with means as pooling, and as an InstanceNormalization with a
+scale of ones and a shift of zeros, followed by the real scale and shift.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from flatout.routes._onnx_graph import Rewriting
+from flatout.routes._onnx.graph import GraphRewriter
 
 
-class _Normalization(Rewriting):
-    def put(self, last: Any, x: str, scale: str, shift: str, epsilon: float) -> None:
-        """In place of the node that made the result."""
+class _Normalization(GraphRewriter):
+    def replace_with_node(self, last: Any, x: str, scale: str, shift: str, epsilon: float) -> None:
+        """Put a LayerNormalization in place of the last node of the decomposed form."""
         from onnx import helper
 
         base = last.name or last.output[0]
@@ -30,23 +30,23 @@ class _Normalization(Rewriting):
         return name if value.ndim == 1 else self.add_constant(flat, np.ascontiguousarray(value.reshape(-1)))
 
     def is_vector(self, name: str) -> bool:
-        """A constant whose only length is along the last axis."""
+        """Whether it is a constant whose only axis longer than one is the last."""
         value = self.constant(name)
         return value is not None and value.ndim > 0 and value.size == value.shape[-1]
 
 
-class Decomposed(_Normalization):
+class DecomposedForm(_Normalization):
     """y = x·g + (b − mean·g), where g = scale / √(variance + ε)."""
 
-    def mend(self) -> None:
+    def apply(self) -> None:
         for node in [node for node in self.graph.node if node.op_type == "Reciprocal"]:
-            found = self._read(node)
+            found = self._match(node)
             if found is not None:
-                self.put(*found)
+                self.replace_with_node(*found)
 
-    def _read(self, inverse: Any) -> tuple[Any, str, str, str, float] | None:
-        root = self.made_by(inverse.input[0], "Sqrt")
-        total = root and self.made_by(root.input[0], "Add")
+    def _match(self, inverse: Any) -> tuple[Any, str, str, str, float] | None:
+        root = self.producer(inverse.input[0], "Sqrt")
+        total = root and self.producer(root.input[0], "Add")
         if not total:
             return None
         variance, epsilon = self.constant_last(total)
@@ -67,10 +67,10 @@ class Decomposed(_Normalization):
         return (last, x, scale, shift, small) if self.is_vector(scale) and self.is_vector(shift) else None
 
     def _moments(self, variance: str) -> tuple[str, str] | None:
-        """x and its mean, of mean((x − mean)²)."""
+        """x and its mean, if this tensor is mean((x − mean)²)."""
         pooled = self._mean(variance)
-        square = pooled and self.made_by(pooled.input[0], "Mul")
-        difference = square and square.input[0] == square.input[1] and self.made_by(square.input[0], "Sub")
+        square = pooled and self.producer(pooled.input[0], "Mul")
+        difference = square and square.input[0] == square.input[1] and self.producer(square.input[0], "Sub")
         if not difference:
             return None
         x, mean = difference.input
@@ -78,44 +78,44 @@ class Decomposed(_Normalization):
         return (x, mean) if centre and centre.input[0] == x else None
 
     def _mean(self, name: str) -> Any:
-        """Over the last axis: of three, that is what pooling does; is_vector tells more axes apart."""
-        found = self.made_by(name, "GlobalAveragePool")
+        """The node, if it is a mean over the last axis: for rank 3, pooling is; `is_vector` rejects higher ranks."""
+        found = self.producer(name, "GlobalAveragePool")
         if found:
             return found
-        found = self.made_by(name, "ReduceMean")
+        found = self.producer(name, "ReduceMean")
         if not found:
             return None
-        given = {item.name: item for item in found.attribute}
-        axes = list(given["axes"].ints) if "axes" in given else []
-        kept = "keepdims" not in given or given["keepdims"].i == 1
-        return found if kept and axes in ([-1], [self.ranks.get(found.input[0], 0) - 1]) else None
+        attributes = {item.name: item for item in found.attribute}
+        axes = list(attributes["axes"].ints) if "axes" in attributes else []
+        keeps_axis = "keepdims" not in attributes or attributes["keepdims"].i == 1
+        return found if keeps_axis and axes in ([-1], [self.ranks.get(found.input[0], 0) - 1]) else None
 
     def _negated(self, node: Any, mean: str) -> bool:
-        made = [self.made_by(name, "Neg") for name in node.input]
-        return node.op_type == "Mul" and any(one and one.input[0] == mean for one in made)
+        producers = [self.producer(name, "Neg") for name in node.input]
+        return node.op_type == "Mul" and any(one and one.input[0] == mean for one in producers)
 
 
-class Instance(_Normalization):
-    """Scale and shift behind an InstanceNormalization that has none."""
+class InstanceForm(_Normalization):
+    """An InstanceNormalization without scale and shift of its own, followed by a scale and a shift."""
 
-    def mend(self) -> None:
+    def apply(self) -> None:
         for node in [node for node in self.graph.node if node.op_type == "InstanceNormalization"]:
             scaling = self.only_consumer(node.output[0], "Mul")
             shifting = scaling and self.only_consumer(scaling.output[0], "Add")
-            if not shifting or not self._filled(node.input[1], 1) or not self._filled(node.input[2], 0):
+            if not shifting or not self._is_filled(node.input[1], 1) or not self._is_filled(node.input[2], 0):
                 continue
             (_, scale), (_, shift) = self.constant_last(scaling), self.constant_last(shifting)
             if self.is_vector(scale) and self.is_vector(shift):
                 epsilon = next((item.f for item in node.attribute if item.name == "epsilon"), 1e-5)
-                self.put(shifting, node.input[0], scale, shift, epsilon)
+                self.replace_with_node(shifting, node.input[0], scale, shift, epsilon)
 
-    def _filled(self, name: str, number: int) -> bool:
-        """Whether it is a vector of this number throughout; a ConstantOfShape of it counts."""
+    def _is_filled(self, name: str, number: int) -> bool:
+        """Whether all elements of the tensor are this number: a constant or a ConstantOfShape."""
         value = self.constant(name)
         if value is not None:
             return bool((value == number).all())
-        node = self.made_by(name, "ConstantOfShape")
+        node = self.producer(name, "ConstantOfShape")
         if not node:
             return False
-        given = next((self.to_array(item.t) for item in node.attribute if item.name == "value"), np.zeros(1))
-        return bool((given == number).all())
+        attributes = next((self.to_array(item.t) for item in node.attribute if item.name == "value"), np.zeros(1))
+        return bool((attributes == number).all())

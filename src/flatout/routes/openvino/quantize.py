@@ -1,4 +1,4 @@
-"""8 bits for OpenVINO with NNCF: ranges from samples; `mixed` lets NNCF hand layers that hurt back to float."""
+"""8-bit OpenVINO models, made by NNCF with ranges from samples; NNCF can return the worst layers to float."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from flatout.measure.agreement import agreement
-from flatout.routes._route import Needless
+from flatout.model.errors import RouteNotNeeded
 from flatout.subject.subject import Subject, in_batches
 
 SAMPLES = 128
 ENOUGH = 0.995
-"""Agreement with the original at which no further layer goes back."""
-HANDED_BACK = 16
-"""Layers at most: each costs an evaluation of the model."""
+"""Agreement with the original at which no further layer is returned to float."""
+MAX_FLOAT_LAYERS = 16
+"""Each layer returned to float costs an evaluation of the model."""
 
 Item = tuple[int, list[Any]]
-"""The place of its first sample, and a batch."""
+"""The index of the first sample, and the batch."""
 
 
 def quantize(model: Any, subject: Subject) -> Any:
@@ -28,7 +28,8 @@ def quantize(model: Any, subject: Subject) -> Any:
     return nncf.quantize(model, nncf.Dataset(_batches(subject)), **_options(nncf, subject))
 
 
-def mixed(model: Any, subject: Subject) -> Any:
+def quantize_mixed(model: Any, subject: Subject) -> Any:
+    """A copy of an OpenVINO model in 8 bits, except for the layers that NNCF returns to float."""
     import openvino
 
     nncf = _quiet()
@@ -36,29 +37,29 @@ def mixed(model: Any, subject: Subject) -> Any:
     items = [(max(_size(subject), 1) * number, batch) for number, batch in enumerate(batches)]
     answers = subject.answers("calibration")
 
-    def judged(compiled: Any, some: Iterable[Item]) -> tuple[float, list[float]]:
-        """Agreement over all, and for each item: how NNCF asks for a metric."""
+    def evaluate(compiled: Any, some: Iterable[Item]) -> tuple[float, list[float]]:
+        """Agreement over all items, and for each item: the form in which NNCF wants a metric."""
         values, ours, theirs = [], [], []
-        for place, batch in some:
+        for start, batch in some:
             found = compiled(batch)
             given = [np.asarray(found[output]) for output in compiled.outputs]
-            wanted = [array[place] if not _size(subject) else _rows(array, place, len(batch[0])) for array in answers]
+            wanted = [array[start] if not _size(subject) else _rows(array, start, len(batch[0])) for array in answers]
             values.append(min(agreement(wanted, given)))
             ours.append(wanted)
             theirs.append(given)
         return min(agreement(_columns(ours), _columns(theirs))), values
 
     first = nncf.quantize(model, nncf.Dataset(batches), **_options(nncf, subject))
-    if judged(openvino.compile_model(first, "CPU"), items)[0] >= ENOUGH:
-        raise Needless("nothing to hand back to float: the answers of openvino-int8 agree with the original's")
+    if evaluate(openvino.compile_model(first, "CPU"), items)[0] >= ENOUGH:
+        raise RouteNotNeeded("no layer needs float: the answers of openvino-int8 agree with the original's")
     return nncf.quantize_with_accuracy_control(
         model,
         nncf.Dataset(batches),
         nncf.Dataset(items),
-        judged,
+        evaluate,
         max_drop=1 - ENOUGH,
         advanced_accuracy_restorer_parameters=nncf.AdvancedAccuracyRestorerParameters(
-            max_num_iterations=HANDED_BACK, ranking_subset_size=32
+            max_num_iterations=MAX_FLOAT_LAYERS, ranking_subset_size=32
         ),
         **_options(nncf, subject),
     )
@@ -74,12 +75,12 @@ def _quiet() -> Any:
 def _options(nncf: Any, subject: Subject) -> dict[str, Any]:
     return {
         "subset_size": SAMPLES,
-        "model_type": nncf.ModelType.TRANSFORMER if attends(subject) else None,
+        "model_type": nncf.ModelType.TRANSFORMER if is_transformer(subject) else None,
     }
 
 
-def attends(subject: Subject) -> bool:
-    """Whether it is a transformer: products of two activations, and a softmax between them."""
+def is_transformer(subject: Subject) -> bool:
+    """Whether the model has products of two activations with a softmax between them."""
     products = sum(subject.ops.get(name, 0) for name in ("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Einsum"))
     return "Softmax" in subject.ops and products >= 2
 

@@ -1,4 +1,4 @@
-"""Reading and rewriting an ONNX graph: who makes a tensor, who takes it, what is constant."""
+"""Reads and rewrites an ONNX graph: producers and consumers of tensors, and constants."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def graphs(graph: Any) -> Iterator[Any]:
-    """The graph and all graphs inside its nodes (loops, branches)."""
+    """The graph and all graphs inside its nodes (loop bodies, branches)."""
     yield graph
     for node in graph.node:
         for attribute in node.attribute:
@@ -17,7 +17,9 @@ def graphs(graph: Any) -> Iterator[Any]:
                 yield from graphs(inner)
 
 
-class Rewriting:
+class GraphRewriter:
+    """One rewrite of a graph; subclasses define `apply`."""
+
     def __init__(self, graph: Any) -> None:
         from onnx import numpy_helper
 
@@ -29,12 +31,12 @@ class Rewriting:
                 self.consumers.setdefault(name, []).append(node)
         values = (*graph.input, *graph.value_info, *graph.output)
         self.ranks = {item.name: len(item.type.tensor_type.shape.dim) for item in values}
-        """Of the tensors whose shape is written down."""
+        """Ranks of the tensors whose shape the file gives."""
         self.constants = {item.name: item for item in graph.initializer}
         self.to_array = numpy_helper.to_array
 
     def constant(self, name: str) -> Any:
-        """The value of a constant as an array; None where it is computed."""
+        """The value of a constant as an array; None for a tensor that is computed."""
         if name in self.constants:
             return self.to_array(self.constants[name])
         node = self.producers.get(name)
@@ -52,30 +54,30 @@ class Rewriting:
         self.graph.initializer.append(numpy_helper.from_array(value, name))
         return name
 
-    def made_by(self, name: str, kind: str) -> Any:
-        """The node of this kind that makes the tensor; None where another does."""
+    def producer(self, name: str, kind: str) -> Any:
+        """The node that produces the tensor, if it is of this kind."""
         node = self.producers.get(name)
         return node if node is not None and node.op_type == kind else None
 
     def constant_last(self, node: Any) -> tuple[str, str]:
-        """The two inputs of a commutative node, a constant one last."""
+        """The two inputs of a commutative node; a constant is the second."""
         one, other = node.input
         return (other, one) if self.constant(one) is not None else (one, other)
 
     def only_consumer(self, name: str, kind: str) -> Any:
-        found = self.consumers.get(name, [])
-        wanted = len(found) == 1 and found[0].op_type == kind and name not in {out.name for out in self.graph.output}
-        return found[0] if wanted else None
+        consumers = self.consumers.get(name, [])
+        is_output = name in {output.name for output in self.graph.output}
+        return consumers[0] if len(consumers) == 1 and consumers[0].op_type == kind and not is_output else None
 
     def replace(self, node: Any, *others: Any) -> None:
-        place = list(self.graph.node).index(node)
+        index = list(self.graph.node).index(node)
         self.graph.node.remove(node)
         for offset, other in enumerate(others):
-            self.graph.node.insert(place + offset, other)
+            self.graph.node.insert(index + offset, other)
 
 
 def drop_unused(graph: Any) -> None:
-    """Nodes whose outputs nobody reads any more, and the constants that only they read."""
+    """Remove the nodes whose outputs nothing reads, and then the constants that nothing reads."""
     while True:
         read = {name for inner in graphs(graph) for node in inner.node for name in node.input}
         read |= {output.name for inner in graphs(graph) for output in inner.output}

@@ -1,4 +1,4 @@
-"""What a .tflite file holds, read from its schema."""
+"""What a .tflite file contains, read with its schema."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import math
 from pathlib import Path
 from typing import Any
 
-from flatout.routes._route import Inside
-from flatout.subject.writing import FEW
+from flatout.routes._route import Contents
+from flatout.subject.subject import FEW_ELEMENTS
 
 HEAVY = (
     "CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "CONV_3D", "FULLY_CONNECTED", "BATCH_MATMUL", "LSTM",
@@ -26,7 +26,7 @@ WIDTHS = {
 }
 
 
-def inspect(path: Path) -> Inside:
+def inspect_file(path: Path) -> Contents:
     from ai_edge_litert import schema_py_generated as schema
 
     model = schema.ModelT.InitFromObj(schema.Model.GetRootAsModel(path.read_bytes(), 0))
@@ -40,39 +40,39 @@ def inspect(path: Path) -> Inside:
         for i in constant:
             tensor = graph.tensors[i]
             count = math.prod(map(int, tensor.shape)) if tensor.shape is not None else 1
-            if count > FEW and tensor.buffer not in seen:
+            if count > FEW_ELEMENTS and tensor.buffer not in seen:
                 seen.add(tensor.buffer)
                 weights += count
                 size += count * WIDTHS.get(types[tensor.type], 4)
-        made_from = _dequantized(graph, model, schema)
+        dequantized = _dequantized_constants(graph, model, schema)
         for operator in graph.operators:
-            if _code(model, operator) in heavy:
-                name = _computes(graph, operator, types, made_from)
+            if _operator_code(model, operator) in heavy:
+                name = _compute_type(graph, operator, types, dequantized)
                 computes[name] = computes.get(name, 0) + 1
-    return Inside(weights, int(size), computes)
+    return Contents(weights, int(size), computes)
 
 
-def _computes(graph: Any, operator: Any, types: dict[int, str], made_from: dict[int, int]) -> str:
-    first, second = (int(place) for place in operator.inputs[:2])
+def _compute_type(graph: Any, operator: Any, types: dict[int, str], dequantized: dict[int, int]) -> str:
+    first, second = (int(index) for index in operator.inputs[:2])
     activations = types[graph.tensors[first].type]
-    other = types[graph.tensors[made_from.get(second, second)].type]
+    weights = types[graph.tensors[dequantized.get(second, second)].type]
     if activations in ("INT8", "UINT8", "INT16"):
         return "int8"
-    if other in ("INT8", "UINT8", "INT4"):
+    if weights in ("INT8", "UINT8", "INT4"):
         return "int8-weights"
-    return "float16" if other == "FLOAT16" else "float32"
+    return "float16" if weights == "FLOAT16" else "float32"
 
 
-def _dequantized(graph: Any, model: Any, schema: Any) -> dict[int, int]:
-    """Float tensors that are made from smaller constants when the model is loaded: output → constant."""
+def _dequantized_constants(graph: Any, model: Any, schema: Any) -> dict[int, int]:
+    """Float tensors that are computed from smaller constants when the model is loaded, each with its constant."""
     return {
         int(operator.outputs[0]): int(operator.inputs[0])
         for operator in graph.operators
-        if _code(model, operator) == schema.BuiltinOperator.DEQUANTIZE
+        if _operator_code(model, operator) == schema.BuiltinOperator.DEQUANTIZE
     }
 
 
-def _code(model: Any, operator: Any) -> int:
+def _operator_code(model: Any, operator: Any) -> int:
     code = model.operatorCodes[operator.opcodeIndex]
     return max(int(code.builtinCode), int(code.deprecatedBuiltinCode))
 
