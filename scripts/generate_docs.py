@@ -14,6 +14,7 @@ from pathlib import Path
 from flatout.causes import Cause, catalogue
 from flatout.cures._catalogue import Lever
 from flatout.cures._catalogue import catalogue as lever_catalogue
+from flatout.plugins import Loaded
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
@@ -50,9 +51,9 @@ def _lever_index(levers: list[Lever]) -> str:
     )
 
 
-def _page(cause: Cause) -> str:
-    levers = ", ".join(f"`{lever}`" for lever in cause.levers) or "none"
-    facts = f"Group: {cause.group} · Levers: {levers}"
+def _page(cause: Loaded[Cause]) -> str:
+    levers = ", ".join(f"`{lever}`" for lever in cause.spec.cures) or "none"
+    facts = f"Group: {cause.spec.group} · Levers: {levers}"
     return f"# {cause.name}\n\n{cause.title}.\n\n{facts}\n\n{_spaced(cause.page)}\n"
 
 
@@ -72,13 +73,13 @@ def _spaced(page: str) -> str:
     return "\n".join(lines)
 
 
-def _index(causes: list[Cause]) -> str:
+def _index(causes: list[Loaded[Cause]]) -> str:
     parts = [
         "# Causes of slowness\n\nWhat flatout looks for. Each page says what the cause is, what it costs, "
         "how it looks, how it is cured, and when it is not worth curing.\n`flatout explain NAME` shows the "
         "same page.\n"
     ]
-    for group, members in groupby(causes, key=lambda cause: cause.group):
+    for group, members in groupby(causes, key=lambda cause: cause.spec.group):
         rows = "\n".join(f"| [{cause.name}]({cause.name}.md) | {cause.title} |" for cause in members)
         parts.append(f"## {GROUPS[group]}\n\n| cause | what it is |\n|---|---|\n{rows}\n")
     return "\n".join(parts)

@@ -29,7 +29,7 @@ from sample_case import sample_case  # noqa: E402
 from trace_bytes import plane, space  # noqa: E402
 
 from flatout import store  # noqa: E402
-from flatout.causes.diagnose import diagnose  # noqa: E402
+from flatout.causes import diagnose  # noqa: E402
 from flatout.model.case import Case, Program  # noqa: E402
 from flatout.report.html import render  # noqa: E402
 from flatout.trace import analyse  # noqa: E402

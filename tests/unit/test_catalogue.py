@@ -38,7 +38,7 @@ NAMES = sorted(catalogue())
 
 
 def test_every_cause_is_there_in_its_group() -> None:
-    found = {name: cause.group for name, cause in catalogue().items()}
+    found = {name: cause.spec.group for name, cause in catalogue().items()}
     wanted = {name: group for group, names in CAUSES.items() for name in names.split()}
     assert found == wanted
 
@@ -63,9 +63,9 @@ def test_the_examples_are_python(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_levers_are_known_and_explained(name: str) -> None:
     cause = find(name)
-    assert set(cause.levers) <= set(levers())
-    assert len(set(cause.levers)) == len(cause.levers)
-    for lever in cause.levers:
+    assert set(cause.spec.cures) <= set(levers())
+    assert len(set(cause.spec.cures)) == len(cause.spec.cures)
+    for lever in cause.spec.cures:
         assert f"`{lever}`" in cause.page, f"{lever} is not mentioned in the page"
 
 

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from flatout.causes import catalogue, find
-from flatout.causes.diagnose import WORTH, diagnose
-from flatout.model.case import Case, Evidence
+from flatout.causes import WORTH, Cause, catalogue, diagnose, find
+from flatout.causes._precedence import Detected, reported
+from flatout.model.case import Case, Evidence, Finding
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "tests" / "fixtures" / "causes"
-NAMES = sorted(name for name, cause in catalogue().items() if cause.in_run is not None)
+NAMES = sorted(name for name, cause in catalogue().items() if cause.spec.in_run is not None)
 FILES = sorted(str(path.relative_to(FIXTURES)) for path in FIXTURES.glob("*/*.json") if path.name != "expected.json")
 GOOD = sorted(path.name for path in (FIXTURES / "good").glob("*.json"))
 DEVICES = ("/device:", "/job:", "/physical_device:", "/host:")
@@ -82,7 +82,7 @@ def test_every_finding_says_all_it_should(file: str) -> None:
         assert item.cost_ms is None or item.cost_ms >= 0
         assert (item.cost_ms is None) == (item.cost_share is None) or case.steps is None
         assert find(item.cause).page
-        assert {fix.lever for fix in item.fixes if fix.lever} <= set(find(item.cause).levers)
+        assert {fix.lever for fix in item.fixes if fix.lever} <= set(find(item.cause).spec.cures)
     shares = [item.cost_share or 0.0 for item in case.findings]
     assert shares == sorted(shares, reverse=True)
 
@@ -179,3 +179,48 @@ def test_what_exceptions_say_is_gone(error: str, text: str, gone: str | None) ->
     case = diagnose(Case("run", evidence=(Evidence("exception", error, note=text),)))
     assert len(case.findings) == (1 if gone else 0)
     assert gone is None or gone in case.findings[0].summary
+
+
+def test_what_a_cause_accounts_for_exists() -> None:
+    known = {f"{name}/{detector}" for name, cause in catalogue().items() for detector in cause.spec.detectors}
+    known |= set(catalogue())
+    for name, cause in catalogue().items():
+        targets = (*cause.spec.explains, *cause.spec.replaces)
+        assert set(targets) <= known, name
+        assert name not in targets, name
+
+
+TOYS = {
+    "wait": Cause(group="input"),
+    "slow-map": Cause(group="input", explains=("wait",)),
+    "slow-read": Cause(group="input", explains=("wait",), replaces=("slow-map", "buffer/start")),
+    "buffer": Cause(group="input"),
+    "by-hand": Cause(group="input", replaces=("slow-read",)),
+}
+
+
+class TestPrecedence:
+    def names(self, *found: tuple[str, float | None], detector: str = "") -> list[str]:
+        detected = [Detected(Finding(cause, "…", cost_share=cost), detector) for cause, cost in found]
+        return [item.cause for item in reported(detected, TOYS)]
+
+    def test_half_of_the_cost_explains_a_finding(self) -> None:
+        assert self.names(("wait", 0.4), ("slow-map", 0.2)) == ["slow-map"]
+        assert self.names(("wait", 0.4), ("slow-map", 0.19)) == ["wait", "slow-map"]
+
+    def test_several_causes_explain_a_finding_together(self) -> None:
+        assert self.names(("wait", 0.4), ("slow-map", 0.1), ("slow-map", 0.1)) == ["slow-map", "slow-map"]
+
+    def test_a_finding_without_a_cost_explains_nothing(self) -> None:
+        assert self.names(("wait", None), ("slow-map", None)) == ["wait", "slow-map"]
+
+    def test_a_cause_that_is_worth_a_change_replaces_whatever_the_cost(self) -> None:
+        assert self.names(("slow-map", 0.9), ("slow-read", WORTH)) == ["slow-read"]
+        assert self.names(("slow-map", 0.9), ("slow-read", WORTH / 2)) == ["slow-map", "slow-read"]
+
+    def test_a_replaced_finding_replaces_nothing(self) -> None:
+        assert self.names(("slow-map", 0.9), ("slow-read", 0.5), ("by-hand", 0.1)) == ["slow-map", "by-hand"]
+
+    @pytest.mark.parametrize(("detector", "left"), [("start", ["slow-read"]), ("endless", ["buffer", "slow-read"])])
+    def test_one_detector_of_a_cause_can_be_named(self, detector: str, left: list[str]) -> None:
+        assert self.names(("buffer", 0.5), ("slow-read", 0.5), detector=detector) == left

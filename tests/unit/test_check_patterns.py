@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from flatout.causes import catalogue
+from flatout.causes import catalogue, patterns
 from flatout.check.checker import Checker
-from flatout.check.selection import all_patterns, select
+from flatout.check.selection import select
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "check"
-CAUSES = sorted({item.cause for item in all_patterns()})
+CAUSES = sorted({item.cause for item in patterns()})
 _EXPECT = re.compile(r"#\s*expect:\s*(?P<names>[\w, -]+)$")
 
 
@@ -35,7 +35,7 @@ def test_faults_are_seen_where_they_are(cause: str) -> None:
         if found is not None:
             wanted |= {(number, name.strip()) for name in found["names"].split(",")}
     assert seen(file, cause) == wanted
-    missing = {item.name for item in catalogue()[cause].in_source} - {name for _, name in wanted}
+    missing = {item.name for item in catalogue()[cause].spec.patterns} - {name for _, name in wanted}
     assert not missing, f"bad.py of {cause} shows no {missing}"
 
 
@@ -48,13 +48,13 @@ def test_good_code_is_left_in_peace(cause: str) -> None:
 
 
 def test_there_are_patterns_enough_and_names_are_unique() -> None:
-    names = [item.full_name for item in all_patterns()]
+    names = [item.full_name for item in patterns()]
     assert len(names) == len(set(names)) >= 35
-    assert all((item.look.__doc__ or "").strip() for item in all_patterns())
+    assert all((item.look.__doc__ or "").strip() for item in patterns())
 
 
 def test_no_pattern_needs_a_word_that_its_calls_do_not_have() -> None:
     """The words are what a file is searched for first: calls of a pattern without words of its own are its words."""
-    for item in all_patterns():
+    for item in patterns():
         assert item.words
         assert item.calls or item.nodes

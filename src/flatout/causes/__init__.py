@@ -1,18 +1,12 @@
-"""The catalogue: one file per cause of slowness.
+"""The causes of slowness, one file each, and the diagnosis that looks for all of them in a Case.
 
-A cause is a module of this package. Its name is the file's name with dashes (`host_sync.py` → `host-sync`), and
-
-- its docstring is its page: the first line is the title, the rest is Markdown (`flatout explain`, docs);
-- `GROUP` is one of input, graph, numerics, hardware, api;
-- `LEVERS` names the levers that may cure it;
-- `in_run(case)` yields a `Finding` for each place where the cause is at work in an observed run or trace;
-- functions marked with `@pattern` yield a `Seen` for each place of a source file that shows the cause.
-
-A cause has one of both, or both.
-
-Nothing else registers a cause: `catalogue()` finds the files.
+A cause is a module of this package. Its name is the file's name with dashes (`host_sync.py` → `host-sync`), its
+docstring is its page (`flatout explain`, docs/causes/), and `CAUSE = Cause(…)` declares the rest: `_spec.py` says what
+can be declared. Nothing else registers a cause. Files in `DIR/causes/`, for a DIR of FLATOUT_PLUGINS, are causes too.
 """
 
-from flatout.causes.catalogue import Cause, catalogue, find
+from flatout.causes._catalogue import catalogue, find, patterns
+from flatout.causes._diagnosis import diagnose
+from flatout.causes._spec import GROUPS, WORTH, Cause
 
-__all__ = ["Cause", "catalogue", "find"]
+__all__ = ["GROUPS", "WORTH", "Cause", "catalogue", "diagnose", "find", "patterns"]

@@ -42,6 +42,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix, Where
 from flatout.source import places
@@ -49,9 +50,6 @@ from flatout.source.analysis import datasets
 from flatout.source.analysis.names import last_name
 from flatout.source.analysis.pattern import Repair, Seen, pattern
 from flatout.source.analysis.scopes import Site, argument, constant, keyword, takes_unknown
-
-GROUP = "input"
-LEVERS = ("autotune", "prefetch", "parallel-map")
 
 SWITCHES = {
     "autotune.enabled": "autotuning",
@@ -160,3 +158,13 @@ def _one_at_a_time(call: ast.Call, site: Site) -> Iterator[Seen]:
         ),
         equivalence="exact" if state is None else "semantic",
     )
+
+
+CAUSE = Cause(
+    group="input",
+    cures=("autotune", "prefetch", "parallel-map"),
+    explains=("input-bound",),
+    replaces=("late-batch", "uncached-prefix"),
+    in_run=in_run,
+    patterns=(_switched_off, _no_parallel_calls, _one_at_a_time),
+)

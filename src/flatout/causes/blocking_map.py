@@ -37,11 +37,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
-
-GROUP = "input"
-LEVERS = ("threadpool", "cache")
 
 LAZY = 0.6
 """Cores that the process keeps busy, below which a slow stage does not compute: it waits."""
@@ -93,3 +91,12 @@ def _machine_idle(case: Case, cores: float, available: int) -> bool:
     """A process that other processes keep off the cores looks lazy, too: then the machine as a whole is not idle."""
     idle = case.evidence_of("cpu-use")[0].data.get("idle")
     return idle is None or float(idle) >= 0.5 * (available - cores)
+
+
+CAUSE = Cause(
+    group="input",
+    cures=("threadpool", "cache"),
+    explains=("gpu-idle", "input-bound", "serial-stateful-map", "uncached-prefix"),
+    replaces=("python-in-pipeline",),
+    in_run=in_run,
+)

@@ -40,13 +40,11 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix, Where
 from flatout.source.analysis.pattern import Seen, pattern
 from flatout.source.analysis.scopes import Site, argument
-
-GROUP = "numerics"
-LEVERS = ("xla",)
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -97,3 +95,11 @@ def _cast_of_cast(call: ast.Call, site: Site) -> Iterator[Seen]:
         item is not None and site.dotted(item) in _FLOATS for item in types
     ):
         yield Seen(call, "A value is cast twice in a row.", "Cast it once.", "precision", place=call.func)
+
+
+CAUSE = Cause(
+    group="numerics",
+    cures=("xla",),
+    in_run=in_run,
+    patterns=(_cast_of_cast,),
+)

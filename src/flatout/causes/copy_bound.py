@@ -37,11 +37,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
-
-GROUP = "hardware"
-LEVERS = ("prefetch",)
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -67,3 +65,10 @@ def in_run(case: Case) -> Iterator[Finding]:
         ],
         estimate="copies that nothing else hides",
     )
+
+
+CAUSE = Cause(
+    group="hardware",
+    cures=("prefetch",),
+    in_run=in_run,
+)

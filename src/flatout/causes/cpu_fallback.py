@@ -40,14 +40,12 @@ import ast
 import re
 from collections.abc import Iterator
 
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis.names import last_name
 from flatout.source.analysis.pattern import Seen, pattern
 from flatout.source.analysis.scopes import Site, constant
-
-GROUP = "hardware"
-LEVERS = ()
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -118,3 +116,10 @@ def _host_work_on_gpu(node: ast.With, site: Site) -> Iterator[Seen]:
                     place=inner.func,
                 )
                 return
+
+
+CAUSE = Cause(
+    group="hardware",
+    in_run=in_run,
+    patterns=(_no_such_device, _host_work_on_gpu),
+)

@@ -37,14 +37,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from flatout.causes.run_eagerly import asked_for
+from flatout.causes._debugging import under_debug_flag
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis.pattern import Repair, Seen, pattern
 from flatout.source.analysis.scopes import Site, constant, keyword
-
-GROUP = "graph"
-LEVERS = ("no-debug",)
 
 CHECKS = (
     "CheckNumerics",
@@ -141,7 +139,7 @@ def _switch(call: ast.Call, site: Site) -> Iterator[Seen]:
 @pattern("log-placement", calls=("ConfigProto",), words=("log_device_placement",))
 def _log_placement(call: ast.Call, site: Site) -> Iterator[Seen]:
     """`ConfigProto(log_device_placement=True)`"""
-    if constant(keyword(call, "log_device_placement")) is True and not asked_for(site):
+    if constant(keyword(call, "log_device_placement")) is True and not under_debug_flag(site):
         yield Seen(
             call,
             "log_device_placement=True writes a line for every operation that is placed.",
@@ -195,3 +193,12 @@ def _long(node: ast.expr) -> bool:
     if isinstance(value, str):
         ends = [int(part) for part in value.split(",") if part.strip().isdigit()]
     return len(ends) == 2 and all(isinstance(end, int) for end in ends) and ends[1] - ends[0] >= 200  # type: ignore[operator]
+
+
+CAUSE = Cause(
+    group="graph",
+    cures=("no-debug",),
+    explains=("step-overhead",),
+    in_run=in_run,
+    patterns=(_switch, _log_placement, _record_every_batch),
+)

@@ -32,13 +32,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from flatout.causes._spec import Cause
 from flatout.source.analysis import datasets
 from flatout.source.analysis.names import last_name
 from flatout.source.analysis.pattern import Seen, pattern
 from flatout.source.analysis.scopes import Site
-
-GROUP = "input"
-LEVERS = ()
 
 _DECODES = ("tensorflow.io.decode_jpeg", "tensorflow.image.decode_jpeg")
 _KEEPS = ("convert_image_dtype", "cast", "to_float", "identity", "squeeze")
@@ -76,3 +74,9 @@ def _crop_after_decode(call: ast.Call, site: Site) -> Iterator[Seen]:
             node, here = bound
         else:
             return
+
+
+CAUSE = Cause(
+    group="input",
+    patterns=(_crop_after_decode,),
+)

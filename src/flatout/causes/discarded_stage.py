@@ -32,12 +32,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from flatout.causes._spec import Cause
 from flatout.source.analysis import datasets
 from flatout.source.analysis.pattern import Repair, Seen, pattern
 from flatout.source.analysis.scopes import Site
-
-GROUP = "input"
-LEVERS = ()
 
 _STAGES = (
     "map",
@@ -72,3 +70,9 @@ def _result_unused(node: ast.Expr, site: Site) -> Iterator[Seen]:
         "exact" if exact else "semantic",
         repair=Repair("assign-result", safe=False) if isinstance(name, ast.Name) else None,
     )
+
+
+CAUSE = Cause(
+    group="input",
+    patterns=(_result_unused,),
+)

@@ -47,7 +47,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from flatout.causes import per_sample_loop
+from flatout.causes._sample_loops import eager_loops
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix, Where
 from flatout.source import places
@@ -58,16 +59,13 @@ from flatout.source.analysis.pattern import Repair, Seen, pattern
 from flatout.source.analysis.scopes import FUNCTIONS, Loop, Scope, Site
 from flatout.source.analysis.traced import is_traced
 
-GROUP = "graph"
-LEVERS = ("function", "extract-step", "xla")
-
 
 def in_run(case: Case) -> Iterator[Finding]:
     kind = reading.step_kind(case)
     if kind not in ("apply", "tape", "model") or _functions_switched_off(case):
         return
     overhead = reading.part_ms(case, "python", "idle")
-    loop = next(iter(per_sample_loop.eager_loops(case)), None)
+    loop = next(iter(eager_loops(case)), None)
     if loop is not None:
         overhead /= loop.samples  # what remains once the samples go through together
     per_step = sum(op.count for op in case.ops if op.name == op.type)
@@ -221,3 +219,12 @@ def _header(scope: Scope) -> ast.AST:
         end_lineno=node.lineno,
         end_col_offset=node.col_offset + len("def ") + len(node.name),
     )
+
+
+CAUSE = Cause(
+    group="graph",
+    cures=("function", "extract-step", "xla"),
+    explains=("gpu-idle", "step-overhead"),
+    in_run=in_run,
+    patterns=(_tape_outside_function,),
+)

@@ -40,15 +40,12 @@ import ast
 import re
 from collections.abc import Iterator
 
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis import loops
 from flatout.source.analysis.pattern import Seen, pattern
 from flatout.source.analysis.scopes import Site, constant, keyword
-
-GROUP = "graph"
-LEVERS = ("feed-once",)
-YIELDS_TO = ("rebuilt-in-loop",)
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -115,3 +112,13 @@ def _is_data(key: ast.expr | None, value: ast.expr) -> bool:
     if key is None:
         return True
     return constant(value) is object and not _SMALL.search(ast.unparse(key))
+
+
+CAUSE = Cause(
+    group="graph",
+    cures=("feed-once",),
+    explains=("step-overhead",),
+    replaces=("step-overhead/python-between",),
+    in_run=in_run,
+    patterns=(_run_in_loop,),
+)

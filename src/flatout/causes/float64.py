@@ -41,13 +41,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis.pattern import Repair, Seen, pattern
 from flatout.source.analysis.scopes import Site, argument, constant, keyword
-
-GROUP = "numerics"
-LEVERS = ("float32",)
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -110,3 +108,11 @@ def _explicit(call: ast.Call, site: Site) -> Iterator[Seen]:
             "precision",
             place=given,
         )
+
+
+CAUSE = Cause(
+    group="numerics",
+    cures=("float32",),
+    in_run=in_run,
+    patterns=(_policy, _explicit),
+)

@@ -44,6 +44,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis import loops
@@ -52,8 +53,6 @@ from flatout.source.analysis.pattern import Seen, pattern
 from flatout.source.analysis.scopes import FUNCTIONS, Loop, Scope, Site
 from flatout.source.analysis.traced import is_tf_function, is_traced
 
-GROUP = "graph"
-LEVERS = ("reuse-functions",)
 MATTERS = 0.1
 """Share of all time from which functions that are made now and then, one for each epoch say, are told."""
 
@@ -191,3 +190,13 @@ def _called_in_turn(node: ast.FunctionDef, scope: Scope) -> bool:
 
 def _cached(scope: Scope) -> bool:
     return any("cache" in last_name(d.func if isinstance(d, ast.Call) else d) for d in scope.decorators)
+
+
+CAUSE = Cause(
+    group="graph",
+    cures=("reuse-functions",),
+    explains=("gpu-idle", "step-overhead"),
+    replaces=("step-overhead/python-between",),
+    in_run=in_run,
+    patterns=(_made_in_loop, _made_in_call, _decorated_inside),
+)

@@ -45,15 +45,12 @@ import ast
 import re
 from collections.abc import Iterator
 
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis.names import last_name
 from flatout.source.analysis.pattern import Repair, Seen, pattern
 from flatout.source.analysis.scopes import Site, keyword
-
-GROUP = "api"
-LEVERS = ()
-ENDS_PROGRAM = True
 
 GONE = {
     r"tensorflow\.profiler.*has no attribute 'Profiler'|'Profiler'": (
@@ -300,3 +297,11 @@ def _is_version_one(call: ast.Call, site: Site) -> bool:
 def _in_try(site: Site) -> bool:
     """Whether the program is prepared for the name to be missing."""
     return any(isinstance(item, ast.Try) for item, _ in site.arms)
+
+
+CAUSE = Cause(
+    group="api",
+    in_run=in_run,
+    patterns=(_name, _argument, _method, _option, _version_one),
+    ends_program=True,
+)

@@ -39,24 +39,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
-
-GROUP = "hardware"
-LEVERS = ("prefetch", "cache", "function", "steps-per-execution", "xla", "batch-size", "free-input")
-YIELDS_TO = (
-    "input-bound",
-    "python-in-pipeline",
-    "serial-stateful-map",
-    "uncached-prefix",
-    "late-batch",
-    "blocking-map",
-    "eager-step",
-    "run-eagerly",
-    "retracing",
-    "function-per-call",
-    "step-overhead",
-)
 
 BUSY = 0.7
 
@@ -81,3 +66,10 @@ def in_run(case: Case) -> Iterator[Finding]:
             ],
             estimate="the device's idle time",
         )
+
+
+CAUSE = Cause(
+    group="hardware",
+    cures=("prefetch", "cache", "function", "steps-per-execution", "xla", "batch-size", "free-input"),
+    in_run=in_run,
+)

@@ -37,13 +37,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis.pattern import Seen, pattern
 from flatout.source.analysis.scopes import Site
-
-GROUP = "hardware"
-LEVERS = ("memory-growth", "allocator")
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -99,3 +97,11 @@ def _no_growth(call: ast.Call, site: Site) -> Iterator[Seen]:
                 "On a shared device, tf.config.experimental.set_memory_growth(gpu, True) before the first operation.",
                 place=call.func,
             )
+
+
+CAUSE = Cause(
+    group="hardware",
+    cures=("memory-growth", "allocator"),
+    in_run=in_run,
+    patterns=(_no_growth,),
+)

@@ -41,13 +41,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis.pattern import Seen, pattern
 from flatout.source.analysis.scopes import Site, constant
-
-GROUP = "hardware"
-LEVERS = ()
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -86,3 +84,10 @@ def _hidden(node: ast.Assign, site: Site) -> Iterator[Seen]:
             "Delete the line, if that was for a test; the environment can say it from outside.",
             "reassociated",
         )
+
+
+CAUSE = Cause(
+    group="hardware",
+    in_run=in_run,
+    patterns=(_hidden,),
+)

@@ -35,13 +35,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from flatout.causes._spec import Cause
 from flatout.source.analysis import loops
 from flatout.source.analysis.names import last_name
 from flatout.source.analysis.pattern import Seen, pattern
 from flatout.source.analysis.scopes import Loop, Site, argument, constant
-
-GROUP = "graph"
-LEVERS = ()
 
 
 @pattern("concat-in-loop", nodes=(ast.Assign,), words=("concat",))
@@ -89,3 +87,9 @@ def _reset(name: str, loop: Loop) -> bool:
     """Whether the loop starts it anew in each turn: then it does not grow with the turns."""
     stores = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)]
     return len(stores) > 1
+
+
+CAUSE = Cause(
+    group="graph",
+    patterns=(_concat_in_loop,),
+)

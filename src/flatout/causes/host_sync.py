@@ -45,6 +45,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Evidence, Finding, Fix
 from flatout.source import places
@@ -54,9 +55,6 @@ from flatout.source.analysis.names import last_name
 from flatout.source.analysis.pattern import Seen, pattern
 from flatout.source.analysis.scopes import FUNCTIONS, LOOPS, Loop, Site, loaded_names
 from flatout.source.analysis.traced import is_traced
-
-GROUP = "graph"
-LEVERS = ()
 
 EVERY_STEP = 0.5
 
@@ -255,3 +253,12 @@ def _given(loop: Loop, site: Site) -> set[str]:
             if loop in bind.site.loops and (taken or drawn):
                 names = names | {name}
     return names
+
+
+CAUSE = Cause(
+    group="graph",
+    explains=("step-overhead",),
+    replaces=("step-overhead/python-between",),
+    in_run=in_run,
+    patterns=(_pull_every_step, _image_every_step, _scalar_every_step, _callback_every_batch),
+)

@@ -47,23 +47,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
-
-GROUP = "input"
-LEVERS = ("cache", "parallel-map", "vectorize-map", "threadpool", "prefetch", "free-input")
-YIELDS_TO = (
-    "python-in-pipeline",
-    "serial-stateful-map",
-    "uncached-prefix",
-    "late-batch",
-    "blocking-map",
-    "autotune-off",
-    "oversized-buffer",
-    "many-small-files",
-    "legacy-pipeline",
-    "predict-in-loop",
-)
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -84,3 +70,11 @@ def in_run(case: Case) -> Iterator[Finding]:
         fixes=[Fix("Make the slowest stage cheaper, run it in parallel, or keep its result.", lever="prefetch")],
         estimate="the wait that the trace shows",
     )
+
+
+CAUSE = Cause(
+    group="input",
+    cures=("cache", "parallel-map", "vectorize-map", "threadpool", "prefetch", "free-input"),
+    explains=("gpu-idle",),
+    in_run=in_run,
+)

@@ -35,12 +35,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from flatout.causes._spec import Cause
 from flatout.source.analysis import datasets, loops
 from flatout.source.analysis.pattern import Seen, pattern
 from flatout.source.analysis.scopes import Site
-
-GROUP = "input"
-LEVERS = ()
 
 
 @pattern("next-of-iter", calls=("next",), words=("iter",))
@@ -63,3 +61,9 @@ def _next_of_iter(call: ast.Call, site: Site) -> Iterator[Seen]:
             "Make the iterator once, before the loop, and call next on it.",
             "semantic",
         )
+
+
+CAUSE = Cause(
+    group="input",
+    patterns=(_next_of_iter,),
+)

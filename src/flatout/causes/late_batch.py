@@ -44,7 +44,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from flatout.causes import autotune_off, uncached_prefix
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis import datasets
@@ -53,26 +53,23 @@ from flatout.source.analysis.names import last_name
 from flatout.source.analysis.pattern import Seen, pattern
 from flatout.source.analysis.scopes import Site
 
-GROUP = "input"
-LEVERS = ("vectorize-map",)
 ONE_AT_A_TIME = (
     *("ReadFile", "DecodeImage", "DecodeJpeg", "DecodeAndCropJpeg", "DecodePng", "DecodeBmp", "DecodeGif"),
     *("DecodeWebP", "DecodeWav", "ExtractJpegShape"),
 )
 """Ops that take one file or one image: a map that calls them cannot work on batches."""
-YIELDS_TO = ("uncached-prefix",)
 
 
 def in_run(case: Case) -> Iterator[Finding]:
     hot = reading.hot_stage(case)
     if hot is None or "Map" not in hot.stage.name or hot.stage.name == "FlatMap" or hot.stage.stateful is not None:
         return
-    if any(autotune_off.in_run(case)) or hot.stage.detail.get("by") == "keras":
+    if hot.stage.detail.get("by") == "keras":
         return
     if any(op in ONE_AT_A_TIME for op in hot.stage.detail.get("ops") or {}):
         return
     parses = any(op.startswith("ParseSingle") or op == "ParseExampleV2" for op in hot.stage.detail.get("ops") or {})
-    cheap = hot.per_sample_ms < uncached_prefix.CHEAP_MS
+    cheap = hot.per_sample_ms < reading.CHEAP_MS
     if not hot.before_batch or hot.batch < 4 or not (cheap or parses):
         return
     what = "parses one record at a time" if parses else "does very little for each element"
@@ -191,3 +188,12 @@ def _works_on_batches(done: Doings, allowed: tuple[str, ...]) -> bool:
         if not (known or name.startswith(allowed) or (not name and last_name(call.func) in _HARMLESS)):
             return False
     return True
+
+
+CAUSE = Cause(
+    group="input",
+    cures=("vectorize-map",),
+    explains=("gpu-idle", "input-bound"),
+    in_run=in_run,
+    patterns=(_parse_one_by_one, _cheap_map),
+)

@@ -31,12 +31,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from flatout.causes._spec import Cause
 from flatout.source.analysis import datasets
 from flatout.source.analysis.pattern import Repair, Seen, pattern
 from flatout.source.analysis.scopes import Site, argument, constant
-
-GROUP = "input"
-LEVERS = ()
 
 _BATCHES = ("batch", "padded_batch")
 
@@ -73,3 +71,9 @@ def _batched_again(call: ast.Call, site: Site) -> bool:
         for name in (*_BATCHES, "unbatch", "flat_map")
         for again, where in site.module.calls_by_name.get(name, ())
     )
+
+
+CAUSE = Cause(
+    group="input",
+    patterns=(_shuffle_after_batch,),
+)

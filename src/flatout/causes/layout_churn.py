@@ -44,13 +44,11 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix, Where
 from flatout.source.analysis.pattern import Seen, pattern
 from flatout.source.analysis.scopes import Site, constant, keyword
-
-GROUP = "numerics"
-LEVERS = ("cancel-transposes", "xla")
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -115,3 +113,11 @@ def _channels_first(call: ast.Call, site: Site) -> Iterator[Seen]:
             "reassociated",
             place=keyword(call, "data_format"),
         )
+
+
+CAUSE = Cause(
+    group="numerics",
+    cures=("cancel-transposes", "xla"),
+    in_run=in_run,
+    patterns=(_channels_first,),
+)

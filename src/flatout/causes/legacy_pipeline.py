@@ -39,15 +39,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis import datasets
 from flatout.source.analysis.names import last_name
 from flatout.source.analysis.pattern import Repair, Seen, pattern
 from flatout.source.analysis.scopes import Site, keyword, takes_unknown
-
-GROUP = "api"
-LEVERS = ()
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -179,3 +177,12 @@ def _sequence_class(node: ast.ClassDef, site: Site) -> Iterator[Seen]:
                 "semantic",
                 place=base,
             )
+
+
+CAUSE = Cause(
+    group="api",
+    explains=("input-bound", "step-overhead"),
+    replaces=("python-in-pipeline",),
+    in_run=in_run,
+    patterns=(_fit_generator, _image_generator, _queue, _sequence_class),
+)

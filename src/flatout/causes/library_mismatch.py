@@ -38,12 +38,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from flatout.causes._spec import Cause
 from flatout.environment import readings
 from flatout.model import queries as reading
 from flatout.model.case import Case, Evidence, Finding, Fix
-
-GROUP = "hardware"
-LEVERS = ()
 
 CHECKS = ("cuda-libraries", "gpu-driver", "versions")
 """Checks of `flatout env` that hold what is installed against what this TensorFlow was built for."""
@@ -65,3 +63,9 @@ def in_run(case: Case) -> Iterator[Finding]:
         fixes=[Fix(todo) for todo in dict.fromkeys(item.todo for item in wrong)],
         estimate="not measured",
     )
+
+
+CAUSE = Cause(
+    group="hardware",
+    in_run=in_run,
+)

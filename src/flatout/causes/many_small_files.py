@@ -41,14 +41,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis import datasets
 from flatout.source.analysis.pattern import Seen, pattern
 from flatout.source.analysis.scopes import Site
-
-GROUP = "input"
-LEVERS = ("cache", "threadpool")
 
 READS = ("ReadFile",)
 
@@ -110,3 +108,13 @@ def _file_per_element(call: ast.Call, site: Site) -> Iterator[Seen]:
             "semantic",
             place=call.args[0] if call.args else None,
         )
+
+
+CAUSE = Cause(
+    group="input",
+    cures=("cache", "threadpool"),
+    explains=("input-bound",),
+    replaces=("uncached-prefix",),
+    in_run=in_run,
+    patterns=(_file_per_element,),
+)

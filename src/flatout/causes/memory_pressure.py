@@ -40,13 +40,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis.pattern import Repair, Seen, pattern
 from flatout.source.analysis.scopes import Site, constant, keyword, loaded_names
-
-GROUP = "hardware"
-LEVERS = ("accumulate", "bf16", "fp16", "batch-size", "allocator")
 
 FULL = 0.85
 
@@ -135,3 +133,11 @@ def _inside(node: ast.With, derived: list[tuple[ast.Call, Site]]) -> Iterator[Se
                 place=call.func,
             )
             return
+
+
+CAUSE = Cause(
+    group="hardware",
+    cures=("accumulate", "bf16", "fp16", "batch-size", "allocator"),
+    in_run=in_run,
+    patterns=(_persistent_tape,),
+)

@@ -35,12 +35,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from flatout.causes._spec import Cause
 from flatout.source.analysis import datasets
 from flatout.source.analysis.pattern import Seen, pattern
 from flatout.source.analysis.scopes import Site, argument, constant, keyword
-
-GROUP = "input"
-LEVERS = ("cache",)
 
 
 @pattern("after-random", calls=("cache",))
@@ -130,3 +128,10 @@ def _followed_by(name: str, call: ast.Call, site: Site) -> bool:
         any(stage.call is call for stage in datasets.before(later, where).stages)
         for later, where in site.module.calls_by_name.get(name, ())
     )
+
+
+CAUSE = Cause(
+    group="input",
+    cures=("cache",),
+    patterns=(_after_random, _after_shuffle, _after_repeat, _before_take),
+)

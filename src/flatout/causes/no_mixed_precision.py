@@ -39,14 +39,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis.names import last_name
 from flatout.source.analysis.pattern import Seen, pattern
 from flatout.source.analysis.scopes import Site, constant
-
-GROUP = "hardware"
-LEVERS = ("bf16", "fp16")
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -112,3 +110,11 @@ def _policy_too_late(call: ast.Call, site: Site) -> Iterator[Seen]:
 def _makes_model(value: ast.expr | None, site: Site) -> bool:
     name = site.dotted(value.func) if isinstance(value, ast.Call) else ""
     return name.startswith(("keras.Sequential", "keras.models.", "keras.Model", "keras.applications."))
+
+
+CAUSE = Cause(
+    group="hardware",
+    cures=("bf16", "fp16"),
+    in_run=in_run,
+    patterns=(_policy_too_late,),
+)

@@ -47,64 +47,79 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from flatout.causes import python_in_pipeline, serial_stateful_map, uncached_prefix
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
-from flatout.model.case import Case, Finding, Fix, Pipeline
+from flatout.model.case import Case, Finding, Fix, Pipeline, Stage
 from flatout.source.analysis import datasets
 from flatout.source.analysis.pattern import Repair, Seen, pattern
 from flatout.source.analysis.scopes import Site, argument, constant
 
-GROUP = "input"
-LEVERS = ()
+
+def slow_epoch_starts(case: Case) -> Iterator[Finding]:
+    """The first step of each epoch waits until the buffer is full."""
+    started = case.evidence_of("epoch-start")
+    for pipeline, index in _shuffles(case):
+        stage = pipeline.stages[index]
+        if not _endless(stage, case):
+            cost = float(started[0].value or 0.0) if started and int(stage.buffer or 0) >= 1000 else 0.0
+            yield from _finding(case, stage, cost, "the slower first step of each epoch, spread over all steps")
 
 
-def in_run(case: Case) -> Iterator[Finding]:
+def filled_for_nothing(case: Case) -> Iterator[Finding]:
+    """Endless data: the elements that are in the buffer at the end were prepared for nothing."""
+    for pipeline, index in _shuffles(case):
+        stage = pipeline.stages[index]
+        if _endless(stage, case) and case.steps is not None:
+            upstream = sum(item.ms or 0.0 for item in pipeline.stages[:index])
+            used = reading.cpu_use(case)
+            cost = upstream * int(stage.buffer or 0) / (used[1] if used else 2) / max(case.steps.count, 1)
+            how = "an estimate: elements in the buffer times what each costs to make, spread over the steps seen"
+            yield from _finding(case, stage, cost, how)
+
+
+def _shuffles(case: Case) -> Iterator[tuple[Pipeline, int]]:
+    """The shuffles of the program's own, with a buffer of a fixed size."""
     for pipeline in case.pipelines:
         for index, stage in enumerate(pipeline.stages):
-            if stage.name != "Shuffle" or stage.buffer in (None, "autotuned") or stage.detail.get("by") == "keras":
-                continue
-            held = max(
-                int(stage.detail.get("buffered_bytes") or 0),
-                int(stage.buffer or 0) * int(stage.detail.get("element_bytes") or 0),
-            )
-            memory = case.memory.limit_bytes if case.memory is not None else 0
-            cost, how = _cost(case, pipeline, index)
-            if not (memory and held > 0.25 * memory) and reading.share(case, cost) < 0.05:
-                continue
-            yield from reading.finding(
-                "oversized-buffer",
-                case,
-                f"A shuffle buffer of {stage.buffer} elements must be filled before the first step can run.",
-                cost_ms=cost,
-                where=stage.where,
-                evidence=[
-                    reading.number("filling", cost, "ms", "per step, spent on filling it", "tf.data"),
-                    reading.number("buffer", held, "bytes", "held by the buffer", "tf.data"),
-                ],
-                fixes=[
-                    Fix(
-                        "Use a smaller buffer, or shuffle file names or indices instead of samples.",
-                        equivalence="semantic",
-                    )
-                ],
-                confidence="medium",
-                estimate=how,
-            )
+            if (
+                stage.name == "Shuffle"
+                and stage.buffer not in (None, "autotuned")
+                and stage.detail.get("by") != "keras"
+            ):
+                yield pipeline, index
 
 
-def _cost(case: Case, pipeline: Pipeline, index: int) -> tuple[float, str]:
-    stage = pipeline.stages[index]
-    if int(stage.detail.get("cardinality") or 0) != -1 or case.steps is None:
-        started = case.evidence_of("epoch-start")
-        # Filling is slow where the stages before it are: then they are the cause, not the buffer.
-        slow = any(any(cause.in_run(case)) for cause in (uncached_prefix, python_in_pipeline, serial_stateful_map))
-        cost = float(started[0].value or 0.0) if started and int(stage.buffer or 0) >= 1000 and not slow else 0.0
-        return cost, "the slower first step of each epoch, spread over all steps"
-    # Endless data: whatever lies in the buffer at the end was prepared for nothing.
-    upstream = sum(item.ms or 0.0 for item in pipeline.stages[:index])
-    used = reading.cpu_use(case)
-    cost = upstream * int(stage.buffer or 0) / (used[1] if used else 2) / max(case.steps.count, 1)
-    return cost, "an estimate: elements in the buffer times what each costs to make, spread over the steps seen"
+def _endless(stage: Stage, case: Case) -> bool:
+    return int(stage.detail.get("cardinality") or 0) == -1 and case.steps is not None
+
+
+def _finding(case: Case, stage: Stage, cost: float, estimate: str) -> Iterator[Finding]:
+    held = max(
+        int(stage.detail.get("buffered_bytes") or 0),
+        int(stage.buffer or 0) * int(stage.detail.get("element_bytes") or 0),
+    )
+    memory = case.memory.limit_bytes if case.memory is not None else 0
+    if not (memory and held > 0.25 * memory) and reading.share(case, cost) < 0.05:
+        return
+    yield from reading.finding(
+        "oversized-buffer",
+        case,
+        f"A shuffle buffer of {stage.buffer} elements must be filled before the first step can run.",
+        cost_ms=cost,
+        where=stage.where,
+        evidence=[
+            reading.number("filling", cost, "ms", "per step, spent on filling it", "tf.data"),
+            reading.number("buffer", held, "bytes", "held by the buffer", "tf.data"),
+        ],
+        fixes=[
+            Fix(
+                "Use a smaller buffer, or shuffle file names or indices instead of samples.",
+                equivalence="semantic",
+            )
+        ],
+        confidence="medium",
+        estimate=estimate,
+    )
 
 
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
@@ -156,3 +171,11 @@ def _prefetch_in_samples(call: ast.Call, site: Site) -> Iterator[Seen]:
             ),
             place=size,
         )
+
+
+CAUSE = Cause(
+    group="input",
+    explains=("input-bound",),
+    in_run={"epoch-start": slow_epoch_starts, "endless": filled_for_nothing},
+    patterns=(_shuffle_decoded, _prefetch_in_samples),
+)

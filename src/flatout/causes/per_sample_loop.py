@@ -44,10 +44,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from flatout.causes._sample_loops import SampleLoop, eager_loops, traced_loops
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
-from flatout.model.case import Case, Evidence, Finding, Fix, Where
+from flatout.model.case import Case, Evidence, Finding, Fix
 from flatout.source import places
 from flatout.source.analysis import loops
 from flatout.source.analysis.names import last_name
@@ -55,18 +56,7 @@ from flatout.source.analysis.pattern import Seen, pattern
 from flatout.source.analysis.scopes import Site, argument, constant, loaded_names
 from flatout.source.analysis.traced import is_traced
 
-GROUP = "graph"
-LEVERS = ("whole-batch", "vectorize-loop", "function")
-
 IN_GRAPH = "inside the graph"
-FEWEST = 4
-"""Samples a batch from which a loop over them is a fault."""
-
-
-@dataclass(frozen=True)
-class SampleLoop:
-    where: Where | None
-    samples: float
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -99,48 +89,6 @@ def _finding(case: Case, loop: SampleLoop, cost: float, how: str, source: str = 
     )
 
 
-def eager_loops(case: Case) -> Iterator[SampleLoop]:
-    """Something is called far more often than batches are taken from the dataset, from a loop over the batch."""
-    streams = case.evidence_of("stream")
-    batches = sum(float(item.data["count"]) for item in streams if item.value == "input")
-    if not batches:
-        return
-    found: list[SampleLoop] = []
-    for item in streams:
-        ratio = float(item.data["count"]) / batches
-        if item.value not in ("apply", "tape", "model", "train-function", "function") or ratio < FEWEST:
-            continue
-        for file, line, function, _ in item.data["stack"]:
-            loop = places.loop_over_samples(file, line)
-            if loop is not None:
-                # A sample may take several calls: its loop has no more turns than the batch has samples.
-                found.append(
-                    SampleLoop(places.where(file, loop.line, function), min(ratio, _largest_batch(case, ratio)))
-                )
-                break
-    if found:
-        yield max(found, key=lambda loop: loop.samples)
-
-
-def traced_loops(case: Case) -> Iterator[tuple[Evidence, SampleLoop]]:
-    """A loop over the first axis of the step's input, unrolled into the graph or run as a while loop."""
-    for item in (*case.evidence_of("repeated-ops"), *case.evidence_of("graph-loop")):
-        if item.where is None or item.where.file is None or item.where.line is None:
-            continue
-        loop = places.loop_over_samples(item.where.file, item.where.line)
-        if loop is None:
-            continue
-        times = float(item.value or 0)
-        if item.kind == "repeated-ops":
-            sizes = [size for size in item.data["leading_sizes"] if size >= FEWEST and times % size == 0]
-            if not sizes:
-                continue
-            times = float(max(sizes))
-        if times >= FEWEST:
-            yield item, SampleLoop(places.where(item.where.file, loop.line, item.where.function), times)
-            return
-
-
 def _inside_ms(case: Case, item: Evidence) -> float:
     if item.kind == "graph-loop":
         return float(item.data["ms_per_step"])
@@ -160,11 +108,6 @@ def _share_of_ops(case: Case, item: Evidence) -> float:
     if item.kind == "graph-loop":
         return float(item.data["share_of_ops"])
     return min(float(item.data["ops"]) / max(float(item.data["graph_ops"]), 1.0), 1.0)
-
-
-def _largest_batch(case: Case, otherwise: float) -> float:
-    sizes = [float(s.detail["batch"]) for p in case.pipelines for s in p.stages if s.detail.get("batch")]
-    return max(sizes, default=otherwise)
 
 
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
@@ -264,3 +207,12 @@ def _is_sample(node: ast.expr, taken: set[str], loop: ast.For) -> bool:
     if counts:
         return isinstance(node, ast.Subscript) and bool(loaded_names(node.slice) & taken)
     return isinstance(node, ast.Name) and node.id in taken
+
+
+CAUSE = Cause(
+    group="graph",
+    cures=("whole-batch", "vectorize-loop", "function"),
+    explains=("step-overhead",),
+    in_run=in_run,
+    patterns=(_batch_taken_apart,),
+)

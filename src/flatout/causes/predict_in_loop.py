@@ -44,15 +44,13 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis import datasets, loops
 from flatout.source.analysis.names import last_name
 from flatout.source.analysis.pattern import Repair, Seen, pattern
 from flatout.source.analysis.scopes import Loop, Site, constant, keyword, loaded_names, stored_names
-
-GROUP = "graph"
-LEVERS = ("direct-predict",)
 
 CALLS = 8
 
@@ -272,3 +270,13 @@ def _own_class(made: ast.expr | None, site: Site) -> bool | None:
         return False  # a predict of its own
     bases = getattr(owner.node, "bases", ())
     return any(site.dotted(base).startswith("keras.") or last_name(base).endswith("Model") for base in bases)
+
+
+CAUSE = Cause(
+    group="graph",
+    cures=("direct-predict",),
+    explains=("input-bound", "step-overhead"),
+    replaces=("step-overhead/python-between",),
+    in_run=in_run,
+    patterns=(_predict, _fit_every_step),
+)

@@ -47,7 +47,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from flatout.causes import blocking_map, legacy_pipeline
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix, Stage
 from flatout.source.analysis import datasets
@@ -56,14 +56,11 @@ from flatout.source.analysis.names import last_name
 from flatout.source.analysis.pattern import Seen, pattern
 from flatout.source.analysis.scopes import Scope, Site, argument, keyword
 
-GROUP = "input"
-LEVERS = ("cache", "keep-batches", "parallel-map", "vectorize-map")
-
 
 def in_run(case: Case) -> Iterator[Finding]:
     contended = reading.contended_ms(case)
     hot = reading.hot_stage(case, contended)
-    if hot is None or any(blocking_map.in_run(case)) or any(legacy_pipeline.in_run(case)):
+    if hot is None:
         return
     python = [stage for stage in hot.pipeline.stages if stage.stateful == "python"]
     stage = max(python, key=lambda item: item.share or 0.0, default=None)
@@ -129,7 +126,7 @@ def _other_generator(call: ast.Call, site: Site) -> Iterator[Seen]:
     """Any `Dataset.from_generator`."""
     if (
         site.dotted(call.func).startswith("tensorflow.data.")
-        and not any(_generator(call, site))
+        and not any(_generator.look(call, site))
         and not _is_cached(call, site)
     ):
         yield Seen(
@@ -230,3 +227,13 @@ def _stage_around(call: ast.Call, site: Site) -> ast.Call | None:
             ):
                 return stage
     return None
+
+
+CAUSE = Cause(
+    group="input",
+    cures=("cache", "keep-batches", "parallel-map", "vectorize-map"),
+    explains=("gpu-idle", "input-bound", "step-overhead", "uncached-prefix"),
+    replaces=("oversized-buffer/epoch-start",),
+    in_run=in_run,
+    patterns=(_generator, _other_generator, _python_function),
+)

@@ -39,15 +39,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis import loops
 from flatout.source.analysis.names import last_name
 from flatout.source.analysis.pattern import Seen, pattern
 from flatout.source.analysis.scopes import Site
-
-GROUP = "graph"
-LEVERS = ("hoist-ops",)
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -188,3 +186,12 @@ def _is_session(node: ast.expr) -> bool:
 
 def _seen(call: ast.Call, message: str) -> Seen:
     return Seen(call, message, "Make it once, before the loop, or in __init__.", "semantic", place=call.func)
+
+
+CAUSE = Cause(
+    group="graph",
+    cures=("hoist-ops",),
+    explains=("feed-dict", "step-overhead"),
+    in_run=in_run,
+    patterns=(_optimizer, _layer_in_call, _dataset, _op_beside_run),
+)

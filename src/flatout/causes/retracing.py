@@ -43,6 +43,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix, Function
 from flatout.source.analysis import datasets, loops
@@ -50,9 +51,6 @@ from flatout.source.analysis.names import last_name
 from flatout.source.analysis.pattern import Repair, Seen, pattern
 from flatout.source.analysis.scopes import LOOPS, Bind, Scope, Site, keyword, loaded_names
 from flatout.source.analysis.traced import has_signature, is_tf_function, is_traced, traced
-
-GROUP = "graph"
-LEVERS = ("relax-shapes", "no-xla")
 
 FEW = 3
 """Retraces that every program may have: a short last batch, training and evaluation."""
@@ -229,3 +227,13 @@ def _tf_function(call: ast.Call, site: Site) -> Scope | None:
                 return None
             return site.module.function_of(bound.value.args[0], bound.site)
     return None
+
+
+CAUSE = Cause(
+    group="graph",
+    cures=("relax-shapes", "no-xla"),
+    explains=("gpu-idle", "step-overhead"),
+    replaces=("step-overhead/python-between",),
+    in_run=in_run,
+    patterns=(_python_number,),
+)

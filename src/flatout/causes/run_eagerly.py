@@ -33,16 +33,14 @@ While debugging. To look into one function only, keep the rest traced: `tf.print
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
+from flatout.causes._debugging import named_for_debugging, under_debug_flag
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis.pattern import Repair, Seen, pattern
 from flatout.source.analysis.scopes import Site, constant, keyword
-
-GROUP = "graph"
-LEVERS = ("no-run-eagerly",)
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -68,13 +66,15 @@ def in_run(case: Case) -> Iterator[Finding]:
 
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
 
-_ASKED = re.compile(r"debug|eager|trace|profil|verbose|test", re.IGNORECASE)
-
 
 @pattern("compile", calls=("compile",), words=("run_eagerly",))
 def _compile(call: ast.Call, site: Site) -> Iterator[Seen]:
     """`model.compile(…, run_eagerly=True)`"""
-    if constant(keyword(call, "run_eagerly")) is True and not asked_for(site) and not _ASKED.search(_model(call)):
+    if (
+        constant(keyword(call, "run_eagerly")) is True
+        and not under_debug_flag(site)
+        and not named_for_debugging(_model(call))
+    ):
         yield Seen(
             call,
             "run_eagerly=True makes Python dispatch every operation of every step.",
@@ -91,7 +91,7 @@ def _attribute(node: ast.Assign, site: Site) -> Iterator[Seen]:
     target = node.targets[0]
     if not isinstance(target, ast.Attribute) or target.attr != "run_eagerly" or constant(node.value) is not True:
         return
-    if len(node.targets) == 1 and not asked_for(site) and ast.unparse(target.value) != "self":
+    if len(node.targets) == 1 and not under_debug_flag(site) and ast.unparse(target.value) != "self":
         yield Seen(
             node,
             "run_eagerly = True makes Python dispatch every operation of every step.",
@@ -106,6 +106,10 @@ def _model(call: ast.Call) -> str:
     return ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else ""
 
 
-def asked_for(site: Site) -> bool:
-    """Whether a flag for debugging stands around it: `if args.debug:`."""
-    return any(isinstance(item, ast.If) and _ASKED.search(ast.unparse(item.test)) for item, _ in site.arms)
+CAUSE = Cause(
+    group="graph",
+    cures=("no-run-eagerly",),
+    explains=("gpu-idle", "step-overhead"),
+    in_run=in_run,
+    patterns=(_compile, _attribute),
+)

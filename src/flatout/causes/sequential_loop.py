@@ -40,7 +40,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from flatout.causes import per_sample_loop
+from flatout.causes._sample_loops import traced_loops
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
 from flatout.source import places
@@ -50,15 +51,12 @@ from flatout.source.analysis.pattern import Seen, pattern
 from flatout.source.analysis.scopes import Site, argument, loaded_names, stored_names
 from flatout.source.analysis.traced import is_traced
 
-GROUP = "graph"
-LEVERS = ("xla",)
-
 TRIPS = 8
 RECURRENT = ("lstm", "gru", "rnn")
 
 
 def in_run(case: Case) -> Iterator[Finding]:
-    if any(per_sample_loop.traced_loops(case)):
+    if any(traced_loops(case)):
         return
     for item in case.evidence_of("graph-loop"):
         trips = float(item.value or 0)
@@ -251,3 +249,12 @@ def _read_early(loop: ast.For, temporaries: set[str]) -> bool:
             return True
         known |= stored_names(statement)
     return False
+
+
+CAUSE = Cause(
+    group="graph",
+    cures=("xla",),
+    explains=("step-overhead",),
+    in_run=in_run,
+    patterns=(_turns_do_not_depend, _map_fn),
+)

@@ -37,13 +37,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from flatout.causes._spec import Cause
 from flatout.source.analysis import datasets
 from flatout.source.analysis.names import last_name
 from flatout.source.analysis.pattern import Repair, Seen, pattern
 from flatout.source.analysis.scopes import Site, argument, constant, keyword, takes_unknown
-
-GROUP = "input"
-LEVERS = ()
 
 _READERS = {"TFRecordDataset": 3, "TextLineDataset": 3, "FixedLengthRecordDataset": 6}
 """Readers, and the place of num_parallel_reads among their arguments."""
@@ -129,3 +127,9 @@ def _several(node: ast.expr, site: Site, far: int = 4) -> bool:
         bound = datasets.value_of(node.id, site)
         return bound is not None and _several(bound[0], bound[1], far - 1)
     return False
+
+
+CAUSE = Cause(
+    group="input",
+    patterns=(_files_in_turn, _serial_interleave, _flat_map_of_files),
+)

@@ -44,16 +44,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis import datasets
 from flatout.source.analysis.functions import Doings
 from flatout.source.analysis.pattern import Repair, Seen, pattern
 from flatout.source.analysis.scopes import Site, argument, takes_unknown
-
-GROUP = "input"
-LEVERS = ("parallel-map", "cache")
-YIELDS_TO = ("blocking-map",)
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -133,3 +130,13 @@ def _random_layers(done: Doings) -> bool:
             if any(bound.site.dotted(node.func).startswith("keras.layers.Random") for node in made):
                 return True
     return False
+
+
+CAUSE = Cause(
+    group="input",
+    cures=("parallel-map", "cache"),
+    explains=("gpu-idle", "input-bound", "uncached-prefix"),
+    replaces=("oversized-buffer/epoch-start",),
+    in_run=in_run,
+    patterns=(_random_map,),
+)

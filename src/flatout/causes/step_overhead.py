@@ -37,7 +37,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from flatout.causes import feed_dict, function_per_call, host_sync, predict_in_loop, retracing, tensor_reconversion
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix, Where
 from flatout.source import places
@@ -45,56 +45,24 @@ from flatout.source.analysis import datasets
 from flatout.source.analysis.pattern import Seen, pattern
 from flatout.source.analysis.scopes import Site, argument, constant, keyword, takes_unknown
 
-GROUP = "graph"
-LEVERS = ("steps-per-execution", "xla", "batch-size")
-YIELDS_TO = (
-    "retracing",
-    "function-per-call",
-    "host-sync",
-    "tensor-reconversion",
-    "predict-in-loop",
-    "eager-step",
-    "run-eagerly",
-    "feed-dict",
-    "debug-left-on",
-    "python-in-pipeline",
-    "per-sample-loop",
-    "sequential-loop",
-    "unrolled-loop",
-    "legacy-pipeline",
-    "rebuilt-in-loop",
-)
-
 SMALL_MS = 20.0
 MATTERS = 0.25
 OWN_MATTERS = 0.12
 """The same for Python on lines of the program's own that samples have named: there it is plain what to change."""
 
 
-def in_run(case: Case) -> Iterator[Finding]:
-    kind = reading.step_kind(case)
-    if kind not in ("fit", "train-function", "function", "session", "predict", "evaluate"):
+def starting_calls(case: Case) -> Iterator[Finding]:
+    """Small steps: Python and the runtime need more time to start a call than the call computes."""
+    if not _is_traced(case):
         return
-    if reading.step_fact(case, "run_eagerly"):
-        return
-    own = _python_of_the_program(case)
-    yield from _python_between(case, own)
     # What the executor spends between small ops stays, however many steps a call makes.
     inside = sum(float(item.value or 0.0) for item in case.evidence_of("executor"))
     # Nor is a step slow to start whose Python waits until that of the pipeline lets go of the interpreter.
-    python = max(reading.part_ms(case, "python") - sum(own.values()) - reading.contended_ms(case), 0.0)
+    own = sum(_python_of_the_program(case).values())
+    python = max(reading.part_ms(case, "python") - own - reading.contended_ms(case), 0.0)
     overhead = max(python + reading.part_ms(case, "idle") - inside, 0.0)
     if reading.share(case, overhead) < MATTERS or reading.step_ms(case) > SMALL_MS:
         return
-    evidence = [
-        reading.number("python", python, "ms", "between the calls", "trace"),
-        reading.number("runtime", max(overhead - python, 0.0), "ms", "to start the call", "trace"),
-    ]
-    several = reading.step_fact(case, "steps_per_execution")
-    fixes = [Fix("Run several steps a call: compile(steps_per_execution=…).", lever="steps-per-execution")]
-    if kind != "fit" or (isinstance(several, int) and several > 1):
-        more = "Do more in each call: a larger batch, or several steps inside one tf.function."
-        fixes = [Fix(more, lever="batch-size", equivalence="semantic")]
     yield from reading.finding(
         "step-overhead",
         case,
@@ -102,11 +70,28 @@ def in_run(case: Case) -> Iterator[Finding]:
         "the rest is the cost of starting it.",
         cost_ms=overhead,
         where=case.steps.where if case.steps else None,
-        evidence=evidence,
-        fixes=fixes,
+        evidence=[
+            reading.number("python", python, "ms", "between the calls", "trace"),
+            reading.number("runtime", max(overhead - python, 0.0), "ms", "to start the call", "trace"),
+        ],
+        fixes=[_more_in_each_call(case)],
         confidence="medium",
         estimate="the time between the calls, and in them before and after the graph runs",
     )
+
+
+def _is_traced(case: Case) -> bool:
+    """Whether a step is a call of a graph. One that runs eagerly has causes of its own."""
+    kinds = ("fit", "train-function", "function", "session", "predict", "evaluate")
+    return reading.step_kind(case) in kinds and not reading.step_fact(case, "run_eagerly")
+
+
+def _more_in_each_call(case: Case) -> Fix:
+    several = reading.step_fact(case, "steps_per_execution")
+    if reading.step_kind(case) == "fit" and not (isinstance(several, int) and several > 1):
+        return Fix("Run several steps a call: compile(steps_per_execution=…).", lever="steps-per-execution")
+    more = "Do more in each call: a larger batch, or several steps inside one tf.function."
+    return Fix(more, lever="batch-size", equivalence="semantic")
 
 
 def _python_of_the_program(case: Case) -> dict[Where, float]:
@@ -129,13 +114,14 @@ def _python_of_the_program(case: Case) -> dict[Where, float]:
     return {where: ms * scale for where, ms in lines.items()}
 
 
-def _python_between(case: Case, own: dict[Where, float]) -> Iterator[Finding]:
+def python_between(case: Case) -> Iterator[Finding]:
     """Python itself works between the calls, on lines that are known from samples."""
+    if not _is_traced(case):
+        return
+    own = _python_of_the_program(case)
     python = reading.part_ms(case, "python") if reading.step_ms(case) > SMALL_MS else sum(own.values())
-    special = (host_sync, tensor_reconversion, predict_in_loop, function_per_call, retracing, feed_dict)
-    named = any((item.cost_share or 0.0) >= 0.05 for cause in special for item in cause.in_run(case))
     worth = reading.share(case, python) >= MATTERS or reading.share(case, sum(own.values())) >= OWN_MATTERS
-    if named or not worth:
+    if not worth:
         return
     lines = sorted(own, key=lambda where: -own[where])
     works = "works"
@@ -193,3 +179,12 @@ def _batch_of_one(call: ast.Call, site: Site) -> Iterator[Seen]:
             "semantic",
             place=size,
         )
+
+
+CAUSE = Cause(
+    group="graph",
+    cures=("steps-per-execution", "xla", "batch-size"),
+    explains=("gpu-idle",),
+    in_run={"python-between": python_between, "starting-calls": starting_calls},
+    patterns=(_one_step_per_call, _batch_of_one),
+)

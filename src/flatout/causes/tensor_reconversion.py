@@ -37,14 +37,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis import datasets, loops
 from flatout.source.analysis.pattern import Repair, Seen, pattern
 from flatout.source.analysis.scopes import Loop, Site, loaded_names, stored_names
-
-GROUP = "graph"
-LEVERS = ("hoist-conversion",)
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -131,3 +129,13 @@ def _changed_in_place(name: str, loop: Loop) -> bool:
         ):
             return True
     return False
+
+
+CAUSE = Cause(
+    group="graph",
+    cures=("hoist-conversion",),
+    explains=("step-overhead",),
+    replaces=("step-overhead/python-between",),
+    in_run=in_run,
+    patterns=(_same_array_each_turn,),
+)

@@ -37,13 +37,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis.pattern import Seen, pattern
 from flatout.source.analysis.scopes import Site, constant, keyword
-
-GROUP = "hardware"
-LEVERS = ("threads", "threadpool", "onednn")
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -104,3 +102,11 @@ def _one_thread(call: ast.Call, site: Site) -> Iterator[Seen]:
             "reassociated",
             place=given,
         )
+
+
+CAUSE = Cause(
+    group="hardware",
+    cures=("threads", "threadpool", "onednn"),
+    in_run=in_run,
+    patterns=(_one_thread,),
+)

@@ -47,35 +47,30 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from flatout.causes import autotune_off, many_small_files
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis import datasets
 from flatout.source.analysis.pattern import Seen, pattern
 from flatout.source.analysis.scopes import Site, argument, constant, keyword
 
-GROUP = "input"
-LEVERS = ("cache",)
-YIELDS_TO = (
-    "serial-stateful-map",
-    "blocking-map",
-    "python-in-pipeline",
-)
-
-CHEAP_MS = 0.1
-"""Per element, below which doing the work again costs less than it seems (see late-batch)."""
-
 
 def in_run(case: Case) -> Iterator[Finding]:
     hot = reading.hot_stage(case)
-    if hot is None or any(autotune_off.in_run(case)) or any(many_small_files.in_run(case)):
+    if hot is None:
         return
     in_one_epoch = 2 if reading.step_kind(case) == "fit" else 1  # Keras opens one more to look at the first element
     again = int(hot.pipeline.options.get("iterators") or 0) > in_one_epoch
     again = again or any(stage.name == "Repeat" for stage in hot.pipeline.stages)
     cached = any(stage.name == "Cache" for stage in hot.pipeline.stages)
     stateless = all(stage.stateful is None for stage in hot.prefix)
-    if cached or not again or not stateless or hot.per_sample_ms < CHEAP_MS or hot.stage.detail.get("by") == "keras":
+    if (
+        cached
+        or not again
+        or not stateless
+        or hot.per_sample_ms < reading.CHEAP_MS
+        or hot.stage.detail.get("by") == "keras"
+    ):
         return
     size = _bytes(hot)
     limit = case.memory.limit_bytes if case.memory is not None else 0
@@ -129,3 +124,13 @@ def _decode_every_epoch(call: ast.Call, site: Site) -> Iterator[Seen]:
             "Put .cache() right after this map, if the decoded elements fit in memory or on a fast disk.",
             place=decoder.call.args[0] if decoder.call.args else None,
         )
+
+
+CAUSE = Cause(
+    group="input",
+    cures=("cache",),
+    explains=("gpu-idle", "input-bound", "late-batch"),
+    replaces=("oversized-buffer/epoch-start",),
+    in_run=in_run,
+    patterns=(_decode_every_epoch,),
+)

@@ -40,14 +40,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix, Op, Where
 from flatout.source.analysis.names import last_name
 from flatout.source.analysis.pattern import Repair, Seen, pattern
 from flatout.source.analysis.scopes import Site, argument, constant, keyword
-
-GROUP = "numerics"
-LEVERS = ("xla",)
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -134,3 +132,11 @@ def _by_operations(call: ast.Call) -> Seen:
         "reassociated",
         place=call.func,
     )
+
+
+CAUSE = Cause(
+    group="numerics",
+    cures=("xla",),
+    in_run=in_run,
+    patterns=(_fused_off, _by_means, _by_hand),
+)

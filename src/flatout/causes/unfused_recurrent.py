@@ -34,12 +34,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from flatout.causes._spec import Cause
 from flatout.source.analysis.names import last_name
 from flatout.source.analysis.pattern import Seen, pattern
 from flatout.source.analysis.scopes import Site, argument, constant, keyword
-
-GROUP = "numerics"
-LEVERS = ()
 
 _STANDARD = {"activation": ("tanh",), "recurrent_activation": ("sigmoid",)}
 
@@ -88,3 +86,9 @@ def _cell(call: ast.Call, site: Site) -> Iterator[Seen]:
 
 def _seen(call: ast.Call, message: str, place: ast.expr | None) -> Seen:
     return Seen(call, message, "Leave it at its standard, if the model allows it.", "semantic", place=place)
+
+
+CAUSE = Cause(
+    group="numerics",
+    patterns=(_activation, _recurrent_dropout, _cell),
+)

@@ -42,7 +42,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from flatout.causes import per_sample_loop
+from flatout.causes._sample_loops import traced_loops
+from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Evidence, Finding, Fix
 from flatout.source import places
@@ -53,14 +54,11 @@ from flatout.source.analysis.pattern import Seen, pattern
 from flatout.source.analysis.scopes import Site, constant
 from flatout.source.analysis.traced import is_traced, traced
 
-GROUP = "graph"
-LEVERS = ()
-
 COPIES = 16
 
 
 def in_run(case: Case) -> Iterator[Finding]:
-    if any(per_sample_loop.traced_loops(case)) or case.steps is None:
+    if any(traced_loops(case)) or case.steps is None:
         return
     for item in case.evidence_of("repeated-ops"):
         copies = float(item.value or 0)
@@ -164,3 +162,11 @@ def _turns(call: ast.Call, site: Site) -> int:
             return 0
         ends.append(value)
     return (ends[1] - ends[0] if len(ends) == 2 else ends[0]) if ends and len(call.args) < 3 else 0
+
+
+CAUSE = Cause(
+    group="graph",
+    explains=("step-overhead",),
+    in_run=in_run,
+    patterns=(_long_range,),
+)

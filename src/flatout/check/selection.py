@@ -5,15 +5,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 
-from flatout.causes import catalogue
-from flatout.causes.catalogue import GROUPS
+from flatout.causes import GROUPS, catalogue, patterns
 from flatout.check.checker import VERSION
 from flatout.model.errors import UnknownCause
 from flatout.source.analysis.pattern import Pattern
-
-
-def all_patterns() -> list[Pattern]:
-    return [item for cause in catalogue().values() for item in cause.in_source]
 
 
 def select(
@@ -23,7 +18,7 @@ def select(
     version: tuple[int, int] = VERSION,
 ) -> tuple[Pattern, ...]:
     """The default patterns for a version of TensorFlow, or those chosen; with those added, without those ignored."""
-    known = all_patterns()
+    known = patterns()
     if chosen:
         names = set(_named(chosen, known))
     else:
@@ -35,12 +30,12 @@ def select(
 
 def matches(cause: str, full_name: str, names: Iterable[str]) -> bool:
     """Whether one of the names stands for a finding: `all`, its group, its cause or its pattern."""
-    group = catalogue()[cause].group if cause in catalogue() else ""
+    group = catalogue()[cause].spec.group if cause in catalogue() else ""
     return not {"all", group, cause, full_name}.isdisjoint(names)
 
 
 def check_names(names: Iterable[str]) -> None:
-    _named(list(names), all_patterns())
+    _named(list(names), patterns())
 
 
 def _named(names: Sequence[str], known: Sequence[Pattern]) -> list[str]:
@@ -49,7 +44,7 @@ def _named(names: Sequence[str], known: Sequence[Pattern]) -> list[str]:
         if name == "all":
             mine = list(known)
         elif name in GROUPS:
-            mine = [item for item in known if catalogue()[item.cause].group == name]
+            mine = [item for item in known if catalogue()[item.cause].spec.group == name]
         else:
             mine = [item for item in known if name in (item.cause, item.full_name)]
             if not mine and name not in catalogue():

@@ -195,10 +195,10 @@ def _write(text: str, destination: str | None) -> None:
 
 
 def _listed() -> str:
-    from flatout.check.selection import all_patterns
+    from flatout.causes import patterns
 
     rows = []
-    for item in all_patterns():
+    for item in patterns():
         says = (item.look.__doc__ or "").strip().split("\n")[0]
         rows.append(f"{item.full_name:44} {'default' if item.default else 'opt-in ':7}  {says}\n")
     return "".join(rows)

@@ -8,6 +8,8 @@ import typer
 
 if TYPE_CHECKING:
     from flatout.causes import Cause
+    from flatout.plugins import Loaded
+    from flatout.report.terminal.pages import Entry
 
 
 def register(app: typer.Typer) -> None:
@@ -22,34 +24,42 @@ def register(app: typer.Typer) -> None:
 
 
 def explain(name: str | None, json: str | None, width: int | None) -> None:
-    from flatout.causes import catalogue, find
-    from flatout.cures._catalogue import catalogue as levers
-
-    causes = list(catalogue().values()) if name is None else [_page_of_lever(name) if name in levers() else find(name)]
-    if json is not None:
-        _write_json(causes, name is None, json)
-        if json == "-":
-            return
+    from flatout.causes import catalogue
     from flatout.report.terminal import pages
 
-    typer.echo(pages.index(causes, width) if name is None else pages.page(causes[0], width), nl=False)
+    entries = [_cause(cause) for cause in catalogue().values()] if name is None else [_entry(name)]
+    if json is not None:
+        _write_json(entries, name is None, json)
+        if json == "-":
+            return
+    typer.echo(pages.index(entries, width) if name is None else pages.page(entries[0], width), nl=False)
 
 
-def _page_of_lever(name: str) -> Cause:
-    """Levers and causes share the form of their pages; no name is both."""
-    from flatout.causes import Cause
-    from flatout.cures._catalogue import find
+def _entry(name: str) -> Entry:
+    """The page of this name. No name stands in two catalogues."""
+    from flatout.causes import find
+    from flatout.cures._catalogue import catalogue as levers
+    from flatout.report.terminal.pages import Entry
 
-    lever = find(name)
-    return Cause(lever.name, f"lever, {lever.equivalence}", lever.title, lever.page, (), None)
+    if name in levers():
+        lever = levers()[name]
+        return Entry(lever.name, f"lever, {lever.equivalence}", lever.title, lever.page)
+    return _cause(find(name))
 
 
-def _write_json(causes: list[Cause], whole: bool, destination: str) -> None:
+def _cause(cause: Loaded[Cause]) -> Entry:
+    from flatout.report.terminal.pages import Entry
+
+    return Entry(cause.name, cause.spec.group, cause.title, cause.page, cause.spec.cures)
+
+
+def _write_json(entries: list[Entry], whole: bool, destination: str) -> None:
     from json import dumps
 
     from flatout.report.json import write_text
 
     plain = [
-        {"name": c.name, "group": c.group, "title": c.title, "levers": list(c.levers), "page": c.page} for c in causes
+        {"name": e.name, "group": e.group, "title": e.title, "levers": list(e.levers or ()), "page": e.page}
+        for e in entries
     ]
     write_text(dumps(plain if whole else plain[0], ensure_ascii=False, indent=2) + "\n", destination)

@@ -51,7 +51,7 @@ def trace(
             sys.stderr.write(f"flatout: {message}\n")
 
     case = analyse(paths, all_runs=all_runs, progress=progress)
-    from flatout.causes.diagnose import diagnose
+    from flatout.causes import diagnose
 
     case = diagnose(case)
     if save:

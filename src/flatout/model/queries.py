@@ -12,6 +12,9 @@ Line = tuple[str | None, int | None]
 SMALLEST_SHARE = 0.01
 """Findings below this share of the step are not worth a reader's time."""
 INPUT_MATTERS = 0.05
+"""Share of the step from which the input is worth a look."""
+CHEAP_MS = 0.1
+"""Below this time per element, calling a stage costs more than its work, and repeating it costs little."""
 BUFFERS = ("Shuffle", "Prefetch", "Batch", "ParallelBatch", "PaddedBatch", "Repeat", "Take", "Skip", "Shard", "Cache")
 
 

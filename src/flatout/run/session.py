@@ -144,7 +144,7 @@ def _variables(levers: Sequence[str]) -> dict[str, str]:
 
 def conclude(directory: Path, program: Program, options: Options) -> Case:
     """Recording in, diagnosed Case out."""
-    from flatout.causes.diagnose import diagnose
+    from flatout.causes import diagnose
     from flatout.environment import summary
     from flatout.observe.reading import assemble
 

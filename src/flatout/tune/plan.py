@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from flatout.causes.catalogue import catalogue as causes
+from flatout.causes import catalogue as causes
 from flatout.cures._catalogue import Lever, catalogue, find
 from flatout.model.case import Case, Interval
 from flatout.model.levers import parse
@@ -68,7 +68,7 @@ def expected(lever: Lever, case: Case) -> float:
     by_findings = [
         finding.cost_share or 0.0
         for finding in case.findings
-        if lever.name in (known[finding.cause].levers if finding.cause in known else ())
+        if lever.name in (known[finding.cause].spec.cures if finding.cause in known else ())
         or any(fix.lever == lever.name for fix in finding.fixes)
     ]
     return max(by_findings, default=0.0)

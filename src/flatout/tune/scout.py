@@ -22,7 +22,7 @@ def scout(
     launch: Launch, directory: Path, warden: Warden, deadline: float, waiting: Callable[[float], None] = lambda _: None
 ) -> Case:
     """Runs until enough steps were seen. A program that ends by itself before has been seen whole."""
-    from flatout.causes.diagnose import diagnose
+    from flatout.causes import diagnose
     from flatout.environment import summary
     from flatout.observe.reading import assemble
 

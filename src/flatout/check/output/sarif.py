@@ -50,7 +50,7 @@ def _rule(name: str) -> dict[str, Any]:
         "id": name,
         "shortDescription": {"text": f"{cause.title}."},
         "help": {"text": cause.page, "markdown": cause.page},
-        "properties": {"tags": ["performance", cause.group]},
+        "properties": {"tags": ["performance", cause.spec.group]},
         "defaultConfiguration": {"level": "warning"},
     }
 

@@ -1,4 +1,4 @@
-"""The catalogue in the terminal: the list of causes by group, and the page of one.
+"""The catalogues in the terminal: a list by group, and the page of one entry.
 
 The pages use a small part of Markdown: headings, paragraphs, lists and code. rich's own Markdown would load a
 parser and a highlighter for it and cut long lines of code anywhere; this prints the text nearly as written.
@@ -7,18 +7,30 @@ parser and a highlighter for it and cut long lines of code anywhere; this prints
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from itertools import groupby
 
 from rich.text import Text
 
-from flatout.causes import Cause
 from flatout.report.terminal.output import Output
 from flatout.report.terminal.page import Page
 
 _INLINE = re.compile(r"(`[^`]+`)|\*\*([^*]+)\*\*")
 
 
-def index(causes: list[Cause], width: int | None = None, color: bool | None = None, unicode: bool | None = None) -> str:
+@dataclass(frozen=True)
+class Entry:
+    """A cause, cure, route or check with its page."""
+
+    name: str
+    group: str
+    title: str
+    page: str
+    levers: tuple[str, ...] | None = None
+    """Cures that may help; None for what is no cause."""
+
+
+def index(causes: list[Entry], width: int | None = None, color: bool | None = None, unicode: bool | None = None) -> str:
     output = Output.of(width, color, unicode)
     page = output.page()
     page.line(f"{len(causes)} causes of slowness. `flatout explain NAME` shows the page of one.", indent=0)
@@ -30,16 +42,16 @@ def index(causes: list[Cause], width: int | None = None, color: bool | None = No
     return output.text(page)
 
 
-def page(cause: Cause, width: int | None = None, color: bool | None = None, unicode: bool | None = None) -> str:
+def page(entry: Entry, width: int | None = None, color: bool | None = None, unicode: bool | None = None) -> str:
     output = Output.of(width, color, unicode)
     sheet = output.page()
-    sheet.line((cause.name, "bold"), (f"   {cause.group}", "dim"), indent=0)
-    sheet.line(f"{cause.title}.", indent=0)
-    for block in _blocks(cause.page):
+    sheet.line((entry.name, "bold"), (f"   {entry.group}", "dim"), indent=0)
+    sheet.line(f"{entry.title}.", indent=0)
+    for block in _blocks(entry.page):
         _write(block, sheet)
     sheet.gap()
-    if not cause.group.startswith("lever"):
-        levers = ", ".join(cause.levers) or "none: the cure is an edit of the source or of the installation"
+    if entry.levers is not None:
+        levers = ", ".join(entry.levers) or "none: the cure is an edit of the source or of the installation"
         sheet.labelled("levers", levers, indent=0, room=8)
     return output.text(sheet)
 

@@ -77,14 +77,14 @@ def pattern(
     among: Iterable[str] = (),
     needs: Iterable[str] = (),
     default_below: tuple[int, int] = (0, 0),
-) -> Callable[[Detector], Detector]:
-    """Mark a function of a cause's file as a detector.
+) -> Callable[[Detector], Pattern]:
+    """Makes a pattern of a function that looks at a node. Its cause names it in `Cause(patterns=…)`.
 
     `default=False` is for what is true too seldom, or matters too seldom, to be told unasked. Tests are left alone
     unless `in_tests`: how fast they are is nobody's concern.
     """
 
-    def mark(look: Detector) -> Detector:
+    def mark(look: Detector) -> Pattern:
         called = frozenset(calls)
         found = Pattern(
             name,
@@ -99,8 +99,7 @@ def pattern(
             default_below,
         )
         assert found.words, f"{name} names no word to look for"
-        look.pattern = found  # type: ignore[attr-defined]
-        return look
+        return found
 
     return mark
 

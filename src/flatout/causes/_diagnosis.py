@@ -1,53 +1,37 @@
-"""Asks every cause of the catalogue, ranks what they found by measured cost, and says it in one sentence."""
+"""The diagnosis: all causes look at a Case; the findings are ranked by measured cost and summed up in one sentence."""
 
 from __future__ import annotations
 
 import dataclasses
-import importlib
 
-from flatout.causes.catalogue import catalogue
+from flatout.causes._catalogue import catalogue
+from flatout.causes._precedence import Detected, reported
+from flatout.causes._spec import WORTH, Cause
 from flatout.model.case import Case, Finding, Note
 
 FEWEST_STEPS = 5
-WORTH = 0.05
-"""Share of the step from which a finding is worth a change."""
 
 
 def diagnose(case: Case) -> Case:
-    found: list[Finding] = []
+    """The case with its findings and its verdict."""
+    causes = {name: cause.spec for name, cause in catalogue().items()}
+    detected: list[Detected] = []
     notes: list[Note] = []
-    for cause in catalogue().values():
-        if cause.in_run is None:
-            continue
-        try:
-            found += cause.in_run(case)
-        except Exception as error:
-            # One faulty detector must not take the others with it, nor be silent.
-            notes.append(Note("warning", f"The check for {cause.name} failed: {type(error).__name__}: {error}"))
-    ranked = sorted(_without_the_explained(found), key=_rank)
+    for name, cause in causes.items():
+        for detector, look in cause.detectors.items():
+            try:
+                detected += [Detected(finding, detector) for finding in look(case)]
+            except Exception as error:
+                # One faulty detector must not take the others with it, nor be silent.
+                notes.append(Note("warning", f"The check for {name} failed: {type(error).__name__}: {error}"))
+    ranked = sorted(reported(detected, causes), key=lambda item: _rank(item, causes[item.cause]))
     case = dataclasses.replace(case, findings=tuple(ranked), notes=(*case.notes, *notes))
     return dataclasses.replace(case, verdict=_verdict(case))
 
 
-def _rank(item: Finding) -> tuple[bool, float]:
+def _rank(item: Finding, cause: Cause) -> tuple[bool, float]:
     """By cost; but what ended the program comes before what slowed it down."""
-    return not getattr(_module(item.cause), "ENDS_PROGRAM", False), -(item.cost_share or 0.0)
-
-
-def _without_the_explained(found: list[Finding]) -> list[Finding]:
-    """A general cause gives way to a special one that explains most of its cost."""
-    kept = []
-    for item in found:
-        yields_to = set(getattr(_module(item.cause), "YIELDS_TO", ()))
-        explained = sum(other.cost_share or 0.0 for other in found if other.cause in yields_to)
-        if explained and explained >= 0.5 * (item.cost_share or 0.0):
-            continue
-        kept.append(item)
-    return kept
-
-
-def _module(cause: str) -> object:
-    return importlib.import_module(f"flatout.causes.{cause.replace('-', '_')}")
+    return not cause.ends_program, -(item.cost_share or 0.0)
 
 
 def _verdict(case: Case) -> str:
