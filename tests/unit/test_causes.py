@@ -121,9 +121,9 @@ def test_no_detector_stumbles_over_what_is_missing(file: str) -> None:
 
 
 def test_sources_that_are_gone_lose_the_place_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from flatout.source import places
+    from flatout.source import context
 
-    readers = [item for item in vars(places).values() if hasattr(item, "cache_clear")]
+    readers = [item for item in vars(context).values() if hasattr(item, "cache_clear")]
     try:
         for reader in readers:
             reader.cache_clear()

@@ -11,7 +11,7 @@ from flatout.check.checker import Checker, is_test, without_the_traced
 from flatout.check.selection import select
 from flatout.source.analysis import datasets, loops
 from flatout.source.analysis.module import Module
-from flatout.source.analysis.traced import traced
+from flatout.source.analysis.traced_functions import traced
 
 
 def module_of(source: str) -> Module:
@@ -21,7 +21,7 @@ def module_of(source: str) -> Module:
 def found(source: str, *causes: str, path: str = "program.py") -> list[tuple[int, str]]:
     outcome = Checker(select(causes)).check(textwrap.dedent(source), path)
     assert not outcome.problem
-    return [(item.line, item.full_name) for item in outcome.sightings]
+    return [(item.line, item.full_name) for item in outcome.diagnostics]
 
 
 @pytest.mark.parametrize(
@@ -157,11 +157,11 @@ def test_what_another_file_traces_is_no_eager_step() -> None:
             agent.update(batch)
         """
     alone, with_other = (checker.check(textwrap.dedent(step), "agent.py") for _ in range(2))
-    assert len(alone.sightings) == 1
+    assert len(alone.diagnostics) == 1
     without_the_traced([alone])
-    assert len(alone.sightings) == 1
+    assert len(alone.diagnostics) == 1
     without_the_traced([with_other, checker.check(textwrap.dedent(other), "train.py")])
-    assert not with_other.sightings
+    assert not with_other.diagnostics
 
 
 def test_a_broken_file_is_told_whatever_it_is_about() -> None:
@@ -202,13 +202,13 @@ def test_paths_of_programs(path: str) -> None:
 
 def test_the_version_decides_what_is_gone() -> None:
     source = "import tensorflow as tf\n@tf.function(experimental_relax_shapes=True)\ndef f(x): return x\n"
-    assert Checker(select(), (2, 16)).check(source).sightings
-    assert not Checker(select(), (2, 8)).check(source).sightings
+    assert Checker(select(), (2, 16)).check(source).diagnostics
+    assert not Checker(select(), (2, 8)).check(source).diagnostics
 
 
 def test_places_are_told_in_characters_at_the_name_of_the_method() -> None:
     source = 'import tensorflow as tf\nd = (tf.data.Dataset.range(3)\n  .batch(2)  # é\n  .shuffle("äöü", 3)\n)\n'
-    item = Checker(select()).check(source).sightings[0]
+    item = Checker(select()).check(source).diagnostics[0]
     assert (item.line, item.column, item.end_line, item.end_column) == (4, 4, 4, 11)
     assert item.code == '.shuffle("äöü", 3)'
 

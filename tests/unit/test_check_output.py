@@ -17,7 +17,7 @@ from flatout.check.output import FORMATS, View, render
 from flatout.check.selection import select
 from flatout.check.settings import Settings
 from flatout.model.case import Case
-from flatout.source.analysis.pattern import Sighting
+from flatout.source.analysis.patterns import Diagnostic
 
 BAD = "import tensorflow as tf\n\n\ndef build(model):\n    model.compile(run_eagerly=True)  # <é>\n"
 EVIL = 'a,b:c%\n<x>\x1b[31m&".py'
@@ -32,7 +32,7 @@ def view(tmp_path: Path) -> View:
 
 @pytest.fixture
 def evil(tmp_path: Path) -> View:
-    item = Sighting("host-sync", "pull", 3, 1, 3, 9, EVIL, EVIL, code=EVIL, function=EVIL, cell=2)
+    item = Diagnostic("host-sync", "pull", 3, 1, 3, 9, EVIL, EVIL, code=EVIL, function=EVIL, cell=2)
     return View(Report(files={EVIL: [item, item]}, problems=[Problem(EVIL, EVIL)], checked=1), tmp_path, {})
 
 

@@ -23,7 +23,7 @@ _EXPECT = re.compile(r"#\s*expect:\s*(?P<names>[\w, -]+)$")
 def seen(file: Path, cause: str) -> set[tuple[int, str]]:
     outcome = Checker(select([cause])).check(file.read_text(), "program.py")
     assert not outcome.problem
-    return {(item.line, item.pattern) for item in outcome.sightings if item.cause == cause}
+    return {(item.line, item.pattern) for item in outcome.diagnostics if item.cause == cause}
 
 
 @pytest.mark.parametrize("cause", CAUSES)
@@ -44,13 +44,13 @@ def test_good_code_is_left_in_peace(cause: str) -> None:
     file = FIXTURES / cause / "good.py"
     assert seen(file, cause) == set()
     outcome = Checker(select()).check(file.read_text(), "program.py")
-    assert [(item.line, item.full_name) for item in outcome.sightings] == []
+    assert [(item.line, item.full_name) for item in outcome.diagnostics] == []
 
 
 def test_there_are_patterns_enough_and_names_are_unique() -> None:
     names = [item.full_name for item in patterns()]
     assert len(names) == len(set(names)) >= 35
-    assert all((item.look.__doc__ or "").strip() for item in patterns())
+    assert all((item.detect.__doc__ or "").strip() for item in patterns())
 
 
 def test_no_pattern_needs_a_word_that_its_calls_do_not_have() -> None:

@@ -30,7 +30,7 @@ ONLY_IN_A_RUN = {
 def causes(file: Path) -> set[str]:
     outcome = Checker(select()).check(file.read_text(), "program.py")
     assert not outcome.problem
-    return {item.cause for item in outcome.sightings}
+    return {item.cause for item in outcome.diagnostics}
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in (PROGRAMS / "slow").glob("*.py")))

@@ -14,18 +14,18 @@ import pytest
 from flatout.check.checker import Checker
 from flatout.check.fixing import fix
 from flatout.check.selection import select
-from flatout.source.analysis.pattern import Sighting
-from flatout.source.editing.repairs import KINDS
+from flatout.source.analysis.patterns import Diagnostic
+from flatout.source.repairs import CHANGES
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "check"
 PAIRS = sorted(str(path.relative_to(FIXTURES)).removesuffix(".in.py") for path in FIXTURES.glob("*/*.in.py"))
 
 
-def everything(item: Sighting) -> bool:
+def everything(item: Diagnostic) -> bool:
     return True
 
 
-def safe(item: Sighting) -> bool:
+def safe(item: Diagnostic) -> bool:
     return item.repair is not None and item.repair.safe
 
 
@@ -46,11 +46,11 @@ def test_the_repair_is_as_expected_and_a_fixed_point(pair: str) -> None:
 def test_every_kind_of_repair_and_every_pattern_with_one_has_a_pair() -> None:
     kinds, patterns = set(), set()
     for path in FIXTURES.glob("*/*.py"):
-        for item in Checker(select(["all"])).check(path.read_text(), "program.py").sightings:
+        for item in Checker(select(["all"])).check(path.read_text(), "program.py").diagnostics:
             if item.repair is not None:
                 kinds.add(item.repair.kind)
                 patterns.add(item.full_name)
-    assert set(KINDS) <= kinds | {"lever"}
+    assert set(CHANGES) <= kinds
     assert patterns <= set(PAIRS)
 
 

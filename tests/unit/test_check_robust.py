@@ -46,13 +46,13 @@ def test_a_thousand_elifs_and_long_sums_are_read() -> None:
     total = "z = " + " + ".join(["1"] * 800) + "\n"
     outcome = Checker(select()).check(BAD + elifs + total, "a.py")
     assert not outcome.problem
-    assert [item.cause for item in outcome.sightings] == ["run-eagerly"]
+    assert [item.cause for item in outcome.diagnostics] == ["run-eagerly"]
 
 
 def test_fifty_thousand_lines_are_read() -> None:
     text = BAD + "def f(x):\n    return tf.reduce_sum(x)\n" * 25_000
     outcome = Checker(select()).check(text, "a.py")
-    assert len(outcome.sightings) == 1
+    assert len(outcome.diagnostics) == 1
     assert outcome.lines > 50_000
 
 
@@ -60,8 +60,8 @@ def test_other_encodings_are_read() -> None:
     checker = Checker(select())
     for encoding, head in (("latin-1", "# coding: latin-1\n"), ("utf-8-sig", ""), ("utf-16", "")):
         outcome = look((head + "# é\n" + BAD).encode(encoding), "a.py", checker)
-        assert bool(outcome.sightings) != bool(outcome.problem)
-        assert bool(outcome.sightings) == (encoding != "utf-16")
+        assert bool(outcome.diagnostics) != bool(outcome.problem)
+        assert bool(outcome.diagnostics) == (encoding != "utf-16")
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_other_encodings_are_read() -> None:
 )
 def test_invalid_notebooks(content: bytes) -> None:
     outcome = look(content, "a.ipynb", Checker(select()))
-    assert not outcome.sightings
+    assert not outcome.diagnostics
     assert "\n" not in outcome.problem
 
 
@@ -82,7 +82,7 @@ def test_a_notebook_names_cell_and_line_and_survives_a_broken_cell() -> None:
         {"cell_type": "code", "source": "x = 1\nmodel.compile(run_eagerly=True)"},
     ]
     outcome = look(json.dumps({"cells": cells}).encode(), "a.ipynb", Checker(select()))
-    assert [(item.cell, item.line, item.cause) for item in outcome.sightings] == [(4, 2, "run-eagerly")]
+    assert [(item.cell, item.line, item.cause) for item in outcome.diagnostics] == [(4, 2, "run-eagerly")]
     assert outcome.problem == "not valid Python in cell 3"
 
 
@@ -187,8 +187,8 @@ def test_the_oldest_tensorflow_is_what_the_project_requires(
 def test_a_serial_map_is_a_fault_where_tensorflow_leaves_it_serial() -> None:
     text = "import tensorflow as tf\nds = tf.data.Dataset.range(9).map(lambda x: x + 1)\n"
     old = Checker(select(version=(2, 6)), (2, 6)).check(text, "a.py")
-    assert [(item.full_name, item.line) for item in old.sightings] == [("autotune-off/no-parallel-calls", 2)]
-    assert not Checker(select(version=(2, 7)), (2, 7)).check(text, "a.py").sightings
+    assert [(item.full_name, item.line) for item in old.diagnostics] == [("autotune-off/no-parallel-calls", 2)]
+    assert not Checker(select(version=(2, 7)), (2, 7)).check(text, "a.py").diagnostics
 
 
 def test_an_unknown_name_gets_a_suggestion() -> None:
@@ -220,14 +220,14 @@ def test_comments_silence(comment: str, left: int) -> None:
     above = f"import tensorflow as tf\n{comment}\nmodel.compile(run_eagerly=True)\n"
     text = f"import tensorflow as tf\nx = '{comment}'; model.compile(run_eagerly=True)\n"
     checker = Checker(select())
-    assert len(checker.check(behind).sightings) == left
-    assert len(checker.check(above).sightings) == left
-    assert len(checker.check(text).sightings) == 1
+    assert len(checker.check(behind).diagnostics) == left
+    assert len(checker.check(above).diagnostics) == left
+    assert len(checker.check(text).diagnostics) == 1
 
 
 def test_a_whole_file_is_silenced() -> None:
-    assert not Checker(select()).check("# flatout: ignore-file\n" + BAD).sightings
-    assert Checker(select()).check("# flatout: ignore-file[retracing]\n" + BAD).sightings
+    assert not Checker(select()).check("# flatout: ignore-file\n" + BAD).diagnostics
+    assert Checker(select()).check("# flatout: ignore-file[retracing]\n" + BAD).diagnostics
 
 
 def test_a_text_that_is_no_file(tmp_path: Path) -> None:

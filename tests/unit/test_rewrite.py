@@ -86,9 +86,9 @@ def test_edit(given: Path) -> None:
         return
     assert new == wanted.read_text()
     ast.parse(new)
-    from flatout.source.editing.moved import Moved, follow
+    from flatout.source.editing.line_tracking import LineMap, follow
 
-    moved = follow(case, path, Moved(text, new))
+    moved = follow(case, path, LineMap(text, new))
     again = edit(new, path, moved, value_from(hints, text, path) if "at:" not in str(hints.get("value")) else value)
     assert again is None, "an edit of its own result changes nothing"
 

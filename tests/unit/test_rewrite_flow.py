@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from flatout.source.editing.flow import Flow, bound_in, free_names
+from flatout.source.editing.dataflow import Flow, bound_in, free_names
 
 
 @pytest.mark.parametrize(

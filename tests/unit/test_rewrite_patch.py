@@ -12,7 +12,7 @@ import pytest
 
 from flatout.model.case import Case, Distribution, Evidence, Finding, Pipeline, Program, Stage, Steps, Where
 from flatout.model.errors import PatchFailed, UnknownLever
-from flatout.source import places
+from flatout.source import context
 from flatout.trial import patch as patches
 
 PROGRAM = """\
@@ -38,7 +38,7 @@ PARTS = "import keras\n\n\ndef build():\n    model = keras.Model()\n    model.co
 
 def place(path: Path, piece: str) -> Where:
     rows = path.read_bytes().split(b"\n")
-    found = places.where(str(path), next(number for number, row in enumerate(rows, 1) if piece.encode() in row))
+    found = context.where(str(path), next(number for number, row in enumerate(rows, 1) if piece.encode() in row))
     assert found is not None
     return found
 
@@ -154,7 +154,7 @@ def test_the_diff_applies(program: Path, tool: str, change: Any) -> None:
     case = case_of(program)
     made = patches.make(case, levers_for(program)[:-1])
     assert made.directory == str(program.parent)
-    from flatout.source.editing.unified import to_bytes
+    from flatout.source.editing.unified_diff import to_bytes
 
     subprocess.run(TOOLS[tool], cwd=made.directory, input=to_bytes(made.diff), check=True)
     after = program.read_bytes()

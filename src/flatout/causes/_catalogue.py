@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from flatout.causes._spec import GROUPS, Cause
 from flatout.model.errors import UnknownCause
 from flatout.plugins import Catalogue, Loaded, suggestion
-from flatout.source.analysis.pattern import Pattern
+from flatout.source.analysis.patterns import Pattern
 
 _CAUSES = Catalogue("flatout.causes", declares="CAUSE", kind=Cause)
 

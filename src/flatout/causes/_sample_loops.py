@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from flatout.model.case import Case, Evidence, Where
-from flatout.source import places
+from flatout.source import context
 
 FEWEST = 4
 """Samples a batch from which a loop over them is a fault."""
@@ -30,11 +30,11 @@ def eager_loops(case: Case) -> Iterator[SampleLoop]:
         if item.value not in ("apply", "tape", "model", "train-function", "function") or ratio < FEWEST:
             continue
         for file, line, function, _ in item.data["stack"]:
-            loop = places.loop_over_samples(file, line)
+            loop = context.loop_over_samples(file, line)
             if loop is not None:
                 # A sample may take several calls: its loop has no more turns than the batch has samples.
                 found.append(
-                    SampleLoop(places.where(file, loop.line, function), min(ratio, _largest_batch(case, ratio)))
+                    SampleLoop(context.where(file, loop.line, function), min(ratio, _largest_batch(case, ratio)))
                 )
                 break
     if found:
@@ -46,7 +46,7 @@ def traced_loops(case: Case) -> Iterator[tuple[Evidence, SampleLoop]]:
     for item in (*case.evidence_of("repeated-ops"), *case.evidence_of("graph-loop")):
         if item.where is None or item.where.file is None or item.where.line is None:
             continue
-        loop = places.loop_over_samples(item.where.file, item.where.line)
+        loop = context.loop_over_samples(item.where.file, item.where.line)
         if loop is None:
             continue
         times = float(item.value or 0)
@@ -56,7 +56,7 @@ def traced_loops(case: Case) -> Iterator[tuple[Evidence, SampleLoop]]:
                 continue
             times = float(max(sizes))
         if times >= FEWEST:
-            yield item, SampleLoop(places.where(item.where.file, loop.line, item.where.function), times)
+            yield item, SampleLoop(context.where(item.where.file, loop.line, item.where.function), times)
             return
 
 

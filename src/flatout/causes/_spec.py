@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from flatout.model.case import Case, Finding
 from flatout.model.errors import PluginInvalid
-from flatout.source.analysis.pattern import Pattern
+from flatout.source.analysis.patterns import Pattern
 
 Group = Literal["input", "graph", "numerics", "hardware", "api"]
 GROUPS: tuple[Group, ...] = get_args(Group)

@@ -45,11 +45,12 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix, Where
-from flatout.source import places
+from flatout.source import context
 from flatout.source.analysis import datasets
-from flatout.source.analysis.names import last_name
-from flatout.source.analysis.pattern import Repair, Seen, pattern
-from flatout.source.analysis.scopes import Site, argument, constant, keyword, takes_unknown
+from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.scopes import Site
+from flatout.source.analysis.syntax import argument, constant, keyword, last_name, takes_unknown
+from flatout.source.repairs import PARALLEL_CALLS, DeleteStatement, Repair
 
 SWITCHES = {
     "autotune.enabled": "autotuning",
@@ -77,7 +78,7 @@ def in_run(case: Case) -> Iterator[Finding]:
             case,
             f"The step waits for a pipeline whose options switch off {' and '.join(off)}.",
             cost_ms=wait,
-            where=_assignment(where[0], where[1]) or places.where(*where),
+            where=_assignment(where[0], where[1]) or context.where(*where),
             evidence=[reading.number("input-wait", wait, "ms", "a step waits for its input", "trace")],
             fixes=[Fix("Leave autotuning and the default optimizations on.", lever="prefetch")],
             estimate="the wait that the trace shows",
@@ -88,9 +89,9 @@ def in_run(case: Case) -> Iterator[Finding]:
 def _assignment(file: str, line: int) -> Where | None:
     """The line that switches it off, rather than the one that hands the options over."""
     for key in SWITCHES:
-        found = places.assignment_line(file, key.rpartition(".")[2], before=line)
+        found = context.assignment_line(file, key.rpartition(".")[2], before=line)
         if found is not None:
-            return places.where(file, found)
+            return context.where(file, found)
     return None
 
 
@@ -107,7 +108,7 @@ OFF = {
 
 
 @pattern("switched-off", nodes=(ast.Assign,), words=("autotune", "experimental_optimization"))
-def _switched_off(node: ast.Assign, site: Site) -> Iterator[Seen]:
+def _switched_off(node: ast.Assign, site: Site) -> Iterator[Match]:
     """`options.autotune.enabled = False`"""
     target = node.targets[0]
     if len(node.targets) != 1 or not isinstance(target, ast.Attribute) or constant(node.value) is not False:
@@ -115,47 +116,41 @@ def _switched_off(node: ast.Assign, site: Site) -> Iterator[Seen]:
     written = ast.unparse(target)
     name = next((name for name in OFF if written.endswith(f".{name}")), None)
     if name is not None:
-        yield Seen(
+        yield Match(
             node,
             f"tf.data runs without {OFF[name]}: input and step take turns where they could overlap.",
             "Delete the line; tf.data decides well by itself.",
-            repair=Repair("delete-statement", safe=True),
+            repair=Repair(DeleteStatement(), safe=True),
         )
 
 
 @pattern("no-parallel-calls", calls=("map",), default=False, default_below=(2, 7))
-def _no_parallel_calls(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _no_parallel_calls(call: ast.Call, site: Site) -> Iterator[Match]:
     """Any map without num_parallel_calls. TensorFlow 2.7 makes stateless ones parallel by itself; older ones do not."""
     if not isinstance(call.func, ast.Attribute) or site.dotted(call.func) or takes_unknown(call) or not call.args:
         return
     if argument(call, 1, "num_parallel_calls") is None and datasets.before(call, site).certain:
-        yield Seen(
+        yield Match(
             call,
             "This map asks for no parallel calls; TensorFlow before 2.7 then runs it on one core.",
             "Add num_parallel_calls=tf.data.AUTOTUNE.",
-            repair=Repair(
-                "set-argument", safe=False, data={"name": "num_parallel_calls", "value": "tensorflow.data.AUTOTUNE"}
-            ),
-            place=call.args[0],
+            repair=Repair(PARALLEL_CALLS),
+            report_at=call.args[0],
         )
 
 
 @pattern("one-at-a-time", calls=("map", "interleave"), words=("num_parallel_calls",))
-def _one_at_a_time(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _one_at_a_time(call: ast.Call, site: Site) -> Iterator[Match]:
     """`.map(prepare, num_parallel_calls=1)`"""
     if constant(keyword(call, "num_parallel_calls")) != 1:
         return
     done = datasets.Stage(last_name(call.func), call, site).function
     state = datasets.draws_at_random(done) or datasets.runs_python(done)
-    yield Seen(
+    yield Match(
         call,
         "num_parallel_calls=1 keeps this stage on one core and takes it away from autotuning.",
         "Give it tf.data.AUTOTUNE.",
-        repair=Repair(
-            "set-argument",
-            safe=done.known and state is None,
-            data={"name": "num_parallel_calls", "value": "tensorflow.data.AUTOTUNE"},
-        ),
+        repair=Repair(PARALLEL_CALLS, safe=done.known and state is None),
         equivalence="exact" if state is None else "semantic",
     )
 

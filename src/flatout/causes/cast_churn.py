@@ -43,8 +43,9 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix, Where
-from flatout.source.analysis.pattern import Seen, pattern
-from flatout.source.analysis.scopes import Site, argument
+from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.scopes import Site
+from flatout.source.analysis.syntax import argument
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -85,7 +86,7 @@ _FLOATS = ("tensorflow.float16", "tensorflow.bfloat16", "tensorflow.float32", "t
 
 
 @pattern("cast-of-cast", calls=("cast",), words=("cast",), default=False)
-def _cast_of_cast(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _cast_of_cast(call: ast.Call, site: Site) -> Iterator[Match]:
     """`tf.cast(tf.cast(x, tf.float64), tf.float32)`"""
     if site.dotted(call.func) != "tensorflow.cast" or not call.args or not isinstance(call.args[0], ast.Call):
         return
@@ -94,7 +95,7 @@ def _cast_of_cast(call: ast.Call, site: Site) -> Iterator[Seen]:
     if site.dotted(inner.func) == "tensorflow.cast" and all(
         item is not None and site.dotted(item) in _FLOATS for item in types
     ):
-        yield Seen(call, "A value is cast twice in a row.", "Cast it once.", "precision", place=call.func)
+        yield Match(call, "A value is cast twice in a row.", "Cast it once.", "precision", report_at=call.func)
 
 
 CAUSE = Cause(

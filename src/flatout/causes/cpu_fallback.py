@@ -43,9 +43,9 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
-from flatout.source.analysis.names import last_name
-from flatout.source.analysis.pattern import Seen, pattern
-from flatout.source.analysis.scopes import Site, constant
+from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.scopes import Site
+from flatout.source.analysis.syntax import constant, last_name
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -82,23 +82,23 @@ _ON_HOST = (
 
 
 @pattern("no-such-device", calls=("device",))
-def _no_such_device(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _no_such_device(call: ast.Call, site: Site) -> Iterator[Match]:
     """`tf.device("cuda:0")`"""
     name = constant(call.args[0]) if call.args else None
     if site.dotted(call.func) != "tensorflow.device" or not isinstance(name, str) or not name:
         return
     if not all(_PART.fullmatch(part) for part in name.strip("/").split("/") if part) or name != name.strip():
-        yield Seen(
+        yield Match(
             call,
             f"{name!r} is no device of TensorFlow.",
             'Devices are named "/GPU:0", "/CPU:0" or "/job:worker/task:0/GPU:0".',
             "semantic",
-            place=call.args[0],
+            report_at=call.args[0],
         )
 
 
 @pattern("host-work-on-gpu", nodes=(ast.With,), words=("device",))
-def _host_work_on_gpu(node: ast.With, site: Site) -> Iterator[Seen]:
+def _host_work_on_gpu(node: ast.With, site: Site) -> Iterator[Match]:
     """Strings, files or datasets under `with tf.device("/GPU:0")`."""
     for item in node.items:
         call = item.context_expr
@@ -109,11 +109,11 @@ def _host_work_on_gpu(node: ast.With, site: Site) -> Iterator[Seen]:
             continue
         for inner in ast.walk(node):
             if isinstance(inner, ast.Call) and site.dotted(inner.func).startswith(_ON_HOST):
-                yield Seen(
+                yield Match(
                     inner,
                     f"{last_name(inner.func)} has no kernel for GPUs: it runs on the CPU, with copies to and fro.",
                     "Move it out of the block, into the input pipeline.",
-                    place=inner.func,
+                    report_at=inner.func,
                 )
                 return
 

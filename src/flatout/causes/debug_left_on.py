@@ -41,8 +41,10 @@ from flatout.causes._debugging import under_debug_flag
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
-from flatout.source.analysis.pattern import Repair, Seen, pattern
-from flatout.source.analysis.scopes import Site, constant, keyword
+from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.scopes import Site
+from flatout.source.analysis.syntax import constant, keyword
+from flatout.source.repairs import DeleteStatement, DropArgument, Repair, SetArgument
 
 CHECKS = (
     "CheckNumerics",
@@ -108,7 +110,7 @@ _HARMLESS = ("set_log_device_placement",)
 
 
 @pattern("switch", calls=tuple(name.rpartition(".")[2] for name in SWITCHES))
-def _switch(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _switch(call: ast.Call, site: Site) -> Iterator[Match]:
     """`tf.config.run_functions_eagerly(True)` and its kin, not under a flag and not switched back."""
     name = site.dotted(call.func)
     if name not in SWITCHES or not isinstance(site.statement, ast.Expr):
@@ -126,64 +128,64 @@ def _switch(call: ast.Call, site: Site) -> Iterator[Seen]:
         return  # said once
     if f"disable_{last.removeprefix('enable_')}" in site.module.text:
         return
-    yield Seen(
+    yield Match(
         call,
         f"{name.replace('tensorflow', 'tf')} {SWITCHES[name]}.",
         "Switch it on only while looking for a bug.",
         "reassociated",
-        repair=Repair("delete-statement", safe=last in _HARMLESS),
-        place=site.statement,
+        repair=Repair(DeleteStatement(), safe=last in _HARMLESS),
+        report_at=site.statement,
     )
 
 
 @pattern("log-placement", calls=("ConfigProto",), words=("log_device_placement",))
-def _log_placement(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _log_placement(call: ast.Call, site: Site) -> Iterator[Match]:
     """`ConfigProto(log_device_placement=True)`"""
     if constant(keyword(call, "log_device_placement")) is True and not under_debug_flag(site):
-        yield Seen(
+        yield Match(
             call,
             "log_device_placement=True writes a line for every operation that is placed.",
             "Leave it out, unless placement is being looked at.",
-            repair=Repair("drop-argument", safe=True, data={"name": "log_device_placement"}),
-            place=keyword(call, "log_device_placement"),
+            repair=Repair(DropArgument("log_device_placement"), safe=True),
+            report_at=keyword(call, "log_device_placement"),
         )
 
 
 @pattern(
     "record-every-batch", calls=("TensorBoard", "ModelCheckpoint"), words=("update_freq", "save_freq", "profile_batch")
 )
-def _record_every_batch(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _record_every_batch(call: ast.Call, site: Site) -> Iterator[Match]:
     """Callbacks that write after each batch, or profile thousands of them."""
     if not site.dotted(call.func).startswith("keras.callbacks."):
         return
     often = keyword(call, "update_freq")
     value = constant(often)
     if value == "batch" or (isinstance(value, int) and 0 < value <= 2):
-        yield Seen(
+        yield Match(
             call,
             "TensorBoard writes its summaries after every batch.",
             'Write once per epoch, or every hundred batches: update_freq="epoch".',
             "semantic",
-            repair=Repair("set-argument", safe=False, data={"name": "update_freq", "text": '"epoch"'}),
-            place=often,
+            repair=Repair(SetArgument("update_freq", '"epoch"')),
+            report_at=often,
         )
     saves = keyword(call, "save_freq")
     number = constant(saves)
     if isinstance(number, int) and 0 < number <= 10:
-        yield Seen(
+        yield Match(
             call,
             f"The model is saved after every {number} batch{'es' if number > 1 else ''}.",
             'save_freq counts batches: "epoch", or some thousands.',
             "semantic",
-            place=saves,
+            report_at=saves,
         )
     window = keyword(call, "profile_batch")
     if window is not None and _long(window):
-        yield Seen(
+        yield Match(
             call,
             "The profiler records hundreds of batches; each of them is slower for it.",
             "Some ten batches tell the same: profile_batch=(20, 30).",
-            place=window,
+            report_at=window,
         )
 
 

@@ -34,9 +34,9 @@ from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
 from flatout.source.analysis import datasets
-from flatout.source.analysis.names import last_name
-from flatout.source.analysis.pattern import Seen, pattern
+from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
+from flatout.source.analysis.syntax import last_name
 
 _DECODES = ("tensorflow.io.decode_jpeg", "tensorflow.image.decode_jpeg")
 _KEEPS = ("convert_image_dtype", "cast", "to_float", "identity", "squeeze")
@@ -47,7 +47,7 @@ _KEEPS = ("convert_image_dtype", "cast", "to_float", "identity", "squeeze")
     calls=("crop_to_bounding_box", "random_crop", "slice", "central_crop", "extract_glimpse"),
     needs=("decode_jpeg",),
 )
-def _crop_after_decode(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _crop_after_decode(call: ast.Call, site: Site) -> Iterator[Match]:
     """A crop of what decode_jpeg gave, through names, casts and one function of the file."""
     name = site.dotted(call.func)
     if not name.startswith(("tensorflow.image.", "tensorflow.slice")) or not call.args:
@@ -57,11 +57,11 @@ def _crop_after_decode(call: ast.Call, site: Site) -> Iterator[Seen]:
         if isinstance(node, ast.Call):
             dotted = here.dotted(node.func)
             if dotted in _DECODES:
-                yield Seen(
+                yield Match(
                     call,
                     "The whole JPEG is decoded and then cropped.",
                     "Use tf.image.decode_and_crop_jpeg, which decodes the window alone.",
-                    place=call.func,
+                    report_at=call.func,
                 )
                 return
             if last_name(node.func) not in _KEEPS or not node.args:

@@ -34,8 +34,9 @@ from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
 from flatout.source.analysis import datasets
-from flatout.source.analysis.pattern import Repair, Seen, pattern
+from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
+from flatout.source.repairs import AssignResult, Repair
 
 _STAGES = (
     "map",
@@ -52,7 +53,7 @@ _STAGES = (
 
 
 @pattern("result-unused", nodes=(ast.Expr,), words=_STAGES)
-def _result_unused(node: ast.Expr, site: Site) -> Iterator[Seen]:
+def _result_unused(node: ast.Expr, site: Site) -> Iterator[Match]:
     """A stage as a statement of its own."""
     call = node.value
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr not in _STAGES:
@@ -61,14 +62,14 @@ def _result_unused(node: ast.Expr, site: Site) -> Iterator[Seen]:
         return
     name = call.func.value
     exact = call.func.attr in ("cache", "prefetch", "with_options")
-    yield Seen(
+    yield Match(
         node,
         f"{call.func.attr} returns a new dataset, which is thrown away here: the line has no effect.",
         f"Assign it: {ast.unparse(name)} = {ast.unparse(name)}.{call.func.attr}(…)."
         if isinstance(name, (ast.Name, ast.Attribute))
         else "Assign the result.",
         "exact" if exact else "semantic",
-        repair=Repair("assign-result", safe=False) if isinstance(name, ast.Name) else None,
+        repair=Repair(AssignResult()) if isinstance(name, ast.Name) else None,
     )
 
 

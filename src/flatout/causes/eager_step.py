@@ -51,13 +51,14 @@ from flatout.causes._sample_loops import eager_loops
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix, Where
-from flatout.source import places
+from flatout.source import context
 from flatout.source.analysis import loops
-from flatout.source.analysis.functions import of_scope
-from flatout.source.analysis.names import last_name
-from flatout.source.analysis.pattern import Repair, Seen, pattern
+from flatout.source.analysis.call_summary import summarize_scope
+from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import FUNCTIONS, Loop, Scope, Site
-from flatout.source.analysis.traced import is_traced
+from flatout.source.analysis.syntax import last_name
+from flatout.source.analysis.traced_functions import is_traced
+from flatout.source.repairs import Decorate, LeverEdit, Repair
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -112,11 +113,11 @@ def _place(case: Case, kind: str) -> Where | None:
     if not stack:
         return case.steps.where if case.steps else None
     file, line, function, _ = stack[0]
-    loop = places.innermost_loop(file, line) if kind != "model" else None
+    loop = context.innermost_loop(file, line) if kind != "model" else None
     in_a_loop = loop is not None and loop.in_function == function  # then the function holds the whole training
     if function in ("<module>", "<lambda>") or in_a_loop or (kind == "model" and len(stack) == 1):
-        return places.where(file, places.tape_line(file, line) or line, function)
-    return places.where(file, places.definition_line(file, line) or line, function)
+        return context.where(file, context.tape_line(file, line) or line, function)
+    return context.where(file, context.definition_line(file, line) or line, function)
 
 
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
@@ -127,7 +128,7 @@ _EAGER_ONLY = ("numpy", "item", "tolist")
 
 
 @pattern("tape-outside-function", nodes=(ast.With,), words=("GradientTape",))
-def _tape_outside_function(node: ast.With, site: Site) -> Iterator[Seen]:
+def _tape_outside_function(node: ast.With, site: Site) -> Iterator[Match]:
     """A tape and an update of the optimizer, again and again, in code that nothing traces."""
     if not any(_is_tape(item.context_expr, site) for item in node.items) or is_traced(site):
         return
@@ -147,7 +148,7 @@ def _tape_outside_function(node: ast.With, site: Site) -> Iterator[Seen]:
     if not again:
         return
     if scope is None or looped:
-        yield Seen(
+        yield Match(
             node,
             "The training step in this loop runs eagerly: Python dispatches its operations one by one.",
             "Move the step into a function with @tf.function.",
@@ -156,16 +157,14 @@ def _tape_outside_function(node: ast.With, site: Site) -> Iterator[Seen]:
             unless_traced=scope.name if scope is not None else "",
         )
         return
-    yield Seen(
+    yield Match(
         scope.node,
         f"The training step {scope.name} runs eagerly: Python dispatches its operations one by one.",
         "Decorate it with @tf.function.",
         "reassociated",
-        repair=Repair("decorate", safe=False, data={"with": "tensorflow.function"})
-        if _traceable(scope)
-        else _taken_out(node, site),
+        repair=Repair(Decorate("tensorflow.function")) if _traceable(scope) else _taken_out(node, site),
         unless_traced=scope.name,
-        place=_header(scope),
+        report_at=_header(scope),
     )
 
 
@@ -175,7 +174,7 @@ def _taken_out(tape: ast.With, site: Site) -> Repair | None:
 
     if Search(site.module.tree, tape.lineno, unproven=True).found() is None:
         return None
-    return Repair("lever", safe=False, data={"lever": "extract-step", "line": tape.lineno})
+    return Repair(LeverEdit("extract-step", tape.lineno))
 
 
 def _handed_out(scope: Scope) -> bool:
@@ -202,7 +201,7 @@ def _updates(scope: Scope, tape: ast.With, looped: list[Loop]) -> bool:
 
 def _traceable(scope: Scope) -> bool:
     """Whether nothing in a function plainly needs values: then a decorator alone may do."""
-    done = of_scope(scope)
+    done = summarize_scope(scope)
     if done.methods & set(_EAGER_ONLY) or any(name.startswith("numpy.") for name in done.names()):
         return False
     plain = {last_name(call.func) for name, call, _ in done.calls if not name and isinstance(call.func, ast.Name)}

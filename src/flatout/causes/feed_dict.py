@@ -44,8 +44,9 @@ from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis import loops
-from flatout.source.analysis.pattern import Seen, pattern
-from flatout.source.analysis.scopes import Site, constant, keyword
+from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.scopes import Site
+from flatout.source.analysis.syntax import constant, keyword
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -88,7 +89,7 @@ _SMALL = re.compile(
 
 
 @pattern("run-in-loop", calls=("run",), words=("feed_dict",))
-def _run_in_loop(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _run_in_loop(call: ast.Call, site: Site) -> Iterator[Match]:
     """`session.run(…, feed_dict={…})` in each turn of a loop."""
     fed = keyword(call, "feed_dict")
     if fed is None or not site.loops or re.search(r"bench|warm_?up", site.scope.name):
@@ -100,11 +101,11 @@ def _run_in_loop(call: ast.Call, site: Site) -> Iterator[Seen]:
         _is_data(key, value) for key, value in zip(fed.keys, fed.values, strict=True)
     ):
         return
-    yield Seen(
+    yield Match(
         call,
         "Every turn feeds the session from Python and waits for the copy; nothing is prepared ahead.",
         "Read the data with tf.data inside the graph, or port the loop to tf.function.",
-        place=fed,
+        report_at=fed,
     )
 
 

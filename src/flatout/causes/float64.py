@@ -44,8 +44,10 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
-from flatout.source.analysis.pattern import Repair, Seen, pattern
-from flatout.source.analysis.scopes import Site, argument, constant, keyword
+from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.scopes import Site
+from flatout.source.analysis.syntax import argument, constant, keyword
+from flatout.source.repairs import DeleteStatement, Repair
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -76,37 +78,37 @@ def in_run(case: Case) -> Iterator[Finding]:
 
 
 @pattern("policy", calls=("set_floatx", "set_dtype_policy", "set_global_policy"), words=("float64",))
-def _policy(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _policy(call: ast.Call, site: Site) -> Iterator[Match]:
     """`keras.backend.set_floatx("float64")`"""
     if not site.dotted(call.func).startswith("keras."):
         return
     if constant(call.args[0] if call.args else None) == "float64":
-        yield Seen(
+        yield Match(
             call,
             "All layers compute in float64: twice the memory, half the speed on a CPU, far less on most GPUs.",
             "Leave it at float32, unless the digits are needed.",
             "precision",
-            repair=Repair("delete-statement", safe=False) if isinstance(site.statement, ast.Expr) else None,
-            place=site.statement,
+            repair=Repair(DeleteStatement()) if isinstance(site.statement, ast.Expr) else None,
+            report_at=site.statement,
         )
 
 
 @pattern(
     "explicit", calls=("Variable", "constant", "cast", "zeros", "ones", "Dense"), words=("float64",), default=False
 )
-def _explicit(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _explicit(call: ast.Call, site: Site) -> Iterator[Match]:
     """`tf.constant(x, dtype=tf.float64)`"""
     name = site.dotted(call.func)
     if not name.startswith(("tensorflow.", "keras.")):
         return
     given = keyword(call, "dtype") or (argument(call, 1, "dtype") if name == "tensorflow.cast" else None)
     if given is not None and (site.dotted(given) == "tensorflow.float64" or constant(given) == "float64"):
-        yield Seen(
+        yield Match(
             call,
             "What is computed from this value is computed in float64.",
             "Use float32, unless the digits are needed.",
             "precision",
-            place=given,
+            report_at=given,
         )
 
 

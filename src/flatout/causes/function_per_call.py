@@ -48,10 +48,10 @@ from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis import loops
-from flatout.source.analysis.names import last_name
-from flatout.source.analysis.pattern import Seen, pattern
+from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import FUNCTIONS, Loop, Scope, Site
-from flatout.source.analysis.traced import is_tf_function, is_traced
+from flatout.source.analysis.syntax import last_name
+from flatout.source.analysis.traced_functions import is_tf_function, is_traced
 
 MATTERS = 0.1
 """Share of all time from which functions that are made now and then, one for each epoch say, are told."""
@@ -85,7 +85,7 @@ _ONCE = ("__init__", "build", "setUp", "compile", "main")
 
 
 @pattern("made-in-loop", calls=("function",))
-def _made_in_loop(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _made_in_loop(call: ast.Call, site: Site) -> Iterator[Match]:
     """`tf.function(f)(x)` or `g = tf.function(f); g(x)` in a loop, or in a function that is called in one."""
     if not is_tf_function(call, site.module) or not call.args or is_traced(site):
         return
@@ -101,7 +101,7 @@ def _made_in_loop(call: ast.Call, site: Site) -> Iterator[Seen]:
 
 
 @pattern("made-in-call", calls=("function",))
-def _made_in_call(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _made_in_call(call: ast.Call, site: Site) -> Iterator[Match]:
     """`tf.function(…)(f)` in the `call` of a layer, and not kept: every call of the layer traces anew."""
     if not is_tf_function(call, site.module) or site.scope.name not in ("call", "__call__") or site.scope.owner is None:
         return
@@ -111,7 +111,7 @@ def _made_in_call(call: ast.Call, site: Site) -> Iterator[Seen]:
 
 
 @pattern("decorated-inside", nodes=FUNCTIONS, words=("function",))
-def _decorated_inside(node: ast.FunctionDef, site: Site) -> Iterator[Seen]:
+def _decorated_inside(node: ast.FunctionDef, site: Site) -> Iterator[Match]:
     """A decorated function inside a loop, or inside a function that is called in one and does not hand it out."""
     if not any(is_tf_function(item, site.module) for item in node.decorator_list) or is_traced(site):
         return
@@ -128,12 +128,12 @@ def _called_often(scope: Scope) -> bool:
     return scope.is_function and scope.name not in _ONCE and loops.called_in_loop(scope, depth=2) and not _cached(scope)
 
 
-def _seen(node: ast.AST, when: str, place: ast.AST | None = None) -> Seen:
-    return Seen(
+def _seen(node: ast.AST, when: str, place: ast.AST | None = None) -> Match:
+    return Match(
         node,
         f"A new tf.function is made and traced {when}.",
         "Make it once, outside, and pass what varies as arguments.",
-        place=place,
+        report_at=place,
     )
 
 

@@ -48,9 +48,10 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
-from flatout.source.analysis.names import last_name
-from flatout.source.analysis.pattern import Repair, Seen, pattern
-from flatout.source.analysis.scopes import Site, keyword
+from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.scopes import Site
+from flatout.source.analysis.syntax import keyword, last_name
+from flatout.source.repairs import DeleteStatement, Rename, RenameArgument, RenameMethod, Repair
 
 GONE = {
     r"tensorflow\.profiler.*has no attribute 'Profiler'|'Profiler'": (
@@ -180,7 +181,7 @@ _LAST_NAMES = frozenset(name.rpartition(".")[2] for name in NAMES)
     words=tuple(_LAST_NAMES),
     in_tests=True,
 )
-def _name(node: ast.stmt, site: Site) -> Iterator[Seen]:
+def _name(node: ast.stmt, site: Site) -> Iterator[Match]:
     """A dotted name that is gone, in a call, an argument or a decorator."""
     parts: list[ast.AST] = [node]
     if isinstance(node, ast.With):
@@ -200,38 +201,36 @@ def _name(node: ast.stmt, site: Site) -> Iterator[Seen]:
             if found is None or site.module.version < found[0] or _in_try(site):
                 continue
             gone = site.raw(inner).replace("tensorflow", "tf", 1)
-            yield Seen(
+            yield Match(
                 inner,
                 f"{gone} is not there in TensorFlow {found[0][0]}.{found[0][1]} and later."
                 if "jit_scope" not in gone
                 else f"{gone} does not work in TensorFlow 2, outside the graphs of version 1.",
                 f"Use {found[1]}.",
                 "semantic",
-                repair=Repair("rename", safe=True, data={"new": found[2]}) if "." in found[2] else None,
+                repair=Repair(Rename(found[2]), safe=True) if "." in found[2] else None,
             )
             return  # one per statement says enough
 
 
 @pattern("argument", calls=("function", "compile"), words=tuple(ARGUMENTS), in_tests=True)
-def _argument(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _argument(call: ast.Call, site: Site) -> Iterator[Match]:
     """`@tf.function(experimental_compile=True)`"""
     if site.dotted(call.func) != "tensorflow.function":
         return
     for old, (since, new) in ARGUMENTS.items():
         if keyword(call, old) is not None and site.module.version >= since:
-            yield Seen(
+            yield Match(
                 call,
                 f"tf.function calls {old} {new} since TensorFlow {since[0]}.{since[1]}; the old name goes.",
                 f"Write {new}.",
-                repair=Repair("rename-argument", safe=True, data={"name": old, "new": new})
-                if keyword(call, new) is None
-                else None,
-                place=keyword(call, old),
+                repair=Repair(RenameArgument(old, new), safe=True) if keyword(call, new) is None else None,
+                report_at=keyword(call, old),
             )
 
 
 @pattern("method", calls=tuple(_METHODS), in_tests=True)
-def _method(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _method(call: ast.Call, site: Site) -> Iterator[Match]:
     """`strategy.experimental_run_v2(…)`, `dataset.make_one_shot_iterator()`"""
     name = last_name(call.func)
     since, new = _METHODS[name]
@@ -241,34 +240,34 @@ def _method(call: ast.Call, site: Site) -> Iterator[Seen]:
         return  # the old datasets have them
     if site.arms or _in_try(site):
         return  # a choice between versions
-    yield Seen(
+    yield Match(
         call,
         f"{name} is not there in TensorFlow {since[0]}.{since[1]} and later.",
         f"Use {new}." if new else "Go through the dataset itself: for batch in dataset, or iter(dataset).",
         "exact" if new else "semantic",
-        repair=Repair("rename-method", safe=True, data={"new": new}) if new else None,
-        place=call.func,
+        repair=Repair(RenameMethod(new), safe=True) if new else None,
+        report_at=call.func,
     )
 
 
 @pattern("option", nodes=(ast.Assign,), words=ASSIGNED, in_tests=True)
-def _option(node: ast.Assign, site: Site) -> Iterator[Seen]:
+def _option(node: ast.Assign, site: Site) -> Iterator[Match]:
     """`options.experimental_optimization.map_vectorization.enabled = True`"""
     target = node.targets[0]
     if not isinstance(target, ast.Attribute) or "experimental_optimization" not in ast.unparse(target):
         return
     names = [part.attr for part in ast.walk(target) if isinstance(part, ast.Attribute) and part.attr in ASSIGNED]
     if names and site.module.version >= (2, 9):
-        yield Seen(
+        yield Match(
             node,
             f"The option {names[0]} of tf.data is gone: the line fails, or has no effect.",
             "Delete it; to map whole batches, batch before map.",
-            repair=Repair("delete-statement", safe=False),
+            repair=Repair(DeleteStatement()),
         )
 
 
 @pattern("version-one", calls=tuple(_VERSION_ONE))
-def _version_one(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _version_one(call: ast.Call, site: Site) -> Iterator[Match]:
     """`tf.Session()`, `tf.placeholder(…)`: a program for TensorFlow 1, said once per file."""
     if not _is_version_one(call, site):
         return
@@ -280,12 +279,12 @@ def _version_one(call: ast.Call, site: Site) -> Iterator[Seen]:
     ]
     if min(others, key=lambda other: (other.lineno, other.col_offset)) is call:
         name = last_name(call.func)
-        yield Seen(
+        yield Match(
             call,
             f"tf.{name} is not there in TensorFlow 2: the program is written for TensorFlow 1.",
             f"Use {_VERSION_ONE[name]}; tf.compat.v1.{name} keeps it running as it is.",
             "semantic",
-            place=call.func,
+            report_at=call.func,
         )
 
 

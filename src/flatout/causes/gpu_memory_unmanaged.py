@@ -40,7 +40,7 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
-from flatout.source.analysis.pattern import Seen, pattern
+from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
 
 
@@ -81,7 +81,7 @@ _MANAGED = (
 
 
 @pattern("no-growth", calls=("fit", "train"), words=("fit", "train"), default=False)
-def _no_growth(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _no_growth(call: ast.Call, site: Site) -> Iterator[Match]:
     """A program that trains at its top level and nowhere says how much memory of the GPU it takes."""
     outside = site.scope is site.module.top or site.scope.name == "main"
     text = site.module.text
@@ -91,11 +91,11 @@ def _no_growth(call: ast.Call, site: Site) -> Iterator[Seen]:
             key=lambda item: item[0].lineno,
         )
         if first[0] is call:
-            yield Seen(
+            yield Match(
                 call,
                 "TensorFlow takes nearly all memory of every GPU; no other process can use the device.",
                 "On a shared device, tf.config.experimental.set_memory_growth(gpu, True) before the first operation.",
-                place=call.func,
+                report_at=call.func,
             )
 
 

@@ -44,8 +44,9 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
-from flatout.source.analysis.pattern import Seen, pattern
-from flatout.source.analysis.scopes import Site, constant
+from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.scopes import Site
+from flatout.source.analysis.syntax import constant
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -72,13 +73,13 @@ def in_run(case: Case) -> Iterator[Finding]:
 
 
 @pattern("hidden", nodes=(ast.Assign,), words=("CUDA_VISIBLE_DEVICES",), default=False)
-def _hidden(node: ast.Assign, site: Site) -> Iterator[Seen]:
+def _hidden(node: ast.Assign, site: Site) -> Iterator[Match]:
     """`os.environ["CUDA_VISIBLE_DEVICES"] = "-1"`"""
     target = node.targets[0]
     if not isinstance(target, ast.Subscript) or constant(target.slice) != "CUDA_VISIBLE_DEVICES":
         return
     if constant(node.value) in ("-1", "") and not site.arms:
-        yield Seen(
+        yield Match(
             node,
             "The program hides all GPUs from TensorFlow: everything runs on the CPU.",
             "Delete the line, if that was for a test; the environment can say it from outside.",

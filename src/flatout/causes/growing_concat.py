@@ -37,13 +37,13 @@ from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
 from flatout.source.analysis import loops
-from flatout.source.analysis.names import last_name
-from flatout.source.analysis.pattern import Seen, pattern
-from flatout.source.analysis.scopes import Loop, Site, argument, constant
+from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.scopes import Loop, Site
+from flatout.source.analysis.syntax import argument, constant, last_name
 
 
 @pattern("concat-in-loop", nodes=(ast.Assign,), words=("concat",))
-def _concat_in_loop(node: ast.Assign, site: Site) -> Iterator[Seen]:
+def _concat_in_loop(node: ast.Assign, site: Site) -> Iterator[Match]:
     """`x = tf.concat([x, piece], 0)` in a loop that does not use x for anything else."""
     call = node.value
     if (
@@ -71,11 +71,11 @@ def _concat_in_loop(node: ast.Assign, site: Site) -> Iterator[Seen]:
         return  # told once per loop
     if len(uses) > 1:
         return  # the growing tensor is needed in each turn, as in decoding
-    yield Seen(
+    yield Match(
         node,
         f"{target.id} is copied as a whole in each turn to add one piece.",
         "Collect the pieces in a list (a tf.TensorArray in a tf.function), and concatenate once after the loop.",
-        place=call.func,
+        report_at=call.func,
     )
 
 

@@ -48,13 +48,12 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Evidence, Finding, Fix
-from flatout.source import places
+from flatout.source import context
 from flatout.source.analysis import loops
-from flatout.source.analysis.functions import nested_calls
-from flatout.source.analysis.names import last_name
-from flatout.source.analysis.pattern import Seen, pattern
-from flatout.source.analysis.scopes import FUNCTIONS, LOOPS, Loop, Site, loaded_names
-from flatout.source.analysis.traced import is_traced
+from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.scopes import FUNCTIONS, LOOPS, Loop, Site
+from flatout.source.analysis.syntax import last_name, loaded_names, nested_calls
+from flatout.source.analysis.traced_functions import is_traced
 
 EVERY_STEP = 0.5
 
@@ -105,14 +104,14 @@ def _lines(case: Case, items: list[Evidence]) -> tuple[set[reading.Line], set[re
         if item.where is None or item.where.file is None or item.where.line is None:
             continue
         pulling.add((item.where.file, item.where.line))
-        for loop in places.enclosing_loops(item.where.file, item.where.line):
+        for loop in context.enclosing_loops(item.where.file, item.where.line):
             if any(file == item.where.file and loop.line <= (line or 0) <= loop.end for file, line in stepping):
                 break
             pulling.add((item.where.file, loop.line))
     working: set[reading.Line] = {
         (file, line)
         for file in {file for file, _ in pulling if file}
-        for line in places.numpy_work_on(file, frozenset(line for other, line in pulling if other == file and line))
+        for line in context.numpy_work_on(file, frozenset(line for other, line in pulling if other == file and line))
     }
     return pulling - stepping, working - pulling - stepping
 
@@ -127,7 +126,7 @@ _HEAVY = ("predict", "evaluate", "save", "save_weights")
 
 
 @pattern("pull-every-step", nodes=LOOPS, words=("numpy", "float", "print"), among=_WORDS)
-def _pull_every_step(loop: ast.For | ast.While, site: Site) -> Iterator[Seen]:
+def _pull_every_step(loop: ast.For | ast.While, site: Site) -> Iterator[Match]:
     """`.numpy()`, `float(loss)` or `print(loss)` in each turn of a loop whose turns are training steps."""
     if (
         loops.few_turns(loop, 16, site)
@@ -147,7 +146,7 @@ def _pull_every_step(loop: ast.For | ast.While, site: Site) -> Iterator[Seen]:
     if pulls:
         pulls.sort(key=lambda call: (call.lineno, call.col_offset))
         more = f" ({len(pulls)} times)" if len(pulls) > 1 else ""
-        yield Seen(
+        yield Match(
             pulls[0],
             f"A value is read back from the device after every step{more}, and Python waits for it.",
             "Keep it as a tensor (a keras.metrics.Mean, a list of tensors) and read it every hundred steps.",
@@ -155,33 +154,33 @@ def _pull_every_step(loop: ast.For | ast.While, site: Site) -> Iterator[Seen]:
 
 
 @pattern("image-every-step", calls=("histogram", "image", "audio"), words=("summary",))
-def _image_every_step(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _image_every_step(call: ast.Call, site: Site) -> Iterator[Match]:
     """Images or histograms written to the summary in each step."""
     if site.dotted(call.func).startswith("tensorflow.summary.") and _in_each_step(site):
-        yield Seen(
+        yield Match(
             call,
             f"tf.summary.{last_name(call.func)} writes in every step, and the step waits for it.",
             "Write it every hundred steps.",
             "semantic",
-            place=call.func,
+            report_at=call.func,
         )
 
 
 @pattern("scalar-every-step", calls=("scalar",), words=("summary",), default=False)
-def _scalar_every_step(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _scalar_every_step(call: ast.Call, site: Site) -> Iterator[Match]:
     """Scalars written to the summary in each step: cheap, but not free."""
     if site.dotted(call.func).startswith("tensorflow.summary.") and _in_each_step(site):
-        yield Seen(
+        yield Match(
             call,
             "tf.summary.scalar writes in every step.",
             "Write it every ten or hundred steps.",
             "semantic",
-            place=call.func,
+            report_at=call.func,
         )
 
 
 @pattern("callback-every-batch", nodes=FUNCTIONS, words=_BATCH_HOOKS)
-def _callback_every_batch(node: ast.FunctionDef, site: Site) -> Iterator[Seen]:
+def _callback_every_batch(node: ast.FunctionDef, site: Site) -> Iterator[Match]:
     """A callback that predicts, evaluates or saves after every batch."""
     if node.name not in _BATCH_HOOKS or not site.scope.is_class:
         return
@@ -191,12 +190,12 @@ def _callback_every_batch(node: ast.FunctionDef, site: Site) -> Iterator[Seen]:
     method = site.scope.method(node.name)
     for call, where in method.facts.calls if method is not None else ():
         if last_name(call.func) in _HEAVY and not where.arms and "model" in ast.unparse(call.func):
-            yield Seen(
+            yield Match(
                 call,
                 f"The callback calls {last_name(call.func)} after every batch.",
                 "Do it every some hundred batches, or in on_epoch_end.",
                 "semantic",
-                place=call.func,
+                report_at=call.func,
             )
 
 

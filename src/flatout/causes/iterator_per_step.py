@@ -37,12 +37,12 @@ from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
 from flatout.source.analysis import datasets, loops
-from flatout.source.analysis.pattern import Seen, pattern
+from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
 
 
 @pattern("next-of-iter", calls=("next",), words=("iter",))
-def _next_of_iter(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _next_of_iter(call: ast.Call, site: Site) -> Iterator[Match]:
     """`next(iter(dataset))` in a loop of steps."""
     if not isinstance(call.func, ast.Name) or not call.args:
         return
@@ -55,7 +55,7 @@ def _next_of_iter(call: ast.Call, site: Site) -> Iterator[Seen]:
     if loops.target_names(loop) & {node.id for node in ast.walk(made.args[0]) if isinstance(node, ast.Name)}:
         return  # another dataset in each turn
     if datasets.upstream(made.args[0], site).certain:
-        yield Seen(
+        yield Match(
             call,
             "Each turn of the loop starts the whole pipeline again for one element.",
             "Make the iterator once, before the loop, and call next on it.",

@@ -48,10 +48,10 @@ from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis import datasets
-from flatout.source.analysis.functions import Doings
-from flatout.source.analysis.names import last_name
-from flatout.source.analysis.pattern import Seen, pattern
+from flatout.source.analysis.call_summary import CallSummary
+from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
+from flatout.source.analysis.syntax import last_name
 
 ONE_AT_A_TIME = (
     *("ReadFile", "DecodeImage", "DecodeJpeg", "DecodeAndCropJpeg", "DecodePng", "DecodeBmp", "DecodeGif"),
@@ -143,7 +143,7 @@ _KEEPS_ORDER = ("shuffle", "repeat", "prefetch", "cache", "take", "skip", "with_
 
 
 @pattern("parse-one-by-one", calls=("batch",), words=("parse_single_example",))
-def _parse_one_by_one(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _parse_one_by_one(call: ast.Call, site: Site) -> Iterator[Match]:
     """`.map(parse).batch(n)`, where parse does nothing that a batch could not go through."""
     chain = datasets.before(call, site)
     between = []
@@ -151,11 +151,11 @@ def _parse_one_by_one(call: ast.Call, site: Site) -> Iterator[Seen]:
         if stage.name == "map":
             done = stage.function
             if chain.certain and _works_on_batches(done, _ON_BATCHES) and done.first(*_PARSE) is not None:
-                yield Seen(
+                yield Match(
                     stage.call,
                     "Records are parsed one at a time before they are batched.",
                     "Batch the records first and parse whole batches with tf.io.parse_example.",
-                    place=stage.call.args[0] if stage.call.args else None,
+                    report_at=stage.call.args[0] if stage.call.args else None,
                 )
             return
         between.append(stage.name)
@@ -164,7 +164,7 @@ def _parse_one_by_one(call: ast.Call, site: Site) -> Iterator[Seen]:
 
 
 @pattern("cheap-map", calls=("batch",), words=("map",), default=False)
-def _cheap_map(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _cheap_map(call: ast.Call, site: Site) -> Iterator[Match]:
     """A map of a few elementwise operations right before the batch."""
     chain = datasets.before(call, site)
     if not chain.stages or chain.stages[-1].name != "map" or not chain.certain:
@@ -172,15 +172,15 @@ def _cheap_map(call: ast.Call, site: Site) -> Iterator[Seen]:
     stage = chain.stages[-1]
     done = stage.function
     if done.known and len(done.calls) <= 4 and _works_on_batches(done, _ON_BATCHES[3:]):
-        yield Seen(
+        yield Match(
             stage.call,
             "A map of a few cheap operations runs once per element; its calls cost more than its work.",
             "Map after batch, if the operations are elementwise.",
-            place=stage.call.args[0] if stage.call.args else None,
+            report_at=stage.call.args[0] if stage.call.args else None,
         )
 
 
-def _works_on_batches(done: Doings, allowed: tuple[str, ...]) -> bool:
+def _works_on_batches(done: CallSummary, allowed: tuple[str, ...]) -> bool:
     if not done.known:
         return False
     for name, call, site in done.calls:

@@ -33,14 +33,16 @@ from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
 from flatout.source.analysis import datasets
-from flatout.source.analysis.pattern import Repair, Seen, pattern
-from flatout.source.analysis.scopes import Site, argument, constant
+from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.scopes import Site
+from flatout.source.analysis.syntax import argument, constant
+from flatout.source.repairs import Repair, SwapStages
 
 _BATCHES = ("batch", "padded_batch")
 
 
 @pattern("shuffle-after-batch", calls=("shuffle",))
-def _shuffle_after_batch(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _shuffle_after_batch(call: ast.Call, site: Site) -> Iterator[Match]:
     """`.batch(32).shuffle(1000)`, not batched again later and not shuffled before."""
     chain = datasets.before(call, site)
     batch = chain.last(*_BATCHES)
@@ -55,13 +57,13 @@ def _shuffle_after_batch(call: ast.Call, site: Site) -> Iterator[Seen]:
     if _batched_again(call, site) or site.unsure_of(batch.site):
         return
     adjacent = isinstance(call.func, ast.Attribute) and call.func.value is batch.call
-    yield Seen(
+    yield Match(
         call,
         "shuffle comes after batch: it moves whole batches, and its buffer holds that many batches.",
         "Shuffle first, then batch.",
         "semantic",
-        repair=Repair("swap-stages", safe=False) if adjacent else None,
-        place=call.func,
+        repair=Repair(SwapStages()) if adjacent else None,
+        report_at=call.func,
     )
 
 

@@ -47,8 +47,9 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix, Where
-from flatout.source.analysis.pattern import Seen, pattern
-from flatout.source.analysis.scopes import Site, constant, keyword
+from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.scopes import Site
+from flatout.source.analysis.syntax import constant, keyword
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -101,17 +102,17 @@ def _first_of_the_dearest(by_line: dict[Where | None, float]) -> Where | None:
     words=("channels_first",),
     default=False,
 )
-def _channels_first(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _channels_first(call: ast.Call, site: Site) -> Iterator[Match]:
     """Pooling with data_format="channels_first": Keras 3 wraps it in two transposes."""
     if constant(keyword(call, "data_format")) == "channels_first" and site.dotted(call.func).startswith(
         "keras.layers."
     ):
-        yield Seen(
+        yield Match(
             call,
             "Pooling of channels-first images is wrapped in two transposes.",
             "Stay with channels-last.",
             "reassociated",
-            place=keyword(call, "data_format"),
+            report_at=keyword(call, "data_format"),
         )
 
 

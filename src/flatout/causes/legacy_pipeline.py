@@ -43,9 +43,10 @@ from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis import datasets
-from flatout.source.analysis.names import last_name
-from flatout.source.analysis.pattern import Repair, Seen, pattern
-from flatout.source.analysis.scopes import Site, keyword, takes_unknown
+from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.scopes import Site
+from flatout.source.analysis.syntax import keyword, last_name, takes_unknown
+from flatout.source.repairs import RenameMethod, Repair
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -109,7 +110,7 @@ _QUEUES = (
 
 
 @pattern("fit-generator", calls=tuple(_GENERATORS))
-def _fit_generator(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _fit_generator(call: ast.Call, site: Site) -> Iterator[Match]:
     """`model.fit_generator(…)`"""
     old = last_name(call.func)
     if not isinstance(call.func, ast.Attribute) or site.module.functions.get(old) or not _of_keras(call, site):
@@ -117,12 +118,12 @@ def _fit_generator(call: ast.Call, site: Site) -> Iterator[Seen]:
     new = _GENERATORS[old]
     # By place, the second argument was the number of steps, and is now the labels.
     moved = len(call.args) != 1 or takes_unknown(call) or any(keyword(call, name) is not None for name in _MOVED)
-    yield Seen(
+    yield Match(
         call,
         f"{old} is gone since TensorFlow 2.6 and Keras 3; {new} takes generators too, and better: datasets.",
         f"Call {new}; for speed, read the data with tf.data.",
-        repair=None if moved else Repair("rename-method", safe=True, data={"new": new}),
-        place=call.func,
+        repair=None if moved else Repair(RenameMethod(new), safe=True),
+        report_at=call.func,
     )
 
 
@@ -139,43 +140,43 @@ def _of_keras(call: ast.Call, site: Site) -> bool:
 
 
 @pattern("image-generator", calls=("ImageDataGenerator",))
-def _image_generator(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _image_generator(call: ast.Call, site: Site) -> Iterator[Match]:
     """`ImageDataGenerator(…)`"""
     name = site.dotted(call.func)
     if name.startswith(("keras.", "keras_preprocessing.")) and "ImageDataGenerator" in name:
-        yield Seen(
+        yield Match(
             call,
             "ImageDataGenerator decodes and augments in Python, on one core, and none of tf.data's rewrites apply.",
             "Use keras.utils.image_dataset_from_directory, and Random… layers or tf.image for augmentation.",
             "semantic",
-            place=call.func,
+            report_at=call.func,
         )
 
 
 @pattern("queue", calls=_QUEUES)
-def _queue(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _queue(call: ast.Call, site: Site) -> Iterator[Match]:
     """`tf.train.string_input_producer(…)`"""
     if site.dotted(call.func).startswith("tensorflow.train."):
-        yield Seen(
+        yield Match(
             call,
             f"tf.train.{last_name(call.func)} belongs to the input queues of TensorFlow 1.",
             "Read the data with tf.data.",
             "semantic",
-            place=call.func,
+            report_at=call.func,
         )
 
 
 @pattern("sequence-class", nodes=(ast.ClassDef,), words=("Sequence", "PyDataset"), default=False)
-def _sequence_class(node: ast.ClassDef, site: Site) -> Iterator[Seen]:
+def _sequence_class(node: ast.ClassDef, site: Site) -> Iterator[Match]:
     """A data source in Python: `class Photos(keras.utils.Sequence)`."""
     for base in node.bases:
         if site.dotted(base) in ("keras.utils.Sequence", "keras.utils.PyDataset", "keras.utils.data_utils.Sequence"):
-            yield Seen(
+            yield Match(
                 node,
                 "Batches are prepared in Python; by default that happens in one thread.",
                 "Use tf.data, or give it workers and use_multiprocessing.",
                 "semantic",
-                place=base,
+                report_at=base,
             )
 
 

@@ -45,7 +45,7 @@ from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis import datasets
-from flatout.source.analysis.pattern import Seen, pattern
+from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
 
 READS = ("ReadFile",)
@@ -92,7 +92,7 @@ def in_run(case: Case) -> Iterator[Finding]:
 @pattern(
     "file-per-element", calls=("map",), words=("read_file", "decode_jpeg", "decode_image", "decode_png"), default=False
 )
-def _file_per_element(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _file_per_element(call: ast.Call, site: Site) -> Iterator[Match]:
     """A map that opens a file for every element. How large the files are, source does not tell."""
     if not isinstance(call.func, ast.Attribute) or site.dotted(call.func):
         return
@@ -101,12 +101,12 @@ def _file_per_element(call: ast.Call, site: Site) -> Iterator[Seen]:
         done.first("tensorflow.io.read_file", "tensorflow.read_file") is not None
         and datasets.before(call, site).certain
     ):
-        yield Seen(
+        yield Match(
             call,
             "Every element opens a file of its own.",
             "Where the files are small or remote, pack them into record shards once.",
             "semantic",
-            place=call.args[0] if call.args else None,
+            report_at=call.args[0] if call.args else None,
         )
 
 

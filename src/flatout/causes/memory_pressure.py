@@ -43,8 +43,10 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
-from flatout.source.analysis.pattern import Repair, Seen, pattern
-from flatout.source.analysis.scopes import Site, constant, keyword, loaded_names
+from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.scopes import Site
+from flatout.source.analysis.syntax import constant, keyword, loaded_names
+from flatout.source.repairs import DropArgument, Repair
 
 FULL = 0.85
 
@@ -82,7 +84,7 @@ _DERIVES = ("gradient", "jacobian", "batch_jacobian")
 
 
 @pattern("persistent-tape", nodes=(ast.With,), words=("persistent",))
-def _persistent_tape(node: ast.With, site: Site) -> Iterator[Seen]:
+def _persistent_tape(node: ast.With, site: Site) -> Iterator[Match]:
     """`GradientTape(persistent=True)` that is asked once only, or inside its own block."""
     for item in node.items:
         call, target = item.context_expr, item.optional_vars
@@ -104,18 +106,18 @@ def _persistent_tape(node: ast.With, site: Site) -> Iterator[Seen]:
         if others or sum(isinstance(use.ctx, ast.Store) for use in uses) != 1:
             continue
         if len(derived) == 1 and derived[0][1].loops == site.loops:
-            yield Seen(
+            yield Match(
                 call,
                 "A persistent tape keeps every intermediate result, and this one is asked for gradients once.",
                 "Leave persistent=True out.",
-                repair=Repair("drop-argument", safe=True, data={"name": "persistent"}),
-                place=keyword(call, "persistent"),
+                repair=Repair(DropArgument("persistent"), safe=True),
+                report_at=keyword(call, "persistent"),
             )
         else:
             yield from _inside(node, derived)
 
 
-def _inside(node: ast.With, derived: list[tuple[ast.Call, Site]]) -> Iterator[Seen]:
+def _inside(node: ast.With, derived: list[tuple[ast.Call, Site]]) -> Iterator[Match]:
     """Gradients asked for inside the block are recorded as well, unless they are derived again."""
     inside = [(call, site) for call, site in derived if site.withs and site.withs[-1] is node]
     for call, site in inside:
@@ -126,11 +128,11 @@ def _inside(node: ast.With, derived: list[tuple[ast.Call, Site]]) -> Iterator[Se
         # What is computed from it inside the block may be derived in turn.
         used = any(isinstance(n, ast.Name) and n.id in names and n.lineno > call.lineno for n in ast.walk(node))
         if names and not again and not used:
-            yield Seen(
+            yield Match(
                 call,
                 "The tape is asked for gradients inside its own block, so that it records their computation too.",
                 "Ask it after the block.",
-                place=call.func,
+                report_at=call.func,
             )
             return
 

@@ -37,12 +37,13 @@ from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
 from flatout.source.analysis import datasets
-from flatout.source.analysis.pattern import Seen, pattern
-from flatout.source.analysis.scopes import Site, argument, constant, keyword
+from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.scopes import Site
+from flatout.source.analysis.syntax import argument, constant, keyword
 
 
 @pattern("after-random", calls=("cache",))
-def _after_random(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _after_random(call: ast.Call, site: Site) -> Iterator[Match]:
     """A cache behind a map that draws random numbers."""
     chain = datasets.before(call, site)
     stage = next(
@@ -50,18 +51,18 @@ def _after_random(call: ast.Call, site: Site) -> Iterator[Seen]:
     )
     if stage is not None and chain.certain and "cache" not in chain.names() and not site.unsure_of(stage.site):
         drawn = datasets.draws_at_random(stage.function)
-        yield Seen(
+        yield Match(
             call,
             f"cache keeps the random draws of the first epoch ({drawn[0].replace('tensorflow', 'tf') if drawn else ''} "
             "comes before it): every later epoch repeats them.",
             "Move cache before the random stage.",
             "semantic",
-            place=call.func,
+            report_at=call.func,
         )
 
 
 @pattern("after-shuffle", calls=("cache",), words=("cache",))
-def _after_shuffle(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _after_shuffle(call: ast.Call, site: Site) -> Iterator[Match]:
     """A cache behind a shuffle, with no shuffle behind the cache."""
     chain = datasets.before(call, site)
     shuffle = chain.last("shuffle")
@@ -72,17 +73,17 @@ def _after_shuffle(call: ast.Call, site: Site) -> Iterator[Seen]:
         return  # files were shuffled, or a part was chosen at random, for good
     if _followed_by("shuffle", call, site) or site.unsure_of(shuffle.site) or shuffle.site.scope is not site.scope:
         return
-    yield Seen(
+    yield Match(
         call,
         "cache comes after shuffle: the order of the first epoch is kept for all others.",
         "Move cache before shuffle.",
         "semantic",
-        place=call.func,
+        report_at=call.func,
     )
 
 
 @pattern("after-repeat", calls=("cache",), words=("cache",))
-def _after_repeat(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _after_repeat(call: ast.Call, site: Site) -> Iterator[Match]:
     """A cache behind a repeat."""
     chain = datasets.before(call, site)
     repeat = chain.last("repeat")
@@ -92,18 +93,18 @@ def _after_repeat(call: ast.Call, site: Site) -> Iterator[Seen]:
         return
     count = constant(argument(repeat.call, 0, "count"))
     endless = count is None or count == -1 or not (repeat.call.args or repeat.call.keywords)
-    yield Seen(
+    yield Match(
         call,
         "cache comes after an endless repeat: it never completes and grows until the memory is full."
         if endless
         else "cache comes after repeat: it keeps every repetition.",
         "Move cache before repeat.",
-        place=call.func,
+        report_at=call.func,
     )
 
 
 @pattern("before-take", calls=("take",), words=("cache",))
-def _before_take(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _before_take(call: ast.Call, site: Site) -> Iterator[Match]:
     """`ds = ds.cache().take(100)`: the cache is never read to its end."""
     if not isinstance(site.statement, (ast.Assign, ast.Return)):
         return  # `for x in ds.take(1)`, to have a look
@@ -115,11 +116,11 @@ def _before_take(call: ast.Call, site: Site) -> Iterator[Seen]:
         return
     if {"repeat", "shuffle"} & {stage.name for stage in chain.since(cache)}:
         return
-    yield Seen(
+    yield Match(
         call,
         "take stops before the cache is complete, so that it is thrown away and filled again in every epoch.",
         "take first, then cache.",
-        place=call.func,
+        report_at=call.func,
     )
 
 

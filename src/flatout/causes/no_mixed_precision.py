@@ -42,9 +42,9 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
-from flatout.source.analysis.names import last_name
-from flatout.source.analysis.pattern import Seen, pattern
-from flatout.source.analysis.scopes import Site, constant
+from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.scopes import Site
+from flatout.source.analysis.syntax import constant, last_name
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -80,7 +80,7 @@ def in_run(case: Case) -> Iterator[Finding]:
 
 
 @pattern("policy-too-late", calls=("set_global_policy", "set_dtype_policy", "set_policy"))
-def _policy_too_late(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _policy_too_late(call: ast.Call, site: Site) -> Iterator[Match]:
     """The policy is set after the layers were made: they keep float32."""
     policy = constant(call.args[0]) if call.args else None
     if not site.dotted(call.func).startswith("keras.") or not isinstance(policy, str) or "mixed" not in policy:
@@ -98,7 +98,7 @@ def _policy_too_late(call: ast.Call, site: Site) -> Iterator[Seen]:
             for other, _ in site.scope.facts.calls
         )
         if early and not late and trained and not site.loops and not early[-1].site.excludes(site):
-            yield Seen(
+            yield Match(
                 call,
                 f"The policy is set after {name} was made (line {early[-1].site.line}): its layers stay in float32.",
                 "Set it before the first layer is made.",

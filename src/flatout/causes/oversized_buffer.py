@@ -51,8 +51,10 @@ from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix, Pipeline, Stage
 from flatout.source.analysis import datasets
-from flatout.source.analysis.pattern import Repair, Seen, pattern
-from flatout.source.analysis.scopes import Site, argument, constant
+from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.scopes import Site
+from flatout.source.analysis.syntax import argument, constant
+from flatout.source.repairs import Repair, SetArgument
 
 
 def slow_epoch_starts(case: Case) -> Iterator[Finding]:
@@ -129,7 +131,7 @@ _MANY_BATCHES = 64
 
 
 @pattern("shuffle-decoded", calls=("shuffle",))
-def _shuffle_decoded(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _shuffle_decoded(call: ast.Call, site: Site) -> Iterator[Match]:
     """A large shuffle buffer behind the map that decodes images: it holds decoded images."""
     size = constant(argument(call, 0, "buffer_size"))
     if not isinstance(size, int) or size < _LARGE:
@@ -138,17 +140,17 @@ def _shuffle_decoded(call: ast.Call, site: Site) -> Iterator[Seen]:
     decoder = next((s for s in reversed(chain.stages) if s.name == "map" and datasets.decodes(s.function)), None)
     if decoder is None or not chain.certain or "batch" in chain.names() or "cache" in chain.names():
         return
-    yield Seen(
+    yield Match(
         call,
         f"The shuffle buffer holds {size} decoded elements, and all of them must be made before the first step.",
         "Shuffle file names or records before the map that decodes them.",
         "semantic",
-        place=argument(call, 0, "buffer_size"),
+        report_at=argument(call, 0, "buffer_size"),
     )
 
 
 @pattern("prefetch-in-samples", calls=("prefetch",))
-def _prefetch_in_samples(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _prefetch_in_samples(call: ast.Call, site: Site) -> Iterator[Match]:
     """`.batch(size).prefetch(size)`: a prefetch after the batch counts batches, not samples."""
     size = argument(call, 0, "buffer_size")
     if size is None:
@@ -162,14 +164,12 @@ def _prefetch_in_samples(call: ast.Call, site: Site) -> Iterator[Seen]:
     many = isinstance(number, int) and number >= _MANY_BATCHES
     same = given is not None and ast.dump(given) == ast.dump(size) and (not isinstance(number, int) or number > 8)
     if many or same:
-        yield Seen(
+        yield Match(
             call,
             f"prefetch counts batches here, not samples: {ast.unparse(size)} whole batches are kept in memory.",
             "Use tf.data.AUTOTUNE, or 2.",
-            repair=Repair(
-                "set-argument", safe=True, data={"name": "buffer_size", "value": "tensorflow.data.AUTOTUNE", "place": 0}
-            ),
-            place=size,
+            repair=Repair(SetArgument("buffer_size", "tensorflow.data.AUTOTUNE", is_name=True, position=0), safe=True),
+            report_at=size,
         )
 
 

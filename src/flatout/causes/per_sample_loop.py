@@ -49,12 +49,12 @@ from flatout.causes._sample_loops import SampleLoop, eager_loops, traced_loops
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Evidence, Finding, Fix
-from flatout.source import places
+from flatout.source import context
 from flatout.source.analysis import loops
-from flatout.source.analysis.names import last_name
-from flatout.source.analysis.pattern import Seen, pattern
-from flatout.source.analysis.scopes import Site, argument, constant, loaded_names
-from flatout.source.analysis.traced import is_traced
+from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.scopes import Site
+from flatout.source.analysis.syntax import argument, constant, last_name, loaded_names
+from flatout.source.analysis.traced_functions import is_traced
 
 IN_GRAPH = "inside the graph"
 
@@ -93,7 +93,7 @@ def _inside_ms(case: Case, item: Evidence) -> float:
     if item.kind == "graph-loop":
         return float(item.data["ms_per_step"])
     assert item.where is not None
-    loop = places.innermost_loop(item.where.file or "", item.where.line or 0)
+    loop = context.innermost_loop(item.where.file or "", item.where.line or 0)
     if loop is None:
         return 0.0
     return sum(
@@ -117,7 +117,7 @@ _TELLING = ("newaxis", "None", "expand_dims", "GradientTape")
 
 
 @pattern("batch-taken-apart", nodes=(ast.For,), words=("newaxis", "expand_dims", "GradientTape"))
-def _batch_taken_apart(loop: ast.For, site: Site) -> Iterator[Seen]:
+def _batch_taken_apart(loop: ast.For, site: Site) -> Iterator[Match]:
     """A loop over the samples of a batch that gives each of them an axis of its own again, or a tape of its own."""
     if not any(word in line for line in site.module.lines[loop.lineno - 1 : loop.end_lineno] for word in _TELLING):
         return
@@ -129,12 +129,12 @@ def _batch_taken_apart(loop: ast.For, site: Site) -> Iterator[Seen]:
         for node in ast.walk(loop)
     )
     if (lonely or taped) and (_takes(loop, _batch_names(site)) or _takes_pairs(loop, site)):
-        yield Seen(
+        yield Match(
             loop,
             "The batch is taken apart, and its samples are computed one after the other.",
             "Give the model the whole batch, and reduce over its first axis.",
             "reassociated",
-            place=loop.iter,
+            report_at=loop.iter,
         )
 
 

@@ -48,9 +48,10 @@ from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis import datasets, loops
-from flatout.source.analysis.names import last_name
-from flatout.source.analysis.pattern import Repair, Seen, pattern
-from flatout.source.analysis.scopes import Loop, Site, constant, keyword, loaded_names, stored_names
+from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.scopes import Loop, Site
+from flatout.source.analysis.syntax import constant, keyword, last_name, loaded_names, stored_names
+from flatout.source.repairs import LeverEdit, Repair
 
 CALLS = 8
 
@@ -132,7 +133,7 @@ _OTHERS = (
 
 
 @pattern("predict", calls=("predict",))
-def _predict(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _predict(call: ast.Call, site: Site) -> Iterator[Match]:
     """`model.predict(x)` in a loop, or in a function that is called in one."""
     model = call.func.value if isinstance(call.func, ast.Attribute) else None
     if model is None or not call.args or not _is_keras(model, call, site):
@@ -145,7 +146,7 @@ def _predict(call: ast.Call, site: Site) -> Iterator[Seen]:
 
 
 @pattern("fit-every-step", calls=("fit",), words=("predict", "fit"))
-def _fit_every_step(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _fit_every_step(call: ast.Call, site: Site) -> Iterator[Match]:
     """`model.fit` for a handful of samples in a loop that predicts with the same model, or over a dataset."""
     model = call.func.value if isinstance(call.func, ast.Attribute) else None
     if model is None or not call.args or not _is_keras(model, call, site):
@@ -162,23 +163,23 @@ def _fit_every_step(call: ast.Call, site: Site) -> Iterator[Seen]:
     )
     once = keyword(call, "epochs") is None or constant(keyword(call, "epochs")) == 1
     if once and (predicts or (isinstance(loop, ast.For) and loops.over_data(loop, site))):
-        yield Seen(
+        yield Match(
             call,
             "fit sets up a dataset, callbacks and metrics in each turn of the loop, for a few samples.",
             "Collect a batch and call fit once, or use train_on_batch.",
             "reassociated",
-            place=call.func,
+            report_at=call.func,
         )
 
 
-def _seen(call: ast.Call, when: str) -> Seen:
-    return Seen(
+def _seen(call: ast.Call, when: str) -> Match:
+    return Match(
         call,
         f"predict is called {when}; each call sets up a dataset, an iterator and callbacks.",
         "Predict once for all inputs; where they come one by one, call the model itself through a tf.function.",
         "reassociated",
-        repair=Repair("lever", safe=False, data={"lever": "direct-predict"}) if _plain(call) else None,
-        place=call.func,
+        repair=Repair(LeverEdit("direct-predict")) if _plain(call) else None,
+        report_at=call.func,
     )
 
 

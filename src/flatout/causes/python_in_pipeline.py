@@ -51,10 +51,10 @@ from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix, Stage
 from flatout.source.analysis import datasets
-from flatout.source.analysis.functions import of_scope
-from flatout.source.analysis.names import last_name
-from flatout.source.analysis.pattern import Seen, pattern
-from flatout.source.analysis.scopes import Scope, Site, argument, keyword
+from flatout.source.analysis.call_summary import summarize_scope
+from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.scopes import Scope, Site
+from flatout.source.analysis.syntax import argument, keyword, last_name
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -100,12 +100,12 @@ _STAGES = ("map", "flat_map", "interleave", "filter", "apply")
 
 
 @pattern("generator", calls=("from_generator",))
-def _generator(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _generator(call: ast.Call, site: Site) -> Iterator[Match]:
     """`Dataset.from_generator` over a generator of this file that works in numpy, or only hands arrays on."""
     made = _generator_of(call, site)
     if made is None or _is_cached(call, site):
         return
-    work = sorted({name.split(".")[0] for name in of_scope(made).names()} & set(_SLOW))
+    work = sorted({name.split(".")[0] for name in summarize_scope(made).names()} & set(_SLOW))
     if work:
         why = f"prepares each element in Python with {' and '.join(work)}"
     elif _hands_on(made):
@@ -113,32 +113,32 @@ def _generator(call: ast.Call, site: Site) -> Iterator[Seen]:
     else:
         return
     name = made.owner.name if made.owner is not None and made.name == "__call__" else made.name
-    yield Seen(
+    yield Match(
         call,
         f"The generator {name} {why}, on one core and under the interpreter's lock.",
         "Use from_tensor_slices for arrays in memory and TensorFlow ops in map; else keep the result (cache, records).",
-        place=call.func,
+        report_at=call.func,
     )
 
 
 @pattern("other-generator", calls=("from_generator",), default=False)
-def _other_generator(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _other_generator(call: ast.Call, site: Site) -> Iterator[Match]:
     """Any `Dataset.from_generator`."""
     if (
         site.dotted(call.func).startswith("tensorflow.data.")
-        and not any(_generator.look(call, site))
+        and not any(_generator.detect(call, site))
         and not _is_cached(call, site)
     ):
-        yield Seen(
+        yield Match(
             call,
             "Elements come from Python one by one, under the interpreter's lock.",
             "Read them with TensorFlow ops where that is possible, or keep the result (cache, records).",
-            place=call.func,
+            report_at=call.func,
         )
 
 
 @pattern("python-function", calls=("py_function", "numpy_function", "py_func"))
-def _python_function(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _python_function(call: ast.Call, site: Site) -> Iterator[Match]:
     """`tf.py_function` in the function of a dataset's stage, or in a step that Keras traces."""
     name = site.dotted(call.func)
     if name not in datasets.PYTHON:
@@ -148,21 +148,21 @@ def _python_function(call: ast.Call, site: Site) -> Iterator[Seen]:
         return  # told once per function
     where = _stage_around(call, site)
     if where is not None:
-        yield Seen(
+        yield Match(
             call,
             f"{name.replace('tensorflow', 'tf')} takes every element of this pipeline through Python: "
             "one at a time, never parallel.",
             "Write it with TensorFlow ops; where Python must be, call it once per batch, or cache its result.",
-            place=call.func,
+            report_at=call.func,
         )
         return
     method = next((scope for scope in site.scope.around() if scope.owner is not None), None)
     if method is not None and method.name in ("call", "train_step") and _of_keras(method):
-        yield Seen(
+        yield Match(
             call,
             f"{name.replace('tensorflow', 'tf')} leaves the graph for Python in every step, and the device waits.",
             "Write it with TensorFlow ops.",
-            place=call.func,
+            report_at=call.func,
         )
 
 

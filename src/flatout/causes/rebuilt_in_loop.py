@@ -43,9 +43,9 @@ from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis import loops
-from flatout.source.analysis.names import last_name
-from flatout.source.analysis.pattern import Seen, pattern
+from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
+from flatout.source.analysis.syntax import last_name
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -109,7 +109,7 @@ _OPS = (
 
 
 @pattern("optimizer", calls=_OPTIMIZERS)
-def _optimizer(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _optimizer(call: ast.Call, site: Site) -> Iterator[Match]:
     """An optimizer made in the loop of the steps, or in the step itself."""
     if not site.dotted(call.func).startswith(("keras.optimizers.", "tensorflow.optimizers.", "tensorflow.train.")):
         return
@@ -126,7 +126,7 @@ def _optimizer(call: ast.Call, site: Site) -> Iterator[Seen]:
 
 
 @pattern("layer-in-call", calls=_LAYERS, needs=("call",))
-def _layer_in_call(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _layer_in_call(call: ast.Call, site: Site) -> Iterator[Match]:
     """A layer with weights made in `call`."""
     if site.scope.name != "call" or site.scope.owner is None or site.arms:
         return
@@ -135,7 +135,7 @@ def _layer_in_call(call: ast.Call, site: Site) -> Iterator[Seen]:
 
 
 @pattern("dataset", calls=_DATASETS)
-def _dataset(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _dataset(call: ast.Call, site: Site) -> Iterator[Match]:
     """A dataset made in the loop of the steps."""
     if not site.dotted(call.func).startswith("tensorflow.data.Dataset."):
         return
@@ -147,7 +147,7 @@ def _dataset(call: ast.Call, site: Site) -> Iterator[Seen]:
 
 
 @pattern("op-beside-run", calls=_OPS, among=("Session", "InteractiveSession", "sess", "session"), needs=("run",))
-def _op_beside_run(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _op_beside_run(call: ast.Call, site: Site) -> Iterator[Match]:
     """`sess.run(tf.argmax(logits, 1))` in a loop: each turn adds the operation to the graph."""
     loop = loops.innermost(site)
     if loop is None or not _adds_op(call, site) or loops.few_turns(loop, 16, site):
@@ -162,12 +162,12 @@ def _op_beside_run(call: ast.Call, site: Site) -> Iterator[Seen]:
     # Said once for a loop, at its first operation.
     added = [other for other, where in turn if last_name(other.func) in _OPS and _adds_op(other, where)]
     if min(added, key=lambda other: (other.lineno, other.col_offset)) is call:
-        yield Seen(
+        yield Match(
             call,
             "Operations are added to the graph in each turn of the loop: it grows, and each run of the session takes "
             "longer than the last.",
             "Make them once, before the loop; tf.get_default_graph().finalize() then keeps others out.",
-            place=call.func,
+            report_at=call.func,
         )
 
 
@@ -184,8 +184,8 @@ def _is_session(node: ast.expr) -> bool:
     return isinstance(node, ast.Attribute) and "sess" in last_name(node.value).lower()
 
 
-def _seen(call: ast.Call, message: str) -> Seen:
-    return Seen(call, message, "Make it once, before the loop, or in __init__.", "semantic", place=call.func)
+def _seen(call: ast.Call, message: str) -> Match:
+    return Match(call, message, "Make it once, before the loop, or in __init__.", "semantic", report_at=call.func)
 
 
 CAUSE = Cause(

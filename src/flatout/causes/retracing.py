@@ -47,10 +47,11 @@ from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix, Function
 from flatout.source.analysis import datasets, loops
-from flatout.source.analysis.names import last_name
-from flatout.source.analysis.pattern import Repair, Seen, pattern
-from flatout.source.analysis.scopes import LOOPS, Bind, Scope, Site, keyword, loaded_names
-from flatout.source.analysis.traced import has_signature, is_tf_function, is_traced, traced
+from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.scopes import LOOPS, Bind, Scope, Site
+from flatout.source.analysis.syntax import keyword, last_name, loaded_names
+from flatout.source.analysis.traced_functions import has_signature, is_tf_function, is_traced, traced
+from flatout.source.repairs import Repair, Wrap
 
 FEW = 3
 """Retraces that every program may have: a short last batch, training and evaluation."""
@@ -129,7 +130,7 @@ _ARITHMETIC = ("float", "int", "min", "max", "abs", "round", "pow")
 
 
 @pattern("python-number", nodes=LOOPS, words=("range", "enumerate", "trange"), needs=("function",))
-def _python_number(loop: ast.For | ast.While, site: Site) -> Iterator[Seen]:
+def _python_number(loop: ast.For | ast.While, site: Site) -> Iterator[Match]:
     """`for i in range(n): step(batch, i)`, where step is a tf.function of this file."""
     if isinstance(loop, ast.While) or is_traced(site):
         return
@@ -142,13 +143,13 @@ def _python_number(loop: ast.For | ast.While, site: Site) -> Iterator[Seen]:
             continue
         for given in (*call.args, *(item.value for item in call.keywords)):
             if _is_number(given, counter, where):
-                yield Seen(
+                yield Match(
                     given,
                     f"{ast.unparse(given)[:60]} is a new Python number in each turn, so that "
                     f"{last_name(call.func)} is traced anew each time.",
                     "Pass a tensor: tf.constant(…), or keep it in a tf.Variable.",
                     "reassociated",
-                    repair=Repair("wrap", safe=False, data={"with": "tensorflow.constant"}),
+                    repair=Repair(Wrap("tensorflow.constant")),
                 )
 
 

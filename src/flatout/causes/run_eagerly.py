@@ -39,8 +39,10 @@ from flatout.causes._debugging import named_for_debugging, under_debug_flag
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
-from flatout.source.analysis.pattern import Repair, Seen, pattern
-from flatout.source.analysis.scopes import Site, constant, keyword
+from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.scopes import Site
+from flatout.source.analysis.syntax import constant, keyword
+from flatout.source.repairs import DeleteStatement, DropArgument, Repair
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -68,36 +70,36 @@ def in_run(case: Case) -> Iterator[Finding]:
 
 
 @pattern("compile", calls=("compile",), words=("run_eagerly",))
-def _compile(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _compile(call: ast.Call, site: Site) -> Iterator[Match]:
     """`model.compile(…, run_eagerly=True)`"""
     if (
         constant(keyword(call, "run_eagerly")) is True
         and not under_debug_flag(site)
         and not named_for_debugging(_model(call))
     ):
-        yield Seen(
+        yield Match(
             call,
             "run_eagerly=True makes Python dispatch every operation of every step.",
             "Leave it out, unless a bug is being looked for.",
             "reassociated",
-            repair=Repair("drop-argument", safe=False, data={"name": "run_eagerly"}),
-            place=keyword(call, "run_eagerly"),
+            repair=Repair(DropArgument("run_eagerly")),
+            report_at=keyword(call, "run_eagerly"),
         )
 
 
 @pattern("attribute", nodes=(ast.Assign,), words=("run_eagerly",))
-def _attribute(node: ast.Assign, site: Site) -> Iterator[Seen]:
+def _attribute(node: ast.Assign, site: Site) -> Iterator[Match]:
     """`model.run_eagerly = True`"""
     target = node.targets[0]
     if not isinstance(target, ast.Attribute) or target.attr != "run_eagerly" or constant(node.value) is not True:
         return
     if len(node.targets) == 1 and not under_debug_flag(site) and ast.unparse(target.value) != "self":
-        yield Seen(
+        yield Match(
             node,
             "run_eagerly = True makes Python dispatch every operation of every step.",
             "Delete the line, unless a bug is being looked for.",
             "reassociated",
-            repair=Repair("delete-statement", safe=False),
+            repair=Repair(DeleteStatement()),
         )
 
 

@@ -44,12 +44,12 @@ from flatout.causes._sample_loops import traced_loops
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
-from flatout.source import places
-from flatout.source.analysis.functions import doings, nested_calls, of_scope
-from flatout.source.analysis.names import last_name
-from flatout.source.analysis.pattern import Seen, pattern
-from flatout.source.analysis.scopes import Site, argument, loaded_names, stored_names
-from flatout.source.analysis.traced import is_traced
+from flatout.source import context
+from flatout.source.analysis.call_summary import summarize, summarize_scope
+from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.scopes import Site
+from flatout.source.analysis.syntax import argument, last_name, loaded_names, nested_calls, stored_names
+from flatout.source.analysis.traced_functions import is_traced
 
 TRIPS = 8
 RECURRENT = ("lstm", "gru", "rnn")
@@ -64,7 +64,7 @@ def in_run(case: Case) -> Iterator[Finding]:
             continue
         if any(mark in str(item.data["graph"]).lower() for mark in RECURRENT):
             continue  # a recurrent layer must go step by step
-        loop = places.innermost_loop(item.where.file, item.where.line)
+        loop = context.innermost_loop(item.where.file, item.where.line)
         line = loop.line if loop is not None else item.where.line
         inside = float(item.data["ms_per_step"])
         cost = (inside + reading.part_ms(case, "idle") * float(item.data["share_of_ops"])) * (1 - 1 / trips)
@@ -73,7 +73,7 @@ def in_run(case: Case) -> Iterator[Finding]:
             case,
             f"A loop in the graph runs {trips:.0f} times a step, one small op after another.",
             cost_ms=cost,
-            where=places.where(item.where.file, line, item.where.function),
+            where=context.where(item.where.file, line, item.where.function),
             evidence=[item, reading.number("body", inside, "ms", "per step in the loop's ops", "trace")],
             fixes=[
                 Fix(
@@ -136,37 +136,37 @@ _PLAIN_IMAGES = (
 
 
 @pattern("turns-do-not-depend", nodes=(ast.For,), words=("range",), among=("function", "call", "train_step"))
-def _turns_do_not_depend(loop: ast.For, site: Site) -> Iterator[Seen]:
+def _turns_do_not_depend(loop: ast.For, site: Site) -> Iterator[Match]:
     """`for i in tf.range(n)` whose turns only write to a TensorArray, or add up something."""
     source = loop.iter
     if not isinstance(source, ast.Call) or site.dotted(source.func) != "tensorflow.range" or not is_traced(site):
         return
     if not isinstance(loop.target, ast.Name) or loop.orelse or not _independent(loop, site):
         return
-    yield Seen(
+    yield Match(
         loop,
         "No turn of this loop needs the one before, but the graph runs them one after the other.",
         "Compute all turns as one tensor (or with tf.vectorized_map), and reduce it.",
         "reassociated",
-        place=loop.iter,
+        report_at=loop.iter,
     )
 
 
 @pattern("map-fn", calls=("map_fn",))
-def _map_fn(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _map_fn(call: ast.Call, site: Site) -> Iterator[Match]:
     """`tf.map_fn` of operations that all take a batch."""
     if site.dotted(call.func) != "tensorflow.map_fn":
         return
-    done = doings(argument(call, 0, "fn"), site)
+    done = summarize(argument(call, 0, "fn"), site)
     if not done.known or not done.calls:
         return
     if all(name.startswith(_PLAIN_IMAGES) for name, _, _ in done.calls):
-        yield Seen(
+        yield Match(
             call,
             "tf.map_fn goes through the rows one by one, though every operation in it takes all of them at once.",
             "Call the operations on the whole tensor, or use tf.vectorized_map.",
             "reassociated",
-            place=call.func,
+            report_at=call.func,
         )
 
 
@@ -236,7 +236,7 @@ def _plain_function(call: ast.Call, site: Site) -> bool:
     found = site.module.function_of(call.func, site)
     if found is None or found.facts.attributes or found.facts.loops:
         return False
-    done = of_scope(found)
+    done = summarize_scope(found)
     return bool(done.calls) and all(name.startswith(_PLAIN) for name, _, _ in done.calls)
 
 

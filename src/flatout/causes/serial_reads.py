@@ -39,9 +39,10 @@ from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
 from flatout.source.analysis import datasets
-from flatout.source.analysis.names import last_name
-from flatout.source.analysis.pattern import Repair, Seen, pattern
-from flatout.source.analysis.scopes import Site, argument, constant, keyword, takes_unknown
+from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.scopes import Site
+from flatout.source.analysis.syntax import argument, constant, keyword, last_name, takes_unknown
+from flatout.source.repairs import PARALLEL_CALLS, Repair, SetArgument
 
 _READERS = {"TFRecordDataset": 3, "TextLineDataset": 3, "FixedLengthRecordDataset": 6}
 """Readers, and the place of num_parallel_reads among their arguments."""
@@ -49,27 +50,25 @@ _MANY = ("glob", "listdir", "match_filenames_once", "matching_files", "list_file
 
 
 @pattern("files-in-turn", calls=tuple(_READERS))
-def _files_in_turn(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _files_in_turn(call: ast.Call, site: Site) -> Iterator[Match]:
     """A reader that is given what is plainly a list of several files."""
     name = last_name(call.func)
     if not site.dotted(call.func).startswith("tensorflow.data.") or takes_unknown(call) or not call.args:
         return
     if argument(call, _READERS[name], "num_parallel_reads") is not None or not _several(call.args[0], site):
         return
-    yield Seen(
+    yield Match(
         call,
         f"{name} reads its files one after the other.",
         "Add num_parallel_reads=tf.data.AUTOTUNE, where the order of the records does not matter.",
         "semantic",
-        repair=Repair(
-            "set-argument", safe=False, data={"name": "num_parallel_reads", "value": "tensorflow.data.AUTOTUNE"}
-        ),
-        place=call.func,
+        repair=Repair(SetArgument("num_parallel_reads", "tensorflow.data.AUTOTUNE", is_name=True)),
+        report_at=call.func,
     )
 
 
 @pattern("serial-interleave", calls=("interleave",))
-def _serial_interleave(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _serial_interleave(call: ast.Call, site: Site) -> Iterator[Match]:
     """`interleave` of readers without num_parallel_calls."""
     if not isinstance(call.func, ast.Attribute) or site.dotted(call.func) or takes_unknown(call):
         return
@@ -82,32 +81,28 @@ def _serial_interleave(call: ast.Call, site: Site) -> Iterator[Seen]:
     if reads is None or not (chain.certain or not chain.source):
         return
     stateless = datasets.draws_at_random(done) is None and datasets.runs_python(done) is None
-    yield Seen(
+    yield Match(
         call,
         "interleave without num_parallel_calls reads one file at a time.",
         "Add num_parallel_calls=tf.data.AUTOTUNE; the order of the elements stays.",
-        repair=Repair(
-            "set-argument",
-            safe=stateless and isinstance(constant(argument(call, 1, "cycle_length")), int),
-            data={"name": "num_parallel_calls", "value": "tensorflow.data.AUTOTUNE"},
-        ),
-        place=call.func,
+        repair=Repair(PARALLEL_CALLS, safe=stateless and isinstance(constant(argument(call, 1, "cycle_length")), int)),
+        report_at=call.func,
     )
 
 
 @pattern("flat-map-of-files", calls=("flat_map",))
-def _flat_map_of_files(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _flat_map_of_files(call: ast.Call, site: Site) -> Iterator[Match]:
     """`files.flat_map(tf.data.TFRecordDataset)`"""
     given = argument(call, 0, "map_func")
     if given is None or site.dotted(call.func):
         return
     if site.dotted(given) in ("tensorflow.data.TFRecordDataset", "tensorflow.data.TextLineDataset"):
-        yield Seen(
+        yield Match(
             call,
             "flat_map reads the files one after the other.",
             "Use interleave with num_parallel_calls=tf.data.AUTOTUNE, where the order of the records does not matter.",
             "semantic",
-            place=call.func,
+            report_at=call.func,
         )
 
 

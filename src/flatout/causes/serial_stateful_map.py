@@ -48,9 +48,11 @@ from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis import datasets
-from flatout.source.analysis.functions import Doings
-from flatout.source.analysis.pattern import Repair, Seen, pattern
-from flatout.source.analysis.scopes import Site, argument, takes_unknown
+from flatout.source.analysis.call_summary import CallSummary
+from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.scopes import Site
+from flatout.source.analysis.syntax import argument, takes_unknown
+from flatout.source.repairs import PARALLEL_CALLS, Repair
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -83,11 +85,11 @@ def in_run(case: Case) -> Iterator[Finding]:
 
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
 
-_PARALLEL = Repair("set-argument", safe=False, data={"name": "num_parallel_calls", "value": "tensorflow.data.AUTOTUNE"})
+_PARALLEL = Repair(PARALLEL_CALLS)
 
 
 @pattern("random-map", calls=("map",))
-def _random_map(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _random_map(call: ast.Call, site: Site) -> Iterator[Match]:
     """A map without num_parallel_calls whose function draws random numbers, prints, or augments with Keras layers."""
     if not isinstance(call.func, ast.Attribute) or site.dotted(call.func) or takes_unknown(call):
         return
@@ -107,17 +109,17 @@ def _random_map(call: ast.Call, site: Site) -> Iterator[Seen]:
     else:
         return
     if datasets.before(call, site).certain:
-        yield Seen(
+        yield Match(
             call,
             f"TensorFlow keeps this map on one core, because {why}.",
             "Add num_parallel_calls=tf.data.AUTOTUNE, or draw with stateless ops; see the page on repeatability.",
             "semantic",
             repair=_PARALLEL,
-            place=call.args[0],
+            report_at=call.args[0],
         )
 
 
-def _random_layers(done: Doings) -> bool:
+def _random_layers(done: CallSummary) -> bool:
     """`augment(images, training=True)`, where augment is a model or layer of the file with Random… layers."""
     for name, call, site in done.calls:
         if name.startswith("keras.layers.Random"):

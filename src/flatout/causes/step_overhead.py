@@ -40,10 +40,11 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix, Where
-from flatout.source import places
+from flatout.source import context
 from flatout.source.analysis import datasets
-from flatout.source.analysis.pattern import Seen, pattern
-from flatout.source.analysis.scopes import Site, argument, constant, keyword, takes_unknown
+from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.scopes import Site
+from flatout.source.analysis.syntax import argument, constant, keyword, takes_unknown
 
 SMALL_MS = 20.0
 MATTERS = 0.25
@@ -101,7 +102,7 @@ def _python_of_the_program(case: Case) -> dict[Where, float]:
         (file, loop.line)
         for file, line in stepping
         if file and line
-        for loop in places.enclosing_loops(file, line)  # a loop's head waits for the input
+        for loop in context.enclosing_loops(file, line)  # a loop's head waits for the input
     }
     lines = {
         item.where: reading.lines_ms(case, {(item.where.file, item.where.line)})
@@ -149,22 +150,22 @@ def python_between(case: Case) -> Iterator[Finding]:
 
 
 @pattern("one-step-per-call", calls=("compile",), default=False)
-def _one_step_per_call(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _one_step_per_call(call: ast.Call, site: Site) -> Iterator[Match]:
     """`compile` without steps_per_execution. It pays for short steps only."""
     names = {item.arg for item in call.keywords}
     if takes_unknown(call) or not names & {"loss", "optimizer"} or names & {"steps_per_execution", "run_eagerly"}:
         return
-    yield Seen(
+    yield Match(
         call,
         "Each step returns to Python: callbacks, metrics, progress bar.",
         "Where steps are short, steps_per_execution=16 makes one call of many.",
         "reassociated",
-        place=call.func,
+        report_at=call.func,
     )
 
 
 @pattern("batch-of-one", calls=("batch",), default=False)
-def _batch_of_one(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _batch_of_one(call: ast.Call, site: Site) -> Iterator[Match]:
     """`.batch(1)`"""
     size = argument(call, 0, "batch_size")
     if (
@@ -172,12 +173,12 @@ def _batch_of_one(call: ast.Call, site: Site) -> Iterator[Seen]:
         and constant(keyword(call, "drop_remainder")) is object
         and datasets.before(call, site).certain
     ):
-        yield Seen(
+        yield Match(
             call,
             "A batch of one sample leaves most of the device without work.",
             "Batch more samples, where memory allows it.",
             "semantic",
-            place=size,
+            report_at=size,
         )
 
 

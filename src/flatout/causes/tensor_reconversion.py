@@ -41,8 +41,10 @@ from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis import datasets, loops
-from flatout.source.analysis.pattern import Repair, Seen, pattern
-from flatout.source.analysis.scopes import Loop, Site, loaded_names, stored_names
+from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.scopes import Loop, Site
+from flatout.source.analysis.syntax import loaded_names, stored_names
+from flatout.source.repairs import LeverEdit, Repair
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -77,7 +79,7 @@ _MAKES_ARRAYS = ("numpy.", "keras.datasets.", "pandas.")
 
 
 @pattern("same-array-each-turn", calls=("constant", "convert_to_tensor"), needs=("numpy",))
-def _same_array_each_turn(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _same_array_each_turn(call: ast.Call, site: Site) -> Iterator[Match]:
     """`tf.constant(table)` in a loop that does not change the table."""
     if site.dotted(call.func) not in ("tensorflow.constant", "tensorflow.convert_to_tensor") or not call.args:
         return
@@ -92,11 +94,11 @@ def _same_array_each_turn(call: ast.Call, site: Site) -> Iterator[Seen]:
         return
     if _changed_in_place(given.id, loop) or not _is_array(given.id, site):
         return
-    yield Seen(
+    yield Match(
         call,
         f"The array {given.id} does not change in this loop, but is copied into a new tensor in each turn.",
         "Convert it once, before the loop.",
-        repair=Repair("lever", safe=True, data={"lever": "hoist-conversion"}),
+        repair=Repair(LeverEdit("hoist-conversion"), safe=True),
     )
 
 

@@ -40,8 +40,9 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
-from flatout.source.analysis.pattern import Seen, pattern
-from flatout.source.analysis.scopes import Site, constant, keyword
+from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.scopes import Site
+from flatout.source.analysis.syntax import constant, keyword
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -89,18 +90,18 @@ def in_run(case: Case) -> Iterator[Finding]:
     words=("intra_op_parallelism_threads", "set_intra_op_parallelism_threads"),
     default=False,
 )
-def _one_thread(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _one_thread(call: ast.Call, site: Site) -> Iterator[Match]:
     """`tf.config.threading.set_intra_op_parallelism_threads(1)`"""
     given = keyword(call, "intra_op_parallelism_threads")
     if given is None and "set_intra" in site.dotted(call.func):
         given = call.args[0] if call.args else keyword(call, "num_threads")
     if given is not None and constant(given) == 1 and site.dotted(call.func).startswith("tensorflow."):
-        yield Seen(
+        yield Match(
             call,
             "Each operation runs on one core.",
             "Leave the number to TensorFlow, unless many such processes share the machine.",
             "reassociated",
-            place=given,
+            report_at=given,
         )
 
 

@@ -51,8 +51,9 @@ from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis import datasets
-from flatout.source.analysis.pattern import Seen, pattern
-from flatout.source.analysis.scopes import Site, argument, constant, keyword
+from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.scopes import Site
+from flatout.source.analysis.syntax import argument, constant, keyword
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -108,7 +109,7 @@ def _bytes(hot: reading.HotStage) -> int:
 
 
 @pattern("decode-every-epoch", calls=("fit",), words=("fit",), default=False)
-def _decode_every_epoch(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _decode_every_epoch(call: ast.Call, site: Site) -> Iterator[Match]:
     """`model.fit(dataset, epochs=50)` over a pipeline that decodes and has no cache."""
     epochs = keyword(call, "epochs")
     if epochs is None or constant(epochs) in (0, 1):
@@ -118,11 +119,11 @@ def _decode_every_epoch(call: ast.Call, site: Site) -> Iterator[Seen]:
         return
     decoder = next((s for s in chain.stages if s.name == "map" and datasets.decodes(s.function)), None)
     if decoder is not None and datasets.draws_at_random(decoder.function) is None:
-        yield Seen(
+        yield Match(
             decoder.call,
             "Every epoch decodes the same elements again.",
             "Put .cache() right after this map, if the decoded elements fit in memory or on a fast disk.",
-            place=decoder.call.args[0] if decoder.call.args else None,
+            report_at=decoder.call.args[0] if decoder.call.args else None,
         )
 
 

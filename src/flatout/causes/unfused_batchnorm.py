@@ -43,9 +43,10 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix, Op, Where
-from flatout.source.analysis.names import last_name
-from flatout.source.analysis.pattern import Repair, Seen, pattern
-from flatout.source.analysis.scopes import Site, argument, constant, keyword
+from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.scopes import Site
+from flatout.source.analysis.syntax import argument, constant, keyword, last_name
+from flatout.source.repairs import DropArgument, Repair
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -83,21 +84,21 @@ def _belongs(op: Op, where: Where, lines: range, scopes: list[str]) -> bool:
 
 
 @pattern("fused-off", calls=("BatchNormalization", "batch_normalization", "batch_norm"), words=("fused",))
-def _fused_off(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _fused_off(call: ast.Call, site: Site) -> Iterator[Match]:
     """`BatchNormalization(fused=False)`"""
     if constant(keyword(call, "fused")) is False and site.dotted(call.func).startswith(("tensorflow.", "keras.")):
-        yield Seen(
+        yield Match(
             call,
             "fused=False spells batch normalisation out as a chain of small operations.",
             "Leave it out: the fused kernel is used where the input allows it.",
             "reassociated",
-            repair=Repair("drop-argument", safe=False, data={"name": "fused"}),
-            place=keyword(call, "fused"),
+            repair=Repair(DropArgument("fused")),
+            report_at=keyword(call, "fused"),
         )
 
 
 @pattern("by-means", calls=("reduce_mean",), needs=("square",))
-def _by_means(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _by_means(call: ast.Call, site: Site) -> Iterator[Match]:
     """`tf.reduce_mean(tf.square(images - mean), axis=[0, 1, 2])`: the variance of each channel."""
     if site.dotted(call.func) not in ("tensorflow.reduce_mean", "tensorflow.math.reduce_mean") or not call.args:
         return
@@ -113,7 +114,7 @@ def _by_means(call: ast.Call, site: Site) -> Iterator[Seen]:
 
 
 @pattern("by-hand", calls=("batch_normalization",), words=("moments",))
-def _by_hand(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _by_hand(call: ast.Call, site: Site) -> Iterator[Match]:
     """`tf.nn.moments(images, [0, 1, 2])` and `tf.nn.batch_normalization` in one function."""
     if site.dotted(call.func) != "tensorflow.nn.batch_normalization":
         return
@@ -124,13 +125,13 @@ def _by_hand(call: ast.Call, site: Site) -> Iterator[Seen]:
             return
 
 
-def _by_operations(call: ast.Call) -> Seen:
-    return Seen(
+def _by_operations(call: ast.Call) -> Match:
+    return Match(
         call,
         "Batch normalisation of images is spelled out by hand, in operations that each go over memory.",
         "Use tf.compat.v1.nn.fused_batch_norm, or keras.layers.BatchNormalization.",
         "reassociated",
-        place=call.func,
+        report_at=call.func,
     )
 
 

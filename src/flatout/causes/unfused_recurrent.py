@@ -35,15 +35,15 @@ import ast
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.source.analysis.names import last_name
-from flatout.source.analysis.pattern import Seen, pattern
-from flatout.source.analysis.scopes import Site, argument, constant, keyword
+from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.scopes import Site
+from flatout.source.analysis.syntax import argument, constant, keyword, last_name
 
 _STANDARD = {"activation": ("tanh",), "recurrent_activation": ("sigmoid",)}
 
 
 @pattern("activation", calls=("LSTM", "GRU"))
-def _activation(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _activation(call: ast.Call, site: Site) -> Iterator[Match]:
     """`LSTM(128, activation="relu")`"""
     if site.dotted(call.func) not in ("keras.layers.LSTM", "keras.layers.GRU"):
         return
@@ -60,7 +60,7 @@ def _activation(call: ast.Call, site: Site) -> Iterator[Seen]:
 
 
 @pattern("recurrent-dropout", calls=("LSTM", "GRU"), words=("recurrent_dropout",), default=False)
-def _recurrent_dropout(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _recurrent_dropout(call: ast.Call, site: Site) -> Iterator[Match]:
     """`LSTM(128, recurrent_dropout=0.2)`"""
     given = keyword(call, "recurrent_dropout")
     if given is not None and constant(given) not in (0, 0.0) and site.dotted(call.func).startswith("keras.layers."):
@@ -68,24 +68,24 @@ def _recurrent_dropout(call: ast.Call, site: Site) -> Iterator[Seen]:
 
 
 @pattern("cell", calls=("RNN",), words=("LSTMCell", "GRUCell"))
-def _cell(call: ast.Call, site: Site) -> Iterator[Seen]:
+def _cell(call: ast.Call, site: Site) -> Iterator[Match]:
     """`RNN(LSTMCell(128))`"""
     cell = argument(call, 0, "cell")
     if site.dotted(call.func) != "keras.layers.RNN" or not isinstance(cell, ast.Call) or site.arms:
         return
     name = last_name(cell.func)
     if site.dotted(cell.func) in ("keras.layers.LSTMCell", "keras.layers.GRUCell"):
-        yield Seen(
+        yield Match(
             call,
             f"RNN({name}(…)) goes step by step; {name.removesuffix('Cell')} has a fused GPU kernel.",
             f"Use keras.layers.{name.removesuffix('Cell')}.",
             "reassociated",
-            place=call.func,
+            report_at=call.func,
         )
 
 
-def _seen(call: ast.Call, message: str, place: ast.expr | None) -> Seen:
-    return Seen(call, message, "Leave it at its standard, if the model allows it.", "semantic", place=place)
+def _seen(call: ast.Call, message: str, place: ast.expr | None) -> Match:
+    return Match(call, message, "Leave it at its standard, if the model allows it.", "semantic", report_at=place)
 
 
 CAUSE = Cause(

@@ -46,13 +46,12 @@ from flatout.causes._sample_loops import traced_loops
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Evidence, Finding, Fix
-from flatout.source import places
+from flatout.source import context
 from flatout.source.analysis import datasets
-from flatout.source.analysis.functions import nested_calls
-from flatout.source.analysis.names import last_name
-from flatout.source.analysis.pattern import Seen, pattern
-from flatout.source.analysis.scopes import Site, constant
-from flatout.source.analysis.traced import is_traced, traced
+from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.scopes import Site
+from flatout.source.analysis.syntax import constant, last_name, nested_calls
+from flatout.source.analysis.traced_functions import is_traced, traced
 
 COPIES = 16
 
@@ -64,7 +63,7 @@ def in_run(case: Case) -> Iterator[Finding]:
         copies = float(item.value or 0)
         if copies < COPIES or item.where is None or item.where.file is None or item.where.line is None:
             continue
-        loop = places.innermost_loop(item.where.file, item.where.line)
+        loop = context.innermost_loop(item.where.file, item.where.line)
         if loop is None or loop.in_function is None or _holds_the_step(case, item.where.file, loop):
             continue
         inside = sum(
@@ -87,7 +86,7 @@ def in_run(case: Case) -> Iterator[Finding]:
             case,
             f"A Python loop was unrolled into the graph: {int(copies)} copies of its body, {item.data['ops']} ops.",
             cost_ms=max(running, spread),
-            where=places.where(item.where.file, loop.line, item.where.function),
+            where=context.where(item.where.file, loop.line, item.where.function),
             evidence=[
                 item,
                 reading.number("tracing", tracing, "ms", "once, to trace it", "hook"),
@@ -107,7 +106,7 @@ def in_run(case: Case) -> Iterator[Finding]:
         return
 
 
-def _is_in(loop: places.Loop, item: Evidence, other: Evidence) -> bool:
+def _is_in(loop: context.Loop, item: Evidence, other: Evidence) -> bool:
     """Is it another line of the same loop, in the same graph?"""
     if item.where is None or other.where is None or other.where.line is None:
         return False
@@ -115,7 +114,7 @@ def _is_in(loop: places.Loop, item: Evidence, other: Evidence) -> bool:
     return same and loop.line <= other.where.line <= loop.end
 
 
-def _holds_the_step(case: Case, file: str, loop: places.Loop) -> bool:
+def _holds_the_step(case: Case, file: str, loop: context.Loop) -> bool:
     """The loop of the training itself: it calls the traced function, and is not part of it."""
     stack = reading.step_fact(case, "stack")
     return isinstance(stack, list) and any(f == file and loop.line <= line <= loop.end for f, line, *_ in stack)
@@ -127,7 +126,7 @@ _MANY_TURNS = 32
 
 
 @pattern("long-range", nodes=(ast.For,), words=("range",), among=("function", "call", "train_step"))
-def _long_range(loop: ast.For, site: Site) -> Iterator[Seen]:
+def _long_range(loop: ast.For, site: Site) -> Iterator[Match]:
     """`for i in range(500)` in a traced function, with operations of TensorFlow in it."""
     source = loop.iter
     if not isinstance(source, ast.Call) or not isinstance(source.func, ast.Name) or source.func.id != "range":
@@ -142,12 +141,12 @@ def _long_range(loop: ast.For, site: Site) -> Iterator[Seen]:
         for call in nested_calls(loop)
     )
     if computes:
-        yield Seen(
+        yield Match(
             loop,
             f"This Python loop is unrolled into the graph: {turns} copies of its body are traced.",
             "Use tf.range where each turn needs the last; one operation over all turns where it does not.",
             "reassociated",
-            place=loop.iter,
+            report_at=loop.iter,
         )
 
 

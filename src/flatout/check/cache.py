@@ -16,17 +16,18 @@ from typing import Any
 
 from flatout.check.checker import Outcome
 from flatout.model.version import __version__
-from flatout.source.analysis.pattern import Repair, Sighting
+from flatout.source import repairs
+from flatout.source.analysis.patterns import Diagnostic
 
 FOLDER = Path(".flatout") / "check"
-_FORM = 1
+_FORM = 2
 
 
 def fingerprint(patterns: Iterable[str], version: tuple[int, int], in_tests: bool) -> str:
     """Of everything but the text that decides what is found."""
     made = hashlib.blake2b(digest_size=16)
     package = Path(__file__).parent.parent
-    for folder in ("check", "causes"):
+    for folder in ("check", "causes", "source", "source/analysis"):
         for file in sorted(os.scandir(package / folder), key=lambda entry: entry.name):
             if file.name.endswith(".py"):
                 facts = file.stat()
@@ -89,19 +90,26 @@ class Cache:
 
 
 def _plain(outcome: Outcome) -> Any:
-    if not (outcome.sightings or outcome.problem or outcome.traced):
+    if not (outcome.diagnostics or outcome.problem or outcome.traced):
         return outcome.lines
-    return [outcome.lines, outcome.problem, outcome.traced, [asdict(item) for item in outcome.sightings]]
+    return [outcome.lines, outcome.problem, outcome.traced, [_diagnostic_data(item) for item in outcome.diagnostics]]
+
+
+def _diagnostic_data(item: Diagnostic) -> dict[str, Any]:
+    return {**asdict(item), "repair": item.repair.to_json() if item.repair is not None else None}
 
 
 def _outcome(data: Any) -> Outcome:
     if isinstance(data, int):
         return Outcome(lines=data)
-    lines, problem, traced, sightings = data
-    return Outcome([_sighting(item) for item in sightings], str(problem), [str(name) for name in traced], int(lines))
+    lines, problem, traced, diagnostics = data
+    return Outcome(
+        [_diagnostic(item) for item in diagnostics], str(problem), [str(name) for name in traced], int(lines)
+    )
 
 
-def _sighting(data: dict[str, Any]) -> Sighting:
-    repair = data.pop("repair")
-    made = Repair(repair["kind"], bool(repair["safe"]), repair["data"]) if repair is not None else None
-    return Sighting(**data, repair=made)
+def _diagnostic(data: dict[str, Any]) -> Diagnostic:
+    repair = data["repair"]
+    span = tuple(data["repair_span"])
+    made = repairs.from_json(repair) if repair is not None else None
+    return Diagnostic(**{**data, "repair": made, "repair_span": span})

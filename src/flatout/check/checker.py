@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 
 from flatout.check.suppress import Suppressions
 from flatout.source.analysis.module import Module, parses
-from flatout.source.analysis.names import last_name
-from flatout.source.analysis.pattern import Pattern, Repair, Seen, Sighting
+from flatout.source.analysis.patterns import Diagnostic, Match, Pattern
 from flatout.source.analysis.scopes import Scope, Site
-from flatout.source.analysis.traced import traced
+from flatout.source.analysis.syntax import last_name
+from flatout.source.analysis.traced_functions import traced
 
 VERSION = (2, 16)
 """The TensorFlow that code is checked for, unless told: the oldest that flatout supports."""
@@ -35,7 +35,7 @@ _TRACERS = frozenset(
 class Outcome:
     """What came of one text."""
 
-    sightings: list[Sighting] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
     problem: str = ""
     """Why it could not be checked, in one line; empty if it was."""
     traced: list[str] = field(default_factory=list)
@@ -103,7 +103,7 @@ class Checker:
             for kind in item.nodes:
                 by_node.setdefault(kind, []).append(item)
         lines = _lines_with(module.text, wanted)
-        seen: list[tuple[Pattern, Seen, Site]] = []
+        seen: list[tuple[Pattern, Match, Site]] = []
         waiting: list[Scope] = [module.top]
         while waiting:
             scope = waiting.pop()
@@ -121,14 +121,14 @@ class Checker:
             waiting.extend(scope.children)
         suppressed = Suppressions(module.text)
         # Two detectors may come upon the same fault from two sides: it is told once.
-        found = {_place(item): item for item in (_sighting(module, *what) for what in seen)}
-        outcome.sightings = [item for item in found.values() if not suppressed.covers(item)]
-        outcome.sightings.sort(key=lambda item: (item.line, item.column, item.cause, item.pattern))
+        found = {_place(item): item for item in (_diagnostic(module, *what) for what in seen)}
+        outcome.diagnostics = [item for item in found.values() if not suppressed.covers(item)]
+        outcome.diagnostics.sort(key=lambda item: (item.line, item.column, item.cause, item.pattern))
 
 
-def _ask(item: Pattern, node: ast.AST, site: Site, seen: list[tuple[Pattern, Seen, Site]], outcome: Outcome) -> None:
+def _ask(item: Pattern, node: ast.AST, site: Site, seen: list[tuple[Pattern, Match, Site]], outcome: Outcome) -> None:
     try:
-        seen.extend((item, what, site) for what in item.look(node, site))
+        seen.extend((item, what, site) for what in item.detect(node, site))
     except RecursionError:
         raise
     except Exception as error:
@@ -142,7 +142,7 @@ def without_the_traced(outcomes: Iterable[Outcome]) -> frozenset[str]:
     outcomes = list(outcomes)
     names = frozenset(name for outcome in outcomes for name in outcome.traced)
     for outcome in outcomes:
-        outcome.sightings = [item for item in outcome.sightings if item.unless_traced not in names]
+        outcome.diagnostics = [item for item in outcome.diagnostics if item.unless_traced not in names]
     return names
 
 
@@ -189,28 +189,26 @@ def _lines_with(text: str, words: Iterable[str]) -> list[int]:
     return numbers
 
 
-def _sighting(module: Module, pattern: Pattern, seen: Seen, site: Site) -> Sighting:
-    node = seen.place or seen.node
-    span = _span(module, node)
-    repair = seen.repair
-    if repair is not None:
-        repair = Repair(repair.kind, repair.safe, {**repair.data, "span": list(_span(module, seen.node, whole=True))})
+def _diagnostic(module: Module, pattern: Pattern, match: Match, site: Site) -> Diagnostic:
+    span = _span(module, match.report_at or match.node)
+    changed = _span(module, match.node, whole=True) if match.repair is not None else (0, 0, 0, 0)
     code = module.lines[span[0] - 1].strip()[:300] if span[0] <= len(module.lines) else ""
-    return Sighting(
+    return Diagnostic(
         pattern.cause,
         pattern.name,
         *span,
-        seen.message,
-        seen.advice,
-        seen.equivalence,
-        repair,
+        match.message,
+        match.advice,
+        match.equivalence,
+        match.repair,
+        changed,
         site.scope.name or None,
         code,
-        seen.unless_traced,
+        match.unless_traced,
     )
 
 
-def _place(item: Sighting) -> tuple[object, ...]:
+def _place(item: Diagnostic) -> tuple[object, ...]:
     return (item.line, item.column, item.cause, item.pattern, item.end_line, item.end_column)
 
 
@@ -232,7 +230,7 @@ def _column(module: Module, line: int, offset: int) -> int:
     return len(text.encode()[:offset].decode(errors="replace")) + 1
 
 
-def with_cell(item: Sighting, cell: int, line: int) -> Sighting:
-    """A sighting in a notebook, by cell and line of the cell."""
+def with_cell(item: Diagnostic, cell: int, line: int) -> Diagnostic:
+    """A diagnostic in a notebook, by cell and line of the cell."""
     shift = item.line - line
     return replace(item, cell=cell, line=line, end_line=item.end_line - shift)

@@ -15,8 +15,8 @@ from flatout.check.checker import Checker, Outcome, without_the_traced
 from flatout.check.files import Problem
 from flatout.check.selection import matches
 from flatout.check.settings import Settings
-from flatout.source.analysis.pattern import Pattern, Sighting
-from flatout.source.editing.encoded import decode
+from flatout.source.analysis.patterns import Diagnostic, Pattern
+from flatout.source.editing.source_text import decode
 
 ALONE = 120
 """Files up to which starting other processes takes longer than the work."""
@@ -27,7 +27,7 @@ _SHARE = 24
 class Report:
     """What `check` found."""
 
-    files: dict[str, list[Sighting]] = field(default_factory=dict)
+    files: dict[str, list[Diagnostic]] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     checked: int = 0
     lines: int = 0
@@ -39,7 +39,7 @@ class Report:
     def count(self) -> int:
         return sum(len(found) for found in self.files.values())
 
-    def all(self) -> Iterator[tuple[str, Sighting]]:
+    def all(self) -> Iterator[tuple[str, Diagnostic]]:
         return ((path, item) for path, found in self.files.items() for item in found)
 
 
@@ -107,7 +107,7 @@ def _gather(report: Report, outcomes: dict[str, Outcome], settings: Settings) ->
         if outcome.problem:
             report.problems.append(files.Problem(path, outcome.problem))
         ignored = settings.ignored_in(path)
-        kept = [item for item in outcome.sightings if not matches(item.cause, item.full_name, ignored)]
+        kept = [item for item in outcome.diagnostics if not matches(item.cause, item.full_name, ignored)]
         if kept:
             report.files[path] = kept
 
@@ -129,7 +129,7 @@ def _notebook(content: bytes, path: str, checker: Checker) -> Outcome:
     except notebooks.NotANotebook as error:
         return Outcome(problem=str(error))
     outcome = checker.check(book.text, path)
-    outcome.sightings = [book.place(item) for item in outcome.sightings]
+    outcome.diagnostics = [book.place(item) for item in outcome.diagnostics]
     if book.broken:
         several = "s" if len(book.broken) > 1 else ""
         outcome.problem = f"not valid Python in cell{several} {', '.join(map(str, book.broken))}"

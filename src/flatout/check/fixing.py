@@ -15,9 +15,10 @@ import libcst as cst
 from flatout.check import notebooks
 from flatout.check.checker import Checker
 from flatout.model.case import Case, Finding, Where
-from flatout.source.analysis.pattern import Sighting
-from flatout.source.editing import encoded, repairs
+from flatout.source.analysis.patterns import Diagnostic
+from flatout.source.editing import repairs, source_text
 from flatout.source.editing.document import Document, read
+from flatout.source.repairs import LeverEdit
 
 ROUNDS = 12
 _NEWLINE = re.compile(r"\r\n?|\n")
@@ -26,11 +27,11 @@ _NEWLINE = re.compile(r"\r\n?|\n")
 @dataclass
 class Fixed:
     content: bytes
-    applied: list[Sighting] = field(default_factory=list)
+    applied: list[Diagnostic] = field(default_factory=list)
 
 
 def fix(
-    content: bytes, path: str, checker: Checker, wanted: Callable[[Sighting], bool], traced: Collection[str] = ()
+    content: bytes, path: str, checker: Checker, wanted: Callable[[Diagnostic], bool], traced: Collection[str] = ()
 ) -> Fixed:
     """The content of a file with all wanted repairs made; the same content where there are none.
 
@@ -42,7 +43,7 @@ def fix(
             book = notebooks.read(content)
             text = book.text
         else:
-            source = encoded.decode(content)
+            source = source_text.decode(content)
             text = source.text
     except (notebooks.NotANotebook, SyntaxError, UnicodeError, LookupError):
         return Fixed(content)
@@ -57,13 +58,15 @@ def fix(
         return Fixed(content)
 
 
-def _fix_text(text: str, path: str, checker: Checker, wanted: Callable[[Sighting], bool]) -> tuple[str, list[Sighting]]:
-    applied: list[Sighting] = []
+def _fix_text(
+    text: str, path: str, checker: Checker, wanted: Callable[[Diagnostic], bool]
+) -> tuple[str, list[Diagnostic]]:
+    applied: list[Diagnostic] = []
     hopeless: set[tuple[str, str]] = set()
     for _ in range(ROUNDS):
         todo = [
             item
-            for item in checker.check(text, path).sightings
+            for item in checker.check(text, path).diagnostics
             if item.repair is not None and wanted(item) and (item.full_name, item.code) not in hopeless
         ]
         if not todo:
@@ -80,30 +83,31 @@ def _fix_text(text: str, path: str, checker: Checker, wanted: Callable[[Sighting
     return text, applied
 
 
-def _round(text: str, path: str, todo: list[Sighting]) -> tuple[str | None, list[Sighting], list[Sighting]]:
+def _round(text: str, path: str, todo: list[Diagnostic]) -> tuple[str | None, list[Diagnostic], list[Diagnostic]]:
     """All repairs that stand in different statements, at once: the new text, what was done, what was tried."""
     document = read(text)
     if document is None:
         return None, [], []
-    done: list[Sighting] = []
-    tried: list[Sighting] = []
+    done: list[Diagnostic] = []
+    tried: list[Diagnostic] = []
     taken: list[range] = []
     for item in todo:
         assert item.repair is not None
-        if item.repair.kind == "lever":
+        change = item.repair.change
+        if isinstance(change, LeverEdit):
             if done:
                 continue
-            changed = _by_lever(text, path, item)
+            changed = _edit_by_lever(text, path, item, change)
             if changed is not None and _parses(changed):
                 return changed, [item], [item]
             tried.append(item)
             continue
-        for node in _nodes_at(document, tuple(item.repair.data["span"])):
+        for node in _nodes_at(document, item.repair_span):
             lines = _lines(document, node)
             if any(lines.start < other.stop and other.start < lines.stop for other in taken):
                 break
             tried.append(item)
-            if repairs.apply(item.repair.kind, document, node, item.repair.data):
+            if repairs.apply(change, document, node):
                 done.append(item)
                 taken.append(lines)
                 break
@@ -111,14 +115,13 @@ def _round(text: str, path: str, todo: list[Sighting]) -> tuple[str | None, list
     return (changed, done, tried) if changed is not None and _parses(changed) else (None, [], tried)
 
 
-def _by_lever(text: str, path: str, item: Sighting) -> str | None:
-    """By the edit that `tune` writes for a lever: it is told the line as a run would tell it."""
+def _edit_by_lever(text: str, path: str, item: Diagnostic, change: LeverEdit) -> str | None:
+    """The edit that `tune` writes for a lever. It gets the line in a case, as after a run."""
     import importlib
 
-    assert item.repair is not None
-    name = str(item.repair.data["lever"]).replace("-", "_")
+    name = change.lever.replace("-", "_")
     module = importlib.import_module(f"flatout.cures.{name}.edit")
-    line = int(item.repair.data.get("line", item.line))
+    line = change.line or item.line
     case = Case("check", findings=(Finding(item.cause, item.message, Where(path, line)),))
     changed: str | None = module.edit(text, path, case, "")
     return changed

@@ -10,7 +10,7 @@ from typing import Any
 
 from flatout.check.checker import with_cell
 from flatout.source.analysis.module import parses
-from flatout.source.analysis.pattern import Sighting
+from flatout.source.analysis.patterns import Diagnostic
 
 _MAGIC = re.compile(r"^(\s*)(%|!|\?|[\w.,= \[\]]+=\s*[%!])|\?\s*$")
 _CELL_MAGIC = re.compile(r"^\s*%%(?!time\b|timeit\b|capture\b)")
@@ -33,7 +33,7 @@ class Notebook:
     broken: list[int] = field(default_factory=list)
     content: dict[str, Any] = field(default_factory=dict)
 
-    def place(self, item: Sighting) -> Sighting:
+    def place(self, item: Diagnostic) -> Diagnostic:
         number = bisect_right(self.starts, item.line) - 1
         return with_cell(item, self.cells[number], item.line - self.starts[number] + 1)
 

@@ -11,11 +11,11 @@ from flatout.check.driver import Job, Report
 from flatout.check.fixing import fix
 from flatout.check.selection import matches
 from flatout.model.errors import FlatoutError
-from flatout.source.analysis.pattern import Sighting
-from flatout.source.editing.unified import diff
+from flatout.source.analysis.patterns import Diagnostic
+from flatout.source.editing.unified_diff import diff
 
 
-def wanted(item: Sighting, unsafe: bool) -> bool:
+def wanted(item: Diagnostic, unsafe: bool) -> bool:
     return item.repair is not None and (unsafe or item.repair.safe)
 
 
@@ -38,7 +38,7 @@ def repair(report: Report, job: Job, unsafe: bool, show: Callable[[str], None] |
     return repaired
 
 
-def _chooser(path: str, job: Job, unsafe: bool) -> Callable[[Sighting], bool]:
+def _chooser(path: str, job: Job, unsafe: bool) -> Callable[[Diagnostic], bool]:
     """What is ignored in a file is not repaired there either."""
     ignored = job.settings.ignored_in(path)
     return lambda item: wanted(item, unsafe) and not matches(item.cause, item.full_name, ignored)

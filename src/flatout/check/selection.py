@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from flatout.causes import GROUPS, catalogue, patterns
 from flatout.check.checker import VERSION
 from flatout.model.errors import UnknownCause
-from flatout.source.analysis.pattern import Pattern
+from flatout.source.analysis.patterns import Pattern
 
 
 def select(

@@ -20,7 +20,7 @@ from flatout.check.fixing import fix
 from flatout.check.selection import select
 from flatout.model.errors import FlatoutError
 from flatout.model.version import __version__
-from flatout.source.analysis.pattern import Sighting
+from flatout.source.analysis.patterns import Diagnostic
 
 NAME = "flatout"
 
@@ -64,7 +64,7 @@ def _path(uri: str) -> str:
     return unquote(urlparse(uri).path) or "buffer.py"
 
 
-def _sightings(server: LanguageServer, uri: str) -> list[Sighting]:
+def _sightings(server: LanguageServer, uri: str) -> list[Diagnostic]:
     text = server.workspace.get_text_document(uri).source
     path = _path(uri)
     report = check_text(text.encode("utf-8", "surrogatepass"), path, _job(path))
@@ -84,7 +84,7 @@ def _say(server: LanguageServer, uri: str, found: list[types.Diagnostic]) -> Non
     server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, found))
 
 
-def _diagnostic(server: LanguageServer, uri: str, item: Sighting) -> types.Diagnostic:
+def _diagnostic(server: LanguageServer, uri: str, item: Diagnostic) -> types.Diagnostic:
     return types.Diagnostic(
         range=_range(server, uri, (item.line, item.column, item.end_line, item.end_column)),
         message=f"{item.message} {item.advice}",
@@ -127,7 +127,7 @@ def _actions(server: LanguageServer, params: types.CodeActionParams) -> Any:
         )
 
 
-def _same(seen: Sighting, wanted: Sighting) -> bool:
+def _same(seen: Diagnostic, wanted: Diagnostic) -> bool:
     return (seen.line, seen.column) == (wanted.line, wanted.column)
 
 

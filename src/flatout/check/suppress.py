@@ -6,7 +6,7 @@ import io
 import re
 import tokenize
 
-from flatout.source.analysis.pattern import Sighting
+from flatout.source.analysis.patterns import Diagnostic
 
 _COMMENT = re.compile(r"#\s*flatout:\s*(?P<what>ignore-file|ignore)\b(?:\s*\[(?P<names>[^\]]*)\])?", re.IGNORECASE)
 EVERYTHING = frozenset({"*"})
@@ -45,7 +45,7 @@ class Suppressions:
     def _add(self, line: int, names: frozenset[str]) -> None:
         self._lines[line] = self._lines.get(line, frozenset()) | names
 
-    def covers(self, item: Sighting) -> bool:
+    def covers(self, item: Diagnostic) -> bool:
         if _match(self._file, item):
             return True
         # The comment may stand on the first or on the last line of what is reported.
@@ -57,5 +57,5 @@ def _names(text: str | None) -> frozenset[str]:
     return found or EVERYTHING
 
 
-def _match(names: frozenset[str], item: Sighting) -> bool:
+def _match(names: frozenset[str], item: Diagnostic) -> bool:
     return bool(names) and not names.isdisjoint({"*", "all", item.cause, item.full_name})

@@ -135,7 +135,7 @@ def _checked_text(content: bytes, name: str, job: Job, fix: bool, unsafe: bool, 
         return check_text(content, name, job)
     from flatout.check.fixing import fix as fixed
     from flatout.check.repairing import wanted
-    from flatout.source.editing.unified import diff as unified
+    from flatout.source.editing.unified_diff import diff as unified
 
     result = fixed(content, name, job.checker(), lambda item: wanted(item, unsafe))
     if diff:
@@ -149,7 +149,7 @@ def _checked_text(content: bytes, name: str, job: Job, fix: bool, unsafe: bool, 
 def _view(report: Report) -> View:
     from flatout.check import files
     from flatout.check.output import View
-    from flatout.source.editing.encoded import decode
+    from flatout.source.editing.source_text import decode
 
     texts: dict[str, list[str]] = {}
     for path in report.files:
@@ -199,6 +199,6 @@ def _listed() -> str:
 
     rows = []
     for item in patterns():
-        says = (item.look.__doc__ or "").strip().split("\n")[0]
+        says = (item.detect.__doc__ or "").strip().split("\n")[0]
         rows.append(f"{item.full_name:44} {'default' if item.default else 'opt-in ':7}  {says}\n")
     return "".join(rows)

@@ -11,7 +11,7 @@ from flatout.data import session
 from flatout.model.case import Case, Evidence, Note
 from flatout.model.errors import FlatoutError
 from flatout.model.levers import parse
-from flatout.source.editing import unified
+from flatout.source.editing import unified_diff
 from flatout.trial import patch as patches
 
 CHECK_SECONDS = 60.0
@@ -63,7 +63,7 @@ def _digest(case: Case) -> Evidence | None:
 def written(case: Case, target: Path | None, apply: bool) -> None:
     """What the user asked for: the diff in a file, the source edited."""
     if target is not None and case.patch:
-        target.write_bytes(unified.to_bytes(case.patch))
+        target.write_bytes(unified_diff.to_bytes(case.patch))
         sys.stderr.write(f"flatout: wrote {target}\n")
     elif (target is not None or apply) and not case.patch:
         sys.stderr.write("flatout: no patch was written: nothing that can be written as an edit has won\n")

@@ -7,7 +7,7 @@ from typing import Any
 
 from flatout.model.case import Json, Stage
 from flatout.observe import stages
-from flatout.source import places, users_code
+from flatout.source import context, users_code
 
 AUTOTUNE = -1
 SETTINGS = {
@@ -48,7 +48,7 @@ def described(dataset: Any, depth: int = 0) -> Stage:
     return Stage(
         name=stages.kind(dataset),
         op=stages.kind(dataset),
-        where=places.where(*where) if where else None,
+        where=context.where(*where) if where else None,
         function=code.co_name if code is not None and users_code.is_users(code) else None,
         parallelism=_number(stages.setting(dataset, "_num_parallel_calls")),
         buffer=_number(stages.setting(dataset, "_buffer_size")),

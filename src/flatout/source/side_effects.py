@@ -11,7 +11,7 @@ import ast
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 
-from flatout.source import places
+from flatout.source import context
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -27,7 +27,7 @@ _OUTSIDE = {"logging", "random", "time", "datetime", "wandb", "mlflow", "os", "s
 @functools.lru_cache(maxsize=1024)
 def definition_at(file: str, line: int) -> Definition | None:
     """The function whose `def`, or whose first decorator, stands on this line."""
-    module = places.tree(file)
+    module = context.tree(file)
     for node in ast.walk(module) if module is not None else ():
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and line in (node.lineno, first_line(node)):
             return node
@@ -47,7 +47,7 @@ def reason_against(file: str, line: int) -> str | None:
         return "its source cannot be read"
     if isinstance(node, ast.AsyncFunctionDef):
         return "it is asynchronous"
-    return reason_against_block(node.body, imported(places.tree(file)))
+    return reason_against_block(node.body, imported(context.tree(file)))
 
 
 def reason_against_block(body: Sequence[ast.stmt], modules: Mapping[str, str]) -> str | None:

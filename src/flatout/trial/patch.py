@@ -21,10 +21,10 @@ from flatout.model.case import Case, Where
 from flatout.model.errors import PatchFailed
 from flatout.model.levers import parse
 from flatout.source import users_code
-from flatout.source.editing import encoded, unified
-from flatout.source.editing.hints import same_file
-from flatout.source.editing.moved import Moved, follow
-from flatout.source.editing.own_files import own_files
+from flatout.source.editing import source_text, unified_diff
+from flatout.source.editing.case_facts import same_file
+from flatout.source.editing.line_tracking import LineMap, follow
+from flatout.source.editing.program_files import own_files
 
 Edit = Callable[[str, str, Case, str], str | None]
 
@@ -55,33 +55,35 @@ class Patch:
     @property
     def diff(self) -> str:
         return "".join(
-            unified.diff(change.before, change.after, os.path.relpath(change.path, self.directory).replace(os.sep, "/"))
+            unified_diff.diff(
+                change.before, change.after, os.path.relpath(change.path, self.directory).replace(os.sep, "/")
+            )
             for change in self.changes
         )
 
     @property
     def files(self) -> dict[str, str]:
         """Path → new text."""
-        return {change.path: encoded.decode(change.after).text for change in self.changes}
+        return {change.path: source_text.decode(change.after).text for change in self.changes}
 
 
 def make(case: Case, levers: Sequence[str], root: Path | None = None) -> Patch:
     """Write these levers (`cache`, `steps-per-execution=16`) as edits of the files that the case names."""
-    files = {path: source for path in own_files(case) if (source := encoded.load(path)) is not None}
+    files = {path: source for path in own_files(case) if (source := source_text.load(path)) is not None}
     if root is not None:
         files = {path: text for path, text in files.items() if Path(path).is_relative_to(os.path.abspath(root))}
     texts = {path: source.text for path, source in files.items()}
     for path, source in files.items():
         _expect_unchanged(case, path, source.bytes_of(source.text))
     written: list[str] = []
-    lines: dict[str, list[Moved]] = {path: [] for path in files}
+    lines: dict[str, list[LineMap]] = {path: [] for path in files}
     for lever in sorted(levers, key=_order):
         name, value = parse(lever)
         for path, text in list(texts.items()):
             new = _try(edit_of(name), text, path, case, _value_now(value, lines))
             if new is None:
                 continue
-            moved = Moved(text, new)
+            moved = LineMap(text, new)
             case, texts[path] = follow(case, path, moved), new
             lines[path].append(moved)
             written.append(lever)
@@ -111,7 +113,7 @@ def _order(lever: str) -> int:
     return _FIRST.index(name) if name in _FIRST else len(_FIRST)
 
 
-def _value_now(value: str, lines: Mapping[str, list[Moved]]) -> str:
+def _value_now(value: str, lines: Mapping[str, list[LineMap]]) -> str:
     """A value that is a place in a file, `train.py:31`, moves with its line."""
     match = re.fullmatch(r"(.+):(\d+)", value)
     if match is None:

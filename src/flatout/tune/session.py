@@ -63,9 +63,9 @@ def _show(case: Case, directory: Path, wishes: Wishes) -> None:
         sys.stderr.write("\n" + text)
     if wishes.patch is not None:
         if case.patch:
-            from flatout.source.editing import unified
+            from flatout.source.editing import unified_diff
 
-            wishes.patch.write_bytes(unified.to_bytes(case.patch))
+            wishes.patch.write_bytes(unified_diff.to_bytes(case.patch))
             sys.stderr.write(f"flatout: wrote {wishes.patch}\n")
         else:
             sys.stderr.write("flatout: no patch was written: nothing that can be written as an edit has won\n")

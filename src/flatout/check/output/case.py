@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from flatout.check.output import View
 from flatout.model.case import Case, Evidence, Finding, Fix, Note, Program, Where
 from flatout.model.version import __version__
-from flatout.source.analysis.pattern import Sighting
+from flatout.source.analysis.patterns import Diagnostic
 
 
 def as_case(view: View, command: Sequence[str] = ("flatout", "check")) -> Case:
@@ -24,7 +24,7 @@ def as_case(view: View, command: Sequence[str] = ("flatout", "check")) -> Case:
     )
 
 
-def finding(path: str, item: Sighting) -> Finding:
+def finding(path: str, item: Diagnostic) -> Finding:
     where = Where(path, item.line, item.function, item.code)
     safety = None if item.repair is None else ("safe" if item.repair.safe else "unsafe")
     data = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flatout.check.driver import Report
 from flatout.check.output import View
 from flatout.model.text import clean
-from flatout.source.analysis.pattern import Sighting
+from flatout.source.analysis.patterns import Diagnostic
 
 
 def render(view: View) -> str:
@@ -13,12 +13,12 @@ def render(view: View) -> str:
     return "".join(f"{row}\n" for row in rows) + summary(view)
 
 
-def place(path: str, item: Sighting) -> str:
+def place(path: str, item: Diagnostic) -> str:
     cell = f":cell {item.cell}" if item.cell is not None else ""
     return f"{clean(path)}{cell}:{item.line}:{item.column}"
 
 
-def mark(item: Sighting) -> str:
+def mark(item: Diagnostic) -> str:
     """What `--fix` would do about it."""
     return "" if item.repair is None else (" [*]" if item.repair.safe else " [unsafe fix]")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flatout.check.output import View
 from flatout.check.output.concise import mark, place, summary
 from flatout.model.text import clean
-from flatout.source.analysis.pattern import Sighting
+from flatout.source.analysis.patterns import Diagnostic
 
 _AROUND = 2
 _WIDEST = 200
@@ -26,7 +26,7 @@ def render(view: View) -> str:
     return "\n".join([*parts, summary(view)])
 
 
-def _frame(lines: list[str], item: Sighting) -> str:
+def _frame(lines: list[str], item: Diagnostic) -> str:
     first = max(item.line - _AROUND, 1) if item.cell is None else item.line
     last = min(item.line + _AROUND, len(lines))
     width = len(str(last))

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from flatout.causes import catalogue
 from flatout.check.output import View
 from flatout.model.version import __version__
-from flatout.source.analysis.pattern import Sighting
+from flatout.source.analysis.patterns import Diagnostic
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -55,7 +55,7 @@ def _rule(name: str) -> dict[str, Any]:
     }
 
 
-def _result(view: View, path: str, item: Sighting, rule: int) -> dict[str, Any]:
+def _result(view: View, path: str, item: Diagnostic, rule: int) -> dict[str, Any]:
     place: dict[str, Any] = {
         "physicalLocation": {
             "artifactLocation": {"uri": _uri(view, path)},
@@ -82,7 +82,7 @@ def _result(view: View, path: str, item: Sighting, rule: int) -> dict[str, Any]:
     }
 
 
-def _fingerprint(view: View, path: str, item: Sighting) -> str:
+def _fingerprint(view: View, path: str, item: Diagnostic) -> str:
     """Stays while lines above come and go."""
     known = f"{view.relative(path)}|{item.full_name}|{item.function}|{item.code}"
     return hashlib.blake2b(known.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()

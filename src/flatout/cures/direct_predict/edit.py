@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from flatout.model.case import Case
-from flatout.source.editing import calls, hints
+from flatout.source.editing import calls, case_facts
 from flatout.source.editing.document import Document, read
 
 _DROPPED = {"verbose", "batch_size"}
@@ -15,7 +15,7 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     document = read(source) if "predict" in source else None
     if document is None:
         return None
-    at = set(hints.lines(case, path, "predict-in-loop"))
+    at = set(case_facts.lines(case, path, "predict-in-loop"))
     for call in document.all(cst.Call):
         if (
             isinstance(call.func, cst.Attribute)

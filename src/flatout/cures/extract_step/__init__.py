@@ -39,8 +39,8 @@ from __future__ import annotations
 from flatout.cures import function
 from flatout.cures.extract_step import edit as extract_step
 from flatout.model.case import Case, Equivalence
-from flatout.source.editing import encoded
-from flatout.source.editing.own_files import own_files
+from flatout.source.editing import source_text
+from flatout.source.editing.program_files import own_files
 
 EQUIVALENCE: Equivalence = "reassociated"
 SIDE = "host"
@@ -53,7 +53,7 @@ def skip(case: Case) -> str | None:
         return why
     if any(value != function.PARTS for value in function.values(case)):
         return "the step is a function of its own; function is the lever for it"
-    sources = {path: encoded.load(path) for path in own_files(case)}
+    sources = {path: source_text.load(path) for path in own_files(case)}
     if any(text and extract_step.edit(text.text, path, case) for path, text in sources.items()):
         return None
     return "no step stands in a loop of its own files, or it does there what a graph cannot"

@@ -8,15 +8,15 @@ from collections.abc import Sequence
 import libcst as cst
 
 from flatout.model.case import Case, Evidence
-from flatout.source.editing import functions, hints, names, statements
+from flatout.source.editing import case_facts, imports, statements, tf_functions
+from flatout.source.editing.dataflow import arguments
 from flatout.source.editing.document import Document, free, read
-from flatout.source.editing.flow import arguments
 from flatout.source.editing.step_search import Search, Step
 
 
 def edit(source: str, path: str, case: Case, value: str = "") -> str | None:
     """The first step of the case that stands in this file and can be taken out."""
-    steps = list(hints.steps(case))
+    steps = list(case_facts.steps(case))
     forward = bool(steps) and steps[0].value == "model"
     lines = _lines(case, path, steps if forward else [*steps, *case.evidence_of("eager-tape")])
     document = read(source) if lines else None
@@ -35,9 +35,9 @@ def _lines(case: Case, path: str, steps: Sequence[Evidence]) -> list[int]:
     found: dict[int, None] = {}
     for item in steps:
         for file, line, *_ in item.data.get("stack") or []:
-            if hints.same_file(path, str(file)):
+            if case_facts.same_file(path, str(file)):
                 found.setdefault(int(line))
-    return list(found) or hints.lines(case, path, "eager-step")
+    return list(found) or case_facts.lines(case, path, "eager-step")
 
 
 # ── the text ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -48,7 +48,7 @@ def _written(document: Document, step: Step, name: str) -> str | None:
     start, end = document.offset(first), document.line_end(document.offset(last))
     outer: cst.CSTNode | None = next((item for item in document.tree.body if first in document.lines(item)), None)
     if step.method is not None:
-        outer = functions.definition(document, step.method.lineno)
+        outer = tf_functions.definition(document, step.method.lineno)
     if outer is None or not isinstance(outer, statements.WHOLE):
         return None
     name = free(document, f"_{name}" if step.method else name)
@@ -57,7 +57,7 @@ def _written(document: Document, step: Step, name: str) -> str | None:
     back = ", ".join(step.back)
     indentation = document.indentation(start)
     lines = [
-        f"@{names.spell(document, functions.TRACED)}(reduce_retracing=True)",
+        f"@{imports.spell(document, tf_functions.TRACED)}(reduce_retracing=True)",
         f"def {name}({', '.join([here, *given] if here else given)}):",
         *(_deeper(row, indentation, document.indent) for row in document.source[start:end].split(document.newline)),
         *([f"{document.indent}return {back}"] if back else []),

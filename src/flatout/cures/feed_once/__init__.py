@@ -25,8 +25,8 @@ from __future__ import annotations
 
 from flatout.cures.feed_once import edit as feed_once
 from flatout.model.case import Case, Equivalence
-from flatout.source.editing import encoded
-from flatout.source.editing.own_files import own_files
+from flatout.source.editing import source_text
+from flatout.source.editing.program_files import own_files
 
 EQUIVALENCE: Equivalence = "exact"
 SIDE = "host"
@@ -37,7 +37,7 @@ def skip(case: Case) -> str | None:
         return "no session is fed"
     if not any(item.data.get("converted") for item in case.evidence_of("feed")):
         return "what is fed has its placeholder's dtype already"
-    sources = {path: encoded.load(path) for path in own_files(case)}
+    sources = {path: source_text.load(path) for path in own_files(case)}
     if any(text and feed_once.edit(text.text, path, case) for path, text in sources.items()):
         return None
     return "what is fed is made anew in each step, or the source does not show that it stays the same"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from flatout.model.case import Case
-from flatout.source.editing import arrays, hints, names, statements
+from flatout.source.editing import arrays, case_facts, imports, statements
 from flatout.source.editing.document import Document, read
 
 _PLACEHOLDERS = ("tensorflow.placeholder", "tensorflow.compat.v1.placeholder")
@@ -16,10 +16,10 @@ _ON_DISK = ("memmap", "mmap_mode", "numpy.load", "np.load")
 
 def edit(source: str, path: str, case: Case, value: str = "") -> str | None:
     document = read(source)
-    if document is None or not any(binding.stands_for == "numpy" for binding in names.bindings(document)):
+    if document is None or not any(binding.stands_for == "numpy" for binding in imports.bindings(document)):
         return None
     made: dict[tuple[str, str, cst.CSTNode], str] = {}
-    for line in hints.lines(case, path, "feed-dict"):
+    for line in case_facts.lines(case, path, "feed-dict"):
         for element in document.all(cst.DictElement):
             run = arrays.fed_to(document, element)
             if run is not None and line in document.lines(run) and _had_to_be(document, element, path, line, case):
@@ -30,7 +30,7 @@ def edit(source: str, path: str, case: Case, value: str = "") -> str | None:
 def _had_to_be(document: Document, element: cst.CSTNode, path: str, line: int, case: Case) -> bool:
     """Whether the session was seen to convert this element, by its position in the dictionary."""
     for item in case.evidence_of("feed"):
-        if item.where is not None and item.where.line == line and hints.same_file(path, item.where.file):
+        if item.where is not None and item.where.line == line and case_facts.same_file(path, item.where.file):
             fed = document.parent(element)
             return not isinstance(fed, cst.Dict) or list(fed.elements).index(element) in item.data["positions"]  # type: ignore[arg-type]
     return True
@@ -50,8 +50,8 @@ def _convert_once(document: Document, element: cst.CSTNode, made: dict[tuple[str
     known = made.get((text, dtype, loop))
     if known is None:
         known = made[text, dtype, loop] = arrays.free_name(document, array, dtype)
-        convert = names.spell(document, "numpy.asarray", element)
-        kind = names.spell(document, f"numpy.{dtype}", element)
+        convert = imports.spell(document, "numpy.asarray", element)
+        kind = imports.spell(document, f"numpy.{dtype}", element)
         statements.before(document, loop, f"{known} = {convert}({text}, {kind})")
     document.replace(*document.span(array), known)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flatout.model.case import Case
-from flatout.source.editing.settings import set_policy
+from flatout.source.editing.global_settings import set_policy
 
 
 def edit(source: str, path: str, case: Case, value: str) -> str | None:

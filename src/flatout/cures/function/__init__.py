@@ -35,7 +35,7 @@ from typing import Any
 from flatout.model import queries as reading
 from flatout.model.case import Case, Equivalence
 from flatout.observe.injection import Injection
-from flatout.source import places, side_effects, users_code
+from flatout.source import context, side_effects, users_code
 
 EQUIVALENCE: Equivalence = "reassociated"
 SIDE = "host"
@@ -86,10 +86,10 @@ def _candidates(stacks: Iterable[list[list[Any]]]) -> list[tuple[str, int]]:
 
 def _in_loop(file: str, line: int, name: str, depth: int) -> bool:
     """Whether the line repeats within its function; a comprehension counts where it calls on towards the step."""
-    loop = places.innermost_loop(file, line)
+    loop = context.innermost_loop(file, line)
     if loop is not None and loop.in_function == name:
         return True
-    module = places.tree(file) if depth else None
+    module = context.tree(file) if depth else None
     return module is not None and any(
         isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp))
         and node.lineno <= line <= (node.end_lineno or node.lineno)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import libcst as cst
 
 from flatout.model.case import Case
-from flatout.source.editing import functions, names
+from flatout.source.editing import imports, tf_functions
+from flatout.source.editing.case_facts import same_file
 from flatout.source.editing.document import read
-from flatout.source.editing.hints import same_file
 
 _INSIDE = (
     "tensorflow.custom_gradient",
@@ -24,12 +24,12 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     if not line.isdigit() or not same_file(path, file):
         return None
     document = read(source)
-    definition = functions.definition(document, int(line)) if document is not None else None
-    if document is None or definition is None or functions.decorator(document, definition) is not None:
+    definition = tf_functions.definition(document, int(line)) if document is not None else None
+    if document is None or definition is None or tf_functions.decorator(document, definition) is not None:
         return None
-    if definition.asynchronous is not None or functions.within(document, definition, cst.Yield):
+    if definition.asynchronous is not None or tf_functions.within(document, definition, cst.Yield):
         return None  # a generator has no graph
-    if any(True for _ in functions.wrappings(document, definition.name.value)):
+    if any(True for _ in tf_functions.wrappings(document, definition.name.value)):
         return None  # traced at the place where it is used
     below: cst.CSTNode = definition
     for decorator in reversed(definition.decorators):
@@ -38,5 +38,7 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
         below = decorator
     start = document.line_start(document.span(below)[0])
     indentation = document.indentation(start)
-    document.insert(start, f"{indentation}@{names.spell(document, functions.TRACED, definition)}{document.newline}")
+    document.insert(
+        start, f"{indentation}@{imports.spell(document, tf_functions.TRACED, definition)}{document.newline}"
+    )
     return document.result()

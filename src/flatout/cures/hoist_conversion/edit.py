@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from flatout.model.case import Case
-from flatout.source.editing import arrays, calls, functions, hints, names, statements
+from flatout.source.editing import arrays, calls, case_facts, imports, statements, tf_functions
 from flatout.source.editing.document import Document, read
 
 _CONVERSIONS = ("tensorflow.constant", "tensorflow.convert_to_tensor", "tensorflow.cast")
@@ -15,7 +15,7 @@ def edit(source: str, path: str, case: Case, value: str = "") -> str | None:
     document = read(source)
     if document is None:
         return None
-    for line in hints.lines(case, path, "tensor-reconversion"):
+    for line in case_facts.lines(case, path, "tensor-reconversion"):
         found = [call for call in document.all(cst.Call) if line in document.lines(call)]
         converted = [call for call in found if document.dotted(call.func) in _CONVERSIONS and call.args]
         # A call that spans the line may hold a whole block (a lambda); what is asked for begins on this line.
@@ -23,7 +23,7 @@ def edit(source: str, path: str, case: Case, value: str = "") -> str | None:
             continue
         traced = {function.name for function in case.functions}
         for call in found:
-            if functions.called_name(call.func) in traced:
+            if tf_functions.called_name(call.func) in traced:
                 for arg in call.args:
                     _hoist_argument(document, arg)
     return document.result()
@@ -50,7 +50,7 @@ def _hoist_argument(document: Document, arg: cst.Arg) -> bool:
     if loop is None or not arrays.from_numpy(document, arg.value):
         return False
     name = arrays.free_name(document, arg.value, "tensor")
-    convert = names.spell(document, "tensorflow.constant", arg)
+    convert = imports.spell(document, "tensorflow.constant", arg)
     statements.before(document, loop, f"{name} = {convert}({document.text(arg.value)})")
     document.replace(*document.span(arg.value), name)
     return True

@@ -25,8 +25,8 @@ from __future__ import annotations
 
 from flatout.cures.hoist_ops import edit as hoist_ops
 from flatout.model.case import Case, Equivalence
-from flatout.source.editing import encoded
-from flatout.source.editing.own_files import own_files
+from flatout.source.editing import source_text
+from flatout.source.editing.program_files import own_files
 
 EQUIVALENCE: Equivalence = "exact"
 SIDE = "host"
@@ -35,7 +35,7 @@ SIDE = "host"
 def skip(case: Case) -> str | None:
     if not any(finding.cause == "rebuilt-in-loop" for finding in case.findings):
         return "no graph of a session grows"
-    sources = {path: encoded.load(path) for path in own_files(case)}
+    sources = {path: source_text.load(path) for path in own_files(case)}
     if any(text and hoist_ops.edit(text.text, path, case) for path, text in sources.items()):
         return None
     return "what is added to the graph is made of something that changes in the loop"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import libcst as cst
 
 from flatout.model.case import Case
-from flatout.source.editing import hints, invariant, statements
+from flatout.source.editing import case_facts, loop_invariants, statements
 from flatout.source.editing.document import LOOPS, Document, Node, free, read
 
 _MODULES = {"", "math", "nn", "linalg", "image", "strings", "sparse", "signal", "bitwise", "metrics", "losses"}
@@ -31,9 +31,9 @@ def edit(source: str, path: str, case: Case, value: str = "") -> str | None:
     document = read(source)
     if document is None:
         return None
-    for line in hints.lines(case, path, "rebuilt-in-loop"):
+    for line in case_facts.lines(case, path, "rebuilt-in-loop"):
         made = next((call for call in document.all(cst.Call) if line in document.lines(call)), None)
-        for loop in reversed(invariant.loops_around(document, made)) if made is not None else ():
+        for loop in reversed(loop_invariants.loops_around(document, made)) if made is not None else ():
             if _hoist(document, loop, line):
                 return document.result()
     return None
@@ -127,8 +127,8 @@ def _fits(document: Document, value: cst.BaseExpression, loop: cst.CSTNode, move
         return False
     if document.newline in document.text(value):
         return False  # it would have to be indented anew
-    used = invariant.names_in(document, value)
-    changed = invariant.assigned_in(document, loop) - moved
+    used = loop_invariants.names_in(document, value)
+    changed = loop_invariants.assigned_in(document, loop) - moved
     return not used & changed and not any(_may_change(document, name, loop) for name in used - moved)
 
 
@@ -148,7 +148,7 @@ def _makes_an_op(document: Document, call: cst.Call) -> bool:
 
 def _may_change(document: Document, name: str, loop: cst.CSTNode) -> bool:
     """A list that grows, an element that is set: the same name, and something else in the next turn."""
-    if invariant.written(document, name, loop):
+    if loop_invariants.written(document, name, loop):
         return True
     for node in _inside(document, loop, cst.Attribute):
         if document.text(node.value) == name and not document.dotted(node) and node.attr.value not in _READS:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import libcst as cst
 
 from flatout.model.case import Case
-from flatout.source.editing import arrays, calls, hints, names, statements
+from flatout.source.editing import arrays, calls, case_facts, imports, statements
 from flatout.source.editing.document import Document, read
-from flatout.source.editing.functions import called_name
+from flatout.source.editing.tf_functions import called_name
 
 _KINDS = ("keras.utils.PyDataset", "keras.utils.Sequence")
 
@@ -28,7 +28,7 @@ def _is_data(document: Document, node: cst.ClassDef) -> bool:
 
 
 def _fits(document: Document, path: str, case: Case) -> list[cst.Call]:
-    at = hints.step_lines(case, path)
+    at = case_facts.step_lines(case, path)
     return [c for c in document.all(cst.Call) if called_name(c.func) == "fit" and at & set(document.lines(c))]
 
 
@@ -48,7 +48,7 @@ def _cache(document: Document, node: cst.ClassDef) -> None:
     )
     if method is None or method.decorators or method.asynchronous is not None:
         return
-    known = next((b.name for b in names.bindings(document, method) if b.stands_for == "functools"), "")
+    known = next((b.name for b in imports.bindings(document, method) if b.stands_for == "functools"), "")
     if not known:
         _import(document, "functools")
     start = document.span(method)[0]
@@ -57,12 +57,12 @@ def _cache(document: Document, node: cst.ClassDef) -> None:
 
 def _import(document: Document, module: str) -> None:
     """Beside the other imports of Python's own modules, above those of others."""
-    first = names.first_foreign_import(document)
+    first = imports.first_foreign_import(document)
     if first is None:
-        names.add_import(document, f"import {module}")
+        imports.add_import(document, f"import {module}")
         return
     above = document.tree.body[: document.tree.body.index(first)]
-    own = next((item for item in above if names.imports(item) and "__future__" not in names.imports(item)), None)
+    own = next((item for item in above if imports.imports(item) and "__future__" not in imports.imports(item)), None)
     if own is not None:
         statements.before(document, own, f"import {module}")
     else:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import libcst as cst
 
 from flatout.model.case import Case
-from flatout.source.editing import calls, functions, hints
-from flatout.source.editing.compiled import compile_calls
+from flatout.source.editing import calls, case_facts, tf_functions
+from flatout.source.editing.compile_calls import compile_calls
 from flatout.source.editing.document import read
 
 
@@ -15,7 +15,7 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     if document is None:
         return None
     for call in document.all(cst.Call):
-        given = calls.keyword(call, "jit_compile") if functions.is_traced(document, call) else None
+        given = calls.keyword(call, "jit_compile") if tf_functions.is_traced(document, call) else None
         if given is None or calls.literal(given.value) not in ("True", "1"):
             continue
         if len(call.args) == 1 and isinstance(document.parent(call), cst.Decorator):
@@ -30,4 +30,4 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
 
 def _is_auto(case: Case) -> bool:
     """Whether Keras had the model that was observed compiled by XLA without being asked to."""
-    return any(item.data.get("of") == "fit" and item.data.get("jit_compile") is True for item in hints.steps(case))
+    return any(item.data.get("of") == "fit" and item.data.get("jit_compile") is True for item in case_facts.steps(case))

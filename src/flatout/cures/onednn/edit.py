@@ -5,15 +5,15 @@ from __future__ import annotations
 import libcst as cst
 
 from flatout.model.case import Case
-from flatout.source.editing import calls, hints, names, statements
+from flatout.source.editing import calls, case_facts, imports, statements
 from flatout.source.editing.document import Document, read
-from flatout.source.editing.settings import quoted
+from flatout.source.editing.global_settings import quoted
 
 _VARIABLE = "TF_ENABLE_ONEDNN_OPTS"
 
 
 def edit(source: str, path: str, case: Case, value: str) -> str | None:
-    document = read(source) if hints.is_main(case, path) else None
+    document = read(source) if case_facts.is_main(case, path) else None
     if document is None:
         return None
     wanted = value if value in ("0", "1") else "0"
@@ -23,13 +23,13 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
             if _VARIABLE in written and calls.literal(assign.value) not in ("", repr(wanted)):
                 document.replace(*document.span(assign.value), quoted(document, wanted))
         return document.result()
-    first = names.first_foreign_import(document)
+    first = imports.first_foreign_import(document)
     if first is None:
         return None
     lines = [f"os.environ[{quoted(document, _VARIABLE)}] = {quoted(document, wanted)}", ""]
     if not _has_os(document, first):
-        above = [item for item in document.tree.body[: document.tree.body.index(first)] if names.imports(item)]
-        if above and "__future__" not in names.imports(above[-1]):
+        above = [item for item in document.tree.body[: document.tree.body.index(first)] if imports.imports(item)]
+        if above and "__future__" not in imports.imports(above[-1]):
             statements.after(document, above[-1], "import os")
         else:
             lines = ["import os", "", *lines]
@@ -42,5 +42,5 @@ def _has_os(document: Document, first: cst.CSTNode) -> bool:
     here = document.span(first)[0]
     return any(
         binding.name == binding.stands_for == "os" and document.span(binding.node)[0] < here
-        for binding in names.bindings(document)
+        for binding in imports.bindings(document)
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flatout.model.case import Case
-from flatout.source.editing import calls, names, stages
+from flatout.source.editing import calls, imports, stages
 from flatout.source.editing.document import read
 
 
@@ -30,8 +30,8 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
         ahead = [item for item in row if stages.method(item) == "prefetch"]
         for item in ahead:
             if len(item.args) == 1 and calls.literal(item.args[0].value) in ("0", "1"):
-                document.replace(*document.span(item.args[0].value), names.autotune(document, item))
+                document.replace(*document.span(item.args[0].value), imports.autotune(document, item))
         if ahead:
             continue
-        stages.append(document, last, f".prefetch({names.autotune(document, last)})")
+        stages.append(document, last, f".prefetch({imports.autotune(document, last)})")
     return document.result()

@@ -9,8 +9,8 @@ import libcst as cst
 
 from flatout.cures.xla.edit import give_option
 from flatout.model.case import Case, Function, Retrace
-from flatout.source import places
-from flatout.source.editing import calls, functions, hints, names
+from flatout.source import context
+from flatout.source.editing import calls, case_facts, imports, tf_functions
 from flatout.source.editing.document import Document, read
 
 _NUMBER = re.compile(r"\(Python (float|int)\)$")
@@ -24,20 +24,20 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
         return None
     for function in case.functions:
         shapes = any(_TENSOR.match(why.before) and _TENSOR.match(why.after) for why in function.why)
-        if shapes and function.where is not None and hints.same_file(path, function.where.file):
+        if shapes and function.where is not None and case_facts.same_file(path, function.where.file):
             _relax(document, function)
         for why in function.why:
             number = _NUMBER.search(why.after)
-            if number and _NUMBER.search(why.before) and why.where and hints.same_file(path, why.where.file):
+            if number and _NUMBER.search(why.before) and why.where and case_facts.same_file(path, why.where.file):
                 _as_tensor(document, function, why, number.group(1))
     return document.result()
 
 
 def _relax(document: Document, function: Function) -> None:
     line = function.where.line if function.where is not None else None
-    definition = functions.definition(document, line or 0)
-    given = functions.decorator(document, definition) if definition is not None else None
-    made = [given.decorator] if given is not None else list(functions.wrappings(document, function.name))
+    definition = tf_functions.definition(document, line or 0)
+    given = tf_functions.decorator(document, definition) if definition is not None else None
+    made = [given.decorator] if given is not None else list(tf_functions.wrappings(document, function.name))
     if any(isinstance(call, cst.Call) and _says_already(call) for call in made):
         return
     give_option(document, line or 0, function.name, "reduce_retracing", "True")
@@ -53,7 +53,7 @@ def _as_tensor(document: Document, function: Function, why: Retrace, kind: str) 
     for call in document.all(cst.Call):
         if why.where is None or why.where.line not in document.lines(call):
             continue
-        if functions.called_name(call.func) not in _names_of(document, function.name):
+        if tf_functions.called_name(call.func) not in _names_of(document, function.name):
             continue
         given = calls.keyword(call, why.argument)
         if given is None and place is not None and not any(arg.star for arg in call.args[: place + 1]):
@@ -62,10 +62,10 @@ def _as_tensor(document: Document, function: Function, why: Retrace, kind: str) 
             given = plain[bound] if 0 <= bound < len(plain) else None
         if given is None or given.star or _is_tensor(document, given.value):
             continue
-        constant = names.spell(document, "tensorflow.constant", call)
+        constant = imports.spell(document, "tensorflow.constant", call)
         start, end = document.span(given.value)
         document.insert(start, f"{constant}(")
-        document.insert(end, f", {names.spell(document, _DTYPES[kind], call)})")
+        document.insert(end, f", {imports.spell(document, _DTYPES[kind], call)})")
 
 
 def _is_tensor(document: Document, node: cst.BaseExpression) -> bool:
@@ -75,7 +75,7 @@ def _is_tensor(document: Document, node: cst.BaseExpression) -> bool:
 def _place_of(function: Function, argument: str) -> tuple[int | None, bool]:
     """Which argument it is, counted from 0, and whether the function is a method."""
     where = function.where
-    module = places.tree(where.file) if where is not None and where.file else None
+    module = context.tree(where.file) if where is not None and where.file else None
     for node in ast.walk(module) if module is not None and where is not None else ():
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == function.name:
             given = [item.arg for item in (*node.args.posonlyargs, *node.args.args)]
@@ -87,8 +87,8 @@ def _place_of(function: Function, argument: str) -> tuple[int | None, bool]:
 def _names_of(document: Document, name: str) -> set[str]:
     """The function's own name, and those given to `tf.function(name)`."""
     found = {name}
-    for call in functions.wrappings(document, name):
+    for call in tf_functions.wrappings(document, name):
         assign = document.parent(call)
         if isinstance(assign, cst.Assign):
-            found.update(functions.called_name(target.target) for target in assign.targets)
+            found.update(tf_functions.called_name(target.target) for target in assign.targets)
     return found

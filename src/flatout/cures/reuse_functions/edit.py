@@ -7,7 +7,7 @@ import textwrap
 import libcst as cst
 
 from flatout.model.case import Case
-from flatout.source.editing import calls, functions, hints, invariant, statements
+from flatout.source.editing import calls, case_facts, loop_invariants, statements, tf_functions
 from flatout.source.editing.document import FUNCTIONS, Document, free, read
 
 
@@ -15,27 +15,27 @@ def edit(source: str, path: str, case: Case, value: str = "") -> str | None:
     document = read(source)
     if document is None:
         return None
-    for line in hints.lines(case, path, "function-per-call"):
+    for line in case_facts.lines(case, path, "function-per-call"):
         made = [
             call
             for call in document.all(cst.Call)
-            if document.dotted(call.func) == functions.TRACED and line in document.lines(call) and call.args
+            if document.dotted(call.func) == tf_functions.TRACED and line in document.lines(call) and call.args
         ]
-        decorated = functions.definition(document, line)
+        decorated = tf_functions.definition(document, line)
         if made and _out_of_loop(document, made[0]):
             continue
         if made and (_on_the_object(document, made[0]) or _beside_the_function(document, made[0])):
             continue
-        if decorated is not None and functions.decorator(document, decorated) is not None:
+        if decorated is not None and tf_functions.decorator(document, decorated) is not None:
             _definition_out_of_loop(document, decorated)
     return document.result()
 
 
 def _out_of_loop(document: Document, call: cst.Call) -> bool:
     """Above the outermost loop that changes nothing of what it is made from."""
-    used, target = invariant.names_in(document, call), None
-    for loop in invariant.loops_around(document, call):
-        if used & invariant.assigned_in(document, loop):
+    used, target = loop_invariants.names_in(document, call), None
+    for loop in loop_invariants.loops_around(document, call):
+        if used & loop_invariants.assigned_in(document, loop):
             break
         target = loop
     if target is None:
@@ -43,14 +43,14 @@ def _out_of_loop(document: Document, call: cst.Call) -> bool:
     assign, statement = document.parent(call), statements.holding(document, call)
     if isinstance(assign, cst.Assign) and statement is not None and statements.stands_alone(document, statement):
         name = document.text(assign.targets[0].target)
-        if name in invariant.assigned_in(document, target, without=statement):
+        if name in loop_invariants.assigned_in(document, target, without=statement):
             return False
         if len(statements.siblings(document, statement)) < 2:
             return False
         statements.before(document, target, document.text(statement))
         statements.delete(document, assign)
         return True
-    name = free(document, f"traced_{functions.called_name(call.args[0].value).lstrip('_') or 'function'}")
+    name = free(document, f"traced_{tf_functions.called_name(call.args[0].value).lstrip('_') or 'function'}")
     statements.before(document, target, f"{name} = {document.text(call)}")
     document.replace(*document.span(call), name)
     return True
@@ -63,7 +63,7 @@ def _on_the_object(document: Document, call: cst.Call) -> bool:
     wrapped = call.args[0].value
     if not isinstance(method, cst.FunctionDef) or not isinstance(holder, cst.ClassDef):
         return False
-    this = functions.parameters(method)[:1]
+    this = tf_functions.parameters(method)[:1]
     methods = [item for item in holder.body.body if isinstance(item, cst.FunctionDef)]
     if (
         not isinstance(wrapped, cst.Attribute)
@@ -78,7 +78,7 @@ def _on_the_object(document: Document, call: cst.Call) -> bool:
     name = free(document, f"traced_{wrapped.attr.value.lstrip('_')}")
     maker = next((item for item in methods if item.name.value == "__init__"), None)
     attribute = f"{this[0]}.{name}"
-    if maker is not None and _runs_to_its_end(document, maker) and functions.parameters(maker)[:1] == this:
+    if maker is not None and _runs_to_its_end(document, maker) and tf_functions.parameters(maker)[:1] == this:
         statements.after(document, maker.body.body[-1], f"{attribute} = {document.text(call)}")
     elif statements.stands_alone(document, statement) and isinstance(statement, cst.SimpleStatementLine):
         first = f'if not hasattr({this[0]}, "{name}"):'
@@ -90,7 +90,7 @@ def _on_the_object(document: Document, call: cst.Call) -> bool:
 
 
 def _runs_to_its_end(document: Document, maker: cst.FunctionDef) -> bool:
-    return isinstance(maker.body, cst.IndentedBlock) and not functions.within(document, maker, cst.Return)
+    return isinstance(maker.body, cst.IndentedBlock) and not tf_functions.within(document, maker, cst.Return)
 
 
 def _beside_the_function(document: Document, call: cst.Call) -> bool:
@@ -101,8 +101,8 @@ def _beside_the_function(document: Document, call: cst.Call) -> bool:
     if maker not in body or not isinstance(wrapped, cst.Name) or not isinstance(maker, cst.FunctionDef):
         return False
     defined = [item for item in body if isinstance(item, cst.FunctionDef) and item.name.value == wrapped.value]
-    local = invariant.assigned_in(document, maker) | set(functions.parameters(maker))
-    if len(defined) != 1 or invariant.names_in(document, call) & local:
+    local = loop_invariants.assigned_in(document, maker) | set(tf_functions.parameters(maker))
+    if len(defined) != 1 or loop_invariants.names_in(document, call) & local:
         return False
     if not all(arg.keyword is not None and calls.literal(arg.value) for arg in call.args[1:]):
         return False
@@ -114,15 +114,15 @@ def _beside_the_function(document: Document, call: cst.Call) -> bool:
 
 
 def _definition_out_of_loop(document: Document, node: cst.FunctionDef) -> bool:
-    loops = invariant.loops_around(document, node)
+    loops = loop_invariants.loops_around(document, node)
     if not loops or document.parent(document.parent(node) or node) is not loops[0]:
         return False
-    own = set(functions.parameters(node)) | invariant.assigned_in(document, node)
-    free_names = invariant.names_in(document, node) - own
+    own = set(tf_functions.parameters(node)) | loop_invariants.assigned_in(document, node)
+    free_names = loop_invariants.names_in(document, node) - own
     target = None
     for loop in loops:
-        if free_names & invariant.assigned_in(document, loop, without=node) or node.name.value in (
-            invariant.assigned_in(document, loop, without=node)
+        if free_names & loop_invariants.assigned_in(document, loop, without=node) or node.name.value in (
+            loop_invariants.assigned_in(document, loop, without=node)
         ):
             break
         target = loop

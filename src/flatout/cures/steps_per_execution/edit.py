@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flatout.model.case import Case
 from flatout.source.editing import calls
-from flatout.source.editing.compiled import compile_calls
+from flatout.source.editing.compile_calls import compile_calls
 from flatout.source.editing.document import read
 
 

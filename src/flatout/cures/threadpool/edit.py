@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from flatout.model.case import Case
-from flatout.source.editing import names, stages, statements
+from flatout.source.editing import imports, stages, statements
 from flatout.source.editing.document import FUNCTIONS, Document, read
 
 _SETTING = "threading.private_threadpool_size"
@@ -33,7 +33,7 @@ def _set(document: Document, last: cst.Call, value: str) -> bool:
         return False
     options = _free(document, "options")
     lines = (
-        f"{options} = {names.spell(document, 'tensorflow.data.Options', last)}()",
+        f"{options} = {imports.spell(document, 'tensorflow.data.Options', last)}()",
         f"{options}.{_SETTING} = {value}",
     )
     if isinstance(small, cst.Assign) and len(small.targets) == 1:

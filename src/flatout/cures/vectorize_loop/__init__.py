@@ -28,8 +28,8 @@ from __future__ import annotations
 
 from flatout.cures.vectorize_loop import edit as vectorize_loop
 from flatout.model.case import Case, Equivalence
-from flatout.source.editing import encoded
-from flatout.source.editing.own_files import own_files
+from flatout.source.editing import source_text
+from flatout.source.editing.program_files import own_files
 
 EQUIVALENCE: Equivalence = "reassociated"
 SIDE = "compute"
@@ -41,7 +41,7 @@ def skip(case: Case) -> str | None:
         return "no loop takes a batch apart"
     if not case.evidence_of("graph-loop") and not case.evidence_of("repeated-ops"):
         return "no loop stands in a graph"
-    sources = {path: encoded.load(path) for path in own_files(case)}
+    sources = {path: source_text.load(path) for path in own_files(case)}
     if any(text and vectorize_loop.edit(text.text, path, case) for path, text in sources.items()):
         return None
     return "the turns of the loop need each other, or do more than compute"

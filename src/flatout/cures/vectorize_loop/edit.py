@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from flatout.model.case import Case
-from flatout.source.editing import hints, names, sample_loops
+from flatout.source.editing import case_facts, imports, sample_loops
+from flatout.source.editing.dataflow import FUNCTIONS, Flow, names_in
 from flatout.source.editing.document import Document, free, read
-from flatout.source.editing.flow import FUNCTIONS, Flow, names_in
 
 SAMPLES = "per-sample-loop"
 CAUSES = (SAMPLES, "unrolled-loop", "sequential-loop")
@@ -29,7 +29,7 @@ class Loop:
 
 
 def edit(source: str, path: str, case: Case, value: str = "") -> str | None:
-    lines = [(line, cause) for cause in CAUSES for line in hints.lines(case, path, cause)]
+    lines = [(line, cause) for cause in CAUSES for line in case_facts.lines(case, path, cause)]
     document = read(source) if lines else None
     if document is None:
         return None
@@ -69,7 +69,7 @@ def _samples(document: Document, loop: Loop) -> bool:
     call = source if isinstance(source, ast.Call) and not source.keywords else None
     called = ast.unparse(call.func).rpartition(".")[2] if call else ""
     if call and called == "range" and len(call.args) == 1 and isinstance(target, ast.Name):
-        spelled = names.spell(document, "tensorflow.range")
+        spelled = imports.spell(document, "tensorflow.range")
         loop.elements, loop.parameter = f"{spelled}({sample_loops.text(document, call.args[0])})", target.id
         return True
     if call and called == "zip" and isinstance(target, ast.Tuple) and len(call.args) == len(target.elts) > 1:
@@ -129,7 +129,7 @@ def _written(document: Document, loop: Loop) -> str | None:
             text = _of_one(document, loop, statement) + comment
             rows += [deeper + row.removeprefix(inner) for row in text.split(document.newline)]
     rows += [f"{deeper}return {', '.join(terms)}", ""]
-    mapped = f"{names.spell(document, 'tensorflow.vectorized_map')}({function}, {loop.elements})"
+    mapped = f"{imports.spell(document, 'tensorflow.vectorized_map')}({function}, {loop.elements})"
     if len(loop.gathered) == 1:
         rows.append(outer + _summed(document, loop.gathered[0], mapped))
     else:
@@ -142,15 +142,15 @@ def _written(document: Document, loop: Loop) -> str | None:
 
 def _summed(document: Document, one: sample_loops.Gathered, terms: str) -> str:
     if not one.sign:
-        return f"{one.name}.extend({names.spell(document, 'tensorflow.unstack')}({terms}))"
-    return f"{one.name} {one.sign}= {names.spell(document, 'tensorflow.reduce_sum')}({terms}, axis=0)"
+        return f"{one.name}.extend({imports.spell(document, 'tensorflow.unstack')}({terms}))"
+    return f"{one.name} {one.sign}= {imports.spell(document, 'tensorflow.reduce_sum')}({terms}, axis=0)"
 
 
 def _of_one(document: Document, loop: Loop, node: ast.expr | ast.stmt) -> str:
     """The text of a node, with `batch[i]` as `tf.gather(batch, i)`: a slice that begins at the number of the sample
     cannot be vectorized, and would be a loop again."""
     start, end = sample_loops.span(document, node)
-    text, done, gather = "", start, names.spell(document, "tensorflow.gather")
+    text, done, gather = "", start, imports.spell(document, "tensorflow.gather")
     for part in _picked(node, loop.parameter):
         first, last = sample_loops.span(document, part)
         picked = f"{gather}({_of_one(document, loop, part.value)}, {loop.parameter})"

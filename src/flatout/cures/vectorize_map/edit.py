@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from flatout.model.case import Case, Stage
-from flatout.source.editing import hints, names, stages
+from flatout.source.editing import case_facts, imports, stages
 from flatout.source.editing.document import Document, read
 
 
@@ -31,7 +31,7 @@ def _plain(call: cst.Call) -> bool:
 def _maps(document: Document, path: str, case: Case) -> list[cst.Call]:
     """The map that a finding names, else the first of the stateless maps right before a batch."""
     named = [
-        call for line in hints.lines(case, path, "late-batch") for call in stages.at_line(document, line, ("map",))
+        call for line in case_facts.lines(case, path, "late-batch") for call in stages.at_line(document, line, ("map",))
     ]
     if named:
         return named
@@ -66,7 +66,7 @@ def _vectorized(document: Document, call: cst.Call, span: tuple[int, int]) -> st
     start, end = document.span(function)
     whole = document.source[start:end]
     name = whole if isinstance(function, (cst.Name, cst.Attribute)) else f"({whole})"
-    mapped = names.spell(document, "tensorflow.vectorized_map", call)
+    mapped = imports.spell(document, "tensorflow.vectorized_map", call)
     wrapped = f"lambda *rows: {mapped}(lambda row: {name}(*row), rows)"
     return document.source[span[0] : start] + wrapped + document.source[end : span[1]]
 

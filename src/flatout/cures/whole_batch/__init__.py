@@ -29,8 +29,8 @@ from collections.abc import Sequence
 
 from flatout.cures.whole_batch import edit as whole_batch
 from flatout.model.case import Case, Equivalence
-from flatout.source.editing import encoded
-from flatout.source.editing.own_files import own_files
+from flatout.source.editing import source_text
+from flatout.source.editing.program_files import own_files
 
 EQUIVALENCE: Equivalence = "reassociated"
 SIDE = "host"
@@ -38,7 +38,7 @@ CONFLICTS = ("vectorize-loop",)
 
 
 def values(case: Case) -> Sequence[str]:
-    sources = {path: encoded.load(path) for path in own_files(case)}
+    sources = {path: source_text.load(path) for path in own_files(case)}
     found = (whole_batch.kinds(text.text, path, case) for path, text in sources.items() if text)
     return next((kinds for kinds in found if kinds), ())
 

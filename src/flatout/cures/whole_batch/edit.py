@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from flatout.model.case import Case
-from flatout.source.editing import hints, sample_loops
+from flatout.source.editing import case_facts, sample_loops
+from flatout.source.editing.accumulation import JOIN, MEAN, STACK, SUM, lists_added_up, use_of
+from flatout.source.editing.dataflow import Flow, called_name, definitions, names_in, reached
 from flatout.source.editing.document import Document, free, read
-from flatout.source.editing.flow import Flow, called_name, definitions, names_in, reached
-from flatout.source.editing.gathering import JOIN, MEAN, STACK, SUM, lists_added_up, use_of
 from flatout.source.editing.sample_loops import span, text
 
 _UPDATES = {"apply_gradients", "apply", "minimize", "train_on_batch", "fit", "update_state", "add_loss", "add_update"}
@@ -49,7 +49,7 @@ class _Unfit(Exception):
 
 def edit(source: str, path: str, case: Case, value: str = "") -> str | None:
     """`value`: whether the loss of a batch is the mean or the sum of those of its samples."""
-    lines = hints.lines(case, path, "per-sample-loop")
+    lines = case_facts.lines(case, path, "per-sample-loop")
     document = read(source) if lines else None
     if document is None:
         return None

@@ -16,7 +16,7 @@ from flatout.model.version import __version__
 from flatout.observe.reading import evidence, functions, ops, pipelines, steps
 from flatout.observe.reading.graphs import Graphs
 from flatout.observe.reading.recording import Recording, load
-from flatout.source import places
+from flatout.source import context
 from flatout.trace.host_steps import StepSplit, split_steps
 from flatout.trace.memory import memory_of
 from flatout.trace.model import Trace
@@ -115,7 +115,7 @@ def _steps(recording: Recording, measured: steps.Measured, split: StepSplit | No
     trend = float(np.median(thirds[2]) / np.median(thirds[0]) - 1) if thirds else 0.0
     parts, source = _split(measured, split, median)
     opened = next((f for f in recording.all("window-open") if f["at"] == window.get("opened")), {})
-    where = places.where(stack[0][0], stack[0][1], stack[0][2]) if stack else None
+    where = context.where(stack[0][0], stack[0][1], stack[0][2]) if stack else None
     return Steps(
         count=measured.count,
         found_by=FOUND_BY[measured.stream.kind],

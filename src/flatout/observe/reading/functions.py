@@ -7,7 +7,7 @@ from typing import Any
 
 from flatout.model.case import Function, Retrace, Where
 from flatout.observe.reading.recording import Fact, Recording
-from flatout.source import places
+from flatout.source import context
 
 LIBRARY_NAMES = {
     "one_step_on_data": "the step of Keras fit",
@@ -48,7 +48,7 @@ def read(recording: Recording) -> tuple[Function, ...]:
 def _definition(file: str, line: int, name: str) -> Where | None:
     if not file:
         return None
-    return places.where(file, places.definition_line(file, line) or line, name)
+    return context.where(file, context.definition_line(file, line) or line, name)
 
 
 def _is_users(file: str, recording: Recording) -> bool:
@@ -69,6 +69,6 @@ def _why(traces: list[Fact]) -> tuple[Retrace, ...]:
             counts[key] += 1
             examples.setdefault(key, (before, after))
     return tuple(
-        Retrace(argument, *examples[(argument, caller)], count, places.where(*caller) if caller else None)
+        Retrace(argument, *examples[(argument, caller)], count, context.where(*caller) if caller else None)
         for (argument, caller), count in counts.most_common(8)
     )

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from flatout.model.case import Evidence, Where
 from flatout.observe.reading.recording import Recording
-from flatout.source import places
+from flatout.source import context
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Graphs:
 
     def where(self, node: str) -> Where | None:
         found = self.find(node)
-        return places.where(*found.where) if found is not None and found.where else None
+        return context.where(*found.where) if found is not None and found.where else None
 
     def requested_devices(self) -> dict[str, int]:
         return dict(Counter(op.device for op in self.ops if op.device))
@@ -100,7 +100,7 @@ class Graphs:
                 "placement-fallback",
                 count,
                 "ops",
-                places.where(*where) if where else None,
+                context.where(*where) if where else None,
                 "graph",
                 f"asked for {asked}, which this machine does not have",
                 {"asked": asked, "present": sorted(present)},

@@ -6,7 +6,7 @@ import re
 
 from flatout.model.case import Op
 from flatout.observe.reading.graphs import Graphs
-from flatout.source import places
+from flatout.source import context
 from flatout.trace.host_steps import StepSplit
 
 MOST_OPS = 600
@@ -26,7 +26,7 @@ def read(split: StepSplit | None, graphs: Graphs) -> tuple[Op, ...]:
                 name=CALLS.sub("", op.name),
                 type=op.type,
                 device="CPU",
-                where=places.where(*known.where) if known is not None and known.where else None,
+                where=context.where(*known.where) if known is not None and known.where else None,
                 self_ms=op.seconds * 1e3 / split.count,
                 share=op.seconds / total,
                 count=op.count / split.count,

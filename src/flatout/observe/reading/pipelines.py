@@ -13,7 +13,7 @@ from typing import Any
 from flatout.model.case import Pipeline, Stage
 from flatout.observe.reading.recording import Fact, Recording
 from flatout.observe.reading.steps import Measured
-from flatout.source import places
+from flatout.source import context
 from flatout.trace.host_steps import StageTime, StepSplit
 
 OPTIONS = "Options"
@@ -75,7 +75,7 @@ def _pipeline(fact: Fact, nodes: list[Node], source: str, iterators: int, split:
     where = fact.get("where") or next((row["where"] for row in reversed(written) if row.get("where")), None)
     return Pipeline(
         name=f"pipeline {fact['number'] + 1}",
-        where=places.where(*where) if where else None,
+        where=context.where(*where) if where else None,
         stages=tuple(stages),
         rewritten=tuple(node.name for node in nodes),
         wait_ms=wait if nodes else None,
@@ -113,7 +113,7 @@ def _stage(row: dict[str, Any]) -> Stage:
     return Stage(
         name=row["name"],
         op=row["name"],
-        where=places.where(*where) if where else None,
+        where=context.where(*where) if where else None,
         function=row.get("function"),
         parallelism=None if parallelism is None else ("autotuned" if parallelism == -1 else str(parallelism)),
         buffer=None if buffer is None else ("autotuned" if buffer == -1 else str(buffer)),

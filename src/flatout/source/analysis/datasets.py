@@ -6,9 +6,9 @@ import ast
 import re
 from dataclasses import dataclass, field
 
-from flatout.source.analysis.functions import Doings, doings
-from flatout.source.analysis.names import last_name
-from flatout.source.analysis.scopes import Bind, Scope, Site, argument, keyword
+from flatout.source.analysis.call_summary import CallSummary, summarize
+from flatout.source.analysis.scopes import Bind, Scope, Site
+from flatout.source.analysis.syntax import argument, keyword, last_name
 
 STAGES = frozenset(
     [
@@ -72,9 +72,9 @@ class Stage:
     site: Site
 
     @property
-    def function(self) -> Doings:
+    def function(self) -> CallSummary:
         """What the function given to the stage does."""
-        return doings(argument(self.call, 0, "map_func" if self.name != "filter" else "predicate"), self.site)
+        return summarize(argument(self.call, 0, "map_func" if self.name != "filter" else "predicate"), self.site)
 
 
 @dataclass
@@ -293,18 +293,18 @@ def _from_caller(name: str, site: Site) -> Bind | None:
 # ── what the functions of a stage do ─────────────────────────────────────────────────────────────────────────────
 
 
-def draws_at_random(done: Doings) -> tuple[str, ast.Call, Site] | None:
+def draws_at_random(done: CallSummary) -> tuple[str, ast.Call, Site] | None:
     for item in done.calls:
         if item[0].startswith(RANDOM) and not item[0].startswith(NOT_RANDOM):
             return item
     return None
 
 
-def runs_python(done: Doings) -> tuple[str, ast.Call, Site] | None:
+def runs_python(done: CallSummary) -> tuple[str, ast.Call, Site] | None:
     return next((item for item in done.calls if item[0] in PYTHON), None)
 
 
-def decodes(done: Doings) -> bool:
+def decodes(done: CallSummary) -> bool:
     """Whether it unpacks images or sound: many times the bytes of what is stored."""
     return any(
         name.startswith(("tensorflow.io.decode_", "tensorflow.image.decode_", "tensorflow.audio.decode_"))

@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable
 
 from flatout.source.analysis.datasets import iterated_dataset, value_of
-from flatout.source.analysis.names import last_name
-from flatout.source.analysis.scopes import Loop, Scope, Site, called, constant
-from flatout.source.analysis.traced import is_traced
+from flatout.source.analysis.scopes import Loop, Scope, Site
+from flatout.source.analysis.syntax import called, constant, last_name
+from flatout.source.analysis.traced_functions import is_traced
 
 STEP_NAME = re.compile(
     r"^_?(distributed_|dist_|multi_)?(train|training)_?(step|batch|one_step|one_batch|on_batch|iteration)(_fn)?$"

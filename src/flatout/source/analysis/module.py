@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from functools import cached_property
 
-from flatout.source.analysis.names import Names
+from flatout.source.analysis.imports import Names
 from flatout.source.analysis.scopes import FUNCTIONS, Scope, Site
 
 DEEPEST = 250
@@ -115,7 +115,7 @@ class Module:
     @cached_property
     def calls_by_name(self) -> dict[str, list[tuple[ast.Call, Site]]]:
         """Every call of the file under the last part of what it calls."""
-        from flatout.source.analysis.names import last_name
+        from flatout.source.analysis.syntax import last_name
 
         found: dict[str, list[tuple[ast.Call, Site]]] = {}
         for scope in self.everything():

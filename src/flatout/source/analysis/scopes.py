@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from flatout.source.analysis.names import last_name
-
 if TYPE_CHECKING:
     from flatout.source.analysis.module import Module
 
@@ -307,44 +305,3 @@ class _Reader:
                 if kind is ast.Yield or kind is ast.YieldFrom:
                     facts.yields = True
                 stack.extend(ast.iter_child_nodes(node))
-
-
-def keyword(call: ast.Call, name: str) -> ast.expr | None:
-    return next((item.value for item in call.keywords if item.arg == name), None)
-
-
-def argument(call: ast.Call, place: int, name: str) -> ast.expr | None:
-    """An argument given by place or by name."""
-    found = keyword(call, name)
-    if found is not None:
-        return found
-    given = call.args[: place + 1]
-    return given[place] if len(given) > place and not any(isinstance(item, ast.Starred) for item in given) else None
-
-
-def takes_unknown(call: ast.Call) -> bool:
-    """`*rest` or `**settings` may hold any argument."""
-    return any(item.arg is None for item in call.keywords) or any(isinstance(item, ast.Starred) for item in call.args)
-
-
-def constant(node: ast.AST | None) -> object:
-    """The value of a literal (numbers, text, True, None, also `-1`); the class `object` for anything else."""
-    if isinstance(node, ast.Constant):
-        return node.value
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
-        value = node.operand.value
-        return -value if isinstance(value, (int, float)) else object
-    return object
-
-
-def called(call: ast.Call) -> str:
-    return last_name(call.func)
-
-
-def stored_names(node: ast.AST) -> set[str]:
-    """Names that anything inside a node assigns to."""
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-
-
-def loaded_names(node: ast.AST) -> set[str]:
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}

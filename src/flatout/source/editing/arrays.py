@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from flatout.source.editing import functions, invariant
+from flatout.source.editing import loop_invariants, tf_functions
 from flatout.source.editing.document import FUNCTIONS, Document, free
 
 _READS = {"shape", "ndim", "dtype", "size", "mean", "sum", "min", "max", "std", "astype", "T", "copy", "nbytes"}
@@ -18,8 +18,8 @@ def unchanging_loop(document: Document, array: cst.BaseExpression, at: cst.CSTNo
     text = document.text(array)
     root = text.split(".")[0]
     target = None
-    for loop in invariant.loops_around(document, at):
-        if root in invariant.assigned_in(document, loop) or not _only_read(document, text, loop):
+    for loop in loop_invariants.loops_around(document, at):
+        if root in loop_invariants.assigned_in(document, loop) or not _only_read(document, text, loop):
             break
         target = loop
     if target is None or _written_by_functions(document, text, target):
@@ -29,7 +29,7 @@ def unchanging_loop(document: Document, array: cst.BaseExpression, at: cst.CSTNo
 
 def _only_read(document: Document, text: str, loop: cst.CSTNode) -> bool:
     """Whether every use of the array in the loop is one that cannot write to it."""
-    if invariant.written(document, text, loop):
+    if loop_invariants.written(document, text, loop):
         return False
     start, end = document.span(loop)
     for node in document.all(cst.Name, cst.Attribute):
@@ -56,7 +56,7 @@ def _reads(document: Document, use: cst.CSTNode) -> bool:
         return (
             name.startswith("tensorflow.")
             or _takes_tensors(document, call)
-            or functions.called_name(call.func) in _PURE
+            or tf_functions.called_name(call.func) in _PURE
         )
     if isinstance(holder, cst.DictElement):
         return holder.value is use and fed_to(document, holder) is not None
@@ -67,15 +67,15 @@ def fed_to(document: Document, element: cst.CSTNode) -> cst.Call | None:
     """The `session.run(fetches, {x: array})` that an element of a dictionary is fed to; it copies the array."""
     arg = document.parent(document.parent(element) or element)
     call = document.parent(arg) if isinstance(arg, cst.Arg) else None
-    fed = isinstance(call, cst.Call) and functions.called_name(call.func) == "run" and arg is not call.args[0]
+    fed = isinstance(call, cst.Call) and tf_functions.called_name(call.func) == "run" and arg is not call.args[0]
     return call if fed and isinstance(call, cst.Call) else None
 
 
 def _takes_tensors(document: Document, call: cst.Call) -> bool:
     """A traced function of this file gets a copy."""
-    name = functions.called_name(call.func)
-    return any(True for _ in functions.wrappings(document, name)) or any(
-        node.name.value == name and functions.decorator(document, node) is not None
+    name = tf_functions.called_name(call.func)
+    return any(True for _ in tf_functions.wrappings(document, name)) or any(
+        node.name.value == name and tf_functions.decorator(document, node) is not None
         for node in document.all(cst.FunctionDef)
     )
 
@@ -84,7 +84,7 @@ def _written_by_functions(document: Document, text: str, loop: cst.CSTNode) -> b
     """Whether a function of this file, called from the loop perhaps, writes to the array."""
     here = document.nearest(loop, *FUNCTIONS)
     return any(
-        invariant.written(document, text, node)
+        loop_invariants.written(document, text, node)
         for node in document.all(cst.FunctionDef)
         if node is not here and node.name.value != "__init__"
     )
@@ -124,4 +124,4 @@ def _made_by_numpy(document: Document, value: cst.CSTNode) -> bool:
 
 def free_name(document: Document, array: cst.BaseExpression, ending: str) -> str:
     """`table_tensor` for `self.table`, or what is not taken yet."""
-    return free(document, f"{functions.called_name(array)}_{ending}")
+    return free(document, f"{tf_functions.called_name(array)}_{ending}")

@@ -18,17 +18,12 @@ from libcst.metadata import (
     QualifiedNameSource,
 )
 
+from flatout.source.api_names import canonical_public
+
 Node = TypeVar("Node", bound=cst.CSTNode)
 FUNCTIONS = (cst.FunctionDef, cst.Lambda)
 LOOPS = (cst.For, cst.While)
 _NEWLINE = re.compile(r"\r\n?|\n")
-_SAME = (
-    ("tensorflow.compat.v2", "tensorflow"),
-    ("tensorflow.keras", "keras"),
-    ("tf_keras", "keras"),
-    ("keras.api", "keras"),
-)
-"""Packages that hold the same names."""
 
 
 def read(source: str) -> Document | None:
@@ -37,14 +32,6 @@ def read(source: str) -> Document | None:
         return Document(source)
     except (cst.ParserSyntaxError, cst.CSTValidationError, RecursionError, ValueError):
         return None
-
-
-def common(dotted: str) -> str:
-    """`tensorflow.keras.Model` and `tf_keras.Model` → `keras.Model`."""
-    for package, same in _SAME:
-        if dotted == package or dotted.startswith(package + "."):
-            dotted = same + dotted[len(package) :]
-    return dotted
 
 
 @functools.lru_cache(maxsize=16)
@@ -146,7 +133,7 @@ class Document:
         found = self._meanings.get(node, ())
         for name in found() if callable(found) else found:  # libcst works them out when asked
             if name.source is QualifiedNameSource.IMPORT:
-                return common(name.name)
+                return canonical_public(name.name)
         return ""
 
     # ── what is to change ────────────────────────────────────────────────────────────────────────────────────

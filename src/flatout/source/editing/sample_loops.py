@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from flatout.source.editing.dataflow import FUNCTIONS, arguments, free_names, names_in, within
 from flatout.source.editing.document import Document
-from flatout.source.editing.flow import FUNCTIONS, arguments, free_names, names_in, within
 
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
 

@@ -8,8 +8,8 @@ import libcst as cst
 
 from flatout.model.case import Case, Pipeline, Stage
 from flatout.source.editing import statements
+from flatout.source.editing.case_facts import same_file
 from flatout.source.editing.document import Document
-from flatout.source.editing.hints import same_file
 
 _METHODS = {
     "Map": ("map",),

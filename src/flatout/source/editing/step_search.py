@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from flatout.source import side_effects
-from flatout.source.editing.flow import (
+from flatout.source.editing.dataflow import (
     FUNCTIONS,
     LOOPS,
     Flow,

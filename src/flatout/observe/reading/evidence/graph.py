@@ -8,7 +8,7 @@ from typing import Any
 
 from flatout.model.case import Evidence
 from flatout.observe.reading.graphs import GraphOp, Graphs
-from flatout.source import places
+from flatout.source import context
 from flatout.trace.host_steps import StepSplit
 
 
@@ -18,7 +18,7 @@ def float64(graphs: Graphs) -> list[Evidence]:
         if op.graph.startswith("Dataset_") or op.dtype != "float64" or op.where is None:
             continue
         if op.type not in ("Placeholder", "ReadVariableOp"):
-            return [Evidence("float64-origin", op.type, where=places.where(*op.where), source="graph", note=op.name)]
+            return [Evidence("float64-origin", op.type, where=context.where(*op.where), source="graph", note=op.name)]
     return []
 
 
@@ -42,7 +42,7 @@ def norms(graphs: Graphs) -> list[Evidence]:
                 "norm-by-hand",
                 len(roots),
                 "times",
-                places.where(*roots[0].where),
+                context.where(*roots[0].where),
                 "graph",
                 data={"first": lines[0], "last": lines[-1], "scopes": scopes[:50]},
             )
@@ -92,7 +92,7 @@ def repeated_ops(graphs: Graphs) -> list[Evidence]:
                 "repeated-ops",
                 copies,
                 "copies",
-                places.where(*where),
+                context.where(*where),
                 "graph",
                 data={
                     "type": kind,
@@ -148,7 +148,7 @@ def loops(graphs: Graphs, split: StepSplit | None) -> list[Evidence]:
                 "graph-loop",
                 row["trips"],
                 "trips/step",
-                places.where(*where) if where else None,
+                context.where(*where) if where else None,
                 "trace",
                 data={
                     "graph": name,
@@ -189,7 +189,7 @@ def _untraced_loops(graphs: Graphs, split: StepSplit, seen: set[str]) -> list[Ev
             "graph-loop",
             float(trips),
             "trips/step",
-            places.where(*where),
+            context.where(*where),
             "graph",
             "its ops are too cheap for the trace: of the time between small ops, what is its share of them",
             # The time between small ops is in `ms_per_step` here: no other overhead is the loop's.
@@ -208,12 +208,12 @@ def _loop_place(graphs: Graphs, bodies: set[str]) -> tuple[str, int, str] | None
     ]
     lines = Counter(line for line, gradient in ours if not gradient) or Counter(line for line, _ in ours)
     ranked = [line for line, _ in lines.most_common()]
-    return next((line for line in ranked if places.innermost_loop(line[0], line[1])), ranked[0] if ranked else None)
+    return next((line for line in ranked if context.innermost_loop(line[0], line[1])), ranked[0] if ranked else None)
 
 
 def _length(graphs: Graphs, body: str, outer: set[str], where: tuple[str, int, str]) -> int:
     """How often a loop turns, as far as the graph tells: by the range that it counts, else by what it takes apart."""
-    loop = places.innermost_loop(where[0], where[1])
+    loop = context.innermost_loop(where[0], where[1])
     line = loop.line if loop is not None else where[1]
     ranges = [
         op.shape[0] or 0

@@ -10,7 +10,7 @@ import numpy as np
 from flatout.model.case import Evidence
 from flatout.observe.reading.recording import Recording
 from flatout.observe.reading.steps import Measured
-from flatout.source import places
+from flatout.source import context
 
 GROWS = 0.3
 """Share of the runs of a session before which its graph has grown, from which that is no set-up any more."""
@@ -57,7 +57,7 @@ def pulls(recording: Recording, count: int) -> list[Evidence]:
             "host-sync",
             seconds * 1e3 / count,
             "ms/step",
-            places.where(file, line, function),
+            context.where(file, line, function),
             "hook",
             data={"per_step": calls / count, "calls": calls, "bytes_per_step": size / count, "how": how},
         )
@@ -71,7 +71,7 @@ def conversions(recording: Recording, count: int) -> list[Evidence]:
             "conversion",
             seconds * 1e3 / count,
             "ms/step",
-            places.where(file, line, function),
+            context.where(file, line, function),
             "hook",
             data={
                 "per_step": calls / count,
@@ -98,7 +98,7 @@ def feeds(recording: Recording, measured: Measured) -> list[Evidence]:
                 "feed",
                 size / max(calls, 1),
                 "bytes/step",
-                places.where(file, line, function),
+                context.where(file, line, function),
                 "hook",
                 data={
                     "calls": calls,
@@ -123,7 +123,7 @@ def graph_growth(recording: Recording) -> list[Evidence]:
             "graph-growth",
             fact["added"] / fact["grown"],
             "ops each time",
-            places.where(*rows[0][:3]),
+            context.where(*rows[0][:3]),
             "hook",
             data={"runs": fact["runs"], "grown": fact["grown"], "added": fact["added"]},
         )
@@ -168,7 +168,7 @@ def made_functions(recording: Recording, count: int) -> list[Evidence]:
                 "functions-made",
                 total["made"],
                 "functions",
-                places.where(*place[:3]),
+                context.where(*place[:3]),
                 "hook",
                 data={
                     "per_step": total["made"] / count,
@@ -187,7 +187,7 @@ def step_place(recording: Recording, measured: Measured) -> list[Evidence]:
         Evidence(
             "step-stack",
             measured.stream.kind,
-            where=places.where(*measured.stream.stack[0][:3]) if measured.stream.stack else None,
+            where=context.where(*measured.stream.stack[0][:3]) if measured.stream.stack else None,
             source="hook",
             data={
                 "stack": measured.stream.stack,
@@ -201,7 +201,7 @@ def step_place(recording: Recording, measured: Measured) -> list[Evidence]:
                 "eager-tape",
                 calls / measured.count,
                 "per step",
-                places.where(*stack[0][:3]) if stack else None,
+                context.where(*stack[0][:3]) if stack else None,
                 "hook",
                 data={"stack": stack},
             )
@@ -231,7 +231,7 @@ def samples(recording: Recording) -> list[Evidence]:
             "line-time",
             count / total,
             "share",
-            places.where(*key),
+            context.where(*key),
             "sampling",
             data={
                 "samples": count,
@@ -242,6 +242,6 @@ def samples(recording: Recording) -> list[Evidence]:
         )
         for key, count in lines.most_common(15)
     ] + [
-        Evidence("thread-wait", count / total, "share", places.where(*key), "sampling")
+        Evidence("thread-wait", count / total, "share", context.where(*key), "sampling")
         for key, count in waits.most_common(3)
     ]

@@ -10,7 +10,7 @@ from flatout.measure.processors import STARVED, taken_by_others
 from flatout.model.case import Evidence
 from flatout.observe.reading.recording import Recording
 from flatout.observe.reading.steps import Measured
-from flatout.source import places
+from flatout.source import context
 
 ENOUGH = 0.25
 """Of the steps, what has to be left to judge by where others are left out."""
@@ -21,7 +21,7 @@ def switches(recording: Recording) -> list[Evidence]:
         Evidence(
             "switch",
             fact["name"],
-            where=places.where(*fact["where"]) if fact.get("where") else None,
+            where=context.where(*fact["where"]) if fact.get("where") else None,
             source="hook",
             data={"given": fact.get("given", [])},
         )
@@ -31,7 +31,7 @@ def switches(recording: Recording) -> list[Evidence]:
         Evidence(
             "legacy-input",
             fact["name"],
-            where=places.where(*fact["where"]) if fact.get("where") else None,
+            where=context.where(*fact["where"]) if fact.get("where") else None,
             source="hook",
         )
         for fact in recording.all("legacy-input")
@@ -43,7 +43,7 @@ def switches(recording: Recording) -> list[Evidence]:
             Evidence(
                 "exception",
                 failure["type"],
-                where=places.where(*where) if where else None,
+                where=context.where(*where) if where else None,
                 note=failure["text"][:500],
                 source="interpreter",
             )
@@ -55,7 +55,7 @@ def keras(recording: Recording) -> list[Evidence]:
     found = [
         Evidence(
             "compile",
-            where=places.where(*fact["where"]) if fact.get("where") else None,
+            where=context.where(*fact["where"]) if fact.get("where") else None,
             source="hook",
             data={key: fact.get(key) for key in ("run_eagerly", "steps_per_execution", "jit_compile")},
         )
@@ -71,7 +71,7 @@ def keras(recording: Recording) -> list[Evidence]:
                 Evidence(
                     "keras-call",
                     method,
-                    where=places.where(file, line, function),
+                    where=context.where(file, line, function),
                     source="hook",
                     data={"calls": calls, "ms": seconds * 1e3, "batches": batches, "batch_ms": own},
                 )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flatout.model.case import Where
-from flatout.source import places
+from flatout.source import context
 
 AROUND = 3
 LONGEST = 200
@@ -45,7 +45,7 @@ def _lines(file: str | None) -> tuple[str, ...]:
             return ()
     except (OSError, ValueError):
         return ()
-    return places.lines(file)
+    return context.lines(file)
 
 
 def _dedent(lines: list[str]) -> list[str]:

@@ -4,30 +4,7 @@ from __future__ import annotations
 
 import ast
 
-_SAME = (
-    ("tensorflow.compat.v2", "tensorflow"),
-    ("tensorflow.compat.v1", "tensorflow"),
-    ("tensorflow._api.v2", "tensorflow"),
-    ("tensorflow.python.keras", "keras"),
-    ("tensorflow.python.eager.def_function", "tensorflow"),
-    ("tensorflow.python.eager.backprop", "tensorflow"),
-    ("tensorflow.python.data.ops.dataset_ops.DatasetV2", "tensorflow.data.Dataset"),
-    ("tensorflow.python.data.ops.dataset_ops", "tensorflow.data"),
-    ("tensorflow.keras", "keras"),
-    ("keras.api", "keras"),
-    ("keras.src", "keras"),
-    ("tf_keras", "keras"),
-    ("tf_slim", "tensorflow.contrib.slim"),
-)
-"""Packages that hold the same names."""
-OURS = ("tensorflow", "keras", "tf_keras", "tensorflow_datasets", "tf_slim")
-
-
-def common(dotted: str) -> str:
-    for package, same in _SAME:
-        if dotted.startswith(package) and (len(dotted) == len(package) or dotted[len(package)] == "."):
-            dotted = same + dotted[len(package) :]
-    return dotted
+from flatout.source.api_names import KNOWN_PACKAGES, canonical
 
 
 class Names:
@@ -46,7 +23,7 @@ class Names:
         package = "." * node.level + (node.module or "")
         for item in node.names:
             if item.name == "*":
-                if package.split(".")[0] in OURS:
+                if package.split(".")[0] in KNOWN_PACKAGES:
                     self._stars.append(package)
             else:
                 self._raw.setdefault(item.asname or item.name, f"{package}.{item.name}")
@@ -77,7 +54,7 @@ class Names:
     def dotted(self, node: ast.AST) -> str:
         """As `raw`, under the name that all packages with the same contents share."""
         raw = self.raw(node)
-        return common(raw) if raw else ""
+        return canonical(raw) if raw else ""
 
     def imports_any(self, *packages: str) -> bool:
         return any(raw.split(".")[0] in packages for raw in (*self._raw.values(), *self._stars))
@@ -86,10 +63,3 @@ class Names:
     def of_version_one(self) -> bool:
         """`import tensorflow.compat.v1 as tf`"""
         return any(raw.startswith("tensorflow.compat.v1") for raw in self._raw.values())
-
-
-def last_name(node: ast.AST) -> str:
-    """`b` of `a.b` and of `b`."""
-    if type(node) is ast.Attribute:
-        return node.attr
-    return node.id if type(node) is ast.Name else ""

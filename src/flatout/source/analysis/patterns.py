@@ -1,31 +1,22 @@
-"""How a cause looks in source: the mark on a detector, what it sees, and the edit that would cure it."""
+"""How a cause shows in source: the decorator that marks a detector, and what a detector reports."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from flatout.model.case import Equivalence
+from flatout.source.repairs import Repair
 
 if TYPE_CHECKING:
     from flatout.source.analysis.scopes import Site
 
 
 @dataclass(frozen=True)
-class Repair:
-    """An edit by its kind (a file of `check/repairs`) and what it needs to know. Unsafe ones may change what is
-    computed, or fail where the code leans on what they take away."""
-
-    kind: str
-    safe: bool = False
-    data: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What a detector gives out: a fault at a node."""
+class Match:
+    """A fault that a detector found at a node."""
 
     node: ast.AST
     message: str
@@ -33,32 +24,32 @@ class Seen:
     equivalence: Equivalence = "exact"
     repair: Repair | None = None
     unless_traced: str = ""
-    """Name of a function; the fault is none if another file traces it."""
-    place: ast.AST | None = None
-    """Where to report it, if not at the node."""
+    """Name of a function: it is no fault if another file traces that function."""
+    report_at: ast.AST | None = None
+    """The node to report, if not the one that the repair changes."""
 
 
-Detector = Callable[[Any, "Site"], Iterable[Seen]]
+Detector = Callable[[Any, "Site"], Iterable[Match]]
 
 
 @dataclass(frozen=True)
 class Pattern:
     name: str
-    look: Detector
+    detect: Detector
     calls: frozenset[str]
-    """Looks at calls of functions or methods with these names."""
+    """The detector gets calls of functions or methods with these names."""
     nodes: tuple[type[ast.AST], ...]
-    """Looks at nodes of these kinds."""
+    """The detector gets nodes of these kinds."""
     words: frozenset[str]
-    """A function without any of these words cannot have the fault."""
+    """A function that contains none of these words is skipped."""
     default: bool
     in_tests: bool
     among: frozenset[str] = frozenset()
-    """Nor can a file without any of these, which may stand anywhere in it."""
+    """A file that contains none of these words is skipped."""
     needs: frozenset[str] = frozenset()
-    """Nor can a file that lacks one of these."""
+    """A file that lacks one of these words is skipped."""
     default_below: tuple[int, int] = (0, 0)
-    """For code that must run with a TensorFlow older than this one, it is a default."""
+    """On by default where the code must run with a TensorFlow older than this version."""
     cause: str = ""
 
     @property
@@ -80,15 +71,15 @@ def pattern(
 ) -> Callable[[Detector], Pattern]:
     """Makes a pattern of a function that looks at a node. Its cause names it in `Cause(patterns=…)`.
 
-    `default=False` is for what is true too seldom, or matters too seldom, to be told unasked. Tests are left alone
-    unless `in_tests`: how fast they are is nobody's concern.
+    `default=False` is for patterns that are right, or matter, too seldom to be on by default. Files of tests are
+    skipped unless `in_tests`: their speed rarely matters.
     """
 
-    def mark(look: Detector) -> Pattern:
+    def mark(detect: Detector) -> Pattern:
         called = frozenset(calls)
         found = Pattern(
             name,
-            look,
+            detect,
             called,
             tuple(nodes),
             frozenset(words) or called,
@@ -98,15 +89,15 @@ def pattern(
             frozenset(needs),
             default_below,
         )
-        assert found.words, f"{name} names no word to look for"
+        assert found.words, f"{name} has no words to search for"
         return found
 
     return mark
 
 
 @dataclass(frozen=True)
-class Sighting:
-    """A fault at a place of a file; lines and columns count from 1, columns in characters."""
+class Diagnostic:
+    """A fault at a position in a file. Lines and columns count from 1, columns in characters."""
 
     cause: str
     pattern: str
@@ -118,12 +109,13 @@ class Sighting:
     advice: str
     equivalence: Equivalence = "exact"
     repair: Repair | None = None
-    """With `data["span"]`: line, column, end line and end column of the node it is about."""
+    repair_span: tuple[int, int, int, int] = (0, 0, 0, 0)
+    """Line, column, end line and end column of the node that the repair changes."""
     function: str | None = None
     code: str = ""
     unless_traced: str = ""
     cell: int | None = None
-    """Of a notebook, counted from 1; lines are then those of the cell."""
+    """The cell of a notebook, counted from 1. Lines are then those of the cell."""
 
     @property
     def full_name(self) -> str:

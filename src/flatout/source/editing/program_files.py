@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from flatout.model.case import Case, Where
-from flatout.source import places, users_code
-from flatout.source.editing.hints import main_file
+from flatout.source import context, users_code
+from flatout.source.editing.case_facts import main_file
 
 MOST = 200
 
@@ -47,7 +47,7 @@ def _wheres(value: Any) -> Iterator[Where]:
 
 def _imported(file: str, roots: list[str]) -> Iterator[str]:
     """Modules that a file imports and that stand beside it, or beside the program."""
-    module = places.tree(file)
+    module = context.tree(file)
     for node in ast.walk(module) if module is not None else ():
         if isinstance(node, ast.Import):
             for alias in node.names:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import libcst as cst
 from libcst.helpers import get_full_name_for_node
 
+from flatout.source.api_names import canonical_public
 from flatout.source.editing import statements
-from flatout.source.editing.document import FUNCTIONS, Document, common
+from flatout.source.editing.document import FUNCTIONS, Document
 
 IMPORTS = (cst.Import, cst.ImportFrom)
 
@@ -60,7 +61,7 @@ def spell(document: Document, wanted: str, at: cst.CSTNode | None = None) -> str
     package = wanted.split(".")[0]
     best = ""
     for binding in seen:
-        known = common(binding.stands_for)
+        known = canonical_public(binding.stands_for)
         if known == wanted or wanted.startswith(known + "."):
             written = binding.name + wanted[len(known) :]
             if not best or len(written) < len(best):
@@ -68,7 +69,7 @@ def spell(document: Document, wanted: str, at: cst.CSTNode | None = None) -> str
     if best:
         return best
     if package == "keras":
-        raw = {b.stands_for.split(".")[0] for b in seen if common(b.stands_for).split(".")[0] == "keras"}
+        raw = {b.stands_for.split(".")[0] for b in seen if canonical_public(b.stands_for).split(".")[0] == "keras"}
         if not raw or (raw == {"tensorflow"} and _calls(document, seen, "tensorflow")):
             whole = _calls(document, seen, "tensorflow")
             if whole:
@@ -87,7 +88,7 @@ def spell(document: Document, wanted: str, at: cst.CSTNode | None = None) -> str
 
 
 def _calls(document: Document, seen: Sequence[Binding], package: str) -> str:
-    return next((b.name for b in seen if common(b.stands_for) == package), "")
+    return next((b.name for b in seen if canonical_public(b.stands_for) == package), "")
 
 
 def add_import(document: Document, line: str) -> None:

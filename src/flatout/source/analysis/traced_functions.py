@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from flatout.source.analysis.module import Module
-from flatout.source.analysis.names import last_name
-from flatout.source.analysis.scopes import Scope, Site, keyword
+from flatout.source.analysis.scopes import Scope, Site
+from flatout.source.analysis.syntax import keyword, last_name
 
 BY_KERAS = frozenset(
     [

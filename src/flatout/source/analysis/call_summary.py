@@ -6,14 +6,14 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from flatout.source.analysis.names import last_name
 from flatout.source.analysis.scopes import Scope, Site
+from flatout.source.analysis.syntax import last_name
 
 DEPTH = 5
 
 
 @dataclass
-class Doings:
+class CallSummary:
     calls: list[tuple[str, ast.Call, Site]] = field(default_factory=list)
     """(dotted name or empty, call, where)"""
     methods: set[str] = field(default_factory=set)
@@ -27,9 +27,9 @@ class Doings:
         return next((item for item in self.calls if item[0].startswith(prefixes)), None)
 
 
-def doings(node: ast.AST | None, site: Site) -> Doings:
+def summarize(node: ast.AST | None, site: Site) -> CallSummary:
     """Of the function that an expression stands for; a name of an imported function is a call of it."""
-    result = Doings()
+    result = CallSummary()
     if node is None:
         return result
     found = site.module.function_of(node, site)
@@ -45,13 +45,13 @@ def doings(node: ast.AST | None, site: Site) -> Doings:
     return result
 
 
-def of_scope(scope: Scope) -> Doings:
-    result = Doings(known=True)
+def summarize_scope(scope: Scope) -> CallSummary:
+    result = CallSummary(known=True)
     _collect(scope, result, set(), 0)
     return result
 
 
-def _collect(scope: Scope, into: Doings, seen: set[Scope], depth: int) -> None:
+def _collect(scope: Scope, into: CallSummary, seen: set[Scope], depth: int) -> None:
     if scope in seen or depth > DEPTH:
         return
     seen.add(scope)
@@ -68,7 +68,3 @@ def _reached(call: ast.Call, site: Site) -> Iterator[Scope]:
         found = site.module.function_of(item, site)
         if found is not None:
             yield found
-
-
-def nested_calls(node: ast.AST) -> Iterator[ast.Call]:
-    return (inner for inner in ast.walk(node) if isinstance(inner, ast.Call))

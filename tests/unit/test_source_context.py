@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flatout.source import places
+from flatout.source import context
 
 SOURCE = """\
 import tensorflow as tf
@@ -71,7 +71,7 @@ def number(text: str) -> int:
 
 
 def test_all_loops_outer_ones_first(file: str) -> None:
-    found = places.loops(file)
+    found = context.loops(file)
     assert [(loop.iterated, loop.variables, loop.in_function) for loop in found] == [
         ("range(3)", ("epoch",), None),
         ("dataset", ("images", "labels"), None),
@@ -89,12 +89,12 @@ def test_all_loops_outer_ones_first(file: str) -> None:
 
 def test_loops_around_a_line(file: str) -> None:
     line = number("step(image, label)")
-    around = places.enclosing_loops(file, line)
+    around = context.enclosing_loops(file, line)
     assert [loop.iterated for loop in around] == ["zip(images, labels)", "dataset", "range(3)"]
-    assert places.innermost_loop(file, line) == around[0]
+    assert context.innermost_loop(file, line) == around[0]
     # A loop's own line is run by what is around it.
-    assert places.innermost_loop(file, number("for images")) == around[2]
-    assert places.innermost_loop(file, number("options =")) is None
+    assert context.innermost_loop(file, number("for images")) == around[2]
+    assert context.innermost_loop(file, number("options =")) is None
 
 
 @pytest.mark.parametrize(
@@ -110,11 +110,11 @@ def test_loops_around_a_line(file: str) -> None:
     ],
 )
 def test_the_function_around_a_line(line: str, definition: str, file: str) -> None:
-    assert places.definition_line(file, number(line)) == number(definition)
+    assert context.definition_line(file, number(line)) == number(definition)
 
 
 def test_module_level_has_no_function(file: str) -> None:
-    assert places.definition_line(file, number("step(image, label)")) is None
+    assert context.definition_line(file, number("step(image, label)")) is None
 
 
 @pytest.mark.parametrize(
@@ -131,38 +131,38 @@ def test_module_level_has_no_function(file: str) -> None:
     ],
 )
 def test_loops_over_samples(line: str, loop: str | None, file: str) -> None:
-    found = places.loop_over_samples(file, number(line))
+    found = context.loop_over_samples(file, number(line))
     assert (found.line if found else None) == (number(loop) if loop else None)
 
 
 def test_the_tape_before_a_line(file: str) -> None:
     tape = number("GradientTape")
-    assert places.tape_line(file, number("loss = model")) == tape
-    assert places.tape_line(file, number("gradients = tape")) == tape
-    assert places.tape_line(file, tape) == tape
-    assert places.tape_line(file, number("def prepare")) is None
+    assert context.tape_line(file, number("loss = model")) == tape
+    assert context.tape_line(file, number("gradients = tape")) == tape
+    assert context.tape_line(file, tape) == tape
+    assert context.tape_line(file, number("def prepare")) is None
 
 
 def test_the_last_assignment_before_a_line(file: str) -> None:
     first, second = number("enabled = False"), number("enabled = (")
-    assert places.assignment_line(file, "enabled", before=100) == second
-    assert places.assignment_line(file, "enabled", before=second - 1) == first
-    assert places.assignment_line(file, "enabled", before=first - 1) is None
-    assert places.assignment_line(file, "disabled", before=100) is None
+    assert context.assignment_line(file, "enabled", before=100) == second
+    assert context.assignment_line(file, "enabled", before=second - 1) == first
+    assert context.assignment_line(file, "enabled", before=first - 1) is None
+    assert context.assignment_line(file, "disabled", before=100) is None
 
 
 def test_a_place_carries_its_text(file: str) -> None:
-    place = places.where(file, number("loss = model"), "train")
+    place = context.where(file, number("loss = model"), "train")
     assert place is not None
     assert (place.code, place.function) == ("loss = model(batch)", "train")
     assert str(place) == f"{file}:{number('loss = model')}"
-    module = places.where(file, 1, "<module>")
+    module = context.where(file, 1, "<module>")
     assert module is not None
     assert module.function is None
-    beyond = places.where(file, 9999)
+    beyond = context.where(file, 9999)
     assert beyond is not None
     assert beyond.code is None
-    assert places.where(None, 3) is None
+    assert context.where(None, 3) is None
 
 
 @pytest.mark.parametrize("content", ["def broken(:\n    for x in y:\n", "\x00", None])
@@ -171,12 +171,12 @@ def test_sources_that_cannot_be_read(content: str | None, tmp_path: Path) -> Non
     if content is not None:
         path.write_text(content)
     file = str(path)
-    assert places.loops(file) == ()
-    assert places.innermost_loop(file, 1) is None
-    assert places.loop_over_samples(file, 1) is None
-    assert places.definition_line(file, 1) is None
-    assert places.tape_line(file, 1) is None
-    assert places.assignment_line(file, "x", before=1) is None
+    assert context.loops(file) == ()
+    assert context.innermost_loop(file, 1) is None
+    assert context.loop_over_samples(file, 1) is None
+    assert context.definition_line(file, 1) is None
+    assert context.tape_line(file, 1) is None
+    assert context.assignment_line(file, "x", before=1) is None
 
 
 PULLS = """
@@ -199,7 +199,7 @@ def test_numpy_goes_on_with_what_was_pulled_but_other_code_does_not(tmp_path: Pa
     path.write_text(PULLS)
     line = {text.strip(): number for number, text in enumerate(PULLS.splitlines(), start=1)}
     pull = next(number for text, number in line.items() if text.endswith("# pull"))
-    found = places.numpy_work_on(str(path), frozenset({pull}))
+    found = context.numpy_work_on(str(path), frozenset({pull}))
     assert found == {line["moved = np.abs("] + offset for offset in range(4)}
 
 
@@ -214,5 +214,5 @@ def test_a_tape_in_another_function_is_not_the_lines(tmp_path: Path) -> None:
         "for x in data:\n"
         "    optimizer.apply_gradients(zip(gradients(x), model.trainable_variables))\n"
     )
-    assert places.tape_line(str(file), 7) is None
-    assert places.tape_line(str(file), 5) == 3
+    assert context.tape_line(str(file), 7) is None
+    assert context.tape_line(str(file), 5) == 3

@@ -7,12 +7,12 @@ import difflib
 from typing import Any, TypeVar
 
 from flatout.model.case import Where
-from flatout.source.editing.hints import same_file
+from flatout.source.editing.case_facts import same_file
 
 T = TypeVar("T")
 
 
-class Moved:
+class LineMap:
     """Where each line of the old text stands in the new one."""
 
     def __init__(self, old: str, new: str) -> None:
@@ -28,7 +28,7 @@ class Moved:
         return self._lines.get(number, number)
 
 
-def follow(value: T, path: str, moved: Moved) -> T:
+def follow(value: T, path: str, moved: LineMap) -> T:
     """The same value with every line of this file moved."""
     result: Any = value
     if isinstance(value, Where):
@@ -51,7 +51,7 @@ def follow(value: T, path: str, moved: Moved) -> T:
     return result  # type: ignore[no-any-return]
 
 
-def _sequence(value: Any, path: str, moved: Moved) -> Any:
+def _sequence(value: Any, path: str, moved: LineMap) -> Any:
     """[file, line, function, line of its `def`] is a place as well."""
     items = list(value)
     if len(items) >= 2 and isinstance(items[0], str) and isinstance(items[1], int) and same_file(path, items[0]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from flatout.model.case import Case
-from flatout.source.editing import hints
+from flatout.source.editing import case_facts
 from flatout.source.editing.document import Document
 
 _OF_KERAS = {"optimizer", "loss", "metrics", "loss_weights", "run_eagerly", "jit_compile", "steps_per_execution"}
@@ -36,7 +36,7 @@ def _receiver(document: Document, call: cst.Call) -> str:
 
 def _trained(document: Document, path: str, case: Case) -> set[str]:
     """`model` for a step that was started by `model.fit(…)`."""
-    at = hints.step_lines(case, path)
+    at = case_facts.step_lines(case, path)
     return {
         _receiver(document, call)
         for call in document.all(cst.Call)

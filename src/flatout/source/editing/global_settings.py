@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from flatout.model.case import Case
-from flatout.source.editing import calls, hints, names, statements
+from flatout.source.editing import calls, case_facts, imports, statements
 from flatout.source.editing.document import Document, read
 
 _POLICIES = (
@@ -17,10 +17,10 @@ _POLICIES = (
 
 def set_policy(source: str, path: str, case: Case, policy: str) -> str | None:
     """`keras.mixed_precision.set_global_policy("…")` in the program's main file, unless it sets one itself."""
-    document = read(source) if hints.is_main(case, path) else None
+    document = read(source) if case_facts.is_main(case, path) else None
     if document is None or any(document.dotted(call.func) in _POLICIES for call in document.all(cst.Call)):
         return None
-    spelled = names.spell(document, _POLICIES[0])
+    spelled = imports.spell(document, _POLICIES[0])
     line = f"{spelled}({quoted(document, policy)})"
     cleared = [
         statement
@@ -66,9 +66,9 @@ def quoted(document: Document, text: str) -> str:
 
 
 def after_imports(document: Document, line: str) -> None:
-    last = names.last_import(document)
+    last = imports.last_import(document)
     if last is None:
-        names.add_import(document, line)
+        imports.add_import(document, line)
         return
     below = statements.following(document, last)
     start = document.span(below)[0] if below is not None else len(document.source)
