@@ -62,7 +62,14 @@ def _import(document: Document, module: str) -> None:
         imports.add_import(document, f"import {module}")
         return
     above = document.tree.body[: document.tree.body.index(first)]
-    own = next((item for item in above if imports.imports(item) and "__future__" not in imports.imports(item)), None)
+    own = next(
+        (
+            item
+            for item in above
+            if imports.imported_packages(item) and "__future__" not in imports.imported_packages(item)
+        ),
+        None,
+    )
     if own is not None:
         statements.before(document, own, f"import {module}")
     else:

@@ -28,8 +28,10 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
         return None
     lines = [f"os.environ[{quoted(document, _VARIABLE)}] = {quoted(document, wanted)}", ""]
     if not _has_os(document, first):
-        above = [item for item in document.tree.body[: document.tree.body.index(first)] if imports.imports(item)]
-        if above and "__future__" not in imports.imports(above[-1]):
+        above = [
+            item for item in document.tree.body[: document.tree.body.index(first)] if imports.imported_packages(item)
+        ]
+        if above and "__future__" not in imports.imported_packages(above[-1]):
             statements.after(document, above[-1], "import os")
         else:
             lines = ["import os", "", *lines]

@@ -114,7 +114,7 @@ def last_import(document: Document) -> cst.CSTNode | None:
     for statement in document.tree.body:
         if isinstance(statement, (cst.FunctionDef, cst.ClassDef)) and last is not None:
             break
-        if imports(statement):
+        if imported_packages(statement):
             last = statement
     return last
 
@@ -122,17 +122,17 @@ def last_import(document: Document) -> cst.CSTNode | None:
 def first_foreign_import(document: Document) -> cst.SimpleStatementLine | cst.BaseCompoundStatement | None:
     """The first import of something that Python does not bring along."""
     for statement in document.tree.body:
-        if any(root not in sys.stdlib_module_names for root in imports(statement)):
+        if any(root not in sys.stdlib_module_names for root in imported_packages(statement)):
             return statement
     return None
 
 
-def imports(statement: cst.CSTNode) -> list[str]:
+def imported_packages(statement: cst.CSTNode) -> list[str]:
     """Packages that a statement of the module imports, `try` and `if` included, functions and classes not."""
     if isinstance(statement, cst.SimpleStatementLine):
         return [root for small in statement.body for root in _roots(small)]
     if isinstance(statement, (cst.If, cst.Try)) and isinstance(statement.body, cst.IndentedBlock):
-        return [root for inner in statement.body.body for root in imports(inner)]
+        return [root for inner in statement.body.body for root in imported_packages(inner)]
     return []
 
 
