@@ -9,13 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from flatout.model.errors import DataUnusable, ModelRefused
 from flatout.optimize.work.tasks import answers_of
 from flatout.routes import catalogue
 from flatout.subject import graph
-from flatout.subject.data import DataUnusable
 from flatout.subject.keras_models import of_object
 from flatout.subject.preparing import Request, prepare
-from flatout.subject.trust import ModelRefused
 
 pytestmark = pytest.mark.slow
 

@@ -12,6 +12,7 @@ from shards_made import blobs, converted, tree
 
 from flatout.data.shards import extract, verify
 from flatout.data.shards.sources.folder import Folder
+from flatout.model.errors import ShardsDiffer
 
 pytest.importorskip("array_record", reason="the extra `arrayrecord` is not installed")
 pytestmark = pytest.mark.slow
@@ -42,5 +43,5 @@ def test_damage_is_noticed(tmp_path: Path) -> None:
     done = converted(source, tmp_path / "out", format="arrayrecord")
     path = tmp_path / "out" / done.schema.shards[0].file
     path.write_bytes(path.read_bytes()[:-50])
-    with pytest.raises(verify.NotTheSame):
+    with pytest.raises(ShardsDiffer):
         verify.verify(done.schema, tmp_path / "out", Folder.open(source), 1, quiet=True)

@@ -7,13 +7,11 @@ import numpy as np
 import pytest
 
 from flatout.cli.optimize import _batches, _shapes
-from flatout.model.errors import FlatoutError
-from flatout.optimize.verifying import ArtefactUnreadable, read
+from flatout.model.errors import ArtefactUnreadable, DataUnusable, FlatoutError, ModelRefused
+from flatout.optimize.verifying import read
 from flatout.subject import columns, data, preparing, synthetic, trust
-from flatout.subject.data import DataUnusable
 from flatout.subject.original import Declared, open_original
 from flatout.subject.subject import Tensor
-from flatout.subject.trust import ModelRefused
 
 IMAGE = Declared("image", "float32", (None, 8, 8, 1))
 

@@ -15,7 +15,7 @@ from flatout.data.shards import containers, example, extract, schema, verify
 from flatout.data.shards.schema import Schema
 from flatout.data.shards.sources import images, intact, opening
 from flatout.data.shards.sources.folder import Folder
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import FlatoutError, ShardsDiffer
 
 
 def elements(found: Schema, directory: Path) -> list[dict[str, object]]:
@@ -211,15 +211,15 @@ def test_verification_finds_what_is_wrong(tmp_path: Path) -> None:
         (whole + whole, "checksum"),
     ):
         shard.write_bytes(spoilt)
-        with pytest.raises(verify.NotTheSame, match=why):
+        with pytest.raises(ShardsDiffer, match=why):
             verify.verify(done.schema, tmp_path / "out", Folder.open(source), 1, quiet=True)
     shard.unlink()
-    with pytest.raises(verify.NotTheSame):
+    with pytest.raises(ShardsDiffer):
         verify.verify(done.schema, tmp_path / "out", Folder.open(source), 1, quiet=True)
     shard.write_bytes(whole)
     (source / "0001.bin").write_bytes(b"changed")
     (source / "0002.bin").unlink()
-    with pytest.raises(verify.NotTheSame, match=r"1 of its 39 elements are missing or changed, and 2 of the shards'"):
+    with pytest.raises(ShardsDiffer, match=r"1 of its 39 elements are missing or changed, and 2 of the shards'"):
         verify.verify(done.schema, tmp_path / "out", Folder.open(source), 1, quiet=True)
 
 

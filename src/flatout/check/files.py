@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from flatout.check.settings import Settings, matches_path
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import InvalidOption
 
 SKIPPED = frozenset(
     [
@@ -55,7 +55,7 @@ def collect(paths: Iterable[str], settings: Settings) -> tuple[list[str], list[P
         elif os.path.exists(given):
             files.setdefault(given)
         else:
-            raise FlatoutError(f"There is nothing at {given}. Name files or folders with Python source.")
+            raise InvalidOption(f"There is nothing at {given}. Name files or folders with Python source.")
     return list(files), problems
 
 

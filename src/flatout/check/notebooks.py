@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flatout.check.checker import with_cell
+from flatout.model.errors import Internal
 from flatout.source.analysis.module import parses
 from flatout.source.analysis.patterns import Diagnostic
 
@@ -18,7 +19,7 @@ _MARK = "#flatout-cell "
 _KEPT = "#flatout-kept "
 
 
-class NotANotebook(Exception):
+class NotANotebook(Internal):
     pass
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from flatout.check.driver import Job, Report
 from flatout.check.fixing import fix
 from flatout.check.selection import matches
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import OutputNotWritable
 from flatout.source.analysis.patterns import Diagnostic
 from flatout.source.editing.unified_diff import diff
 
@@ -54,4 +54,4 @@ def _replace(path: Path, content: bytes) -> None:
         os.replace(temporary, target)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise FlatoutError(f"{path} could not be written: {error.strerror}. It is unchanged.") from None
+        raise OutputNotWritable(f"{path} could not be written: {error.strerror}. It is unchanged.") from None

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from flatout.check.checker import VERSION
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import InvalidOption, SettingsInvalid
 
 tomllib: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 _REQUIREMENT = re.compile(
@@ -72,9 +72,9 @@ def load(start: Path) -> Settings:
                 continue
             content = tomllib.loads(file.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
-            raise FlatoutError(f"{file} could not be read: {error}. Mend it, or name another place.") from None
+            raise SettingsInvalid(f"{file} could not be read: {error}. Mend it, or name another place.") from None
         except tomllib.TOMLDecodeError as error:
-            raise FlatoutError(f"{file} is not valid TOML: {error}. Mend it first.") from None
+            raise SettingsInvalid(f"{file} is not valid TOML: {error}. Mend it first.") from None
         required = required or _required(content)
         table = content.get("tool", {}).get("flatout", {}).get("check")
         if table is not None:
@@ -97,13 +97,13 @@ def _read(table: Mapping[str, Any], file: Path, required: tuple[int, int]) -> Se
     known = {"select", "extend-select", "ignore", "per-file-ignores", "exclude", "tf", "tests"}
     unknown = sorted(set(table) - known)
     if unknown:
-        raise FlatoutError(
+        raise SettingsInvalid(
             f"[tool.flatout.check] of {file} has {', '.join(unknown)}, which flatout does not know. "
             f"It may hold {', '.join(sorted(known))}."
         )
     ignores = table.get("per-file-ignores", {})
     if not isinstance(ignores, dict):
-        raise FlatoutError(f"per-file-ignores of {file} must be a table: a pattern of files, and a list of causes.")
+        raise SettingsInvalid(f"per-file-ignores of {file} must be a table: a pattern of files, and a list of causes.")
     return Settings(
         select=_texts(table, "select", file),
         extend_select=_texts(table, "extend-select", file),
@@ -119,7 +119,7 @@ def _read(table: Mapping[str, Any], file: Path, required: tuple[int, int]) -> Se
 def _texts(table: Mapping[str, Any], name: str, file: Path) -> tuple[str, ...]:
     value = table.get(name, [])
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise FlatoutError(f'{name} in {file} must be a list of texts, such as ["host-sync"].')
+        raise SettingsInvalid(f'{name} in {file} must be a list of texts, such as ["host-sync"].')
     return tuple(value)
 
 
@@ -127,5 +127,5 @@ def version(text: str) -> tuple[int, int]:
     """`2.16` → (2, 16)"""
     parts = text.strip().split(".")
     if len(parts) < 2 or not all(part.isdigit() for part in parts[:2]):
-        raise FlatoutError(f"{text!r} is not a version of TensorFlow. Write it as 2.16.")
+        raise InvalidOption(f"{text!r} is not a version of TensorFlow. Write it as 2.16.")
     return int(parts[0]), int(parts[1])

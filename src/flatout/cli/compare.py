@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import InvalidOption, OutputNotWritable
 
 ThresholdOption = Annotated[
     str | None,
@@ -82,7 +82,7 @@ def share(text: str | None) -> float | None:
     except ValueError:
         value = -1.0
     if not 0 <= value < (10 if percent else 1):  # a bare 5 may mean either: better asked than guessed
-        raise FlatoutError(f"--max-regression takes a share such as 5% or 0.05, not {text!r}.")
+        raise InvalidOption(f"--max-regression takes a share such as 5% or 0.05, not {text!r}.")
     return value
 
 
@@ -95,7 +95,7 @@ def write(text: str, destination: str) -> None:
     try:
         write_atomically(Path(destination), text)
     except OSError as error:
-        raise FlatoutError(
+        raise OutputNotWritable(
             f"Could not write to {destination}: {error.strerror or error}. Name a file in a directory that exists."
         ) from None
 

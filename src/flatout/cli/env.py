@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import OutputNotWritable
 
 if TYPE_CHECKING:
     from flatout.model.case import Case
@@ -62,6 +62,6 @@ def _write_json(case: Case, target: str) -> None:
     try:
         write_atomically(Path(target), text)
     except OSError as error:
-        raise FlatoutError(
+        raise OutputNotWritable(
             f"The case could not be written to {target}: {error.strerror}. Name a file in a directory that exists."
         ) from None

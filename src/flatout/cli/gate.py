@@ -45,14 +45,14 @@ def gate(
     from flatout.cli.compare import share, write, write_json
     from flatout.history.gate import add_to_summary, judge
     from flatout.history.states import all_series
-    from flatout.model.errors import FlatoutError
+    from flatout.model.errors import CaseNotFound
 
     allowed = share(max_regression)
     assert allowed is not None
     found = judge(all_series(), baseline, allowed, programs)
     if not found.programs:
         named = " of " + ", ".join(programs) if programs else ""
-        raise FlatoutError(f"The history has no runs{named} to judge. Run `flatout run PROGRAM` here first.")
+        raise CaseNotFound(f"The history has no runs{named} to judge. Run `flatout run PROGRAM` here first.")
     add_to_summary(found.to_markdown())
     if json is not None:
         write_json(found.to_json(), json)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from flatout.cli.tune import seconds
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import InvalidOption
 
 if TYPE_CHECKING:
     from flatout.optimize.checks import Budget
@@ -110,7 +110,7 @@ def register(app: typer.Typer) -> None:
             imports=tuple(imports or ()),
         )
         if train is not None and compress is None:
-            raise FlatoutError("--train is for --compress: say what to train for, such as --compress prune=0.5,int8.")
+            raise InvalidOption("--train is for --compress: say what to train for, such as --compress prune=0.5,int8.")
         lower = usually_lower(metric) if lower_is_better is None else lower_is_better
         made: tuple[Path, ...] = ()
         left = None if budget is None else seconds(budget)
@@ -155,7 +155,7 @@ def _batches(text: str) -> tuple[int, ...]:
         if not sizes or min(sizes) < 1:
             raise ValueError
     except ValueError:
-        raise FlatoutError(f"--batch takes sizes such as 1 or 1,8,32, not {text!r}.") from None
+        raise InvalidOption(f"--batch takes sizes such as 1 or 1,8,32, not {text!r}.") from None
     return sizes
 
 
@@ -168,5 +168,5 @@ def _shapes(texts: Sequence[str]) -> dict[str, list[int]]:
                 raise ValueError
             found[name] = [int(part) for part in sizes.split(",")] if sizes else []
         except ValueError:
-            raise FlatoutError(f"--shape takes NAME=SIZES such as tokens=128 or x=224,224,3, not {text!r}.") from None
+            raise InvalidOption(f"--shape takes NAME=SIZES such as tokens=128 or x=224,224,3, not {text!r}.") from None
     return found

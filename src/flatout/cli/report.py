@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import OutputNotWritable
 
 
 def register(app: typer.Typer) -> None:
@@ -50,7 +50,7 @@ def report(reference: str | None, output: str, *, force: bool, json: str | None,
     try:
         store.write_atomically(Path(output), page)
     except OSError as error:
-        raise FlatoutError(
+        raise OutputNotWritable(
             f"Could not write {output}: {error.strerror or error}. Give a file in a directory that exists and may be "
             "written."
         ) from None
@@ -66,9 +66,9 @@ def _refuse(output: str, force: bool) -> None:
     if output == "-" or force or not path.exists():
         return
     if path.is_dir():
-        raise FlatoutError(f"{output} is a directory. Name a file: `-o {path / 'report.html'}`.")
+        raise OutputNotWritable(f"{output} is a directory. Name a file: `-o {path / 'report.html'}`.")
     with open(path, encoding="utf-8", errors="replace") as stream:
         if MARKER not in stream.read(200):
-            raise FlatoutError(
+            raise OutputNotWritable(
                 f"{output} exists and is not a report of flatout. Name another file, or give --force to write over it."
             )

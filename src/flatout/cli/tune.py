@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from flatout.cli.run import PASS_ON, ModuleOption, ProgramArgument
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import InvalidOption
 
 
 def register(app: typer.Typer) -> None:
@@ -63,5 +63,5 @@ def seconds(text: str) -> float:
     """`90s`, `10m`, `1h`, or plain seconds."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text.strip())
     if not match or not float(match[1]):
-        raise FlatoutError(f"--budget takes a time such as 90s, 10m or 1h, not {text!r}.")
+        raise InvalidOption(f"--budget takes a time such as 90s, 10m or 1h, not {text!r}.")
     return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]

@@ -13,7 +13,7 @@ from flatout.compare.change import Change, Outcome, of_difference, of_ratio
 from flatout.compare.sameness import Difference
 from flatout.compare.shift import Shift, shift
 from flatout.model.case import to_plain
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import CaseUnreadable
 from flatout.store.run import PARTS, Run
 
 CONFIDENCE = 0.95
@@ -91,7 +91,7 @@ def compare(
     """`repeats` are groups of other runs that had nothing different about them: what the history knows of the noise."""
     for run in (*before, *after):
         if not run.median_ms > 0:
-            raise FlatoutError(
+            raise CaseUnreadable(
                 f"{run.name} holds no steps to compare (a case of kind {run.kind!r}). Compare cases of `flatout run`."
             )
     environment = sameness.of_environment(before, after)

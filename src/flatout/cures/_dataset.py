@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from flatout.model.errors import Internal
 from flatout.pipeline import costing
 
 
-class Unfit(Exception):
+class Unfit(Internal):
     """Why a rewrite that looked possible is not made; said to the user."""
 
 

@@ -14,9 +14,10 @@ from collections.abc import Callable
 from typing import Any
 
 from flatout.cures._scalars import Scalars
+from flatout.model.errors import Internal
 
 
-class Unfit(Exception):
+class Unfit(Internal):
     """The function must not or cannot be traced; the text says why."""
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from flatout.data import inspecting, tuning
 from flatout.data.tuning import Tuned
 from flatout.model.case import Case
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import InvalidOption
 
 
 def inspect(dataset: Any, *, needs: float | None = None, show: bool = True) -> Case:
@@ -43,7 +43,7 @@ def tune_dataset(
     """
     unknown = set(allow) - {"semantic", "reassociated"}
     if unknown:
-        raise FlatoutError(f"allow takes semantic and reassociated, not {', '.join(sorted(unknown))}.")
+        raise InvalidOption(f"allow takes semantic and reassociated, not {', '.join(sorted(unknown))}.")
     wishes = tuning.Wishes(frozenset(allow), memory, disk, budget, needs)
     with _hushed():
         tuned = tuning.tune(_dataset(dataset), wishes, _telling(show))
@@ -53,7 +53,7 @@ def tune_dataset(
 
 def _dataset(value: Any) -> Any:
     if not hasattr(value, "_variant_tensor"):
-        raise FlatoutError(f"A tf.data.Dataset was expected, not {type(value).__name__}.")
+        raise InvalidOption(f"A tf.data.Dataset was expected, not {type(value).__name__}.")
     return value
 
 

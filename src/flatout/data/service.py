@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from flatout.model.case import Case, Interval, Program, Trial
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import ServiceFailed
 from flatout.model.version import __version__
 
 RESTARTS = 3
@@ -148,7 +148,7 @@ class Service:
                     continue
                 self._selector.unregister(child.answers)
                 if child.role == "head":
-                    raise FlatoutError(f"The dispatcher {_ended(child)}. Start it again.")
+                    raise ServiceFailed(f"The dispatcher {_ended(child)}. Start it again.")
                 self._replace(child)
 
     def _replace(self, child: _Child) -> None:
@@ -159,7 +159,7 @@ class Service:
         if self._restarts[child.number] > RESTARTS:
             self._say(f"worker {child.number} {reason}, for the {RESTARTS + 1}th time; it is left out")
             if not any(one.role == "worker" for one in self._children):
-                raise FlatoutError("No worker is left. Their messages stand above.")
+                raise ServiceFailed("No worker is left. Their messages stand above.")
             return
         self._say(f"worker {child.number} {reason}; starting it again")
         self._started("worker", child.number, address=self.address, host=self.wishes.host)
@@ -191,13 +191,13 @@ class Service:
         with selectors.DefaultSelector() as one:
             one.register(child.answers, selectors.EVENT_READ)
             if not one.select(patience):
-                raise FlatoutError(f"The {child.role} said nothing for {patience:.0f} s and was ended.")
+                raise ServiceFailed(f"The {child.role} said nothing for {patience:.0f} s and was ended.")
         line = child.answers.readline()
         if not line:
-            raise FlatoutError(f"The {child.role} {_ended(child)} before it was ready; its message stands above.")
+            raise ServiceFailed(f"The {child.role} {_ended(child)} before it was ready; its message stands above.")
         word, content = json.loads(line)
         if word != wanted:
-            raise FlatoutError(str(content))
+            raise ServiceFailed(str(content))
         return dict(content)
 
 

@@ -11,7 +11,7 @@ import os
 import sys
 from typing import Any
 
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import FlatoutError, ServiceFailed
 
 
 def head(asked: dict[str, Any], say: Any) -> None:
@@ -24,7 +24,9 @@ def head(asked: dict[str, Any], say: Any) -> None:
     try:
         dispatcher = tf.data.experimental.service.DispatchServer(config)
     except (RuntimeError, tf.errors.OpError) as error:
-        raise FlatoutError(f"No dispatcher can listen at port {asked['port']}: {error}. Give another --port.") from None
+        raise ServiceFailed(
+            f"No dispatcher can listen at port {asked['port']}: {error}. Give another --port."
+        ) from None
     address = dispatcher.target.replace("localhost", asked["host"])
     number = None
     if dataset is not None:
@@ -32,7 +34,7 @@ def head(asked: dict[str, Any], say: Any) -> None:
             registered = tf.data.experimental.service.register_dataset(address, dataset).numpy()
             number = registered.decode() if isinstance(registered, bytes) else str(registered)
         except Exception as error:
-            raise FlatoutError(f"The pipeline cannot be served: {service.reason_against(dataset, error)}") from None
+            raise ServiceFailed(f"The pipeline cannot be served: {service.reason_against(dataset, error)}") from None
     say("address", {"address": address, "dataset_id": number})
     for line in sys.stdin:
         if line.strip() == "measure":
@@ -53,7 +55,7 @@ def worker(asked: dict[str, Any], say: Any) -> None:
     try:
         running = tf.data.experimental.service.WorkerServer(config)
     except (RuntimeError, tf.errors.OpError) as error:
-        raise FlatoutError(f"No worker can reach {asked['address']}: {str(error).splitlines()[0]}.") from None
+        raise ServiceFailed(f"No worker can reach {asked['address']}: {str(error).splitlines()[0]}.") from None
     say("ready", {})
     sys.stdin.read()
     del running
@@ -67,7 +69,7 @@ def _made(target: str | None) -> Any:
     try:
         return made(target, endless=True)
     except Failed as error:
-        raise FlatoutError(str(error)) from None
+        raise ServiceFailed(str(error)) from None
 
 
 def main(role: str, asked: dict[str, Any]) -> None:

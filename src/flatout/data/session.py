@@ -22,7 +22,7 @@ from flatout import store
 from flatout.data import inspecting
 from flatout.data.progress import Progress
 from flatout.model.case import Case, Note, Program, Trial
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import ProgramUnusable
 from flatout.process.last_words import last_words
 from flatout.process.warden import Warden, kill_group
 from flatout.trial import launcher
@@ -105,12 +105,12 @@ def _understood(seen: Case, directory: Path, code: int, late: bool) -> Case:
     if not path.exists():
         output = directory / "output.txt"
         why = last_words(output) or f"it ended with code {code}"
-        raise FlatoutError(f"The program did not get to a tf.data pipeline: {why}. Its output is in {output}.")
+        raise ProgramUnusable(f"The program did not get to a tf.data pipeline: {why}. Its output is in {output}.")
     found = store.load(path)
     if not found.pipelines:
         errors = [note.text for note in found.notes if note.level == "error"]
         words = last_words(directory / "output.txt") if code else ""
-        raise FlatoutError(
+        raise ProgramUnusable(
             f"{(errors or [words or 'The program iterates no tf.data pipeline.'])[0]} Name a program that iterates a "
             "tf.data.Dataset, or a function that makes one (`package.module:function`)."
         )

@@ -1,41 +1,112 @@
-"""The errors that flatout raises, one tree.
+"""Every exception that flatout defines, one tree.
 
-    FlatoutError
-    ├── ProgramNotFound      the program to run is not there
-    ├── CaseNotFound         no kept case where one was asked for
-    ├── CaseUnreadable       a case file that cannot be understood
-    ├── TraceNotFound        no XPlane file at a path
-    ├── TraceUnreadable      a file that is not a trace, or a damaged one
-    ├── UnknownCause         `explain` of a name that the catalogue lacks
-    ├── UnknownLever         a lever that does not exist
-    ├── UnknownView          `show --view` of a name that does not exist
-    ├── PluginInvalid        a cause, cure, route or check whose file declares no plugin, or a wrong one
-    ├── PatchFailed          a source change that cannot be made or applied
-    ├── DataUnusable         samples that cannot be read, or do not fit the model
-    ├── ModelRefused         a model file that contains code which was not declared trusted
-    ├── RouteNotNeeded       a route that offers nothing here that another does not: left out, not failed
-    ├── ArtefactUnreadable   a directory that is not an artefact of `optimize`, or a damaged one
-    ├── ElementUnreadable    an element of a source that cannot be read
-    ├── ShardsDiffer         record shards that do not contain what their source does
-    ├── CompressionRefused   a model or a request that compression cannot handle; names the layer
-    ├── CompressionFailed    a compressed model that did not pass its check, or a training that broke
-    └── ToolMissing          an optional tool (py-spy, nsys, TensorFlow) is not installed
+    Raised                        everything below
+    ├── FlatoutError              shown to the user without a traceback; the number is the exit code          2
+    │   ├── InvalidOption         an option or argument whose value cannot be used, or two that exclude each other
+    │   │   ├── UnknownCause      a name that the catalogue of causes lacks
+    │   │   ├── UnknownLever      a lever that does not exist
+    │   │   ├── UnknownRoute      a route that does not exist
+    │   │   ├── UnknownView       `show --view` of a name that does not exist
+    │   │   └── SettingsInvalid   a pyproject.toml that cannot be read, or a setting in it that cannot be used
+    │   ├── PluginInvalid         a cause, cure, route or check whose file declares no plugin, or a wrong one
+    │   ├── ProgramNotFound       the program to run is not there                                           127
+    │   ├── ProgramUnusable       the program ran, but did not do what was to be measured
+    │   ├── CaseNotFound          no kept case, or no runs in the history, where some are needed
+    │   ├── CaseUnreadable        a case or a history that cannot be understood
+    │   ├── CaseNotReady          a result that is read before it is there
+    │   ├── TraceNotFound         no XPlane file at a path
+    │   ├── TraceUnreadable       a file that is not a trace, or a damaged one
+    │   ├── DataUnusable          samples or files that cannot be read, or that do not fit
+    │   │   └── ElementUnreadable one element of a source that cannot be read                                 1
+    │   ├── ShardsUnusable        record shards that are missing, damaged, or cannot do what is asked of them
+    │   │   └── ShardsDiffer      shards that differ from their source                                        1
+    │   ├── ModelUnusable         a model that cannot be found, imported, called or measured
+    │   │   └── ModelRefused      a model file that cannot be read, or that would run code of its own
+    │   ├── ConversionFailed      a model that a route cannot convert
+    │   │   └── RouteNotNeeded    a route that has nothing to offer for this model: left out, not failed
+    │   ├── CompressionRefused    a model or a request that compression cannot follow; names the layer
+    │   ├── CompressionFailed     a compressed model that did not pass its check, or a training that broke    1
+    │   ├── ArtefactUnreadable    a directory that is not an artefact of flatout, or a damaged one
+    │   ├── PatchFailed           a source change that cannot be made or applied
+    │   ├── OutputNotWritable     a file that cannot be written, or that exists and is not overwritten
+    │   ├── ProcessFailed         a process of flatout's own that ended or did not answer
+    │   │   └── ServiceFailed     a dispatcher or worker of the tf.data service
+    │   └── ToolMissing           an optional tool (py-spy, nsys, TensorFlow) is not installed                3
+    └── Internal                  control flow between two functions of flatout, caught by the caller; never shown
+        ├── WireError             trace: bytes that are not a protobuf message
+        │   └── TruncatedError    trace: a field that runs past the end of the message
+        ├── Missing               observe: a private name that this TensorFlow lacks
+        ├── Opaque                pipeline: a stage that cannot be made again
+        ├── Unlike                pipeline: two forms of a map that do not agree
+        ├── Unfit                 cures: a rewrite or a trace that looked possible and is not
+        ├── Damaged               data: a shard that is not what was written
+        ├── Corrupt               data: an element that cannot be read
+        ├── Failed                data: a pipeline in a child process that cannot be used
+        ├── NotANotebook          check: a file that is not a notebook
+        ├── WorkFailed            optimize: a task in a worker that failed, timed out or ran out of memory
+        ├── OutOfTime             optimize: a search that used up its time
+        ├── Gone                  trial: no fork server, or no longer
+        ├── Ended                 trial: a program that ended by itself
+        └── Overdue               trial: a program that did not answer in time
 
-Every message says what happened, what was expected and what to do about it. The command line prints the
-message without a traceback and leaves with `exit_code`.
+`Internal` is not a `FlatoutError`: `except FlatoutError` must not swallow control flow. Its classes are defined in the
+module that raises them.
+
+The message of a `FlatoutError` says what happened, what was expected and what to do about it. The command line prints
+it and exits with `exit_code`.
 """
 
 from __future__ import annotations
 
 
-class FlatoutError(Exception):
-    """Base of everything that flatout raises on purpose."""
+class Raised(Exception):
+    """Root of the tree."""
+
+
+class FlatoutError(Raised):
+    """Base of all errors that a user sees. Raise one of its subclasses, never this class itself."""
 
     exit_code = 2
 
 
+class Internal(Raised):
+    """Base of all exceptions that are caught inside flatout."""
+
+
+class InvalidOption(FlatoutError):
+    pass
+
+
+class UnknownCause(InvalidOption):
+    pass
+
+
+class UnknownLever(InvalidOption):
+    pass
+
+
+class UnknownRoute(InvalidOption):
+    pass
+
+
+class UnknownView(InvalidOption):
+    pass
+
+
+class SettingsInvalid(InvalidOption):
+    pass
+
+
+class PluginInvalid(FlatoutError):
+    pass
+
+
 class ProgramNotFound(FlatoutError):
     exit_code = 127
+
+
+class ProgramUnusable(FlatoutError):
+    pass
 
 
 class CaseNotFound(FlatoutError):
@@ -43,6 +114,10 @@ class CaseNotFound(FlatoutError):
 
 
 class CaseUnreadable(FlatoutError):
+    pass
+
+
+class CaseNotReady(FlatoutError):
     pass
 
 
@@ -54,47 +129,35 @@ class TraceUnreadable(FlatoutError):
     pass
 
 
-class UnknownCause(FlatoutError):
-    pass
-
-
-class UnknownLever(FlatoutError):
-    pass
-
-
-class UnknownView(FlatoutError):
-    pass
-
-
-class PluginInvalid(FlatoutError):
-    pass
-
-
-class PatchFailed(FlatoutError):
-    pass
-
-
 class DataUnusable(FlatoutError):
     pass
 
 
-class ModelRefused(FlatoutError):
+class ElementUnreadable(DataUnusable):
+    exit_code = 1
+
+
+class ShardsUnusable(FlatoutError):
     pass
 
 
-class RouteNotNeeded(FlatoutError):
+class ShardsDiffer(ShardsUnusable):
+    exit_code = 1
+
+
+class ModelUnusable(FlatoutError):
     pass
 
 
-class ArtefactUnreadable(FlatoutError):
+class ModelRefused(ModelUnusable):
     pass
 
 
-class ElementUnreadable(FlatoutError):
+class ConversionFailed(FlatoutError):
     pass
 
 
-class ShardsDiffer(FlatoutError):
+class RouteNotNeeded(ConversionFailed):
     pass
 
 
@@ -104,6 +167,26 @@ class CompressionRefused(FlatoutError):
 
 class CompressionFailed(FlatoutError):
     exit_code = 1
+
+
+class ArtefactUnreadable(FlatoutError):
+    pass
+
+
+class PatchFailed(FlatoutError):
+    pass
+
+
+class OutputNotWritable(FlatoutError):
+    pass
+
+
+class ProcessFailed(FlatoutError):
+    pass
+
+
+class ServiceFailed(ProcessFailed):
+    pass
 
 
 class ToolMissing(FlatoutError):

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from flatout.model.errors import Internal
+
 
 @dataclass(frozen=True)
 class PrivateName:
@@ -440,7 +442,7 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
 }
 
 
-class Missing(Exception):
+class Missing(Internal):
     """A private name is not in this TensorFlow."""
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from flatout.environment import gather
 from flatout.environment.machine import cores
 from flatout.model.case import Interval, Serving, to_plain
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import OutputNotWritable
 from flatout.model.version import __version__
 from flatout.optimize.contestant import Contestant
 from flatout.routes._route import Route
@@ -45,9 +45,9 @@ def place_for(output: Path | None, directory: Path, force: bool) -> Path:
         return directory / "artefact"
     if output.exists() and any(output.iterdir() if output.is_dir() else [output]):
         if not force:
-            raise FlatoutError(f"{output} already exists, will not overwrite it without --force.")
+            raise OutputNotWritable(f"{output} already exists, will not overwrite it without --force.")
         if not (output / MANIFEST).exists():
-            raise FlatoutError(f"{output} is not an artefact of flatout's: it is not overwritten, --force or not.")
+            raise OutputNotWritable(f"{output} is not an artefact of flatout's: it is not overwritten, --force or not.")
     return output
 
 

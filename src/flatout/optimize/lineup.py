@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import InvalidOption
 from flatout.optimize.checks import Checked
 from flatout.routes import find
 from flatout.routes._route import Contents, Route, Setting
@@ -102,9 +102,9 @@ def given(path: Path, routes: Mapping[str, Route], directory: Path, subject: Sub
     """A file that is there already, to compare with: run by the route whose format it is."""
     native = next((route for route in _takers(path, routes) if route.format in FORMATS), None)
     if not path.is_file() or native is None:
-        raise FlatoutError(f"--compare takes a .tflite or .onnx file that exists, not {path}.")
+        raise InvalidOption(f"--compare takes a .tflite or .onnx file that exists, not {path}.")
     if (package := native.missing_package()) is not None:
-        raise FlatoutError(f'{path} needs the package {package}: pip install "flatout[{native.extra}]"')
+        raise InvalidOption(f'{path} needs the package {package}: pip install "flatout[{native.extra}]"')
     return _given(path, native, directory, subject, cores)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from flatout.environment.machine import cores, free_memory
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import ModelUnusable
 from flatout.optimize import allowance, handover, lineup
 from flatout.optimize.checks import Budget
 from flatout.optimize.claiming import Claim, claim
@@ -131,7 +131,7 @@ class Optimizer:
             try:
                 said = worker.ask("prepare", PREPARE_SECONDS, request=self.request.to_json())
             except WorkFailed as error:
-                raise FlatoutError(str(error)) from None
+                raise ModelUnusable(str(error)) from None
             call = _asking(worker) if said["judged"] else None
         subject = Subject.read(Path(self.request.directory))
         metric = self.request.metric if said["judged"] else None
@@ -154,7 +154,7 @@ class Optimizer:
         contestants = workshop.make(outcome.candidates, self._batch(subject))
         if not any(one.candidate.route.name == BASELINE for one in contestants):
             failed = next(one for one in outcome.candidates if one.route.name == BASELINE)
-            raise FlatoutError(f"The model itself does not run as a tf.function: {failed.note}")
+            raise ModelUnusable(f"The model itself does not run as a tf.function: {failed.note}")
         more = [
             Contestant(one.candidate, setting, one.batch)
             for one in contestants

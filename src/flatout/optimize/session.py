@@ -13,7 +13,7 @@ from typing import Any
 
 from flatout import store
 from flatout.model.case import Case
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import CaseNotReady, FlatoutError, InvalidOption
 from flatout.optimize import allowance
 from flatout.optimize.front import OBJECTIVES
 from flatout.optimize.optimizer import Optimizer, Options
@@ -38,7 +38,7 @@ class Result:
 
         trial = next((one for one in self.case.trials if one.serving is not None and one.serving.artefact), None)
         if trial is None or trial.serving is None or self.artefact is None:
-            raise FlatoutError("No artefact passed its checks: there is nothing to load.")
+            raise CaseNotReady("No artefact passed its checks: there is nothing to load.")
         return find(trial.serving.route).open(self.artefact, trial.serving.setting, trial.serving.latencies[0].batch)
 
 
@@ -53,7 +53,7 @@ def optimize(
 ) -> Result:
     """`original`, `given` and `metric` are for a model, data and a function in memory."""
     if options.objective not in OBJECTIVES:
-        raise FlatoutError(f"An artefact is made for {', '.join(OBJECTIVES)}, not for {options.objective!r}.")
+        raise InvalidOption(f"An artefact is made for {', '.join(OBJECTIVES)}, not for {options.objective!r}.")
     started, began = now(), time.monotonic()
     directory = store.new_directory(f"optimize-{Path(request.model).stem}")
     request = replace(request, directory=str(directory / "subject"))

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from flatout.measure.agreement import agreement, relative_error
-from flatout.model.errors import FlatoutError, ToolMissing
+from flatout.model.errors import ArtefactUnreadable, ToolMissing
 from flatout.optimize import checks, handover
 from flatout.optimize.work.process import Worker, WorkFailed
 from flatout.process.warden import Warden
@@ -27,10 +27,6 @@ from flatout.routes._route import Contents, Route
 SECONDS = 120.0
 MARGIN = 0.01
 """How much less than at home the answers may agree: other processors round in other places."""
-
-
-class ArtefactUnreadable(FlatoutError):
-    """A directory that is not an artefact, or a damaged one."""
 
 
 @dataclass(frozen=True)

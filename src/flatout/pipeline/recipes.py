@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from flatout.model.errors import Internal
 from flatout.observe import stages
 from flatout.observe.private_names import DATASET_METHODS, Missing, patch, resolve
 from flatout.pipeline import remade
@@ -31,7 +32,7 @@ CONSTRUCTORS = ("TFRecordDataset",)
 """Makers of datasets in `tf.data` that take another dataset first, of file names."""
 
 
-class Opaque(Exception):
+class Opaque(Internal):
     """A stage stands behind the change that nobody knows how to make again."""
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from flatout.model.errors import Internal
 from flatout.observe import stages
 from flatout.pipeline import recipes
 
@@ -22,7 +23,7 @@ UNTOUCHED = ("random", "lookup table")
 """State that another iterator has of its own, or only reads."""
 
 
-class Unlike(Exception):
+class Unlike(Internal):
     """The two forms do not agree, or cannot be compared."""
 
 

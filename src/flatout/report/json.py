@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from flatout.model.case import Case
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import OutputNotWritable
 from flatout.store import write_atomically
 
 
@@ -43,7 +43,7 @@ def _told(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise FlatoutError(
+        raise OutputNotWritable(
             f"Could not write JSON to {path}: {error.strerror or error}. Give a file in a directory that "
             "exists and may be written, or `-` for standard output."
         ) from None

@@ -16,7 +16,7 @@ from typing import TextIO
 
 import numpy as np
 
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import OutputNotWritable
 from flatout.trace.model import Line, Plane, Trace
 from flatout.trace.xplane import find_files, load
 
@@ -72,7 +72,7 @@ def _opened(path: Path) -> Iterator[TextIO]:
                 yield stream
         os.replace(temporary, path)
     except OSError as error:
-        raise FlatoutError(
+        raise OutputNotWritable(
             f"{path} cannot be written: {error.strerror or error}. Name a file in a directory that exists and has room."
         ) from None
     finally:

@@ -16,7 +16,7 @@ import os
 import pkgutil
 from collections.abc import Mapping
 
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import UnknownRoute
 from flatout.routes._route import Route
 
 __path__.extend(filter(None, os.environ.get("FLATOUT_ROUTES", "").split(os.pathsep)))
@@ -35,4 +35,4 @@ def find(name: str) -> Route:
         return routes[name]
     close = difflib.get_close_matches(name, routes, n=3, cutoff=0.4)
     hint = f" Did you mean {' or '.join(close)}?" if close else ""
-    raise FlatoutError(f"There is no route named {name!r}.{hint} The routes are: {', '.join(routes)}.")
+    raise UnknownRoute(f"There is no route named {name!r}.{hint} The routes are: {', '.join(routes)}.")

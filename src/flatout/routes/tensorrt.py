@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from flatout.environment.machine import has_gpu
 from flatout.model.case import Equivalence
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import ConversionFailed
 from flatout.routes._onnx import convert
 from flatout.routes._route import Contents, Precision, Route, Setting
 from flatout.subject.subject import Subject
@@ -101,7 +101,7 @@ def _build_engine(path: Path, subject: Subject) -> bytes:
     network = builder.create_network(1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED))
     parser = trt.OnnxParser(network, logger)
     if not parser.parse(path.read_bytes()):
-        raise FlatoutError(f"TensorRT cannot read the converted ONNX model: {parser.get_error(0).desc()}")
+        raise ConversionFailed(f"TensorRT cannot read the converted ONNX model: {parser.get_error(0).desc()}")
     config = builder.create_builder_config()
     config.clear_flag(trt.BuilderFlag.TF32)
     config.profiling_verbosity = trt.ProfilingVerbosity.DETAILED  # so that the engine records its types
@@ -114,7 +114,7 @@ def _build_engine(path: Path, subject: Subject) -> bytes:
         config.add_optimization_profile(profile)
     engine = builder.build_serialized_network(network, config)
     if engine is None:
-        raise FlatoutError("TensorRT could not build an engine for this model.")
+        raise ConversionFailed("TensorRT could not build an engine for this model.")
     return bytes(engine)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from flatout import store
 from flatout.model.case import Case, Program
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import CaseNotReady, InvalidOption
 from flatout.store import saving
 
 _active = False
@@ -33,7 +33,7 @@ class Observation:
     @property
     def case(self) -> Case:
         if self._case is None:
-            raise FlatoutError("The case is made when the block ends: use it after `with flatout.observe() as seen:`.")
+            raise CaseNotReady("The case is made when the block ends: use it after `with flatout.observe() as seen:`.")
         return self._case
 
     def __str__(self) -> str:
@@ -47,7 +47,7 @@ def observe(*, trace: bool = True, show: bool = True) -> Iterator[Observation]:
     """Observe what TensorFlow does inside the block; then diagnose it, keep the case, and print it if wanted."""
     global _active
     if _active:
-        raise FlatoutError("This process is being observed already. One `flatout.observe()` at a time.")
+        raise InvalidOption("This process is being observed already. One `flatout.observe()` at a time.")
     import tensorflow  # noqa: F401  # the probes go into the TensorFlow that is there
 
     from flatout.observe import private_names
@@ -103,7 +103,7 @@ def callback(**options: Any) -> Any:
         @property
         def case(self) -> Case:
             if self._seen is None:
-                raise FlatoutError("There is no case yet: give this callback to `model.fit(…, callbacks=[…])` first.")
+                raise CaseNotReady("There is no case yet: give this callback to `model.fit(…, callbacks=[…])` first.")
             return self._seen.case
 
     return Observer()

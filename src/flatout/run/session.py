@@ -14,7 +14,7 @@ from typing import Any
 
 from flatout import store
 from flatout.model.case import Case, Evidence, Note, Program
-from flatout.model.errors import FlatoutError, UnknownView
+from flatout.model.errors import FlatoutError, InvalidOption, UnknownView
 from flatout.store import saving
 from flatout.trial import launcher
 
@@ -110,9 +110,9 @@ def _refuse_early(options: Options) -> None:
         if options.view not in VIEWS:
             raise UnknownView(f"There is no view named {options.view!r}. The views are: {', '.join(VIEWS)}.")
     if options.json not in (None, "-") and not Path(options.json).absolute().parent.is_dir():
-        raise FlatoutError(f"--json {options.json}: there is no directory {Path(options.json).absolute().parent}.")
+        raise InvalidOption(f"--json {options.json}: there is no directory {Path(options.json).absolute().parent}.")
     if options.flame and options.nsys:
-        raise FlatoutError("--flame and --nsys both sample the program. Give one of them at a time.")
+        raise InvalidOption("--flame and --nsys both sample the program. Give one of them at a time.")
 
 
 def _levers(options: Options, command: Sequence[str]) -> tuple[str, ...]:
@@ -127,7 +127,7 @@ def _levers(options: Options, command: Sequence[str]) -> tuple[str, ...]:
         found += store.latest_tune(command).tuned if text == "@tuned" else (text,)
     for text in found:
         if find(parse(text)[0]).is_an_edit:
-            raise FlatoutError(
+            raise InvalidOption(
                 f"{text} is an edit of the source and cannot be injected. `flatout tune --lever {text} --patch FILE` "
                 "writes it."
             )

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from flatout import store
-from flatout.model.errors import CaseNotFound, FlatoutError, ToolMissing
+from flatout.model.errors import CaseNotFound, FlatoutError, InvalidOption, ToolMissing
 from flatout.serve import guard
 from flatout.serve.pages import comparing, following, frame, listing, trends
 from flatout.serve.shelf import Begun, Shelf
@@ -87,7 +87,7 @@ class Site:
         chosen.sort(key=lambda path: path.stat().st_mtime)
         chosen = [self.shelf.file(name) for key in ("before", "after") for name in words.get(key, [])[:1]] or chosen
         if len(chosen) != 2:
-            raise FlatoutError("Two cases make a comparison: choose exactly two in the list.")
+            raise InvalidOption("Two cases make a comparison: choose exactly two in the list.")
         before, after = map(load_run, chosen)
         return Answer(comparing.write(compare([before], [after], None, repeats_of((before, after), self.shelf.home))))
 
@@ -127,7 +127,7 @@ def make(home: Path, port: int) -> ThreadingHTTPServer:
     try:
         return _Server((ADDRESS, port), Handler)
     except OSError as error:
-        raise FlatoutError(
+        raise InvalidOption(
             f"Port {port} cannot be used: {error.strerror or error}. Give another with --port, or 0 for any free one."
         ) from None
 

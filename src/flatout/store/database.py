@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from flatout import store
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import CaseNotFound, CaseUnreadable, FlatoutError
 from flatout.store.run import Run, run_from
 
 FILE = "history.db"
@@ -125,7 +125,7 @@ class History:
         with self._writing() as connection:
             version = self._version()  # another process may have been faster
             if version > len(MIGRATIONS):
-                raise FlatoutError(
+                raise CaseUnreadable(
                     f"{self.path} was written by a newer flatout (schema {version}; this one knows {len(MIGRATIONS)}). "
                     "Update with `pip install -U flatout`."
                 )
@@ -138,7 +138,7 @@ class History:
         return int(self._connection.execute("PRAGMA user_version").fetchone()[0])
 
     def _trouble(self, error: sqlite3.Error) -> FlatoutError:
-        return FlatoutError(
+        return CaseUnreadable(
             f"The history {self.path} cannot be used: {error}. Move it away, and `flatout history` makes a new one "
             "from the cases that are kept."
         )
@@ -149,7 +149,7 @@ def open_in(home: Path | None = None) -> History:
     home = home or Path.cwd() / store.HOME
     path = path_in(home)
     if not path.parent.is_dir():
-        raise FlatoutError(
+        raise CaseNotFound(
             f"There is no history yet: {path.parent} is not there. Run `flatout run PROGRAM` here first."
         )
     return History(path)

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from flatout.subject.data import DataUnusable, Samples
+from flatout.model.errors import DataUnusable
+from flatout.subject.data import Samples
 from flatout.subject.original import Declared
 from flatout.subject.subject import Array
 

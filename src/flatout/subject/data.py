@@ -15,17 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import DataUnusable
 from flatout.subject.original import Declared, named
 from flatout.subject.subject import Array
 
 LABELS = ("y", "label", "labels", "target", "targets", "y_val", "y_test", "y_true", "test_labels")
 SAMPLES = ("x", "inputs", "input", "features", "data", "images", "x_val", "x_test", "test_images")
 """Names of arrays in .npz files, as people give them. `x_train` is not among them: a model is judged on other data."""
-
-
-class DataUnusable(FlatoutError):
-    """Data that cannot be read, or that does not fit the model."""
 
 
 @dataclass

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import InvalidOption
 from flatout.subject.original import named
 from flatout.subject.subject import Array
 
@@ -68,7 +68,7 @@ def _of_keras(name: str) -> Measure:
             if keras.metrics.get(name) is None:
                 raise ValueError(name)
         except (ValueError, TypeError):
-            raise FlatoutError(
+            raise InvalidOption(
                 f"Keras has no metric named {name!r}. Names are those of `compile(metrics=[…])`, such as accuracy, "
                 "auc, mean_absolute_error; a function of labels and answers is given as `module:function`."
             ) from None

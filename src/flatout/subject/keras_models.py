@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import ModelRefused, ModelUnusable
 from flatout.subject import trust
 from flatout.subject.original import Declared, Original
 
@@ -26,7 +26,7 @@ def load_file(path: Path, trusted: bool, imported: bool) -> Any:
     elif beginning.startswith(b"\x89HDF"):
         config, version = trust.h5_config(path)
     else:
-        raise trust.ModelRefused(
+        raise ModelRefused(
             f"{path} is neither a .keras file nor an HDF5 file. Save the model with `model.save('name.keras')`."
         )
     trust.check_layers(config, path, trusted, imported)
@@ -35,7 +35,7 @@ def load_file(path: Path, trusted: bool, imported: bool) -> Any:
         return keras.models.load_model(path, compile=False, safe_mode=not trusted)
     except Exception as error:
         words = " ".join(str(error).split())[:400]
-        raise trust.ModelRefused(
+        raise ModelRefused(
             f"{path} could not be opened by Keras {keras.__version__}: {words}. Classes of your own are found with "
             "--import MODULE; a function that builds the model is given as `module:function`."
         ) from error
@@ -55,7 +55,7 @@ def _package(version: str) -> Any:
 def of_object(model: Any, reopen: dict[str, Any]) -> Original:
     package = _package_of(model)
     if package is None:
-        raise FlatoutError(
+        raise ModelUnusable(
             f"A Keras model was expected, not {type(model).__module__}.{type(model).__name__}. A SavedModel is given "
             "by its directory."
         )

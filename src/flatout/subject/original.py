@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from flatout.model.errors import FlatoutError
-from flatout.subject.trust import ModelRefused
+from flatout.model.errors import ModelRefused, ModelUnusable
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ def named(name: str) -> Any:
     found: Any = imported(module)
     for part in attribute.split("."):
         if not hasattr(found, part):
-            raise FlatoutError(f"{module} has no {part!r}: {name} was expected to name a function in it.")
+            raise ModelUnusable(f"{module} has no {part!r}: {name} was expected to name a function in it.")
         found = getattr(found, part)
     return found
 
@@ -92,6 +91,6 @@ def imported(module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise FlatoutError(
+        raise ModelUnusable(
             f"{module} cannot be imported: {error}. Modules are looked for in the working directory and in this Python."
         ) from None

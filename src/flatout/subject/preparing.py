@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import DataUnusable, ModelUnusable
 from flatout.subject import columns, data, judging, synthetic, writing
 from flatout.subject.original import Declared, Original, open_original
 from flatout.subject.subject import Array, Subject, Tensor
@@ -104,7 +104,7 @@ def prepare(
     judge.labels, judge.original = parts["held_out"][1], subject.answers("held_out")
     value = judge.of(judge.original)
     if not np.isfinite(value):
-        raise FlatoutError(
+        raise DataUnusable(
             f"{request.metric or 'The metric'} of the original is not a number: its labels or answers do not fit it."
         )
     return Prepared(subject, judge, value, notes)
@@ -115,7 +115,7 @@ def _judge(name: str | None, function: Callable[..., Any] | None, labels: list[A
     if wanted is None:
         return None
     if not labels:
-        raise data.DataUnusable(
+        raise DataUnusable(
             f"{name or 'The metric'} compares answers with labels, and the data has none. Add them (`y` in an .npz, "
             "the second of a pair in a dataset), or leave the metric out: then agreement with the original is measured."
         )
@@ -135,7 +135,7 @@ def _inputs_of(samples: data.Samples | None, shapes: Mapping[str, Sequence[int]]
         )
     if shapes:
         return tuple(Declared(name, "float32", (None, *shape)) for name, shape in shapes.items())
-    raise FlatoutError(
+    raise ModelUnusable(
         "The model was never called, so it does not know the shape of its inputs. Give data, or --shape NAME=28,28,1 "
         "(batch dimension left out)."
     )
@@ -167,7 +167,7 @@ def _tensor(one: Declared, position: int, arrays: list[Array] | None, batching: 
     dims = one.shape if batching == "none" else one.shape[1:]
     found = arrays[position].shape[1:] if arrays is not None else dims
     if any(n is None for n in found):
-        raise FlatoutError(
+        raise ModelUnusable(
             f"Input {one.name!r} leaves a length open: {one.shape}. Give data, or --shape {one.name}="
             + ",".join("N" if n is None else str(n) for n in dims)
         )
@@ -186,7 +186,7 @@ def parted(columns: Sequence[Array], request: Request) -> dict[str, Array]:
     """
     count = min(len(column) for column in columns)
     if count < 2:
-        raise data.DataUnusable(f"{count} samples are too few: some are for calibration, others for the check.")
+        raise DataUnusable(f"{count} samples are too few: some are for calibration, others for the check.")
     order = np.random.default_rng(0).permutation(count)
     seen = max(1, min(request.calibration, count // 4))
     last = seen + request.samples

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from flatout.subject.data import LABELS, DataUnusable, Samples
+from flatout.model.errors import DataUnusable
+from flatout.subject.data import LABELS, Samples
 
 
 def read(directory: Path, features: dict[str, dict[str, Any]], most: int) -> Samples:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from flatout.model.errors import ModelRefused
 from flatout.subject import trust
 from flatout.subject.keras_models import dtype_name, plain_name
 from flatout.subject.original import Declared, Original
@@ -21,7 +22,7 @@ def open_directory(path: Path, signature: str | None, trusted: bool) -> Original
         model = tf.saved_model.load(str(path))
     except Exception as error:
         words = " ".join(str(error).split())[:400]
-        raise trust.ModelRefused(f"{path} could not be opened as a SavedModel: {words}") from error
+        raise ModelRefused(f"{path} could not be opened as a SavedModel: {words}") from error
     function = _function(model, path, signature)
     declared = function.structured_input_signature[1]
     names = list(declared)
@@ -56,11 +57,11 @@ def _function(model: Any, path: Path, wanted: str | None) -> Any:
     if name in known:
         return model.signatures[name]
     if not known:
-        raise trust.ModelRefused(
+        raise ModelRefused(
             f"{path} has no signature. Save it with one: tf.saved_model.save(model, path, signatures=function)."
         )
     what = f"no signature named {wanted!r}" if wanted else "several signatures"
-    raise trust.ModelRefused(f"{path} has {what}. Choose with --signature: {', '.join(known)}.")
+    raise ModelRefused(f"{path} has {what}. Choose with --signature: {', '.join(known)}.")
 
 
 def _operations(path: Path) -> set[str]:
@@ -72,7 +73,7 @@ def _operations(path: Path) -> set[str]:
     try:
         message.ParseFromString((path / "saved_model.pb").read_bytes())
     except (DecodeError, OSError) as error:
-        raise trust.ModelRefused(f"{path}/saved_model.pb cannot be read: {error}. Save the model again.") from None
+        raise ModelRefused(f"{path}/saved_model.pb cannot be read: {error}. Save the model again.") from None
     found: set[str] = set()
     for graph in message.meta_graphs:
         found.update(node.op for node in graph.graph_def.node)

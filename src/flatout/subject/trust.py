@@ -13,15 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import ModelRefused
 
 LARGEST_CONFIG = 64 << 20
 REACHES_OUT = {"PyFunc", "PyFuncStateless", "EagerPyFunc", "ReadFile", "WriteFile", "MatchingFiles"}
 """Operations of a graph that run Python or touch files. Tables and checkpoints are loaded by others."""
-
-
-class ModelRefused(FlatoutError):
-    """A model file that cannot be read, or that would run code of its own."""
 
 
 def keras_archive(path: Path) -> tuple[dict[str, Any], str]:

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from flatout.model.errors import Internal
+
 Bytes = NDArray[np.uint8]
 Positions = NDArray[np.int64]
 
@@ -24,7 +26,7 @@ PADDING = 32
 """Zero bytes kept behind the data, so that a vectorised read near the end needs no bounds check."""
 
 
-class WireError(ValueError):
+class WireError(Internal, ValueError):
     """The bytes do not follow the wire format."""
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from flatout.cures._catalogue import environment_of
+from flatout.model.errors import Internal
 from flatout.process.last_words import last_words
 from flatout.process.warden import Warden, kill_group, signal_group
 from flatout.trial import launcher, patched_run
@@ -45,11 +46,11 @@ class Launch:
     """(file of the user, file with the text to run in its place)."""
 
 
-class Ended(Exception):
+class Ended(Internal):
     """The program ended by itself: what it says is why no further step will come."""
 
 
-class Overdue(Exception):
+class Overdue(Internal):
     """The program did not answer in the time it was given."""
 
 

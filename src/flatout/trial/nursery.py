@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from flatout.model.errors import Internal
 from flatout.process.warden import Warden, kill_group
 from flatout.trial import launcher
 from flatout.trial.patched_run import program_place
@@ -30,7 +31,7 @@ HARMLESS = ("TF_CPP_",)
 """Variables that change what TensorFlow prints, not what it does."""
 
 
-class Gone(Exception):
+class Gone(Internal):
     """There is no nursery, or no longer."""
 
 

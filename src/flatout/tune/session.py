@@ -10,7 +10,7 @@ from pathlib import Path
 
 from flatout.cures._catalogue import find
 from flatout.model.case import Case
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import InvalidOption
 from flatout.model.levers import parse
 from flatout.store import saving
 from flatout.trial import launcher
@@ -34,7 +34,7 @@ def tune(program: str, arguments: Sequence[str], options: Options, wishes: Wishe
         find(parse(name)[0])  # a name that is not there is said before anything is run
     unknown = set(options.allow) - {"precision", "semantic"}
     if unknown:
-        raise FlatoutError(f"--allow takes precision or semantic, not {', '.join(sorted(unknown))}.")
+        raise InvalidOption(f"--allow takes precision or semantic, not {', '.join(sorted(unknown))}.")
     command = launcher.command_for(program, arguments, options.module)
     directory = journal.unfinished(command) if options.resume else None
     if options.resume and directory is None:

@@ -73,10 +73,10 @@ def convert(
     """
     from flatout.data.shards import plan
     from flatout.data.shards.convert import Wishes
-    from flatout.model.errors import FlatoutError
+    from flatout.model.errors import InvalidOption
 
     if on_error not in ("fail", "skip"):
-        raise FlatoutError(f"--on-error is `fail` or `skip`, not {on_error!r}.")
+        raise InvalidOption(f"--on-error is `fail` or `skip`, not {on_error!r}.")
     wishes = Wishes(
         name=name,
         format=format,
@@ -107,11 +107,11 @@ def _is_pipeline(source: str) -> bool:
 
 def _opened(source: str, dest: Path, kind: str, header: bool, float64: bool, keep_text: bool) -> Source:
     from flatout.data.shards.sources.opening import Rows, opened
-    from flatout.model.errors import FlatoutError
+    from flatout.model.errors import InvalidOption
 
     inside = Path(source).resolve()
     if inside.is_dir() and inside in (dest.resolve(), *dest.resolve().parents):
-        raise FlatoutError(
+        raise InvalidOption(
             f"{dest} lies inside {source}: the shards would be among the files. Name a folder beside it."
         )
     return opened(source, kind, Rows(header, float64, keep_text))

@@ -39,10 +39,10 @@ def serve(
     service has no password: whoever reaches its port can use it. Keep it inside a network you trust.
     """
     from flatout.data.service import Service, Wishes
-    from flatout.model.errors import FlatoutError
+    from flatout.model.errors import InvalidOption
 
     if measure and (target is None or join is not None):
-        raise FlatoutError("--measure needs a TARGET to measure, and a dispatcher of its own: leave --join out.")
+        raise InvalidOption("--measure needs a TARGET to measure, and a dispatcher of its own: leave --join out.")
 
     def say(text: str) -> None:
         if not quiet:

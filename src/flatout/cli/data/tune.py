@@ -12,7 +12,7 @@ import typer
 from flatout.cli.data.inspect import TargetArgument
 from flatout.cli.run import PASS_ON
 from flatout.cli.tune import seconds
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import InvalidOption
 
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -54,7 +54,7 @@ def register(app: typer.Typer) -> None:
 
         unknown = set(allow or ()) - {"semantic", "reassociated"}
         if unknown:
-            raise FlatoutError(f"--allow takes semantic or reassociated, not {', '.join(sorted(unknown))}.")
+            raise InvalidOption(f"--allow takes semantic or reassociated, not {', '.join(sorted(unknown))}.")
         settings = (
             ("do", "tune"),
             ("allow", allow),
@@ -77,5 +77,5 @@ def size(text: str) -> int:
     """`500M`, `4G`, `1.5GiB`, or plain bytes."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
     if match is None:
-        raise FlatoutError(f"--memory takes a size such as 500M or 4G, not {text!r}.")
+        raise InvalidOption(f"--memory takes a size such as 500M or 4G, not {text!r}.")
     return int(float(match[1]) * UNITS[match[2].upper()])

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from flatout.model.case import Case
+from flatout.model.errors import Internal
 from flatout.source.editing import case_facts, sample_loops
 from flatout.source.editing.accumulation import JOIN, MEAN, STACK, SUM, lists_added_up, use_of
 from flatout.source.editing.dataflow import Flow, called_name, definitions, names_in, reached
@@ -43,7 +44,7 @@ class Term:
     """Of gradients, one for each variable."""
 
 
-class _Unfit(Exception):
+class Unfit(Internal):
     """The loop does something that is not known to be the same for a batch."""
 
 
@@ -63,7 +64,7 @@ def edit(source: str, path: str, case: Case, value: str = "") -> str | None:
                 new = _written(document, loop, _terms(module, loop), value or MEAN)
                 ast.parse(new)
                 return new
-            except (_Unfit, SyntaxError):
+            except (Unfit, SyntaxError):
                 continue
     return None
 
@@ -87,7 +88,7 @@ def kinds(source: str, path: str, case: Case) -> tuple[str, ...]:
 def _header(document: Document, loop: Loop) -> Loop:
     source, target = loop.node.iter, loop.node.target
     if loop.node.orelse:
-        raise _Unfit
+        raise Unfit
     if _called(source) == "enumerate" and isinstance(target, ast.Tuple) and len(target.elts) == 2:
         source, target = _only_argument(source), target.elts[1]  # the number must not be read
     if _called(source) == "range" and isinstance(target, ast.Name):
@@ -99,10 +100,10 @@ def _header(document: Document, loop: Loop) -> Loop:
     if isinstance(source, ast.Call) and _called(source) == "zip" and isinstance(target, ast.Tuple):
         names, batches = target.elts, source.args
     if len(names) != len(batches) or not all(_is_name(batch) for batch in batches):
-        raise _Unfit
+        raise Unfit
     for name, batch in zip(names, batches, strict=True):
         if not isinstance(name, ast.Name):
-            raise _Unfit
+            raise Unfit
         loop.batches[name.id] = text(document, batch)
     loop.count = f"len({text(document, batches[0])})"
     return loop
@@ -141,7 +142,7 @@ def _whole(document: Document, loop: Loop, batch: ast.expr) -> str:
 
 
 def _taken_whole(document: Document, loop: Loop) -> Iterator[Change]:
-    """Each sample with an axis of its own becomes the batch. Raises `_Unfit` where one is used in another way."""
+    """Each sample with an axis of its own becomes the batch. Raises `Unfit` where one is used in another way."""
     names = dict(loop.batches)
     given = set(names_in(loop.node.target))
     for statement in loop.node.body:
@@ -152,7 +153,7 @@ def _taken_whole(document: Document, loop: Loop) -> Iterator[Change]:
             if batch is not None and isinstance(node, ast.expr):
                 yield *span(document, node), batch
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in given:
-                raise _Unfit
+                raise Unfit
             else:
                 waiting += ast.iter_child_nodes(node)
         for target in statement.targets if isinstance(statement, ast.Assign) else ():
@@ -165,7 +166,7 @@ def _taken_whole(document: Document, loop: Loop) -> Iterator[Change]:
 
 
 def _terms(module: ast.Module, loop: Loop) -> list[Term]:
-    """What the turns gather. Raises `_Unfit` where they do anything else than compute it, each for itself."""
+    """What the turns gather. Raises `Unfit` where they do anything else than compute it, each for itself."""
     terms: list[Term] = []
     computed: list[ast.stmt] = []
     for statement in loop.node.body:
@@ -176,23 +177,23 @@ def _terms(module: ast.Module, loop: Loop) -> list[Term]:
         elif _is_computing(statement):
             computed.append(statement)
         else:
-            raise _Unfit
+            raise Unfit
     gathered, given, flow = {term.name for term in terms}, set(names_in(loop.node.target)), Flow(computed)
     own, before = set(flow.written), set(flow.read)
     if not terms or len(gathered) < len(terms) or gathered & (before | own | given) or own & (before - given):
-        raise _Unfit
+        raise Unfit
     if not sample_loops.only_computes(computed) or sample_loops.is_read_outside(loop.scope, loop.node, own | given):
-        raise _Unfit
+        raise Unfit
     for node in reached(computed, definitions(module)):
         if isinstance(node, ast.Call) and (
             called_name(node.func) in _UPDATES or called_name(node.func).startswith("assign")
         ):
-            raise _Unfit  # each sample takes a step of its own
+            raise Unfit  # each sample takes a step of its own
     first_ones = {id(term.places[0]) for term in terms if term.use == STACK}
     for node in (inner for statement in computed for inner in ast.walk(statement)):
         takes_one = isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and node.slice.value == 0
         if takes_one and (own | given) & set(names_in(node)) and id(node) not in first_ones:
-            raise _Unfit  # the first of a batch is not what the only one was
+            raise Unfit  # the first of a batch is not what the only one was
     return terms
 
 
@@ -209,7 +210,7 @@ def _term(loop: Loop, statement: ast.stmt) -> Term | None:
         use = SUM if one.sign else use_of(loop.scope, loop.node, one.name)
         takes_one = isinstance(one.term, ast.Subscript) and ast.unparse(one.term.slice) == "0"
         if use is None or (use == STACK) != (takes_one and not one.sign):
-            raise _Unfit
+            raise Unfit
         return Term(one.name, statement, (one.term,), use)
     found = lists_added_up(statement)
     return Term(found[0], statement, tuple(found[1]), SUM, is_list=True) if found is not None else None
@@ -224,7 +225,7 @@ def _written(document: Document, loop: Loop, terms: Sequence[Term], kind: str) -
     end = document.line_end(document.offset(node.end_lineno or node.lineno))
     texts = (part for part in ast.walk(node) if isinstance(part, ast.Constant | ast.JoinedStr))
     if begin == start or any(part.lineno != part.end_lineno for part in texts):
-        raise _Unfit
+        raise Unfit
     outer, inner = document.indentation(start), document.indentation(begin)
     is_short = loop.count.isidentifier() or loop.count.isdigit()
     count = loop.count if is_short else free(document, "samples")
@@ -275,7 +276,7 @@ def _called(node: ast.expr) -> str:
 
 def _only_argument(node: ast.expr) -> ast.expr:
     if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords:
-        raise _Unfit
+        raise Unfit
     return node.args[0]
 
 

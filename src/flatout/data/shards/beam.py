@@ -13,7 +13,7 @@ from pathlib import Path
 from flatout.data.shards import shard, workers
 from flatout.data.shards.convert import Runner
 from flatout.data.shards.shard import Job, Written
-from flatout.model.errors import FlatoutError, ToolMissing
+from flatout.model.errors import ElementUnreadable, FlatoutError, ProcessFailed, ToolMissing
 
 FAILED = ".failed"
 
@@ -49,7 +49,7 @@ def _run(jobs: Sequence[Job], name: str, flags: Sequence[str]) -> None:
         raise
     except Exception as error:  # whatever a runner raises
         words = str(error).strip().split("\n")[-1][:500]
-        raise FlatoutError(
+        raise ProcessFailed(
             f"The runner {name} failed: {words or type(error).__name__}. Finished shards are kept; run it again."
         ) from None
 
@@ -72,6 +72,6 @@ def _result(job: Job) -> Written | workers.Died:
     if note.exists():
         text = note.read_text(encoding="utf-8")
         note.unlink()
-        raise shard.CorruptElement(text)
+        raise ElementUnreadable(text)
     written = shard.done(job)
     return written if written is not None else workers.Died("has left no file")

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 from flatout.data.shards import arrayrecord, tfrecord
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import InvalidOption
 
 FORMATS: dict[str, ModuleType] = {"tfrecord": tfrecord, "arrayrecord": arrayrecord}
 
@@ -15,11 +15,11 @@ FORMATS: dict[str, ModuleType] = {"tfrecord": tfrecord, "arrayrecord": arrayreco
 def suffix(format: str, compression: str) -> str:
     """The ending of the files. Raises for a format that is not known or not to be had."""
     if format not in FORMATS:
-        raise FlatoutError(f"There is no format {format!r}. It may be {' or '.join(FORMATS)}.")
+        raise InvalidOption(f"There is no format {format!r}. It may be {' or '.join(FORMATS)}.")
     module = FORMATS[format]
     if compression not in module.COMPRESSIONS:
         known = ", ".join(repr(one) for one in module.COMPRESSIONS if one) or "none"
-        raise FlatoutError(f"{format} has no compression {compression!r}. Known: {known}.")
+        raise InvalidOption(f"{format} has no compression {compression!r}. Known: {known}.")
     if format == "arrayrecord":
         arrayrecord.expect_package()
     return str(module.SUFFIX) + (".gz" if compression == "gzip" else "")

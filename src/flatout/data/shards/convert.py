@@ -17,7 +17,7 @@ from flatout.data.shards import containers, place, plan, reader, schema, shard, 
 from flatout.data.shards.progress import Progress
 from flatout.data.shards.shard import Job, Written
 from flatout.data.shards.sources import Source
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import OutputNotWritable, ProcessFailed
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -100,7 +100,7 @@ def _written(
 
 def expect_alive(result: Written | workers.Died, what: str, finished: int, count: int) -> Written:
     if isinstance(result, workers.Died):
-        raise FlatoutError(
+        raise ProcessFailed(
             f"The worker {what} {result.reason}, twice. {finished} of {count} shards are finished and kept: run the "
             "same command again, with fewer --processes if memory was short."
         )
@@ -133,12 +133,12 @@ def writable(there: place.Place) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in FULL:
-            raise FlatoutError(
+            raise OutputNotWritable(
                 f"There is no room left at {there.directory}: {error.strerror}. Finished shards are whole and kept; "
                 "nothing half-written bears a final name. Make room and run the same command again: it goes on there."
             ) from None
         what = f"{error.strerror or error}" + (f" ({error.filename})" if error.filename else "")
-        raise FlatoutError(
+        raise OutputNotWritable(
             f"Could not write to {there.directory}: {what}. Finished shards are kept. Name a folder that may be "
             "written."
         ) from None

@@ -11,7 +11,7 @@ from typing import Any
 from flatout.data.shards import tensors
 from flatout.data.shards.example import Value
 from flatout.data.shards.schema import Feature
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import DataUnusable
 
 ALONE = "value"
 """The name of an element's only tensor."""
@@ -25,7 +25,7 @@ class Layout:
         names = [one.name for one in self._features]
         names += [one.name + tensors.SHAPE for one in self._features if one.varies]
         if len(set(names)) < len(names):
-            raise FlatoutError(f"Two parts of an element have one name: {', '.join(sorted(names))}. Rename one.")
+            raise DataUnusable(f"Two parts of an element have one name: {', '.join(sorted(names))}. Rename one.")
 
     @property
     def features(self) -> tuple[Feature, ...]:
@@ -78,7 +78,7 @@ class Layout:
             return {"dict": [[key, self._structure(value, _below(path, key))] for key, value in spec.items()]}
         if isinstance(spec, (tuple, list)):
             return {"tuple": [self._structure(value, _below(path, number)) for number, value in enumerate(spec)]}
-        raise FlatoutError(
+        raise DataUnusable(
             f"The elements hold {type(spec).__name__} at {path or 'their top'}, which has no form in a record. Map "
             "it to tensors first."
         )
@@ -87,7 +87,7 @@ class Layout:
         lengths = tuple(shape.as_list()) if shape.rank is not None else (None,)
         one = tensors.feature(name, dtype, lengths)
         if one is None:
-            raise FlatoutError(f"{name} is of the type {dtype}, which has no form in a record. Cast it first.")
+            raise DataUnusable(f"{name} is of the type {dtype}, which has no form in a record. Cast it first.")
         if shape.rank is None:
             self._unknown_rank.add(len(self._features))
         self._features.append(one)

@@ -19,7 +19,7 @@ from flatout.data.shards import containers, example, plan, tensors, workers
 from flatout.data.shards.progress import Progress
 from flatout.data.shards.schema import Feature, Schema
 from flatout.data.shards.tfrecord import Damaged
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import OutputNotWritable, ProcessFailed, ShardsUnusable
 from flatout.trace.wire import WireError
 
 
@@ -40,7 +40,7 @@ class Part:
             for record in containers.read(self.path, self.format, self.compression):
                 yield example.decode(record)
         except (OSError, Damaged, WireError) as error:
-            raise FlatoutError(f"{error} Its elements cannot be given back; convert the source again.") from None
+            raise ShardsUnusable(f"{error} Its elements cannot be given back; convert the source again.") from None
 
 
 def extract(schema: Schema, directory: Path, destination: Path, processes: int | None, quiet: bool = False) -> int:
@@ -48,7 +48,7 @@ def extract(schema: Schema, directory: Path, destination: Path, processes: int |
     try:
         return _extracted(schema, directory, destination, processes, quiet)
     except OSError as error:
-        raise FlatoutError(
+        raise OutputNotWritable(
             f"Could not write {error.filename or destination}: {error.strerror}. Make room, remove {destination}, "
             "and try again."
         ) from None
@@ -56,13 +56,13 @@ def extract(schema: Schema, directory: Path, destination: Path, processes: int |
 
 def _extracted(schema: Schema, directory: Path, destination: Path, processes: int | None, quiet: bool) -> int:
     if destination.exists() and (not destination.is_dir() or any(destination.iterdir())):
-        raise FlatoutError(f"{destination} exists and is not an empty folder. Name a new one.")
+        raise OutputNotWritable(f"{destination} exists and is not an empty folder. Name a new one.")
     if schema.source == "pipeline":
-        raise FlatoutError(
+        raise ShardsUnusable(
             "These shards were made of a pipeline: there are no files to go back to. Use the reader beside them."
         )
     if schema.source in ("csv", "json") and not schema.layout.get("text"):
-        raise FlatoutError(
+        raise ShardsUnusable(
             "These shards hold the values of the rows, not their text. Convert with --keep-text to have the same bytes "
             "back, or read the values with the reader beside them."
         )
@@ -82,7 +82,7 @@ def _extracted(schema: Schema, directory: Path, destination: Path, processes: in
     try:
         for part, result in workers.run(_files, parts, processes or workers.cores(), progress.tell):
             if isinstance(result, workers.Died):
-                raise FlatoutError(f"The worker giving back {part.path.name} {result.reason}, twice.")
+                raise ProcessFailed(f"The worker giving back {part.path.name} {result.reason}, twice.")
             count += result
     finally:
         progress.end()
@@ -121,14 +121,16 @@ def inside(name: str) -> PurePosixPath:
     """A name that stays below the folder: shards come from anywhere, and `../../` leads out of it."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or not path.parts or "\0" in name:
-        raise FlatoutError(f"An element is called {name!r}, which leads out of the folder. Nothing was written for it.")
+        raise ShardsUnusable(
+            f"An element is called {name!r}, which leads out of the folder. Nothing was written for it."
+        )
     return path
 
 
 def _original(schema: Schema) -> NDArray[np.int64]:
     """The number in the source of each element, in the order of the shards."""
     if schema.skipped:
-        raise FlatoutError(
+        raise ShardsUnusable(
             f"{len(schema.skipped)} elements were skipped when this was converted, so the file they stood in cannot be "
             "given back. Read the others with the reader beside the shards."
         )

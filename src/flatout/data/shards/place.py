@@ -19,7 +19,7 @@ from typing import IO
 
 from flatout.data.shards import schema
 from flatout.data.shards.shard import sync
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import OutputNotWritable
 from flatout.store import write_atomically
 
 
@@ -38,7 +38,7 @@ class Place:
             try:
                 fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise FlatoutError(
+                raise OutputNotWritable(
                     f"Another conversion is writing {self.name!r} to {self.directory}. Wait for it, or give --name."
                 ) from None
             self.tidy()
@@ -57,7 +57,7 @@ class Place:
         if self.schema.exists():
             known = schema.load(self.schema)
             if known.fingerprint != fingerprint:
-                raise FlatoutError(
+                raise OutputNotWritable(
                     f"{self.directory} holds another {self.name!r}: its source or its options have changed since. Will "
                     "not overwrite it without --force; --name gives the new one a name of its own."
                 )
@@ -69,7 +69,7 @@ class Place:
         if begun == fingerprint:
             return False
         if begun is not None or any(self.shards()):
-            raise FlatoutError(
+            raise OutputNotWritable(
                 f"{self.directory} holds shards of another {self.name!r} that is not complete: the source or the "
                 "options have changed since it was begun. Start anew with --force, or give --name."
             )

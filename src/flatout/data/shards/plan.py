@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from flatout.data.shards.sources import Numbers, Source
 from flatout.data.shards.tfrecord import FRAME
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import InvalidOption
 
 CAP = 128_000_000
 """Bytes of a shard, unless asked otherwise: large reads, and yet many files to share among readers."""
@@ -117,7 +117,7 @@ def set_name(given: str | None, source: str) -> str:
     """The name of a set: as asked, or after its source."""
     if given is not None:
         if not re.fullmatch(r"[\w][\w.-]*", given):
-            raise FlatoutError(f"--name {given!r} is no name for files: letters, digits, `_`, `-` and `.` make one.")
+            raise InvalidOption(f"--name {given!r} is no name for files: letters, digits, `_`, `-` and `.` make one.")
         return given
     stem = source.rsplit(":", 1)[-1] if ":" in source else Path(source).resolve().name.split(".")[0]
     return re.sub(r"\W+", "_", stem).strip("_") or "data"
@@ -128,5 +128,5 @@ def size(text: str) -> int:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmg]i?)?b?", text.strip(), re.IGNORECASE)
     value = int(float(match[1]) * _UNITS[(match[2] or "").upper()]) if match else 0
     if value < 1:
-        raise FlatoutError(f"--shard-size takes a size such as 128MB or 1GiB, not {text!r}.")
+        raise InvalidOption(f"--shard-size takes a size such as 128MB or 1GiB, not {text!r}.")
     return value

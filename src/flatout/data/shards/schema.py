@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import ShardsUnusable
 
 VERSION = 1
 ENDING = ".schema.json"
@@ -111,8 +111,8 @@ def find(place: Path) -> Path:
         return found[0]
     if found:
         names = ", ".join(path.name for path in found[:5])
-        raise FlatoutError(f"{place} holds {len(found)} sets of shards ({names}). Name the schema file of one.")
-    raise FlatoutError(
+        raise ShardsUnusable(f"{place} holds {len(found)} sets of shards ({names}). Name the schema file of one.")
+    raise ShardsUnusable(
         f"There is no finished set of shards at {place}: no *{ENDING}. `flatout data convert` writes it at its end."
     )
 
@@ -121,6 +121,6 @@ def load(path: Path) -> Schema:
     try:
         return Schema.from_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise FlatoutError(
+        raise ShardsUnusable(
             f"{path} cannot be read as the schema of shards: {error}. Convert again with --force."
         ) from None

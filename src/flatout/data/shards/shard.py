@@ -25,7 +25,7 @@ from typing import IO
 from flatout.data.shards import containers, example
 from flatout.data.shards.schema import Shard, Skipped
 from flatout.data.shards.sources import Corrupt, Source
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import ElementUnreadable
 
 Tell = Callable[[int, int], None]
 """Is told of elements and bytes done since the last time."""
@@ -33,10 +33,6 @@ LARGEST = (1 << 31) - 1
 """Bytes of a record that TensorFlow can parse."""
 EVERY = 0.2
 """Seconds between two words about progress."""
-
-
-class CorruptElement(FlatoutError):
-    exit_code = 1
 
 
 @dataclass(frozen=True)
@@ -103,7 +99,7 @@ def _records(job: Job, skipped: list[Skipped]) -> Iterator[bytes]:
         except Corrupt as error:
             name = job.elements.name(number)
             if not job.skip:
-                raise CorruptElement(
+                raise ElementUnreadable(
                     f"{name!r} is corrupt: {error}. Mend or remove it, or leave such elements out with "
                     "`--on-error skip`; what is done so far is kept."
                 ) from None

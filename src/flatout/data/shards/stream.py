@@ -21,7 +21,7 @@ from flatout.data.shards.convert import Outcome, Wishes, writable
 from flatout.data.shards.progress import Progress
 from flatout.data.shards.schema import Feature, Shard, Skipped
 from flatout.data.shards.shard import sync
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import DataUnusable, InvalidOption, ProcessFailed
 
 
 def convert(given: str, destination: Path, wishes: Wishes, runner: str | None = None) -> Outcome:
@@ -53,12 +53,12 @@ def convert(given: str, destination: Path, wishes: Wishes, runner: str | None = 
 
 def _expect_possible(wishes: Wishes, runner: str | None) -> None:
     if wishes.shuffle is not None:
-        raise FlatoutError(
+        raise InvalidOption(
             "A pipeline has no order that could be changed beforehand. Shuffle in the pipeline itself: "
             "`.shuffle(buffer_size, seed=…)`."
         )
     if runner is not None:
-        raise FlatoutError("A pipeline runs in one process; --runner is for files, tables and arrays.")
+        raise InvalidOption("A pipeline runs in one process; --runner is for files, tables and arrays.")
 
 
 def _run(given: str, there: place.Place, name: str, wishes: Wishes, cap: int, progress: Progress) -> dict[str, Any]:
@@ -86,10 +86,10 @@ def _run(given: str, there: place.Place, name: str, wishes: Wishes, cap: int, pr
                 elif word == "full":
                     raise OSError(*content)
                 elif word == "failed":
-                    raise FlatoutError(content)
+                    raise DataUnusable(content)
                 else:
                     return dict(content)
-        raise FlatoutError(
+        raise ProcessFailed(
             f"The pipeline did not come to its end: its process {_ended(child)}. Nothing was kept of it."
         )
     finally:

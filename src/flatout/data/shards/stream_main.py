@@ -18,13 +18,13 @@ from flatout.data.shards import containers, elements, example, shard
 from flatout.data.shards.convert import FULL
 from flatout.data.shards.schema import Skipped
 from flatout.data.shards.tfrecord import FRAME
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import FlatoutError, Internal
 
 MOST_IN_A_ROW = 1000
 """Errors without an element between them after which it is the pipeline that is broken, not an element."""
 
 
-class Failed(Exception):
+class Failed(Internal):
     """What the user is told instead of a traceback."""
 
 

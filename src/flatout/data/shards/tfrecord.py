@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from flatout.data.shards.checksum import masked
+from flatout.model.errors import Internal
 
 SUFFIX = "tfrecord"
 COMPRESSIONS = ("", "gzip")
@@ -28,7 +29,7 @@ LARGEST = 1 << 34
 """A length beyond this is a damaged file, not a record to make room for."""
 
 
-class Damaged(Exception):
+class Damaged(Internal):
     """A file that is not what was written. Says what is wrong and where."""
 
 

@@ -23,14 +23,10 @@ from flatout.data.shards.progress import Progress
 from flatout.data.shards.schema import Schema, Shard
 from flatout.data.shards.sources import Corrupt, Source
 from flatout.data.shards.tfrecord import Damaged
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import ProcessFailed, ShardsDiffer
 
 Digests = NDArray[np.uint64]
 PART = 2_000
-
-
-class NotTheSame(FlatoutError):
-    exit_code = 1
 
 
 @dataclass(frozen=True)
@@ -42,7 +38,7 @@ class _File:
 
 
 def verify(schema: Schema, directory: Path, source: Source | None, processes: int | None, quiet: bool = False) -> str:
-    """A sentence that says what was proven. Raises NotTheSame."""
+    """A sentence that says what was proven. Raises ShardsDiffer."""
     files = [_File(directory / one.file, one, schema.format, schema.compression) for one in schema.shards]
     size = sum(one.bytes for one in schema.shards)
     sides = 1 if source is None else 2
@@ -66,7 +62,7 @@ def _gathered(
     found: list[Digests] = []
     for _, result in workers.run(task, jobs, processes or workers.cores(), progress.tell):
         if isinstance(result, workers.Died):
-            raise FlatoutError(f"The worker verifying it {result.reason}, twice. Try again with fewer --processes.")
+            raise ProcessFailed(f"The worker verifying it {result.reason}, twice. Try again with fewer --processes.")
         found.append(result)
     return np.concatenate(found) if found else np.zeros(0, np.uint64)
 
@@ -81,7 +77,7 @@ def _of_file(file: _File, tell: workers.Tell) -> Digests:
             raise Damaged(f"{file.path} does not fit its checksum: it was changed after it was written.")
         digests = [shard.digest_of(record) for record in containers.read(file.path, file.format, file.compression)]
     except (OSError, Damaged) as error:
-        raise NotTheSame(f"{error} Convert again with --force.") from None
+        raise ShardsDiffer(f"{error} Convert again with --force.") from None
     tell(len(digests), file.shard.bytes)
     return np.array(digests, np.uint64)
 
@@ -102,7 +98,7 @@ def _of_part(part: Source, tell: workers.Tell) -> Digests:
 def _against_digest(schema: Schema, stored: Digests) -> str:
     total = f"{int(np.add.reduce(stored)) % 2**64:016x}"
     if len(stored) != schema.elements or total != schema.digest:
-        raise NotTheSame(
+        raise ShardsDiffer(
             f"The shards hold {len(stored):,} elements that are not the {schema.elements:,} that were written. "
             "Convert again with --force."
         )
@@ -116,7 +112,7 @@ def _expect_same(original: Digests, stored: Digests, source: Source) -> None:
     theirs, their_counts = np.unique(stored, return_counts=True)
     both, at_ours, at_theirs = np.intersect1d(ours, theirs, return_indices=True)
     shared = int(np.minimum(our_counts[at_ours], their_counts[at_theirs]).sum()) if len(both) else 0
-    raise NotTheSame(
+    raise ShardsDiffer(
         f"The shards are not the source: {len(original) - shared:,} of its {len(source):,} elements are missing or "
         f"changed, and {len(stored) - shared:,} of the shards' are not in the source as it is now. Has it changed "
         "since? Convert again with --force."

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from flatout.data.shards.sources import Source
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import ProcessFailed
 
 Work = TypeVar("Work")
 Result = TypeVar("Result")
@@ -106,7 +106,7 @@ def spread(task: Callable[[Any], Result], source: Source) -> Iterator[Result]:
     parts = [source.select(np.arange(start, end)) for start, end in itertools.pairwise(bounds)]
     for _, result in run(_Plain(task), parts, cores()):
         if isinstance(result, Died):
-            raise FlatoutError(f"A worker that looked at the source {result.reason}, twice. Is there memory enough?")
+            raise ProcessFailed(f"A worker that looked at the source {result.reason}, twice. Is there memory enough?")
         yield result
 
 

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from flatout.model.errors import CompressionFailed, FlatoutError
+from flatout.model.errors import CompressionFailed, FlatoutError, InvalidOption
 from flatout.optimize.checks import Budget
 from flatout.optimize.compress.search import SEARCH, Search, file_name
 from flatout.optimize.compress.stages import Means, apply, parse
@@ -59,7 +59,7 @@ def compressed_files(wish: Wish, quiet: bool) -> tuple[Path, ...]:
     if wish.stages != SEARCH:
         parse(wish.stages)
     elif wish.budget.metric is None or wish.request.data is None:
-        raise FlatoutError("A search has to know what is good enough: give --metric, and --data with labels.")
+        raise InvalidOption("A search has to know what is good enough: give --metric, and --data with labels.")
     files = compressed(wish)
     if not quiet:
         lines = [*files.told, *files.missing, f"kept in {wish.place}"]
@@ -109,7 +109,7 @@ def _work(wish: Wish) -> dict[str, Any]:
     else:
         stages = parse(wish.stages)
         if wish.request.data is None and any(name == "int8" for name, _ in stages):
-            raise FlatoutError("int8 has to see real samples to find its ranges: give --data.")
+            raise InvalidOption("int8 has to see real samples to find its ranges: give --data.")
         results = apply(stages, means)
         made = [(wish.stages, results[-1].model, stages[-1][0] == "int8")]
         told = [str(result) for result in results]
@@ -132,7 +132,7 @@ def _opened(request: Request) -> Any:
         return keras_models.load_file(Path(request.model), request.trust, bool(request.imports))
     if ":" in request.model:
         return original.named(request.model)()
-    raise FlatoutError(f"--compress needs a Keras model: a .keras file or module:function, not {request.model}.")
+    raise InvalidOption(f"--compress needs a Keras model: a .keras file or module:function, not {request.model}.")
 
 
 def _written(model: Any, int8: bool, inputs: list[Any], output: Path, name: str) -> tuple[list[Path], list[str]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import InvalidOption
 from flatout.optimize.checks import Budget
 from flatout.optimize.compress import checks
 from flatout.optimize.compress.checks import Array
@@ -44,7 +44,7 @@ def read(request: Request, model: Any) -> Samples:
 def judge(samples: Samples, original: Any, budget: Budget) -> Callable[[Any], float]:
     """How much worse than the original a model is, in the user's metric."""
     if budget.metric is None or not samples.labels:
-        raise FlatoutError(
+        raise InvalidOption(
             "A search has to know what is good enough: give --metric, and --data with labels (`y` in an .npz)."
         )
     measure = judging.measure_of(budget.metric)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from flatout.model.errors import CompressionFailed, CompressionRefused
+from flatout.model.errors import CompressionFailed, CompressionRefused, Internal
 from flatout.optimize.compress import cost, training
 from flatout.optimize.compress.distill import distill
 from flatout.optimize.compress.prune import prune
@@ -51,7 +51,7 @@ class Found:
         return f"{self.stages or 'as it is'}: {self.share:.0%} of the FLOPs, {change} than the original"
 
 
-class _OutOfTime(Exception):
+class OutOfTime(Internal):
     pass
 
 
@@ -72,7 +72,7 @@ class Search:
         good = [whole]
         try:
             self._descend(good)
-        except _OutOfTime:
+        except OutOfTime:
             self.say("there is no time to go further down: give more with --budget")
         smallest = list(reversed(good))
         floats = [one for one in smallest[:ROUNDED] if one is not whole]
@@ -125,7 +125,7 @@ class Search:
             except (CompressionRefused, CompressionFailed) as error:
                 self.say(f"{one.stages or 'the original'} in int8: {error}")
                 continue
-            except _OutOfTime:
+            except OutOfTime:
                 continue  # a larger one may do without training
             if found.drop <= self.allowed:
                 rounded.append(found)
@@ -143,7 +143,7 @@ class Search:
         """Whatever trains: not begun where it would take longer than there is time. The first is always made."""
         began = time.monotonic()
         if self.longest and began + self.longest > self.deadline:
-            raise _OutOfTime
+            raise OutOfTime
         made = work()
         self.longest = max(self.longest, time.monotonic() - began)
         return made

@@ -13,13 +13,14 @@ import time
 from pathlib import Path
 from typing import Any, Literal
 
+from flatout.model.errors import Internal
 from flatout.optimize.work.memory import resident_bytes
 from flatout.optimize.work.nursery import Forked, Gone, Nursery
 from flatout.process.last_words import last_words
 from flatout.process.warden import Warden, kill_group
 
 
-class WorkFailed(Exception):
+class WorkFailed(Internal):
     """What was asked did not come about. `how` is failed, timeout, memory or needless; the text says why."""
 
     def __init__(self, how: Literal["failed", "timeout", "memory", "needless"], text: str) -> None:

@@ -13,7 +13,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import ConversionFailed
 from flatout.routes._onnx import compiled, recurrent
 from flatout.routes._onnx.graph import graphs
 from flatout.routes._onnx.repair import repair
@@ -35,7 +35,7 @@ def onnx_file(subject: Subject) -> Path:
     with open(kept.with_name("lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if failed.exists():
-            raise FlatoutError(failed.read_text(encoding="utf-8"))
+            raise ConversionFailed(failed.read_text(encoding="utf-8"))
         if not kept.exists():
             try:
                 save(_convert(subject), kept)
@@ -124,4 +124,4 @@ def _refuse_unknown(model: Any) -> None:
     nodes = [node for inner in graphs(model.graph) for node in inner.node]
     unknown = sorted({node.op_type for node in nodes if (node.domain, node.op_type) not in known})
     if unknown:
-        raise FlatoutError(f"tf2onnx cannot express {', '.join(unknown)} in ONNX.")
+        raise ConversionFailed(f"tf2onnx cannot express {', '.join(unknown)} in ONNX.")

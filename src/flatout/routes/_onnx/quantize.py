@@ -16,7 +16,7 @@ import numpy as np
 
 from flatout.environment.machine import cpu_flags
 from flatout.measure.agreement import agreement
-from flatout.model.errors import FlatoutError, RouteNotNeeded
+from flatout.model.errors import ConversionFailed, RouteNotNeeded
 from flatout.subject.subject import Subject, in_batches
 
 SAMPLES = 128
@@ -53,7 +53,7 @@ def quantize_mixed(source: Path, target: Path, subject: Subject) -> None:
             if _agreement(target, subject) >= ENOUGH:
                 return
             if count >= (len(worst) + 1) // 2:
-                raise FlatoutError(f"With {count} of {len(worst)} layers in float the answers still do not agree.")
+                raise ConversionFailed(f"With {count} of {len(worst)} layers in float the answers still do not agree.")
             count *= 2
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from flatout.model.case import Equivalence
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import ArtefactUnreadable
 from flatout.routes._route import Contents, Precision, Route, Setting
 from flatout.subject.subject import Subject
 
@@ -89,7 +89,7 @@ class Mixed(Int8):
 def _first_file(directory: Path) -> Path:
     files = sorted(directory.glob("*.tflite"))
     if not files:
-        raise FlatoutError(f"There is no .tflite file in {directory}.")
+        raise ArtefactUnreadable(f"There is no .tflite file in {directory}.")
     return files[0]
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from flatout.measure.agreement import agreement
-from flatout.model.errors import FlatoutError, RouteNotNeeded
+from flatout.model.errors import ConversionFailed, RouteNotNeeded
 from flatout.routes._route import run_loader
 from flatout.routes.litert import ANY_BATCH, loader_source
 from flatout.routes.litert.convert import calibration, configure, write
@@ -56,7 +56,7 @@ def _quantize(converter: Any, subject: Subject, batch: int | None, float_layers:
         if _agreement(content, subject, batch) >= ENOUGH:
             return content
         if count >= len(worst) // 2:
-            raise FlatoutError(f"With {count} of {len(worst)} layers in float the answers still do not agree.")
+            raise ConversionFailed(f"With {count} of {len(worst)} layers in float the answers still do not agree.")
         count *= 2
 
 

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from flatout.data.shards.example import Element
 from flatout.data.shards.schema import Feature
+from flatout.model.errors import Internal
 
 Numbers = NDArray[np.int64]
 
 
-class Corrupt(Exception):
+class Corrupt(Internal):
     """An element that cannot be read. The message says why."""
 
 

@@ -20,7 +20,7 @@ from flatout.data.shards.example import Element
 from flatout.data.shards.schema import Feature
 from flatout.data.shards.sources import Corrupt, Numbers
 from flatout.data.shards.sources.folder import Folder, Listed, listed
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import DataUnusable
 
 SUFFIXES = frozenset((".npy", ".npz"))
 VALUE = "value"
@@ -54,11 +54,11 @@ class ArrayFile:
         try:
             arrays = _arrays(str(path.absolute()))
         except UNREADABLE as error:
-            raise FlatoutError(f"{path} cannot be read as numpy arrays: {error}.") from None
+            raise DataUnusable(f"{path} cannot be read as numpy arrays: {error}.") from None
         lengths = {name: array.shape[:1] for name, array in arrays.items()}
         if len(set(lengths.values())) != 1 or () in lengths.values() or (0,) in lengths.values():
             shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
-            raise FlatoutError(
+            raise DataUnusable(
                 f"The arrays of {path} do not count the same elements along their first axis: {shapes or 'none'}. "
                 "Save them with one length."
             )
@@ -101,7 +101,7 @@ class ArrayFile:
 def _feature(name: str, dtype: str, shape: tuple[int | None, ...], path: Path) -> Feature:
     one = tensors.feature(name, dtype, shape)
     if one is None:
-        raise FlatoutError(
+        raise DataUnusable(
             f"{path}: {name} is of the type {dtype}, for which TensorFlow has no tensors. Convert it to numbers first."
         )
     return one
@@ -155,7 +155,7 @@ def _common(files: Listed, root: Path) -> Feature:
             continue
         counts[header] = counts.get(header, 0) + 1
     if not counts:
-        raise FlatoutError(f"None of the .npy files in {root} can be read as a numpy array.")
+        raise DataUnusable(f"None of the .npy files in {root} can be read as a numpy array.")
     kinds: dict[tuple[str, int], int] = {}
     for (dtype, shape), count in counts.items():
         kinds[dtype, len(shape)] = kinds.get((dtype, len(shape)), 0) + count

@@ -10,7 +10,7 @@ import numpy as np
 
 from flatout.data.shards.example import Value
 from flatout.data.shards.schema import Feature
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import DataUnusable
 
 EXACT_IN_FLOAT32 = 1 << 24
 INTEGER, FLOAT, BOOL, TEXT, JSON = "integer", "float", "bool", "text", "json"
@@ -70,7 +70,7 @@ def reading(columns: Mapping[str, Column], float64: bool, mixed: str) -> Reading
     features, kept, notes = [], [], []
     for name in sorted(columns):
         if not _is_text(name):
-            raise FlatoutError(
+            raise DataUnusable(
                 f"The name of the column {name!r} is no UTF-8 text. Save the file as UTF-8, or rename it."
             )
         column = _settled(columns[name], mixed)

@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from flatout.data.shards.example import Element
 from flatout.data.shards.sources import Corrupt, Numbers, columns, rows
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import DataUnusable
 
 SUFFIXES = frozenset((".csv", ".tsv"))
 AROUND = 40
@@ -45,7 +45,7 @@ class Csv(rows.Table):
         try:
             names = _names(places, delimiter) if header else _numbered(places.bytes_of(0), delimiter)
         except Corrupt as error:
-            raise FlatoutError(f"The first row of {paths[0]} cannot be read: {error}. Mend it.") from None
+            raise DataUnusable(f"The first row of {paths[0]} cannot be read: {error}. Mend it.") from None
         _expect_distinct(names, paths[0], keep_text)
         opened = cls(places, columns.Reading((), ()), keep_text, delimiter, names)
         found = columns.merge(_surveyed(opened))
@@ -97,18 +97,18 @@ def _names(places: rows.Places, delimiter: str) -> tuple[str, ...]:
             found.setdefault(tuple(_parsed(header.encode("latin-1").removeprefix(codecs.BOM_UTF8), delimiter)), file)
     if len(found) > 1:
         one, other = list(found.values())[:2]
-        raise FlatoutError(f"{one} and {other} do not have the same columns. Convert them one by one.")
+        raise DataUnusable(f"{one} and {other} do not have the same columns. Convert them one by one.")
     return next(iter(found))
 
 
 def _expect_distinct(columns: tuple[str, ...], path: Path, keep_text: bool) -> None:
     if len(set(columns)) != len(columns) or "" in columns:
-        raise FlatoutError(
+        raise DataUnusable(
             f"The first row of {path} does not name its columns one by one: {', '.join(columns)[:200]}. "
             "Give each a name of its own, or say --no-header if it is a row of data."
         )
     if keep_text and rows.TEXT in columns:
-        raise FlatoutError(f"{path} has a column {rows.TEXT!r}, which --keep-text needs for itself. Rename it.")
+        raise DataUnusable(f"{path} has a column {rows.TEXT!r}, which --keep-text needs for itself. Rename it.")
 
 
 def _surveyed(source: Csv) -> Iterator[tuple[int, columns.Columns]]:

@@ -19,7 +19,7 @@ import numpy as np
 from flatout.data.shards.example import Element
 from flatout.data.shards.schema import Feature
 from flatout.data.shards.sources import Corrupt, Numbers
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import DataUnusable
 
 AROUND = 96
 """More bytes than an element has besides its content, its name and the names of its features."""
@@ -60,7 +60,7 @@ def listed(root: Path, suffixes: Collection[str] | None, what: str) -> Listed:
             others[suffix or "no ending"] += 1
     if not rows:
         wanted = ", ".join(sorted(suffixes or ())) or "any"
-        raise FlatoutError(f"There are no {what} in {root} (looked for: {wanted}). Name another folder or --kind.")
+        raise DataUnusable(f"There are no {what} in {root} (looked for: {wanted}). Name another folder or --kind.")
     rows.sort()
     names = tuple(name for name, _, _ in rows)
     tops = [name.split("/", 1)[0] if "/" in name else None for name in names]

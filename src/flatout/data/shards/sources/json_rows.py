@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from flatout.data.shards.example import Element, Value
 from flatout.data.shards.sources import Corrupt, Numbers, columns, rows
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import DataUnusable
 
 SUFFIXES = frozenset((".jsonl", ".ndjson", ".json"))
 AROUND = 48
@@ -33,9 +33,9 @@ class Json(rows.Table):
         opened = cls(rows.places(paths, header=False), columns.Reading((), ()), keep_text)
         found = columns.merge(workers.spread(survey, opened))
         if not found:
-            raise FlatoutError(f"No row of {paths[0]} is a JSON object; an object per line was expected.")
+            raise DataUnusable(f"No row of {paths[0]} is a JSON object; an object per line was expected.")
         if keep_text and rows.TEXT in found:
-            raise FlatoutError(f"The rows have a key {rows.TEXT!r}, which --keep-text needs. Rename it.")
+            raise DataUnusable(f"The rows have a key {rows.TEXT!r}, which --keep-text needs. Rename it.")
         return dataclasses.replace(opened, reading=columns.reading(found, float64, columns.JSON))
 
     def sizes(self) -> Numbers:

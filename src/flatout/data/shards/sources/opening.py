@@ -9,7 +9,7 @@ from pathlib import Path
 
 from flatout.data.shards.sources import Source, arrays, audio, csv_rows, images, json_rows
 from flatout.data.shards.sources.folder import Folder
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import DataUnusable, InvalidOption
 
 KINDS = ("images", "audio", "csv", "json", "arrays", "files")
 _BY_SUFFIX = {
@@ -33,14 +33,16 @@ class Rows:
 def opened(place: str, kind: str = "auto", rows: Rows | None = None) -> Source:
     path, rows = Path(place), rows or Rows()
     if not path.exists():
-        raise FlatoutError(
+        raise DataUnusable(
             f"There is nothing at {place}. Name a folder of files, a .csv, .jsonl, .npy or .npz file, or a pipeline as "
             "`module:function`."
         )
     if kind == "auto":
         kind = guessed(path)
     if kind not in KINDS:
-        raise FlatoutError(f"There is no kind {kind!r}. It may be {', '.join(KINDS)}, or a pipeline `module:function`.")
+        raise InvalidOption(
+            f"There is no kind {kind!r}. It may be {', '.join(KINDS)}, or a pipeline `module:function`."
+        )
     if kind == "csv":
         return csv_rows.Csv.open(_files(path, csv_rows.SUFFIXES), rows.header, rows.float64, rows.keep_text)
     if kind == "json":
@@ -48,7 +50,7 @@ def opened(place: str, kind: str = "auto", rows: Rows | None = None) -> Source:
     if kind == "arrays" and path.is_file():
         return arrays.ArrayFile.open(path)
     if not path.is_dir():
-        raise FlatoutError(f"{place} is a file; the kind {kind!r} is made of a folder. Name the folder.")
+        raise DataUnusable(f"{place} is a file; the kind {kind!r} is made of a folder. Name the folder.")
     folders = {"images": images.Images, "audio": audio.Audio, "arrays": arrays.Arrays, "files": Folder}
     return folders[kind].open(path)
 
@@ -57,7 +59,7 @@ def guessed(path: Path) -> str:
     if path.is_file():
         kind = _BY_SUFFIX.get(path.suffix.lower())
         if kind is None:
-            raise FlatoutError(f"What {path} is, its ending does not tell. Say it with --kind {'|'.join(KINDS)}.")
+            raise DataUnusable(f"What {path} is, its ending does not tell. Say it with --kind {'|'.join(KINDS)}.")
         return kind
     counts: collections.Counter[str] = collections.Counter()
     for _, folders, files in os.walk(path, followlinks=True):
@@ -67,7 +69,7 @@ def guessed(path: Path) -> str:
             break
     known = [(kind, count) for kind, count in counts.most_common() if kind]
     if not known:
-        raise FlatoutError(
+        raise DataUnusable(
             f"{path} holds no pictures, sounds, tables or arrays. Name another folder, or say --kind files to store "
             "its files whatever they are."
         )
@@ -79,5 +81,5 @@ def _files(path: Path, suffixes: frozenset[str]) -> list[Path]:
         return [path]
     found = sorted(p for p in path.rglob("*") if p.suffix.lower() in suffixes and p.is_file() and p.name[0] != ".")
     if not found:
-        raise FlatoutError(f"{path} holds no {', '.join(sorted(suffixes))} files. Name another folder or --kind.")
+        raise DataUnusable(f"{path} holds no {', '.join(sorted(suffixes))} files. Name another folder or --kind.")
     return found

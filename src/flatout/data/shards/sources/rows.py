@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from flatout.data.shards.schema import Feature
 from flatout.data.shards.sources import Corrupt, Numbers
 from flatout.data.shards.sources.columns import Reading
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import DataUnusable
 
 csv.field_size_limit((1 << 31) - 1)  # its own limit of 128 kB is for forms, not for data
 CHUNK = 1 << 26
@@ -132,7 +132,7 @@ def places(paths: Sequence[Path], header: bool, delimiter: str = "") -> Places:
         parts.append((starts, ends - starts))
     counts = [len(starts) for starts, _ in parts]
     if not sum(counts):
-        raise FlatoutError(f"There are no rows in {paths[0]}{' and the files beside it' if len(paths) > 1 else ''}.")
+        raise DataUnusable(f"There are no rows in {paths[0]}{' and the files beside it' if len(paths) > 1 else ''}.")
     root = os.path.commonpath([path.absolute().parent for path in paths])
     return Places(
         root=root,
@@ -185,7 +185,7 @@ def _ends_of_quoted(path: Path, delimiter: str) -> Numbers:
         for _ in csv.reader(lines(), delimiter=delimiter):
             ends.append(taken)
     except csv.Error as error:
-        raise FlatoutError(f"{path} cannot be split into rows near byte {taken}: {error}. Mend it there.") from None
+        raise DataUnusable(f"{path} cannot be split into rows near byte {taken}: {error}. Mend it there.") from None
     return np.array(ends, np.int64)
 
 
