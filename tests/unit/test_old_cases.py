@@ -17,7 +17,8 @@ DIRECTORY = Path(__file__).resolve().parents[1] / "fixtures" / "cases" / "before
 
 def _render() -> ModuleType:
     specification = importlib.util.spec_from_file_location("before_rebuild", DIRECTORY / "render.py")
-    assert specification is not None and specification.loader is not None
+    assert specification is not None
+    assert specification.loader is not None
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
     return module
