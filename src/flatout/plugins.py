@@ -1,16 +1,16 @@
 """The one loader of plugins: causes, cures, routes, environment checks.
 
-A plugin is a module or a folder of its room (`causes/host_sync.py`, `cures/prefetch/`). It declares one typed object
-under a name that the room chooses, and its docstring is its page: the first line is the title, the rest is Markdown.
-Nothing registers it anywhere else. Names with a leading underscore are shared code of the room.
+A plugin is a module or a folder of a package (`causes/host_sync.py`, `cures/prefetch/`). It declares one typed object
+under a name that the package chooses, and its docstring is its page: the first line is the title, the rest is Markdown.
+Nothing registers it anywhere else. Names with a leading underscore are shared code of the package.
 
-A room makes its catalogue in one line:
+A package makes its catalogue in one line:
 
     CAUSES = Catalogue("flatout.causes", declares="CAUSE", kind=Cause)
 
-Directories named in the variable FLATOUT_PLUGINS add plugins from outside of the package: `DIR/causes/*.py`,
-`DIR/cures/*/`, `DIR/routes/*.py`, `DIR/checks/*.py`. They are imported as modules of the room, so that
-`flatout.causes.my_cause` works in a child process as well.
+Directories named in the variable FLATOUT_PLUGINS add plugins from outside: `DIR/causes/*.py`, `DIR/cures/*/`,
+`DIR/routes/*.py`, `DIR/checks/*.py`. They are imported as modules of the package, so that `flatout.causes.my_cause`
+works in a child process as well.
 
 Order is declared by the plugin that needs it (`after`) and computed here, once.
 """
@@ -22,7 +22,9 @@ import importlib
 import inspect
 import os
 import pkgutil
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Generic, TypeVar
@@ -34,19 +36,19 @@ VARIABLE = "FLATOUT_PLUGINS"
 T = TypeVar("T")
 
 
+@dataclass(frozen=True)
 class Loaded(Generic[T]):
-    """A plugin with what its file says about it: its name, title and page."""
+    """A plugin: its name, the title and the page in its docstring, and what it declares."""
 
-    def __init__(self, name: str, title: str, page: str, module: ModuleType, spec: T) -> None:
-        self.name = name
-        self.title = title
-        self.page = page
-        self.module = module
-        self.spec = spec
+    name: str
+    title: str
+    page: str
+    module: ModuleType
+    spec: T
 
 
 class Catalogue(Generic[T]):
-    """All plugins of one room, read when first asked for."""
+    """All plugins of one package, imported when first asked for."""
 
     def __init__(self, package: str, declares: str, kind: type[T]) -> None:
         self.package = package
@@ -68,14 +70,28 @@ class Catalogue(Generic[T]):
         raise error(f"{name!r} is not known.{suggestion(name, found)}")
 
     def _read_all(self) -> Iterator[Loaded[T]]:
-        room = importlib.import_module(self.package)
-        add_directories(room)
-        names = sorted(info.name for info in pkgutil.iter_modules(room.__path__) if not info.name.startswith("_"))
-        for name in names:
+        package = importlib.import_module(self.package)
+        add_directories(package)
+        found = Counter(
+            info.name
+            for directory in package.__path__
+            for info in pkgutil.iter_modules([directory])
+            if not info.name.startswith("_")
+        )
+        for name, count in sorted(found.items()):
+            if count > 1:
+                raise PluginInvalid(
+                    f"{name!r} of {VARIABLE} has the name of another plugin of {self.package}: rename its file."
+                )
             yield self._read(name)
 
     def _read(self, module_name: str) -> Loaded[T]:
-        module = importlib.import_module(f"{self.package}.{module_name}")
+        try:
+            module = importlib.import_module(f"{self.package}.{module_name}")
+        except Exception as error:
+            raise PluginInvalid(
+                f"{self.package}.{module_name} cannot be imported: {type(error).__name__}: {error}"
+            ) from error
         spec = getattr(module, self.declares, None)
         if not isinstance(spec, self.kind):
             expected = f"{self.declares} = {self.kind.__name__}(…)"
@@ -90,13 +106,13 @@ def page_of(module: ModuleType) -> tuple[str, str]:
     return title.strip().rstrip("."), page.strip()
 
 
-def add_directories(room: ModuleType) -> None:
-    """Let the room's modules come from the directories of FLATOUT_PLUGINS too. Does nothing the second time."""
-    folder = room.__name__.rpartition(".")[2]
+def add_directories(package: ModuleType) -> None:
+    """Let the package's modules come from the directories of FLATOUT_PLUGINS too. Does nothing the second time."""
+    folder = package.__name__.rpartition(".")[2]
     for directory in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
         path = str(Path(directory).absolute() / folder)
-        if os.path.isdir(path) and path not in room.__path__:
-            room.__path__.append(path)
+        if os.path.isdir(path) and path not in package.__path__:
+            package.__path__.append(path)
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

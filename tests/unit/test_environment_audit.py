@@ -16,10 +16,12 @@ import pytest
 from rich.console import Console
 
 from flatout.environment import readings, summary
-from flatout.environment.auditor import Check, checks, judge
-from flatout.environment.reading import GROUPS, Facts, Reading
+from flatout.environment.auditor import judge
+from flatout.environment.checks import catalogue
+from flatout.environment.reading import Check, Facts, Reading
 from flatout.environment.table import show
 from flatout.model.case import Case
+from flatout.plugins import Loaded
 
 ODD_FACTS: dict[str, Any] = {
     "cores": {"machine": 64, "affinity": 64, "quota": 4.0},
@@ -40,10 +42,10 @@ def printed(case: Case, width: int, **options: Any) -> str:
 
 def test_every_check_has_a_page_and_a_test() -> None:
     tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_environment_*.py"))
-    assert len(checks()) >= 20
-    for check in checks():
+    assert len(catalogue()) >= 20
+    for check in catalogue().values():
         assert check.title, check.name
-        assert check.group in GROUPS
+        assert check.page, check.name
         assert check.name.replace("-", "_") in tests, f"no test names the check {check.name}"
 
 
@@ -58,8 +60,8 @@ def test_a_check_that_fails_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> N
     def broken(facts: Facts) -> Iterator[Reading]:
         raise KeyError("x")
 
-    one = Check("broken", "machine", "t", "p", broken)
-    monkeypatch.setattr(sys.modules["flatout.environment.auditor"], "checks", lambda: (one, *checks()))
+    one = Loaded("broken", "A broken check", "", sys.modules[__name__], Check(group="machine", check=broken))
+    monkeypatch.setattr(sys.modules["flatout.environment.auditor"], "catalogue", lambda: {"broken": one, **catalogue()})
     found = readings({})
     assert found[0][1].value == "not checked"
     assert len(found) > 1

@@ -79,6 +79,24 @@ def test_a_file_without_its_declaration_is_named(room: Path, text: str) -> None:
         catalogue().all()
 
 
+def test_a_file_that_cannot_be_imported_is_named_with_its_error(room: Path) -> None:
+    plant(room, "lime.py", "1 / 0\n")
+    with pytest.raises(PluginInvalid, match=r"orchard\.lime cannot be imported: ZeroDivisionError"):
+        catalogue().all()
+
+
+def test_a_plugin_from_outside_cannot_take_the_name_of_another(
+    room: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(room, "lime.py", GREEN)
+    outside = tmp_path / "outside" / "orchard"
+    outside.mkdir(parents=True)
+    plant(outside, "lime.py", GREEN)
+    monkeypatch.setenv(plugins.VARIABLE, str(tmp_path / "outside"))
+    with pytest.raises(PluginInvalid, match="'lime' of FLATOUT_PLUGINS has the name of another plugin"):
+        catalogue().all()
+
+
 def test_an_unknown_name_gets_the_nearest_names(room: Path) -> None:
     plant(room, "lime.py", GREEN)
     assert catalogue().find("lime", UnknownCause).spec == Fruit("green")

@@ -5,7 +5,7 @@
     checks/        one check per file: facts in, readings out
     auditor.py     facts and readings as a Case
 
-Nothing registers a check: `auditor.checks()` finds the files.
+A check is registered nowhere else: `checks.catalogue()` finds the files.
 """
 
 from flatout.environment.auditor import audit, readings, summary

@@ -2,50 +2,23 @@
 
 from __future__ import annotations
 
-import functools
-import importlib
-import inspect
-import pkgutil
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from flatout.environment.checks import catalogue
 from flatout.environment.gather import gather, gather_cheaply
-from flatout.environment.reading import GROUPS, Facts, Reading
+from flatout.environment.reading import Check, Facts, Reading
 from flatout.environment.text import clean
 from flatout.model.case import Case, Evidence, Note
 from flatout.model.version import __version__
+from flatout.plugins import Loaded
 
 
-@dataclass(frozen=True)
-class Check:
-    name: str
-    group: str
-    title: str
-    page: str
-    run: Callable[[Facts], Iterator[Reading]]
-
-
-@functools.cache
-def checks() -> tuple[Check, ...]:
-    """Every file of `checks/`, in the order of the groups."""
-    package = importlib.import_module("flatout.environment.checks")
-    found = [_load(info.name) for info in pkgutil.iter_modules(package.__path__) if not info.name.startswith("_")]
-    return tuple(sorted(found, key=lambda check: (GROUPS.index(check.group), check.name)))
-
-
-def _load(name: str) -> Check:
-    module = importlib.import_module(f"flatout.environment.checks.{name}")
-    title, _, page = inspect.cleandoc(module.__doc__ or "").partition("\n")
-    return Check(name.replace("_", "-"), module.GROUP, title.strip().rstrip("."), page.strip(), module.check)
-
-
-def readings(facts: Facts) -> list[tuple[Check, Reading]]:
+def readings(facts: Facts) -> list[tuple[Loaded[Check], Reading]]:
     """All readings. A check that fails on odd facts is itself one: it never hides the others."""
-    found: list[tuple[Check, Reading]] = []
-    for check in checks():
+    found: list[tuple[Loaded[Check], Reading]] = []
+    for check in catalogue().values():
         try:
-            found += [(check, reading) for reading in check.run(facts)]
+            found += [(check, reading) for reading in check.spec.check(facts)]
         except Exception as error:
             words = clean(f"{type(error).__name__}: {error}")
             meaning = f"This check could not read the facts it was given ({words})."
@@ -105,7 +78,7 @@ def _has_tensorflow(facts: Facts) -> bool:
     return any(name.startswith(("tensorflow", "tf-nightly")) for name in facts.get("packages", {}).get("versions", {}))
 
 
-def _evidence(check: Check, reading: Reading) -> Evidence:
+def _evidence(check: Loaded[Check], reading: Reading) -> Evidence:
     return Evidence(
         kind="environment",
         value=clean(reading.value, 300),
@@ -115,11 +88,11 @@ def _evidence(check: Check, reading: Reading) -> Evidence:
     )
 
 
-def _data(check: Check, reading: Reading) -> dict[str, Any]:
+def _data(check: Loaded[Check], reading: Reading) -> dict[str, Any]:
     return {
         "name": reading.name,
         "status": reading.status,
         "meaning": clean(reading.meaning, 600),
         "todo": clean(reading.todo, 600),
-        "group": check.group,
+        "group": check.spec.group,
     }

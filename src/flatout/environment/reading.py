@@ -1,19 +1,22 @@
-"""What a check takes and gives.
+"""What a check declares, takes and yields.
 
-`Facts` is a plain dict, so that a test can write one by hand and a saved case can hold it; a check must bear
-any part of it missing. A `Reading` is one line of the audit.
+`Facts` is a plain dict, so that a test can write one by hand and a saved case can hold it. Any part of it may be
+missing, and a fact that is missing is never a fault. A `Reading` is one line of the audit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
+
+from flatout.model.errors import PluginInvalid
 
 Facts = Mapping[str, Any]
 Status = Literal["ok", "info", "warning", "fault"]
 
-GROUPS = ("machine", "tensorflow", "gpu", "settings")
+Group = Literal["machine", "tensorflow", "gpu", "settings"]
+GROUPS: tuple[Group, ...] = get_args(Group)
 """The sections of the audit, in the order in which they are shown."""
 
 
@@ -26,8 +29,21 @@ class Reading:
     todo: str = ""
 
 
+@dataclass(frozen=True)
+class Check:
+    """A check of the environment: `CHECK = Check(…)` at the end of its file."""
+
+    group: Group
+    check: Callable[[Facts], Iterable[Reading]]
+    """Yields a Reading for each thing worth a line."""
+
+    def __post_init__(self) -> None:
+        if self.group not in GROUPS:
+            raise PluginInvalid(f"{self.group!r} is no group of checks. The groups are: {', '.join(GROUPS)}.")
+
+
 def part(facts: Facts, name: str) -> Mapping[str, Any]:
-    """One room of the facts, empty where it was not gathered."""
+    """One section of the facts, empty where it was not gathered."""
     found = facts.get(name)
     return found if isinstance(found, Mapping) else {}
 

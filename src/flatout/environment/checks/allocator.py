@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flatout.environment.reading import Facts, Reading, part, variable
-
-GROUP = "settings"
+from flatout.environment.reading import Check, Facts, Reading, part, variable
 
 _AIDS = {
     "MALLOC_CHECK_": "glibc checks the heap on every call.",
@@ -47,3 +45,6 @@ def check(facts: Facts) -> Iterator[Reading]:
             "All threads share one heap and wait for its lock.",
             "unset MALLOC_ARENA_MAX, or allow a few arenas (4) when memory is what you save.",
         )
+
+
+CHECK = Check(group="settings", check=check)

@@ -10,9 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from flatout.environment.reading import Facts, Reading, number, part, variable, whole_number
-
-GROUP = "machine"
+from flatout.environment.reading import Check, Facts, Reading, number, part, variable, whole_number
 
 
 def check(facts: Facts) -> Iterator[Reading]:
@@ -51,3 +49,6 @@ def check(facts: Facts) -> Iterator[Reading]:
         f"export TF_NUM_INTRAOP_THREADS={fitting} TF_NUM_INTEROP_THREADS={fitting}, "
         "or give the container a set of cores (--cpuset-cpus) in place of a quota.",
     )
+
+
+CHECK = Check(group="machine", check=check)

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flatout.environment.reading import Facts, Reading, part
-
-GROUP = "machine"
+from flatout.environment.reading import Check, Facts, Reading, part
 
 _SHOWN = {
     "AVX": ("avx",),
@@ -55,3 +53,6 @@ def check(facts: Facts) -> Iterator[Reading]:
         )
     else:
         yield Reading("cpu features", value, "ok", "TensorFlow's libraries choose their kernels by these.")
+
+
+CHECK = Check(group="machine", check=check)

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flatout.environment.reading import Facts, Reading, part
-
-GROUP = "machine"
+from flatout.environment.reading import Check, Facts, Reading, part
 
 _DYNAMIC = ("intel_pstate", "amd-pstate-epp", "amd_pstate_epp")
 
@@ -30,3 +28,6 @@ def check(facts: Facts) -> Iterator[Reading]:
         )
     else:
         yield Reading("cpu governor", str(governor), "ok", "Raises the clock under load.")
+
+
+CHECK = Check(group="machine", check=check)

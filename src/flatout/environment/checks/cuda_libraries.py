@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flatout.environment.packages import within
-from flatout.environment.reading import Facts, Reading, part
-
-GROUP = "gpu"
+from flatout.environment.reading import Check, Facts, Reading, part
 
 _INSTALL = 'pip install --upgrade "tensorflow[and-cuda]" brings the matching versions.'
 
@@ -46,3 +44,6 @@ def check(facts: Facts) -> Iterator[Reading]:
             "CUDA libraries in these directories are loaded before the ones that pip installed for TensorFlow.",
             "Take them out of LD_LIBRARY_PATH for this program.",
         )
+
+
+CHECK = Check(group="gpu", check=check)

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from flatout.environment.reading import Facts, Reading, is_on, variable, whole_number
-
-GROUP = "settings"
+from flatout.environment.reading import Check, Facts, Reading, is_on, variable, whole_number
 
 
 def _positive(value: str) -> bool:
@@ -66,3 +64,6 @@ def check(facts: Facts) -> Iterator[Reading]:
             yield Reading(name, value, "warning", meaning, f"unset {name} unless this run needs it.")
     if clean:
         yield Reading("debug switches", "none on", "ok", "Nothing that costs time on every step is left on.")
+
+
+CHECK = Check(group="settings", check=check)

@@ -11,9 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from flatout.environment.packages import release
-from flatout.environment.reading import Facts, Reading, gibibytes, number, part
-
-GROUP = "gpu"
+from flatout.environment.reading import Check, Facts, Reading, gibibytes, number, part
 
 _NEEDED = {11: 450, 12: 525, 13: 580}
 """First driver branch that runs programs of a CUDA major version (NVIDIA's CUDA compatibility guide)."""
@@ -81,3 +79,6 @@ def _covered(capability: str, built: list[str]) -> bool:
         if numbers[:1] == (major,) and numbers[1:2] <= (minor,):
             return True
     return False
+
+
+CHECK = Check(group="gpu", check=check)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from flatout.environment.reading import Facts, Reading, gibibytes, number, part
-
-GROUP = "gpu"
+from flatout.environment.reading import Check, Facts, Reading, gibibytes, number, part
 
 _SLOWED = {
     0x08: "hardware slowdown",
@@ -66,3 +64,6 @@ def _slowed(active: Any) -> list[str]:
     except ValueError:
         return []
     return [name for bit, name in _SLOWED.items() if bits & bit]
+
+
+CHECK = Check(group="gpu", check=check)

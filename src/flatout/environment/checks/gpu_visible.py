@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flatout.environment.reading import Facts, Reading, part, variable
-
-GROUP = "gpu"
+from flatout.environment.reading import Check, Facts, Reading, part, variable
 
 _COMPLAINTS = (
     "Cannot dlopen",
@@ -55,3 +53,6 @@ def check(facts: Facts) -> Iterator[Reading]:
             'pip install "tensorflow[and-cuda]" brings the libraries that it was built for'
             + ("; LD_LIBRARY_PATH may put others before them: try without it." if libraries else "."),
         )
+
+
+CHECK = Check(group="gpu", check=check)

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flatout.environment.reading import Facts, Reading, is_on, part, variable
-
-GROUP = "settings"
+from flatout.environment.reading import Check, Facts, Reading, is_on, part, variable
 
 
 def check(facts: Facts) -> Iterator[Reading]:
@@ -38,3 +36,6 @@ def check(facts: Facts) -> Iterator[Reading]:
             "Keras computes with another library than TensorFlow; flatout observes TensorFlow only.",
             "unset KERAS_BACKEND, or use that library's own tools.",
         )
+
+
+CHECK = Check(group="settings", check=check)

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flatout.environment.reading import Facts, Reading, gibibytes, number, part
-
-GROUP = "machine"
+from flatout.environment.reading import Check, Facts, Reading, gibibytes, number, part
 
 _LITTLE = 0.10
 _SWAPPED = 256 * 2**20
@@ -50,3 +48,6 @@ def check(facts: Facts) -> Iterator[Reading]:
             "Pages have been pushed out to disk. Touching one of them costs milliseconds in place of nanoseconds.",
             "Free memory, then `swapoff -a && swapon -a` brings the pages back.",
         )
+
+
+CHECK = Check(group="machine", check=check)

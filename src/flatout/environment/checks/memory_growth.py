@@ -10,9 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flatout.environment.reading import Facts, Reading, part, variable
-
-GROUP = "gpu"
+from flatout.environment.reading import Check, Facts, Reading, part, variable
 
 
 def check(facts: Facts) -> Iterator[Reading]:
@@ -48,3 +46,6 @@ def check(facts: Facts) -> Iterator[Reading]:
         )
     elif allocator is not None:
         yield Reading("gpu allocator", allocator, "ok", "The driver pools GPU memory.")
+
+
+CHECK = Check(group="gpu", check=check)

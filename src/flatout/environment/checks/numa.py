@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flatout.environment.reading import Facts, Reading, number, part
-
-GROUP = "machine"
+from flatout.environment.reading import Check, Facts, Reading, number, part
 
 
 def check(facts: Facts) -> Iterator[Reading]:
@@ -27,3 +25,6 @@ def check(facts: Facts) -> Iterator[Reading]:
         )
     else:
         yield Reading("memory nodes", "1", "ok", "All memory is equally near.")
+
+
+CHECK = Check(group="machine", check=check)

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flatout.environment.reading import Facts, Reading, part, variable
-
-GROUP = "settings"
+from flatout.environment.reading import Check, Facts, Reading, part, variable
 
 
 def check(facts: Facts) -> Iterator[Reading]:
@@ -45,3 +43,6 @@ def check(facts: Facts) -> Iterator[Reading]:
         if level and level not in ("0", "none"):
             meaning = "oneDNN prints a line for every primitive that it runs, thousands in a step."
             yield Reading(name, level, "warning", meaning, f"unset {name} outside of a hunt for slow primitives.")
+
+
+CHECK = Check(group="settings", check=check)

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flatout.environment.reading import Facts, Reading, gibibytes, number, part
-
-GROUP = "machine"
+from flatout.environment.reading import Check, Facts, Reading, gibibytes, number, part
 
 _SMALL = 512 * 2**20
 
@@ -40,3 +38,6 @@ def check(facts: Facts) -> Iterator[Reading]:
         )
     else:
         yield Reading("shared memory", gibibytes(total), "ok", "Enough for worker processes.")
+
+
+CHECK = Check(group="machine", check=check)

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flatout.environment.packages import TENSORFLOWS
-from flatout.environment.reading import Facts, Reading, part
-
-GROUP = "tensorflow"
+from flatout.environment.reading import Check, Facts, Reading, part
 
 _INSTALL = 'pip install "flatout[cpu]", or "flatout[gpu]" for NVIDIA GPUs, in the environment of your program.'
 
@@ -59,3 +57,6 @@ def check(facts: Facts) -> Iterator[Reading]:
         )
     else:
         yield Reading("tensorflow", f"{version}, {kind}", "ok", "Built for what is here.")
+
+
+CHECK = Check(group="tensorflow", check=check)

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flatout.environment.reading import Facts, Reading, usable_cores, variable, whole_number
-
-GROUP = "settings"
+from flatout.environment.reading import Check, Facts, Reading, usable_cores, variable, whole_number
 
 _POOLS = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
 _OPENMP = ("OMP_NUM_THREADS", "OMP_PROC_BIND", "KMP_AFFINITY", "KMP_BLOCKTIME")
@@ -66,3 +64,6 @@ def _judge(name: str, value: str, usable: int | None) -> Reading:
             f"unset {name} when this program has the machine to itself.",
         )
     return Reading(name, value, "ok", f"Fits the {usable} usable cores.")
+
+
+CHECK = Check(group="settings", check=check)

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flatout.environment.packages import TENSORFLOWS, release
-from flatout.environment.reading import Facts, Reading, part, variable
-
-GROUP = "tensorflow"
+from flatout.environment.reading import Check, Facts, Reading, part, variable
 
 
 def check(facts: Facts) -> Iterator[Reading]:
@@ -81,3 +79,6 @@ def _python(facts: Facts) -> Iterator[Reading]:
     if system.get("implementation") not in (None, "CPython"):
         meaning = "TensorFlow has wheels for CPython only."
         yield Reading("python", str(system["implementation"]), "warning", meaning, "Use CPython.")
+
+
+CHECK = Check(group="tensorflow", check=check)

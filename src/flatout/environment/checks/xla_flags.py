@@ -10,9 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flatout.environment.reading import Facts, Reading, part, variable
-
-GROUP = "settings"
+from flatout.environment.reading import Check, Facts, Reading, part, variable
 
 _COSTLY = {
     "xla_dump_to": "XLA writes every module that it compiles to disk.",
@@ -60,3 +58,6 @@ def _judge(facts: Facts, name: str, value: str) -> Reading:
             f"Run once without {name} and compare.",
         )
     return Reading(name, value, "info", "Flags of the compiler are set; results and speed may differ from others'.")
+
+
+CHECK = Check(group="settings", check=check)
