@@ -1,4 +1,8 @@
-"""The state of each GPU: memory that others hold, clocks held down, a narrow link, a lowered power limit."""
+"""The state of each GPU: memory in use by others, lowered clocks, a narrow link, a lowered power limit.
+
+A GPU that is shared, hot, short of power or connected by too few PCIe lanes works more slowly than its data sheet says,
+and no change of the program helps.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ _SLOWED = {
     0x40: "heat (hardware)",
     0x80: "power brake",
 }
-"""Bits of the driver's reasons for a low clock that nobody wished for. 0x1 is idle, 0x4 the power cap."""
+"""Bits of the driver's reasons for a low clock that are a fault. 0x1 is idle, 0x4 the power cap."""
 
 
 def check(facts: Facts) -> Iterator[Reading]:
@@ -21,7 +25,7 @@ def check(facts: Facts) -> Iterator[Reading]:
         found = list(_complaints(gpu))
         yield from found
         if not found:
-            yield Reading(_name(gpu), "free and at full speed", "ok", "Nobody else holds its memory or its clock down.")
+            yield Reading(_name(gpu), "free and at full speed", "ok", "No other process uses its memory, and its clock is not lowered.")
 
 
 def _name(gpu: Mapping[str, Any]) -> str:
@@ -41,15 +45,15 @@ def _complaints(gpu: Mapping[str, Any]) -> Iterator[Reading]:
         )
     reasons = _slowed(gpu.get("clocks_throttle_reasons_active"))
     if reasons:
-        meaning = "The driver holds the clock down: every kernel takes longer than this GPU could."
-        yield Reading(name, ", ".join(reasons), "fault", meaning, "See to cooling and power before you measure.")
+        meaning = "The driver has lowered the clock: every kernel takes longer than this GPU needs."
+        yield Reading(name, ", ".join(reasons), "fault", meaning, "Check cooling and power before you measure.")
     width, widest = number(gpu.get("pcie_link_width_current")), number(gpu.get("pcie_link_width_max"))
     if width is not None and widest is not None and width < widest:
         yield Reading(
             name,
             f"link x{width:.0f} of x{widest:.0f}",
             "warning",
-            "Copies between memory and GPU have only a part of the lanes.",
+            "Copies between memory and GPU use only a part of the lanes.",
             "Put the card into a full slot; in a virtual machine ask the provider.",
         )
     limit, most = number(gpu.get("power_limit")), number(gpu.get("power_max_limit"))

@@ -1,8 +1,8 @@
 """How TensorFlow takes the memory of a GPU.
 
 By default it takes nearly all of it at the start, which is fast and leaves nothing for a second process.
-With `TF_FORCE_GPU_ALLOW_GROWTH=true` it takes memory as it needs it; the variable knows the words `true`
-and `false` only, and `1` is passed over. `TF_GPU_ALLOCATOR=cuda_malloc_async` lets the driver pool the
+With `TF_FORCE_GPU_ALLOW_GROWTH=true` it takes memory as it needs it; the variable takes `true` or `false`
+only, and `1` is ignored. `TF_GPU_ALLOCATOR=cuda_malloc_async` lets the driver pool the
 memory, which helps against fragmentation.
 """
 

@@ -1,7 +1,7 @@
 """Memory nodes. On a machine with several, memory of the other node is slower to reach.
 
 TensorFlow binds neither threads nor memory to a node by itself. A program that needs no more cores and memory
-than one node has runs steadier when it is held there, best on the node that its GPU hangs on.
+than one node has runs steadier when it is bound to one, best to the node that its GPU is attached to.
 """
 
 from __future__ import annotations

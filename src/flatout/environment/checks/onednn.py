@@ -1,4 +1,4 @@
-"""oneDNN, the library that does TensorFlow's heavy work on the CPU, and the variables that hold it back.
+"""oneDNN, the library that does TensorFlow's heavy work on the CPU, and the variables that limit it.
 
 It is on by default on x86 and chooses its kernels by the CPU it finds. `TF_ENABLE_ONEDNN_OPTS=0` is often
 copied from an answer about silencing its message; `ONEDNN_MAX_CPU_ISA` caps the instructions it may use:

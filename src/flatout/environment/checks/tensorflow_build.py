@@ -1,7 +1,7 @@
 """Which TensorFlow is installed, whether it imports, and whether it is built for this machine.
 
 Several distributions install the same package `tensorflow` over one another: with `tensorflow` and
-`tensorflow-cpu` both there, the files of the one installed last are in force, whichever pip lists.
+`tensorflow-cpu` both there, the files of the one installed last are in force, whatever pip lists.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Versions of Python, TensorFlow, Keras, NumPy and protobuf that are known to cost time.
 
-Only what is documented or was measured stands here, each with its reason; hearsay about slow releases
-does not.
+Only what is documented or was measured is listed, each version with its reason.
 """
 
 from __future__ import annotations

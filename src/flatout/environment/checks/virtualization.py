@@ -1,7 +1,7 @@
-"""Virtual machines, and the time that their host takes away from them.
+"""Virtual machines, and the time that their host takes from them.
 
 Stolen time is time in which this machine wanted to run and the host ran somebody else. Timings taken while it
-happens spread widely, and no change of the program mends that.
+happens spread widely, and no change of the program helps.
 """
 
 from __future__ import annotations

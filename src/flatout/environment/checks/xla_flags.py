@@ -1,7 +1,7 @@
-"""TF_XLA_FLAGS and XLA_FLAGS: what they switch, and what in them stops the program.
+"""TF_XLA_FLAGS and XLA_FLAGS: what they switch, and which of them end the program.
 
 A flag that TensorFlow does not know ends the process when the flags are first read, and each of the two
-variables knows its own names only. Compiling everything (`--tf_xla_auto_jit`) is no free gain on a CPU:
+variables knows only its own names. Compiling everything (`--tf_xla_auto_jit`) is no free gain on a CPU:
 one small training script ran at 0.13 of its speed. Dumps and low optimization levels are aids that were
 left on.
 """
