@@ -25,7 +25,12 @@ def check(facts: Facts) -> Iterator[Reading]:
         found = list(_complaints(gpu))
         yield from found
         if not found:
-            yield Reading(_name(gpu), "free and at full speed", "ok", "No other process uses its memory, and its clock is not lowered.")
+            yield Reading(
+                _name(gpu),
+                "free and at full speed",
+                "ok",
+                "No other process uses its memory, and its clock is not lowered.",
+            )
 
 
 def _name(gpu: Mapping[str, Any]) -> str:
