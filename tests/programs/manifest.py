@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-KINDS = ("slow", "expert", "good", "steps", "faults")
+KINDS = ("slow", "expert", "alike", "good", "steps", "faults")
 MARKER = re.compile(r"#\s*fault:\s*([a-z0-9-]+)\s*$")
 
 # Causes that are also true of a slow program, so that naming them beside the marked one is no mistake.

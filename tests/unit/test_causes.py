@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,9 @@ ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "tests" / "fixtures" / "causes"
 NAMES = sorted(name for name, cause in catalogue().items() if cause.spec.in_run is not None)
 FILES = sorted(str(path.relative_to(FIXTURES)) for path in FIXTURES.glob("*/*.json") if path.name != "expected.json")
+ALIKE = ROOT / "tests" / "programs" / "alike"
 GOOD = sorted(path.name for path in (FIXTURES / "good").glob("*.json"))
+Detector = Callable[[Case], Iterable[Finding]]
 DEVICES = ("/device:", "/job:", "/physical_device:", "/host:")
 
 
@@ -42,11 +44,28 @@ def failures(case: Case) -> list[str]:
     return [note.text for note in case.notes if "The check for" in note.text]
 
 
+def found_by(detectors: Iterable[Detector], name: str, file: str) -> list[Finding]:
+    """What the detectors themselves find, whatever the diagnosis keeps of it."""
+    case = case_in(f"{name}/{file}")
+    return [item for detector in detectors for item in detector(case) if item.cause == name]
+
+
+def tells_apart(detectors: Iterable[Detector], name: str) -> bool:
+    """Whether they find the fault and are silent about the look-alike."""
+    return bool(found_by(detectors, name, "shows.json")) and not found_by(detectors, name, "quiet.json")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_cause_has_its_fixtures(name: str) -> None:
+    for file in ("shows.json", "quiet.json", "expected.json"):
+        assert (FIXTURES / name / file).exists(), f"{name} lacks {file}: make it with tests/fixtures/causes/prune.py"
+    why = json.loads((FIXTURES / name / "expected.json").read_text())["quiet"]
+    assert why.endswith("."), "expected.json says in one sentence what the look-alike is, and why it is none"
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_cause_is_found_where_it_is(name: str) -> None:
-    folder = FIXTURES / name
-    assert (folder / "shows.json").exists(), f"{folder} lacks shows.json: make it with tests/fixtures/causes/prune.py"
-    expected = json.loads((folder / "expected.json").read_text())
+    expected = json.loads((FIXTURES / name / "expected.json").read_text())
     case = diagnose(case_in(f"{name}/shows.json"))
     assert not failures(case)
     found = [item for item in case.findings if item.cause == name]
@@ -58,14 +77,45 @@ def test_a_cause_is_found_where_it_is(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_cause_is_silent_where_it_is_not(name: str) -> None:
-    if (FIXTURES / name / "quiet.json").exists():
-        case = diagnose(case_in(f"{name}/quiet.json"))
-        assert not failures(case)
-        assert name not in {item.cause for item in case.findings}
+def test_a_cause_is_told_apart_from_a_look_alike(name: str) -> None:
+    """By its detectors, not by what the diagnosis keeps of them: another cause must not hide a false finding."""
+    detectors = catalogue()[name].spec.detectors.values()
+    assert found_by(detectors, name, "quiet.json") == []
+    assert tells_apart(detectors, name)
+    assert not failures(diagnose(case_in(f"{name}/quiet.json")))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_detector_passes_without_looking(name: str) -> None:
+    def everywhere(case: Case) -> list[Finding]:
+        return [Finding(cause=name, summary="Always.")]
+
+    def nowhere(case: Case) -> list[Finding]:
+        return []
+
+    assert not tells_apart([everywhere], name)
+    assert not tells_apart([nowhere], name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_cause_is_silent_about_good_programs(name: str) -> None:
+    assert GOOD
     for file in GOOD:
         costs = [item.cost_share for item in diagnose(case_in(f"good/{file}")).findings if item.cause == name]
         assert all(cost is not None and cost < WORTH for cost in costs), file
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in ALIKE.glob("*.py")))
+def test_a_look_alike_is_a_program_that_was_run(name: str) -> None:
+    """Where a look-alike is a run of tests/programs/alike, it is of that very program, and there is enough of it."""
+    cause = name.replace("_", "-")
+    assert cause in NAMES
+    case = case_in(f"{cause}/quiet.json")
+    assert case.program.command[-1] == f"tests/programs/alike/{name}.py"
+    assert case.steps is not None
+    assert case.steps.count >= 10
+    why = json.loads((FIXTURES / cause / "expected.json").read_text())["quiet"]
+    assert (ALIKE / f"{name}.py").read_text().startswith(f'"""{why}')
 
 
 @pytest.mark.parametrize("file", FILES)

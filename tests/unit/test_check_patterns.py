@@ -14,6 +14,7 @@ import pytest
 from flatout.causes import catalogue, patterns
 from flatout.check.checker import Checker
 from flatout.check.selection import select
+from flatout.source.analysis.patterns import Pattern
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "check"
 CAUSES = sorted({item.cause for item in patterns()})
@@ -45,6 +46,13 @@ def test_good_code_is_left_in_peace(cause: str) -> None:
     assert seen(file, cause) == set()
     outcome = Checker(select()).check(file.read_text(), "program.py")
     assert [(item.line, item.full_name) for item in outcome.diagnostics] == []
+
+
+@pytest.mark.parametrize("pattern", patterns(), ids=lambda pattern: pattern.full_name)
+def test_good_code_looks_like_the_fault(pattern: Pattern) -> None:
+    """A file in which a pattern has nothing to look at would be quiet without it."""
+    text = (FIXTURES / pattern.cause / "good.py").read_text()
+    assert any(word in text for word in pattern.words), f"good.py of {pattern.cause} has none of {pattern.words}"
 
 
 def test_there_are_patterns_enough_and_names_are_unique() -> None:

@@ -48,9 +48,14 @@ from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
 from flatout.source.analysis.syntax import constant, keyword
 
+SCALARS = 256
+"""Bytes a step up to which what is fed is a learning rate or a switch, not the data."""
+
 
 def in_run(case: Case) -> Iterator[Finding]:
     for item in case.evidence_of("feed"):
+        if float(item.value or 0.0) <= SCALARS:
+            continue
         outside = reading.step_ms(case) - float(item.data["graph_ms"])
         feeding = max(
             outside,

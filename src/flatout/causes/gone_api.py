@@ -87,6 +87,9 @@ GONE = {
 }
 """What the exception says, the call that is gone, and what stands in its place."""
 
+_OF_AN_OBJECT = re.compile(r"object (?:'\w+' )?has no attribute")
+"""Says that an instance lacks it, perhaps of a class of the program's own; all but methods of models are in modules."""
+
 
 def in_run(case: Case) -> Iterator[Finding]:
     for item in case.evidence_of("exception"):
@@ -100,7 +103,8 @@ def in_run(case: Case) -> Iterator[Finding]:
         ):
             continue
         for said, (gone, instead) in GONE.items():
-            if re.search(said, item.note):
+            of_an_object = _OF_AN_OBJECT.search(item.note) and not gone.startswith("Model.")
+            if re.search(said, item.note) and not of_an_object:
                 yield from reading.finding(
                     "gone-api",
                     case,

@@ -50,6 +50,8 @@ def in_run(case: Case) -> Iterator[Finding]:
         return
     if any(item.value == "tf.config.run_functions_eagerly" for item in case.evidence_of("switch")):
         return  # debug-left-on names that line
+    if not _dispatches_ops(case):
+        return  # compiled again without it after a first look
     overhead = reading.part_ms(case, "python", "idle")
     asked = [item for item in case.evidence_of("compile") if item.data.get("run_eagerly")]
     yield from reading.finding(
@@ -64,6 +66,12 @@ def in_run(case: Case) -> Iterator[Finding]:
         fixes=[Fix("Remove run_eagerly=True.", lever="no-run-eagerly", equivalence="reassociated")],
         estimate="all time of the step that is not computing",
     )
+
+
+def _dispatches_ops(case: Case) -> bool:
+    """Whether Python starts the ops of the traced steps one by one: such an op is named after its type."""
+    eager = sum(op.count for op in case.ops if op.name == op.type)
+    return not case.ops or eager >= 0.5 * sum(op.count for op in case.ops)
 
 
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────

@@ -63,6 +63,8 @@ def in_run(case: Case) -> Iterator[Finding]:
         copies = float(item.value or 0)
         if copies < COPIES or item.where is None or item.where.file is None or item.where.line is None:
             continue
+        if _each_turn_has_its_own(item):
+            continue
         loop = context.innermost_loop(item.where.file, item.where.line)
         if loop is None or loop.in_function is None or _holds_the_step(case, item.where.file, loop):
             continue
@@ -104,6 +106,14 @@ def in_run(case: Case) -> Iterator[Finding]:
             else "its tracing, spread over the steps that were seen; a longer run pays less of it",
         )
         return
+
+
+def _each_turn_has_its_own(item: Evidence) -> bool:
+    """A loop over layers: each turn brings another weight into the graph, or updates one."""
+    kinds = item.data.get("kinds") or {}
+    return (
+        sum(int(count) for kind, count in kinds.items() if kind == "Placeholder" or kind.startswith("Assign")) >= COPIES
+    )
 
 
 def _is_in(loop: context.Loop, item: Evidence, other: Evidence) -> bool:

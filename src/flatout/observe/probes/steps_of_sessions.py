@@ -93,7 +93,7 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
                     place = users_code.here() or ("", 0, "")
                     row = fed.setdefault(place, [0, 0, 0.0, 0.0, stream.id, 0, []])
                     row[0] += 1
-                    row[1] += sum(int(getattr(value, "nbytes", 0)) for value in feed_dict.values())
+                    row[1] += sum(map(_size, feed_dict.values()))
                     row[2] += end - start
                     row[3] += inside[0]
                     for position, converted in enumerate(map(_converted, feed_dict, feed_dict.values())):
@@ -117,6 +117,13 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
 
     patch("session-run", wrap_run)
     patch("session-do-run", wrap_do_run)
+
+
+def _size(value: Any) -> int:
+    """Bytes of an array; of a list as many as its numbers take, of a scalar the eight of one number."""
+    if isinstance(value, (list, tuple)):
+        return len(value) * _size(value[0]) if value else 0
+    return int(getattr(value, "nbytes", 8))
 
 
 def _converted(tensor: Any, value: Any) -> int:
