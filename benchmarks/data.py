@@ -13,7 +13,6 @@ everywhere, median gain at least 3; good pipelines never below 0.97.
 from __future__ import annotations
 
 import os
-import random
 import statistics
 import sys
 import tempfile
@@ -27,8 +26,9 @@ import _pipelines
 import tensorflow as tf
 
 import flatout
-from flatout.data import inspecting, racing
-from flatout.measure.interval import paired_ratio
+from flatout.data import inspecting
+from flatout.data.contestant import Contestant, Pipeline
+from flatout.measure.race import Race, Rules, compare
 from flatout.pipeline import copying
 
 ROUNDS = int(os.environ.get("ROUNDS", "9"))
@@ -107,21 +107,21 @@ def raced(given: Any, contestants: dict[str, Any]) -> dict[str, Any]:
     """Each against the pipeline as given, all in the same rounds; caches are full before the first."""
     count = elements_of(given)
     runners = {
-        name: racing.Runner(copying.fresh(item), count) for name, item in {"given": given, **contestants}.items()
+        name: Contestant(Pipeline(copying.fresh(item), count), name)
+        for name, item in {"given": given, **contestants}.items()
     }
-    slowest = max(runner.warm() for runner in runners.values())
-    for runner in runners.values():
-        runner.epochs = max(1, round(0.4 / max(slowest, 0.01)))
-    order = list(runners)
-    for _ in range(ROUNDS):
-        random.shuffle(order)
-        for name in order:
-            wall, cpu = runners[name].run()
-            runners[name].seconds.append(wall)
-            runners[name].cpu.append(cpu)
-    found = {name: paired_ratio(runners["given"].seconds, runners[name].seconds) for name in contestants}
-    others = {f"tuned of {name}": paired_ratio(runners[name].seconds, runners["tuned"].seconds) for name in contestants}
-    return {**found, **others, "cpu": paired_ratio(runners["given"].cpu, runners["tuned"].cpu)}
+    slowest = 0.0
+    for one in runners.values():
+        one.pipeline.warm()
+        slowest = max(slowest, one.pipeline.run()[0] / one.pipeline.epochs)
+    for one in runners.values():
+        one.pipeline.epochs = max(1, round(0.4 / max(slowest, 0.01)))
+    race = Race([runners["given"]])
+    race.run([runners[name] for name in contestants], Rules("all-rounds", ROUNDS))
+    verdicts = {name: race.verdict(runners[name]) for name in contestants}
+    found = {name: verdict.speedup for name, verdict in verdicts.items()}
+    others = {f"tuned of {name}": compare(runners[name], runners["tuned"]) for name in contestants}
+    return {**found, **others, "cpu": verdicts["tuned"].cpu}
 
 
 def elements_of(dataset: Any) -> int:

@@ -12,11 +12,13 @@ import tempfile
 import time
 from pathlib import Path
 
+from flatout.measure.race import Rules, TimeLimit
 from flatout.process.warden import Warden
 from flatout.trial.child_process import Launch
 from flatout.trial.nursery import Nurseries
 from flatout.tune.contestant import Contestant
 from flatout.tune.race import Race
+from flatout.tune.starter import Starter
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ("good/keras_conv_cached.py", "good/custom_loop_traced.py", "slow/eager_step.py", "slow/tiny_fit.py")
@@ -42,17 +44,18 @@ def race(program: Path, directory: Path) -> tuple[float, list[str], list[float]]
     baselines = [Contestant(launch, "baseline"), Contestant(launch, "baseline again")]
     others = [Contestant(Launch(launch.command, ("placebo",)), f"placebo {number}") for number in range(EACH)]
     nurseries = Nurseries(launch.command, warden, directory)
-    running = Race(directory / "race", warden, baselines, deadline=time.monotonic() + 600, nurseries=nurseries)
+    starter = Starter(directory / "race", warden, nurseries)
+    running = Race(baselines, starter)
     try:
-        running.start([*baselines, *others])
-        running.run(others, len(others))
-        verdicts = [running.verdict(one, len(others)) for one in others]
+        starter.start([*baselines, *others])
+        running.run(others, Rules(comparisons=len(others)), TimeLimit(time.monotonic() + 600))
+        verdicts = [running.verdict(one) for one in others]
         step = baselines[0].step_ms() or 0.0
     finally:
         running.close()
         nurseries.close()
         warden.close()
-    return step, [one.over for one in others], [v.speedup.ratio for v in verdicts if v is not None]
+    return step, [one.status for one in verdicts], [one.so_far for one in verdicts if one.so_far is not None]
 
 
 if __name__ == "__main__":

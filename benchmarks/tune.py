@@ -20,15 +20,17 @@ import time
 from pathlib import Path
 
 import flatout
+from flatout.measure.race import Rules, TimeLimit
 from flatout.model.case import Case, Interval
 from flatout.process.warden import Warden
 from flatout.trial import patch
 from flatout.trial.child_process import Launch
 from flatout.trial.nursery import Nurseries
 from flatout.tune.contestant import Contestant
-from flatout.tune.lineup import patched, with_levers
 from flatout.tune.race import Race
 from flatout.tune.scout import ranked
+from flatout.tune.starter import Starter
+from flatout.tune.variants import patched, with_levers
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "programs"))
@@ -94,16 +96,18 @@ def raced(baseline: Launch, contestants: dict[str, Contestant], directory: Path)
     directory.mkdir()
     baselines = [Contestant(baseline, "baseline"), Contestant(baseline, "baseline again")]
     nurseries = Nurseries(baseline.command, warden, directory)
-    race = Race(directory, warden, baselines, deadline=time.monotonic() + 300, nurseries=nurseries)
+    starter = Starter(directory, warden, nurseries)
+    race = Race(baselines, starter)
     try:
-        race.start([*baselines, *contestants.values()])
-        race.run(list(contestants.values()), len(contestants), ROUNDS, claim=True)
-        verdicts = {title: race.verdict(one, len(contestants)) for title, one in contestants.items()}
+        starter.start([*baselines, *contestants.values()])
+        rules = Rules("narrow", ROUNDS, len(contestants))
+        race.run(list(contestants.values()), rules, TimeLimit(time.monotonic() + 300))
+        verdicts = {title: race.verdict(one) for title, one in contestants.items()}
     finally:
         race.close()
         nurseries.close()
         warden.close()
-    return {title: verdict.speedup for title, verdict in verdicts.items() if verdict is not None}
+    return {title: verdict.speedup for title, verdict in verdicts.items() if verdict.speedup is not None}
 
 
 def told(found: Interval | None) -> str:

@@ -18,7 +18,7 @@ PROGRAM = """
     import numpy as np
     import tensorflow as tf
     from flatout.pipeline import copying, costing, recipes
-    from flatout.data import equality, inspecting, racing, tuning
+    from flatout.data import contestant, equality, inspecting, tuning
     from flatout.observe import stages
     from flatout.cures._rewrites import REWRITES
     from flatout.cures._dataset import Room, Unfit
@@ -239,7 +239,7 @@ PROGRAM = """
     ]:
         compared = equality.compare(before, after)
         results["varies: " + name] = [compared.parity, compared.note]
-    racing.PASS_SECONDS = 0.05
+    contestant.PASS_SECONDS = 0.05
     def wait(value):
         time.sleep(0.002)
         return value

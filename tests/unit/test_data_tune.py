@@ -35,20 +35,6 @@ def train_data():
 """
 
 
-@pytest.mark.parametrize(
-    ("interval", "status"),
-    [
-        (Interval(1.5, 1.2, 1.8), "won"),
-        (Interval(1.5, 0.9, 1.8), "noise"),
-        (Interval(1.02, 1.01, 1.03), "noise"),
-        (Interval(0.8, 0.7, 0.9), "lost"),
-        (None, "noise"),
-    ],
-)
-def test_won_is_faster_for_sure_and_by_enough(interval, status):
-    assert tuning._status(interval) == status
-
-
 def test_the_weakest_promise_counts():
     assert tuning._weakest("exact", "semantic", "reassociated") == "semantic"
 

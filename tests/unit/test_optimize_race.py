@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from flatout.measure.race import Race, Rules, TimeLimit, compare
 from flatout.model.case import Latency, Serving, Trial
 from flatout.model.errors import FlatoutError
 from flatout.optimize import allowance, claiming, front, handover, lineup
@@ -13,12 +14,13 @@ from flatout.optimize.checks import Budget
 from flatout.optimize.contestant import Block, Contestant
 from flatout.optimize.energy import Meter
 from flatout.optimize.lineup import Candidate, line_up
-from flatout.optimize.race import FEWEST_ROUNDS, Race, against
+from flatout.optimize.optimizer import EARLY_ROUNDS, SCREENING
 from flatout.optimize.workshop import Workshop
 from flatout.routes import catalogue, find
 from flatout.routes._route import Route
 from flatout.subject.subject import Subject, Tensor, in_batches
 
+FEWEST_ROUNDS = SCREENING.fewest_rounds
 SUBJECT = Subject(Path("."), "model.keras", "keras", (Tensor("x", "float32", (None, 4), (4,)),), ())
 
 
@@ -31,22 +33,28 @@ class Paced(Contestant):
         self.noise = np.random.default_rng(seed)
         self.calls = 0
 
-    def run(self, seconds, at_least):
+    def time_calls(self, at_least):
         self.calls += 1
-        times = self.warm_ms * self.noise.lognormal(0, 0.05, size=max(at_least, 3))
-        return {"times": times.tolist(), "cpu_ms": self.warm_ms, "peak_bytes": 1}
+        times = self.warm_ms / 1e3 * self.noise.lognormal(0, 0.05, size=max(at_least, 3))
+        return Block(times.tolist(), len(times), self.warm_ms / 1e3)
 
 
 def race(*contestants, rounds=12):
     base = Paced("base", 10.0, seed=99)
-    held = Race([base], contestants, deadline=float("inf"))
-    held.run(rounds)
+    held = Race([base])
+    held.run(contestants, Rules("behind", rounds))
     return held
+
+
+def speedup_of(one):
+    assert one.verdict is not None
+    return one.verdict.speedup
 
 
 def test_the_interval_holds_the_ratio():
     fast = Paced("fast", 2.0)
-    speedup = race(fast).speedup(fast)
+    race(fast)
+    speedup = speedup_of(fast)
     assert speedup is not None
     assert speedup.low < 5.0 < speedup.high
     assert speedup.high / speedup.low < 1.3
@@ -54,27 +62,28 @@ def test_the_interval_holds_the_ratio():
 
 def test_who_is_behind_leaves_once_there_is_an_interval():
     fast, slow, near = Paced("fast", 2.0, 1), Paced("slow", 3.0, 2), Paced("near", 2.02, 3)
-    held = race(fast, slow, near)
+    race(fast, slow, near)
     assert slow.calls == FEWEST_ROUNDS
-    assert slow.over.startswith("behind")
-    assert held.speedup(slow) is not None
-    assert (fast.over, near.over) == ("", "")
+    assert slow.note.startswith("behind")
+    assert speedup_of(slow) is not None
+    assert (fast.exit.why, near.exit.why) == ("finished", "finished")
 
 
 def test_who_is_slow_and_far_behind_leaves_early():
-    fast, slow, skip_reason = Paced("fast", 100.0, 1), Paced("slow", 400.0, 2), Paced("skip_reason", 1500.0, 3)
-    held = race(fast, slow, skip_reason)
-    assert (slow.calls, skip_reason.calls) == (3, 1)
-    assert held.speedup(slow) is None
+    fast, slow, hopeless = Paced("fast", 100.0, 1), Paced("slow", 400.0, 2), Paced("hopeless", 1500.0, 3)
+    race(fast, slow, hopeless)
+    assert (slow.calls, hopeless.calls) == (3, 1)
+    assert speedup_of(slow) is None
+    assert slow.verdict.status == "lost"
 
 
 def test_what_is_claimed_gets_rounds_enough_for_an_interval_even_when_it_is_late():
-    for eliminate, rounds in ((True, 3), (False, FEWEST_ROUNDS)):
+    screening, claim = (SCREENING, TimeLimit(0.0, EARLY_ROUNDS)), (Rules("all-rounds", 12), TimeLimit(enough=0.0))
+    for (rules, limit), rounds in ((screening, 3), (claim, FEWEST_ROUNDS)):
         fast = Paced("fast", 2.0)
-        held = Race([Paced("base", 10.0, seed=99)], [fast], deadline=0.0)
-        held.run(12, eliminate=eliminate)
+        Race([Paced("base", 10.0, seed=99)]).run([fast], rules, limit)
         assert fast.calls == rounds
-        assert (held.speedup(fast) is None) is eliminate
+        assert (speedup_of(fast) is None) is (rules is SCREENING)
 
 
 def test_what_is_many_times_slower_than_the_model_is_neither_checked_nor_raced(tmp_path):
@@ -94,8 +103,8 @@ def test_what_is_many_times_slower_than_the_model_is_neither_checked_nor_raced(t
 def test_too_few_rounds_give_no_interval():
     fast = Paced("fast", 2.0)
     held = race(fast, rounds=FEWEST_ROUNDS - 1)
-    assert held.speedup(fast) is None
-    assert against(held.baselines[0], fast) is None
+    assert speedup_of(fast) is None
+    assert compare(held.baselines[0], fast) is None
 
 
 def test_the_baseline_is_measured_alone_where_nothing_came_through():
@@ -105,10 +114,10 @@ def test_the_baseline_is_measured_alone_where_nothing_came_through():
 
 def test_latency_and_throughput():
     one = Paced("one", 2.0)
-    one.batch, one.blocks = 8, [Block([1.0, 2.0, 3.0], 1.0), None, Block([2.0], 1.0)]
+    one.batch, one.blocks = 8, [Block([0.001, 0.002, 0.003], 3, 0.001), None, Block([0.002], 1, 0.001)]
     latency = one.latency()
     assert latency is not None
-    assert (latency.batch, latency.p50, latency.calls) == (8, 2.0, 4)
+    assert (latency.batch, latency.p50, latency.calls) == (8, pytest.approx(2.0), 4)
     assert latency.throughput == pytest.approx(4000.0)
 
 

@@ -13,7 +13,7 @@ from flatout.measure.parity import Parity
 from flatout.model.case import Case, Distribution, Evidence, Finding, Fix, Interval, Steps, Trial
 from flatout.model.errors import UnknownLever
 from flatout.tune import journal, plan
-from flatout.tune.judging import judge, verdict_of
+from flatout.tune.conclusions import judge, verdict_of
 
 
 def case(*findings: Finding) -> Case:

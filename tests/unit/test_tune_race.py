@@ -14,11 +14,15 @@ from pathlib import Path
 import pytest
 
 from flatout.measure.processors import STARVED
+from flatout.measure.race import Exit, Rules, TimeLimit
+from flatout.measure.race.rules import LONGER_WHERE_DISTURBED
 from flatout.process.warden import Warden
 from flatout.trial.child_process import Launch
 from flatout.tune import race as race_module
+from flatout.tune import starter as starter_module
 from flatout.tune.contestant import Block, Contestant
 from flatout.tune.race import Race
+from flatout.tune.starter import Starter
 
 pytestmark = pytest.mark.alone
 
@@ -51,6 +55,7 @@ for step in range(steps):
 @pytest.fixture(autouse=True)
 def short_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sleeps are as exact in short blocks as in long ones."""
+    monkeypatch.setattr(starter_module, "BLOCK_SECONDS", 0.1)
     monkeypatch.setattr(race_module, "BLOCK_SECONDS", 0.1)
 
 
@@ -74,9 +79,18 @@ def contestant(program: Path, pause: float, steps: int = 100_000, how: str = "we
 
 def race_of(tmp_path: Path, warden: Warden, program: Path, pause: float = 0.015, steps: int = 100_000) -> Race:
     baselines = [contestant(program, pause, steps, title="a"), contestant(program, pause, steps, title="b")]
-    race = Race(tmp_path / "race", warden, baselines, deadline=time.monotonic() + 240)
-    race.start(baselines)
+    race = Race(baselines, Starter(tmp_path / "race", warden))
+    race.starter.start(baselines)
     return race
+
+
+def run(race: Race, *contestants: Contestant, rounds: int, comparisons: int = 1) -> None:
+    race.run(contestants, Rules(rounds=rounds, comparisons=comparisons), TimeLimit(time.monotonic() + 240))
+
+
+def status(one: Contestant) -> str:
+    assert one.verdict is not None
+    return one.verdict.status
 
 
 def test_a_lever_that_changes_nothing_says_why(tmp_path, warden, program):
@@ -84,82 +98,70 @@ def test_a_lever_that_changes_nothing_says_why(tmp_path, warden, program):
     idle, silent = (contestant(program, 0.01, how=how) for how in ("idle", "well"))
     for one in (idle, silent):
         one.launch = replace(one.launch, levers=("keep-batches",))
-    race.start([idle, silent])
-    assert (idle.over, idle.note) == (race_module.NOTHING, "the batches differ")
-    assert (silent.over, silent.note) == (race_module.NOTHING, "it found nothing to change in this program")
+    race.starter.start([idle, silent])
+    assert (idle.unchanged, idle.note) == (True, "the batches differ")
+    assert (silent.unchanged, silent.note) == (True, "it found nothing to change in this program")
+    assert not idle.active
+    assert not silent.active
     edited = contestant(program, 0.01)
     other = tmp_path / "other.py"
     other.write_text("")
     edited.launch = replace(edited.launch, levers=("keep-batches",), sources=((str(other), str(other)),))
-    race.start([edited])
-    assert edited.running, "what is edited is changed, whatever is injected on top"
+    race.starter.start([edited])
+    assert edited.active, "what is edited is changed, whatever is injected on top"
     race.close()
 
 
 def test_a_faster_program_wins_and_an_equal_one_does_not(tmp_path, warden, program):
     race = race_of(tmp_path, warden, program)
     fast, equal, slow = (contestant(program, pause) for pause in (0.002, 0.015, 0.08))
-    race.start([fast, equal, slow])
-    race.run([fast, equal, slow], 3, rounds=12)
-    assert fast.over == "won"
-    assert equal.over in ("noise", "lost")  # never a win; the sleeps themselves are not more exact than that
-    assert slow.over == "lost"
-    verdict = race.verdict(fast, 3)
-    assert verdict is not None
+    race.starter.start([fast, equal, slow])
+    run(race, fast, equal, slow, rounds=12, comparisons=3)
+    assert status(fast) == "won"
+    assert status(equal) in ("noise", "lost")  # never a win; the sleeps themselves are not more exact than that
+    assert status(slow) == "lost"
+    verdict = race.verdict(fast)
+    assert verdict.speedup is not None
     assert verdict.speedup.low <= verdict.speedup.ratio <= verdict.speedup.high
     race.close()
-
-
-def test_the_time_for_confirming_is_used_to_decide_while_nothing_is_ahead(tmp_path, warden):
-    def having_run(step: float) -> Contestant:
-        return Contestant(Launch(()), "one", blocks=[Block([step] * 8, 8, 0.1)])
-
-    now = time.monotonic()
-    race = Race(tmp_path, warden, [having_run(0.015), having_run(0.015)], deadline=now - 1)
-    equal, fast = having_run(0.015), having_run(0.002)
-    assert race._time_is_up([equal]), "no more time than this"
-    race.last = now + 60
-    assert not race._time_is_up([equal])
-    assert race._time_is_up([equal, fast]), "one is ahead: the rest of the time is to confirm it"
-    fast.over, fast.blocks = "won", []
-    assert race._time_is_up([equal, fast])
-    race.last = now - 1
-    assert race._time_is_up([equal])
 
 
 @pytest.mark.parametrize(
     ("step", "rounds", "over"),
     [
-        ([0.2] * 8, 1, "lost"),  # slow beyond all measure: it would take the time of the others
-        ([0.05] * 8, 1, ""),
-        ([0.05] * 8, 2, "lost"),
-        ([0.02] * 8, 3, ""),
-        ([0.02] * 8, 4, "lost"),
-        ([*[0.015] * 7, 5.0], 1, ""),  # one long step: a trace, a checkpoint
+        ([0.2] * 8, 1, True),  # slow beyond all measure: it would take the time of the others
+        ([0.05] * 8, 1, False),
+        ([0.05] * 8, 2, True),
+        ([0.02] * 8, 3, False),
+        ([0.02] * 8, 4, True),
+        ([*[0.015] * 7, 5.0], 1, False),  # one long step: a trace, a checkpoint
     ],
 )
 def test_what_is_slower_by_far_is_given_up_the_sooner_the_slower_it_is(tmp_path, warden, step, rounds, over):
     def having_run(times: list[float]) -> Contestant:
         return Contestant(Launch(()), "one", blocks=[Block(times, 8, 0.1) for _ in range(rounds)])
 
-    race = Race(tmp_path, warden, [having_run([0.015] * 8) for _ in range(2)], deadline=time.monotonic() + 60)
+    race = Race([having_run([0.015] * 8) for _ in range(2)], Starter(tmp_path, warden))
+    race.rules = Rules("narrow", comparisons=3)
     one = having_run(step)
-    race._decide(one, 3, claim=True)
-    assert one.over == over
+    race._decide([one])
+    assert (one.verdict is not None) is over
+    if one.verdict is not None:
+        assert one.verdict.status == "lost"
 
 
 def test_rounds_in_which_something_else_has_the_processors_use_up_none(tmp_path, warden, program):
     race = race_of(tmp_path, warden, program)
     one = contestant(program, 0.015)
-    race.start([one])
+    race.starter.start([one])
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
     try:
-        race.run([one], 1, rounds=2)
+        run(race, one, rounds=2)
     finally:
         for process in busy:
             process.kill()
             process.wait()
-    assert race.round == race_module.LONGER_WHERE_STARVED * 2
+    assert race.round == LONGER_WHERE_DISTURBED * 2
     assert min(race.taken) >= STARVED
     race.close()
 
@@ -189,7 +191,7 @@ def test_a_pause_fills_no_buffers(tmp_path, warden):
     program.write_text(FILLS)
     race = race_of(tmp_path, warden, program, pause=0.02)
     one = contestant(program, 0.02)
-    race.start([one])
+    race.starter.start([one])
     for held in (*race.baselines, one):
         held.child.go(100)  # what was made before it was first held
         held.child.answer(30)
@@ -205,10 +207,10 @@ def test_blocks_are_whole_epochs_where_these_are_short_and_begin_slowly(tmp_path
     race = race_of(tmp_path, warden, program, pause=0.005)
     race.baselines[0].launch = race.baselines[1].launch = contestant(program, 0.005, how="epochs").launch
     for one in race.baselines:
-        race._end(one)
+        one.close()
     other = contestant(program, 0.005, how="epochs")
-    race.start([*race.baselines, other])
-    race.run([other], 1, rounds=7)
+    race.starter.start([*race.baselines, other])
+    run(race, other, rounds=7)
     assert race.epoch == 10
     for one in (*race.baselines, other):
         for block in filter(None, one.blocks):
@@ -227,17 +229,16 @@ def test_epochs_that_begin_like_any_step_leave_blocks_alone():
 
 
 def test_rounds_by_which_something_was_decided_are_not_forgotten(tmp_path, warden):
-    def costly(over: str = "") -> Contestant:
-        return Contestant(
-            Launch(()), "one", blocks=[Block([0.01] * 8 + [0.2], 9, 0.1, starts=[8])], epoch=10, over=over
-        )
+    def costly(exit: Exit | None = None) -> Contestant:
+        blocks = [Block([0.01] * 8 + [0.2], 9, 0.1, starts=[8])]
+        return Contestant(Launch(()), "one", epoch=10, blocks=blocks, exit=exit)
 
-    race = Race(tmp_path, warden, [costly(), costly()], deadline=time.monotonic() + 240)
-    decided = costly("won")
-    race._agree_on_steps([decided])
+    race = Race([costly(), costly()], Starter(tmp_path, warden))
+    decided = costly(Exit("decided"))
+    race.adjust([decided])
     assert race.epoch == 0
     assert all(decided.blocks)
-    race._agree_on_steps([costly()])
+    race.adjust([costly()])
     assert race.epoch == 10
     assert race.baselines[0].steps % 10 == 1
     assert not any(race.baselines[0].blocks)
@@ -250,8 +251,8 @@ def test_calls_of_different_numbers_of_steps_are_weighed():
 def test_a_program_that_ends_is_started_again(tmp_path, warden, program):
     race = race_of(tmp_path, warden, program, steps=40)
     short = contestant(program, 0.002, steps=40)
-    race.start([short])
-    race.run([short], 1, rounds=9)
+    race.starter.start([short])
+    run(race, short, rounds=9)
     assert short.starts > 1
     assert race.steps_of_program == 40
     assert sum(block is not None for block in short.blocks) >= 7
@@ -264,22 +265,24 @@ def test_a_program_that_ends_is_started_again(tmp_path, warden, program):
 def test_a_trial_that_misbehaves_is_one_row(how, over, word, tmp_path, warden, program, monkeypatch):
     race = race_of(tmp_path, warden, program)
     bad, good = contestant(program, 0.05, how=how), contestant(program, 0.002)
-    race.start([good])
-    race.start_seconds = 4.0 if how == "hangs" else 60.0  # on a starved machine any start takes seconds
-    race.start([bad])
-    assert bad.over == over
+    race.starter.start([good])
+    race.starter.start_seconds = 4.0 if how == "hangs" else 60.0  # on a starved machine any start takes seconds
+    race.starter.start([bad])
+    assert bad.exit is not None
+    assert bad.exit.why == over
     assert word in bad.note
-    race.run([good], 1, rounds=8)
-    assert good.over == "won"
+    run(race, good, rounds=8)
+    assert status(good) == "won"
     race.close()
 
 
 def test_a_trial_that_eats_memory_is_stopped(tmp_path, warden, program):
     race = race_of(tmp_path, warden, program)
-    race.memory_limit = 200 * 2**20
+    race.starter.memory_limit = 200 * 2**20
     hungry = contestant(program, 0.05, how="grows")
-    race.start([hungry])
-    assert hungry.over == "timeout"
+    race.starter.start([hungry])
+    assert hungry.exit is not None
+    assert hungry.exit.why == "timeout"
     assert "memory" in hungry.note
     race.close()
 
@@ -321,7 +324,7 @@ def test_steps_that_live_on_full_buffers_are_dropped():
     one = Contestant(Launch(()), "buffered")
     one.blocks = [Block([0.001] * 4 + [0.010] * 12, 16, 0.1) for _ in range(5)]
     assert one.dropped() == 4
-    assert one.step_times() == pytest.approx([0.010] * 5)
+    assert one.unit_times() == pytest.approx([0.010] * 5)
 
 
 def test_the_first_step_after_a_pause_is_always_dropped():
@@ -333,4 +336,4 @@ def test_the_first_step_after_a_pause_is_always_dropped():
 def test_several_steps_in_a_call_count_as_several():
     one = Contestant(Launch(()), "sixteen at once")
     one.blocks = [Block([0.5, 0.16, 0.16], 48, 0.1)]
-    assert one.step_times() == pytest.approx([0.010])
+    assert one.unit_times() == pytest.approx([0.010])

@@ -44,19 +44,24 @@ def register(app: typer.Typer) -> None:
 
         The program is started several times with changes injected from outside. No trial writes any of its files.
         """
-        from flatout.tune.session import Wishes, tune
-        from flatout.tune.tuner import Options
+        from flatout.tune.request import Request
+        from flatout.tune.session import tune
 
-        options = Options(
+        request = Request(
+            program,
+            tuple(context.args),
             module=module,
             levers=tuple(lever or ()),
             without=tuple(without or ()),
             allow=tuple(allow or ()),
             budget=seconds(budget),
             resume=resume,
+            json=json,
+            quiet=quiet,
+            patch=Path(patch) if patch else None,
+            apply=apply,
         )
-        wishes = Wishes(json=json, quiet=quiet, patch=Path(patch) if patch else None, apply=apply)
-        sys.exit(tune(program, context.args, options, wishes))
+        sys.exit(tune(request))
 
 
 def seconds(text: str) -> float:

@@ -226,25 +226,22 @@ def measure(dataset: Any, address: str, seconds: float = 120.0) -> Measured:
     """Whether the service at `address` gives a `tf.data.Dataset` faster than this process does: passes in turns."""
     import time
 
-    from flatout.data import racing
+    from flatout.data.contestant import Pipeline, compare
+    from flatout.measure.race import TimeLimit
     from flatout.pipeline import running
 
     seen = running.look(dataset, LOOK_SECONDS)
     if not seen.elements:
         return Measured(None, why_not="the pipeline gives no element.")
-    local, remote = racing.Runner(dataset, seen.elements), racing.Runner(distributed(dataset, address), seen.elements)
+    local, remote = Pipeline(dataset, seen.elements), Pipeline(distributed(dataset, address), seen.elements)
     try:
-        speedup = racing.race(local, remote, deadline=time.monotonic() + seconds)
+        found = compare(local, remote, TimeLimit(time.monotonic() + seconds), elsewhere=True)
     except Exception as error:  # of any kind: a service that cannot run a pipeline is a result
         return Measured(None, why_not=reason_against(dataset, error))
+    speedup = found.verdict.speedup
     if speedup is None:
-        return Measured(None, why_not=f"{seconds:.0f} s were not enough for rounds enough to compare it.")
-    return Measured(speedup, _rate(local), _rate(remote))
-
-
-def _rate(runner: Any) -> float:
-    ordered = sorted(runner.seconds)
-    return float(runner.elements * runner.epochs / ordered[len(ordered) // 2])
+        return Measured(None, why_not=f"{seconds:.0f} s gave too few rounds to compare it.")
+    return Measured(speedup, found.before.elements_per_second(), found.after.elements_per_second())
 
 
 def reason_against(dataset: Any, error: Exception) -> str:

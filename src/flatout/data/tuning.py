@@ -16,15 +16,14 @@ from flatout.cures._dataset import Proposal, Room, Unfit
 from flatout.cures._rewrites import REWRITES
 from flatout.cures.cache import dataset as cache
 from flatout.cures.late_map import dataset as late_map
-from flatout.data import equality, inspecting, racing, shortening
-from flatout.measure.interval import paired_ratio
-from flatout.model.case import Case, Evidence, Interval, Note, Trial
+from flatout.data import equality, excerpts, inspecting
+from flatout.data.contestant import FEWEST_ROUNDS, Pipeline, Raced, compare
+from flatout.measure.race import TimeLimit
+from flatout.model.case import Case, Evidence, Note, Trial
 from flatout.model.levers import parse
 from flatout.observe import stages
 from flatout.pipeline import caching, copying, costing, recipes
 
-WORTH = 1.03
-"""A rewrite is kept if it is faster for sure, and at least by this much."""
 FOR_TRIALS = 0.75
 """Share of the time for trials; the rest is for the claim."""
 COMPARE_SHARE = 0.3
@@ -92,10 +91,10 @@ class _Tuning:
     trials: list[Trial] = field(default_factory=list)
     left_out: list[Evidence] = field(default_factory=list)
     deadline: float = 0.0
-    short: Callable[[Any], racing.Runner] = field(init=False)
+    short: Callable[[Any], Pipeline] = field(init=False)
     known: dict[int, equality.Compared] = field(default_factory=dict)
     alive: list[Any] = field(default_factory=list)
-    best: tuple[Any, racing.Runner] | None = None
+    best: tuple[Any, Pipeline] | None = None
 
     def run(self) -> Tuned:
         self.deadline = time.monotonic() + FOR_TRIALS * self.wishes.seconds
@@ -104,7 +103,7 @@ class _Tuning:
         self.keep(case)
         memory = self.wishes.memory if self.wishes.memory is not None else caching.memory_limit()
         room = Room(memory, self.wishes.disk, self.wishes.allow, self._count, costs)
-        self.short = shortening.shortener(self.given, costs)
+        self.short = excerpts.excerpts_of(self.given, costs)
         line = self._improved(_Line(self.given), REWRITES, room, case)
         line = self._improved(line, self._once_more(line), room, case)
         other = self._instead(line, room, case)
@@ -160,7 +159,8 @@ class _Tuning:
         if cached not in other.kept:
             return None
         self.told(f"racing {' + '.join(other.kept)} against {' + '.join(line.kept)}")
-        found = racing.race(self.short(line.dataset), self.short(other.dataset), deadline=self.deadline)
+        limit = TimeLimit(self.deadline, FEWEST_ROUNDS)
+        found = compare(self.short(line.dataset), self.short(other.dataset), limit).verdict.speedup
         return other if found is not None and found.ratio > 1.0 else None
 
     # ── one rewrite ──────────────────────────────────────────────────────────────────────────────────────────
@@ -189,22 +189,24 @@ class _Tuning:
             trial = replace(trial, parity=compared.parity, note=notes)
             if compared.result == "differs":
                 return trial
-            runners = self._runner(before), self.short(proposal.dataset)
-            left = max(self.deadline - time.monotonic(), 0.0)
-            interval = racing.race(*runners, self.deadline, TRIAL_SHARE * left)
+            raced = self._raced(before, proposal.dataset)
         except Exception as error:
             return replace(trial, note=f"{type(error).__name__}: {str(error)[:300]}")
-        step = _median(runners[1].seconds) / max(runners[1].elements * runners[1].epochs, 1) * 1e3
         return replace(
             trial,
-            status=_status(interval),
-            speedup=interval,
-            cpu=paired_ratio(runners[0].cpu, runners[1].cpu) if interval is not None else None,
-            step_ms=step,
-            rounds=len(runners[1].seconds),
+            status=raced.verdict.status,
+            speedup=raced.verdict.speedup,
+            cpu=raced.verdict.cpu,
+            step_ms=1e3 * (raced.after.unit_seconds() or 0.0),
+            rounds=raced.verdict.rounds,
         )
 
-    def _runner(self, dataset: Any) -> racing.Runner:
+    def _raced(self, before: Any, after: Any) -> Raced:
+        now = time.monotonic()
+        enough = now + TRIAL_SHARE * max(self.deadline - now, 0.0)
+        return compare(self._kept(before), self.short(after), TimeLimit(self.deadline, FEWEST_ROUNDS, enough))
+
+    def _kept(self, dataset: Any) -> Pipeline:
         """The best so far runs in one race after the other: its copy, and what that has cached, is kept."""
         if self.best is None or self.best[0] is not dataset:
             self.best = (dataset, self.short(dataset))
@@ -223,7 +225,7 @@ class _Tuning:
         return found
 
     def _count(self, stage: Any) -> int | None:
-        return shortening.count(stage, 0.2 * max(self.deadline - time.monotonic(), 0.0))
+        return excerpts.count(stage, 0.2 * max(self.deadline - time.monotonic(), 0.0))
 
     # ── the case ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -240,14 +242,6 @@ class _Tuning:
             notes=(*case.notes, *_notes(claim)),
             verdict=_verdict(claim),
         )
-
-
-def _status(interval: Interval | None) -> Any:
-    if interval is None:
-        return "noise"
-    if interval.low > 1.0 and interval.ratio >= WORTH:
-        return "won"
-    return "lost" if interval.high < 1.0 else "noise"
 
 
 def _weakest(*promises: str) -> str:
@@ -268,7 +262,3 @@ def _notes(claim: Trial | None) -> list[Note]:
     if claim is not None and claim.parity == "unknown" and claim.equivalence != "semantic":
         return [Note("warning", "There was no time to compare a whole epoch: give more with --budget.")]
     return []
-
-
-def _median(values: list[float]) -> float:
-    return sorted(values)[len(values) // 2]

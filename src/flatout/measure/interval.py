@@ -1,19 +1,44 @@
-"""The interval of a ratio from paired rounds: median of the log-ratios, exact sign-test bounds.
+"""The interval of a ratio from paired rounds: the median of the log-ratios between exact sign-test bounds.
 
-Nothing is assumed about the noise except that rounds are independent and either side is as likely to be disturbed. With
-n rounds, the order statistics that bound the median at the wanted confidence follow from the binomial distribution;
-fewer than six rounds cannot give 95 %.
+**One baseline.** Round i gives one value, rᵢ = log(before ᵢ / after ᵢ): both sides ran within the same second, so what
+the machine did to both falls out. Nothing is assumed of the noise except that rounds are independent and that their
+values have the common median m. The number of values below m is then binomial with n trials of chance 1/2, and the
+interval from the (k+1)-th smallest to the (k+1)-th largest value misses m with the probability
+
+    2 · Σ C(n, j) / 2ⁿ   over j = 0 … k
+
+The largest k for which that is at most 1 − confidence gives the tightest bounds. For k = 0 (the extremes) it is
+2 / 2ⁿ: six rounds are the fewest for 95 %, and with fewer the interval is unbounded. A mean would be narrower on a
+quiet machine, and wrong where one round in ten is three times as long.
+
+**Several comparisons.** c contestants have c chances to look good by luck. Each is given the confidence 1 − 0.05 / c
+(Bonferroni), so that all intervals of a race hold together with 95 %.
+
+**Several baselines.** Two processes of the same program differ by some percent: other addresses, another placement of
+threads. More rounds do not average that out, and an interval from one baseline does not contain it. So two baselines
+run in each round, each is compared with the contestant, and `envelope` combines them: the ratio is the geometric mean
+of the two, the bounds are the outermost of both. What the baselines differ by between themselves thus widens the
+interval, and a win is one against each of them. Dividing by the mean of both baselines instead would give a narrower
+interval that hides the difference; publishing one of the two ratios would pick the luckier process.
+
+**Repeated looks.** A race looks after each round and stops when it is decided, which gives luck more than one chance.
+What keeps this in bounds is that a win must lie beyond `race.WORTH` against each baseline; `tests/unit/test_race.py`
+holds the rate over many seeds.
 """
 
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 
 from flatout.model.case import Interval
 
+CONFIDENCE = 0.95
+"""Of all intervals of a race together."""
 
-def paired_ratio(before: Sequence[float], after: Sequence[float], confidence: float = 0.95) -> Interval:
+
+def paired_ratio(before: Sequence[float], after: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
     """How many times longer `before` takes than `after`: above 1, `after` is faster."""
     if len(before) != len(after):
         raise ValueError(f"Rounds come in pairs: {len(before)} before, {len(after)} after.")
@@ -22,7 +47,12 @@ def paired_ratio(before: Sequence[float], after: Sequence[float], confidence: fl
         raise ValueError("At least one round is needed.")
     rank = _rank(len(logs), confidence)
     low, high = (logs[rank], logs[-1 - rank]) if rank is not None else (-math.inf, math.inf)
-    return Interval(math.exp(_median(logs)), math.exp(low), math.exp(high))
+    return Interval(math.exp(statistics.median(logs)), math.exp(low), math.exp(high))
+
+
+def confidence_for(comparisons: int) -> float:
+    """The confidence of one interval, so that all of this many hold together with 95 %."""
+    return 1 - (1 - CONFIDENCE) / max(comparisons, 1)
 
 
 def rounds_needed(confidence: float) -> int:
@@ -30,13 +60,19 @@ def rounds_needed(confidence: float) -> int:
     return next(count for count in range(2, 64) if _rank(count, confidence) is not None)
 
 
-def _median(ordered: Sequence[float]) -> float:
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+def envelope(intervals: Sequence[Interval]) -> Interval:
+    """One interval of the same contestant against several baselines; see the module's docstring."""
+    ratio = math.exp(statistics.fmean(math.log(one.ratio) for one in intervals))
+    return Interval(ratio, min(one.low for one in intervals), max(one.high for one in intervals))
+
+
+def is_bounded(interval: Interval) -> bool:
+    """Whether there were enough rounds to say anything about the ends."""
+    return interval.low > 0 and not math.isinf(interval.high)
 
 
 def _rank(count: int, confidence: float) -> int | None:
-    """The largest k such that the k-th smallest and k-th largest value enclose the median often enough."""
+    """The largest k for which k + 1 values from either end enclose the median often enough."""
     tail, best = 0.0, None
     for k in range(count // 2):
         tail += math.comb(count, k) / 2**count

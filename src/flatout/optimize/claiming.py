@@ -15,29 +15,31 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from flatout.measure.agreement import relative_error
+from flatout.measure.race import Exit, Race, Rules, TimeLimit, compare
 from flatout.model.case import Interval, Latency
 from flatout.optimize import handover
 from flatout.optimize.contestant import Contestant, feeds
 from flatout.optimize.lineup import BASELINE
-from flatout.optimize.race import Race, against
 from flatout.optimize.work.process import Worker, WorkFailed
 from flatout.optimize.workshop import Workshop
 from flatout.subject.subject import Array
 
 if TYPE_CHECKING:
     from flatout.optimize.optimizer import Options
-    from flatout.optimize.progress import Progress
+    from flatout.report.progress import Progress
 
 FINALISTS = 3
 ROUNDS = 13
 ROUNDS_OF_OTHER_BATCHES = 8
+GRACE_SECONDS = 30.0
+"""After the deadline, before the rounds are cut to what an interval needs: what is claimed must have one."""
 ALIKE = 1e-5
 """Relative difference that an artefact and its own loader may show: they run the same thing."""
 
 
 @dataclass
 class Claim:
-    race: Race
+    race: Race[Contestant]
     winner: Contestant | None
     speedup: Interval | None = None
     place: Path | None = None
@@ -54,7 +56,7 @@ class Claim:
             told.append(replace(found, speedup=self.speedup, setting=dict(self.winner.setting)))
         for one, base in self.others:
             if (found := one.latency()) is not None:
-                told.append(replace(found, speedup=against(base, one), setting=dict(one.setting)))
+                told.append(replace(found, speedup=compare(base, one), setting=dict(one.setting)))
         return tuple(told)
 
     def baseline_latencies(self) -> tuple[Latency, ...]:
@@ -63,16 +65,21 @@ class Claim:
 
 
 def claim(
-    heats: Sequence[Race], workshop: Workshop, options: Options, place: Path, deadline: float, progress: Progress
+    heats: Sequence[Race[Contestant]],
+    workshop: Workshop,
+    options: Options,
+    place: Path,
+    deadline: float,
+    progress: Progress,
 ) -> Claim:
     baselines = [_fresh(heats[0].baselines[0]) for _ in range(2)]
     for one in baselines:
         _try_to_open(one, workshop)
     finalists, answers = _admitted(ranked(heats, options.objective), workshop, options.objective, deadline)
-    race = Race(baselines, finalists, deadline + 30.0, progress.look)
-    race.run(ROUNDS, eliminate=False)
+    race = Race(baselines, show=progress.show)
+    race.run(finalists, Rules("all-rounds", ROUNDS, len(finalists)), TimeLimit(enough=deadline + GRACE_SECONDS))
     result = Claim(race, None)
-    for one in _best_first(finalists, options.objective):
+    for one in _best_first([one for one in finalists if not one.broken], options.objective):
         problem = _hand_over(one, answers[id(one)], workshop, place)
         if not problem:
             result.winner, result.place = one, place
@@ -82,13 +89,13 @@ def claim(
     for one in (*baselines, *finalists):
         one.close()
     if result.winner is not None:
-        result.speedup = race.speedup(result.winner, 1 - 0.05 / max(len(finalists), 1))
+        result.speedup = race.verdict(result.winner).speedup
         result.ties = [one for one in finalists if one is not result.winner and _tied(result.winner, one)]
         _measure_other_batches(result, workshop, deadline, progress)
     return result
 
 
-def ranked(heats: Sequence[Race], objective: str) -> list[Contestant]:
+def ranked(heats: Sequence[Race[Contestant]], objective: str) -> list[Contestant]:
     """All that may be handed over, the best first."""
     every = [(race, one) for race in heats for one in race.contestants]
     baseline = heats[0].baselines[0]
@@ -98,7 +105,7 @@ def ranked(heats: Sequence[Race], objective: str) -> list[Contestant]:
         if one.candidate.route.deployable
         and (one.candidate.ours or not one.candidate.given)
         and not one.candidate.over
-        and one.over not in ("failed", "timeout")
+        and not one.broken
         and one.call_ms() is not None
     ]
     return _best_first([*fit, baseline], objective)
@@ -121,8 +128,7 @@ def _finalists(ranking: Sequence[Contestant], objective: str) -> list[Contestant
     best, *rest = ranking
     if objective in ("size", "memory"):
         return [best]
-    near = [one for one in rest if not one.over and (ratio := against(best, one)) is not None and ratio.high >= 1]
-    near = [one for one in near if one.candidate.route.name != BASELINE]
+    near = [one for one in rest if one.candidate.route.name != BASELINE and not _is_behind(one) and _tied(best, one)]
     spare = [one for one in rest if one.candidate is not best.candidate and one.candidate.route.name != BASELINE][:1]
     return [best, *near[: FINALISTS - 1]] if near else [best, *spare]
 
@@ -142,7 +148,7 @@ def _admitted(
         again = _fresh(one)
         if _try_to_open(again, workshop):
             answers[id(again)] = _checked(again, workshop)
-        if not again.over:
+        if again.active:
             admitted.append(again)
     return admitted, answers
 
@@ -152,7 +158,7 @@ def _try_to_open(one: Contestant, workshop: Workshop) -> bool:
         workshop.open(one)
     except WorkFailed as error:
         one.fail(error)
-    return not one.over
+    return one.active
 
 
 def _fresh(one: Contestant) -> Contestant:
@@ -167,8 +173,7 @@ def _checked(one: Contestant, workshop: Workshop) -> list[Array]:
         one.fail(error)
         return []
     if one.candidate.over:
-        one.over, one.note = "failed", one.candidate.note
-        one.close()
+        one.leave(Exit("failed", one.candidate.note))
     return given
 
 
@@ -203,8 +208,12 @@ def _hand_over(one: Contestant, answers: list[Array], workshop: Workshop, place:
         return f"loader: {error}"
 
 
+def _is_behind(one: Contestant) -> bool:
+    return one.exit is not None and one.exit.why in ("behind", "given-up")
+
+
 def _tied(winner: Contestant, one: Contestant) -> bool:
-    ratio = against(winner, one)
+    ratio = compare(winner, one)
     return ratio is not None and ratio.high >= 1
 
 
@@ -221,10 +230,12 @@ def _measure_other_batches(result: Claim, workshop: Workshop, deadline: float, p
         ways = [Contestant(winner.candidate, setting, batch) for setting in winner.candidate.settings]
         opened = [one for one in (base, *ways) if _try_to_open(one, workshop)]
         if base in opened and len(opened) > 1:
-            Race([base], opened[1:], deadline + 30.0, progress.look).run(ROUNDS_OF_OTHER_BATCHES, eliminate=False)
+            rules = Rules("all-rounds", ROUNDS_OF_OTHER_BATCHES)
+            race = Race([base], show=progress.show)
+            race.run(opened[1:], rules, TimeLimit(enough=deadline + GRACE_SECONDS))
             result.others.append((_best_first(opened[1:], "latency")[0], base))
         else:
-            why = next(one.note for one in (base, *ways) if one.over)
+            why = next(one.note for one in (base, *ways) if one.broken)
             result.notes.append(f"Batch {batch} could not be measured: {why}")
         for one in opened:
             one.close()

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 import statistics
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from flatout.measure import race
+from flatout.measure.race import Exit
+from flatout.measure.race.rules import LONG_UNIT_SECONDS
 from flatout.model.case import Latency
+from flatout.optimize.energy import Meter
 from flatout.optimize.lineup import Candidate
 from flatout.optimize.work.process import Worker, WorkFailed
 from flatout.routes._route import Setting
 from flatout.subject.subject import Array, Subject
 
+BLOCK_SECONDS = 0.15
 OPEN_SECONDS = 120.0
 SCREENED = 512
 """Held-out samples that a candidate answers while candidates are screened: the same for all, so that they compare."""
@@ -25,19 +29,14 @@ FEWEST = 32
 
 
 @dataclass(frozen=True)
-class Block:
-    times: list[float]
-    cpu_ms: float
+class Block(race.Block):
+    """Units are calls."""
+
     joules: float | None = None
 
-    @property
-    def call_ms(self) -> float:
-        """The mean: what a stream of calls gets, hiccups included."""
-        return statistics.fmean(self.times)
 
-
-@dataclass
-class Contestant:
+@dataclass(eq=False)
+class Contestant(race.Contestant):
     candidate: Candidate
     setting: Setting
     batch: int
@@ -46,22 +45,19 @@ class Contestant:
     warm_ms: float = 1.0
     """Of a call while it was opened: a first guess."""
     memory_bytes: int = 0
-    blocks: list[Block | None] = field(default_factory=list)
-    """One for each round; None where it did not take part."""
-    over: str = ""
-    note: str = ""
+    meter: Meter = field(default_factory=Meter)
 
     @property
     def name(self) -> str:
-        told = " ".join(f"{key}={value}" for key, value in self.setting.items())
-        return f"{self.candidate.name} {told}".strip()
+        setting = " ".join(f"{key}={value}" for key, value in self.setting.items())
+        return f"{self.candidate.name} {setting}".strip()
 
     # ── in its process ───────────────────────────────────────────────────────────────────────────────────────
 
     def open(self, subject: Subject, worker: Worker, memory_limit: int) -> None:
         """In a fresh process, which loads the artefact and nothing else."""
         self.worker = worker
-        said = self.worker.ask(
+        answer = self.worker.ask(
             "open",
             OPEN_SECONDS,
             memory_limit,
@@ -71,8 +67,8 @@ class Contestant:
             batch=self.batch,
             feeds=feeds(subject),
         )
-        self.load_ms, self.warm_ms = said["load_ms"] + said["first_ms"], max(said["call_ms"], 1e-3)
-        self.memory_bytes = int(said["peak_bytes"])
+        self.load_ms, self.warm_ms = answer["load_ms"] + answer["first_ms"], max(answer["call_ms"], 1e-3)
+        self.memory_bytes = int(answer["peak_bytes"])
 
     def answers(
         self,
@@ -82,7 +78,7 @@ class Contestant:
         fewest: int = FEWEST,
         seconds: float = ANSWER_SECONDS,
     ) -> list[Array]:
-        """What it says to held-out samples, to so many, or to as many as the time allows."""
+        """Its answers to held-out samples: to `most` of them, or to as many as the time allows."""
         assert self.worker is not None
         in_time = math.ceil(1e3 * seconds / self.warm_ms) * max(self.batch, 1)
         most = min(most, max(fewest, in_time))
@@ -90,12 +86,22 @@ class Contestant:
         with np.load(output, allow_pickle=False) as stored:
             return [stored[f"out{i}"] for i in range(len(stored.files))]
 
-    def run(self, seconds: float, at_least: int) -> dict[str, Any]:
+    def run_block(self) -> race.Block | Exit | None:
+        before = self.meter.read()
+        try:
+            block = self.time_calls(at_least=1 if self._call_seconds() > LONG_UNIT_SECONDS else 3)
+        except WorkFailed as error:
+            return exit_of(error)
+        return replace(block, joules=self.meter.joules(before, self.meter.read()))
+
+    def time_calls(self, at_least: int) -> Block:
+        """Calls for a moment, in its process; raises WorkFailed."""
         assert self.worker is not None
-        limit = 60.0 + 20 * max(seconds, at_least * self.warm_ms / 1e3)
-        said = self.worker.ask("time", limit, seconds=seconds, at_least=at_least)
-        self.memory_bytes = max(self.memory_bytes, int(said["peak_bytes"]))
-        return said
+        limit = 60.0 + 20 * max(BLOCK_SECONDS, at_least * self.warm_ms / 1e3)
+        answer = self.worker.ask("time", limit, seconds=BLOCK_SECONDS, at_least=at_least)
+        self.memory_bytes = max(self.memory_bytes, int(answer["peak_bytes"]))
+        times = [milliseconds / 1e3 for milliseconds in answer["times"]]
+        return Block(times, len(times), len(times) * answer["cpu_ms"] / 1e3, answer["taken"])
 
     def close(self) -> None:
         if self.worker is not None:
@@ -103,22 +109,26 @@ class Contestant:
             self.worker = None
 
     def fail(self, error: WorkFailed) -> None:
-        self.over, self.note = ("timeout" if error.how == "timeout" else "failed"), str(error)
-        self.close()
+        self.leave(exit_of(error))
 
     # ── what was measured ────────────────────────────────────────────────────────────────────────────────────
 
     def call_ms(self) -> float | None:
-        times = [block.call_ms for block in self.blocks if block is not None]
-        return statistics.median(times) if times else None
+        """Of the median round."""
+        seconds = self.unit_seconds()
+        return 1e3 * seconds if seconds is not None else None
+
+    def call_times(self) -> list[float]:
+        """Milliseconds of every call."""
+        return [1e3 * seconds for block in self.blocks if block is not None for seconds in block.times]
 
     def latency(self) -> Latency | None:
-        blocks = [block for block in self.blocks if block is not None]
-        times = [t for block in blocks for t in block.times]
+        times = self.call_times()
         if not times:
             return None
         p50, p95, p99 = (float(value) for value in np.percentile(times, (50, 95, 99)))
-        joules = [block.joules / len(block.times) for block in blocks if block.joules is not None]
+        blocks = (block for block in self.blocks if isinstance(block, Block))
+        joules = [block.joules / block.units for block in blocks if block.joules is not None]
         return Latency(
             batch=self.batch,
             p50=p50,
@@ -128,6 +138,13 @@ class Contestant:
             throughput=1e3 * max(self.batch, 1) / statistics.fmean(times),
             joules=statistics.median(joules) if joules else None,
         )
+
+    def _call_seconds(self) -> float:
+        return self.unit_seconds() or self.warm_ms / 1e3
+
+
+def exit_of(error: WorkFailed) -> Exit:
+    return Exit("timeout" if error.how == "timeout" else "failed", str(error))
 
 
 def feeds(subject: Subject) -> list[str]:

@@ -10,24 +10,26 @@ from pathlib import Path
 from typing import Any
 
 from flatout.environment.machine import cores, free_memory
+from flatout.measure.race import Exit, Race, Rules, TimeLimit
 from flatout.model.errors import ModelUnusable
 from flatout.optimize import allowance, handover, lineup
 from flatout.optimize.checks import Budget
 from flatout.optimize.claiming import Claim, claim
 from flatout.optimize.contestant import Contestant
 from flatout.optimize.lineup import BASELINE, Candidate, Skipped
-from flatout.optimize.progress import Progress
-from flatout.optimize.race import FEWEST_ROUNDS, Race
 from flatout.optimize.work.nursery import Nursery, opened
 from flatout.optimize.work.process import Worker, WorkFailed
 from flatout.optimize.workshop import JUDGE_SECONDS, KEPT_FREE, JudgeCall, Workshop
 from flatout.process.warden import Warden
+from flatout.report.progress import Progress
 from flatout.routes import catalogue
 from flatout.subject.preparing import Prepared, Request
 from flatout.subject.subject import Subject
 
 PREPARE_SECONDS = 300.0
-SCREENING_ROUNDS = 9
+SCREENING = Rules("behind", rounds=9)
+EARLY_ROUNDS = 3
+"""Of each heat, however late it is: what has run so far is compared."""
 SHARE_FOR_MAKING = 0.6
 SHARE_FOR_RACING = 0.8
 """Of the time that is given. The rest is for the claim."""
@@ -60,7 +62,7 @@ class Outcome:
     notes: list[str]
     candidates: list[Candidate] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
-    heats: list[Race] = field(default_factory=list)
+    heats: list[Race[Contestant]] = field(default_factory=list)
     claim: Claim | None = None
 
 
@@ -173,9 +175,9 @@ class Optimizer:
         deadline = self._at(SHARE_FOR_RACING)
         while True:
             heat, waiting = _that_fit(waiting, workshop, baseline)
-            race = Race([baseline], heat, deadline, self.progress.look)
+            race = Race([baseline], show=self.progress.show)
             outcome.heats.append(race)
-            race.run(SCREENING_ROUNDS if heat else FEWEST_ROUNDS)
+            race.run(heat, SCREENING, TimeLimit(deadline, fewest_rounds=EARLY_ROUNDS))
             for one in heat:
                 one.close()
             if not waiting or time.monotonic() > deadline:
@@ -183,7 +185,7 @@ class Optimizer:
             baseline = _again(baseline)
             workshop.open(baseline)
         for one in waiting:
-            one.over, one.note = "timeout", "there was no time left to race it: give more with --budget"
+            one.leave(Exit("timeout", "there was no time left to race it: give more with --budget"))
         for race in outcome.heats:
             for one in race.baselines:
                 one.close()
@@ -201,7 +203,7 @@ def _that_fit(
             now, rest = rest[:step], rest[step:]
             list(pool.map(_opener(workshop), now))
             heat += now
-    return [one for one in heat if not one.over], rest
+    return [one for one in heat if one.active], rest
 
 
 def _opener(workshop: Workshop) -> Callable[[Contestant], None]:
@@ -212,8 +214,7 @@ def _opener(workshop: Workshop) -> Callable[[Contestant], None]:
             one.fail(error)
             return
         if reason := workshop.too_slow(one):
-            one.over, one.note = "timeout", reason
-            one.close()
+            one.leave(Exit("timeout", reason))
 
     return opened
 

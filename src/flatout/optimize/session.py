@@ -17,8 +17,8 @@ from flatout.model.errors import CaseNotReady, FlatoutError, InvalidOption
 from flatout.optimize import allowance
 from flatout.optimize.front import OBJECTIVES
 from flatout.optimize.optimizer import Optimizer, Options
-from flatout.optimize.progress import Progress
 from flatout.optimize.telling import case_of, now, write_manifest
+from flatout.report.progress import Progress
 from flatout.store import saving
 from flatout.subject.preparing import Request, prepare
 

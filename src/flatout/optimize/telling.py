@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+from flatout.measure.race import WORTH, Race, Verdict
 from flatout.model.case import Case, Distribution, Evidence, Interval, Note, Program, Serving, Steps, Trial
 from flatout.model.version import __version__
 from flatout.optimize import handover
@@ -14,10 +15,6 @@ from flatout.optimize.contestant import Contestant
 from flatout.optimize.front import with_front
 from flatout.optimize.lineup import BASELINE, Candidate
 from flatout.optimize.optimizer import Options, Outcome
-from flatout.optimize.race import Race
-
-WORTH = 1.02
-"""A gain below this is not called one, whatever its interval."""
 
 
 def case_of(outcome: Outcome, options: Options, command: tuple[str, ...], started: str, seconds: float) -> Case:
@@ -39,7 +36,7 @@ def case_of(outcome: Outcome, options: Options, command: tuple[str, ...], starte
 
 
 def _screened(outcome: Outcome) -> list[Trial]:
-    raced: dict[int, list[tuple[Race, Contestant]]] = {}
+    raced: dict[int, list[tuple[Race[Contestant], Contestant]]] = {}
     for race in outcome.heats:
         for one in (*race.baselines, *race.contestants):
             raced.setdefault(id(one.candidate), []).append((race, one))
@@ -70,21 +67,20 @@ def _claimed(outcome: Outcome) -> list[Trial]:
         trial = _trial(one, claim.race, "claim")
         if one is claim.winner and trial.serving is not None:
             serving = replace(trial.serving, latencies=claim.latencies(), artefact=str(claim.place))
-            trial = replace(trial, speedup=claim.speedup or trial.speedup, serving=serving)
+            trial = replace(trial, serving=serving)
         trials.append(trial)
     return trials
 
 
-def _trial(one: Contestant, race: Race, stage: str) -> Trial:
+def _trial(one: Contestant, race: Race[Contestant], stage: str) -> Trial:
     candidate, is_baseline = one.candidate, one in race.baselines
-    speedup = None if is_baseline else race.speedup(one)
-    status = one.over if one.over in ("failed", "timeout") else _status(speedup, one, race)
+    verdict = Verdict("noise", note="the baseline") if is_baseline else race.verdict(one)
     return Trial(
         levers=(one.name if stage != "route" else candidate.name,),
-        status="noise" if is_baseline else status,  # type: ignore[arg-type]
-        speedup=speedup,
+        status=verdict.status,
+        speedup=verdict.speedup,
         parity=_parity(candidate),
-        note=one.note or ("the baseline" if is_baseline else one.over),
+        note=one.note or verdict.note,
         equivalence=candidate.route.equivalence,
         step_ms=one.call_ms(),
         rounds=sum(1 for block in one.blocks if block is not None),
@@ -92,15 +88,6 @@ def _trial(one: Contestant, race: Race, stage: str) -> Trial:
         memory_bytes=one.memory_bytes,
         serving=_serving(candidate, one),
     )
-
-
-def _status(speedup: Interval | None, one: Contestant, race: Race) -> str:
-    if speedup is None:  # too few rounds for an interval; far behind in each of them
-        base, mine = race.baselines[0].call_ms(), one.call_ms()
-        return "lost" if base and mine and mine > base else "noise"
-    if speedup.low > WORTH:
-        return "won"
-    return "lost" if speedup.high < 1 / WORTH else "noise"
 
 
 def _serving(candidate: Candidate, one: Contestant | None) -> Serving:
@@ -140,7 +127,7 @@ def _baseline_steps(outcome: Outcome) -> Steps | None:
     latency = baseline.latency()
     if latency is None:
         return None
-    times = [t for block in baseline.blocks if block for t in block.times]
+    times = baseline.call_times()
     return Steps(
         count=len(times),
         found_by=f"calls of {BASELINE} at batch {latency.batch}",

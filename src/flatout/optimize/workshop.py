@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from flatout.environment.machine import cores, free_memory
+from flatout.measure.race.rules import HOPELESS, LONG_UNIT_SECONDS
 from flatout.optimize import checks, lineup
 from flatout.optimize.checks import Budget
 from flatout.optimize.contestant import ANSWER_SECONDS, FEWEST, SCREENED, Contestant
 from flatout.optimize.lineup import Candidate
-from flatout.optimize.race import HOPELESS, LONG_CALL_MS
 from flatout.optimize.work.nursery import Nursery
 from flatout.optimize.work.process import Worker, WorkFailed
 from flatout.process.warden import Warden
@@ -168,7 +168,7 @@ class Workshop:
         if self.patient or one.candidate.given or not one.candidate.route.deployable or self._baseline_ms is None:
             return ""
         times = one.warm_ms / self._baseline_ms
-        if one.warm_ms < LONG_CALL_MS or times < HOPELESS:
+        if one.warm_ms < 1e3 * LONG_UNIT_SECONDS or times < HOPELESS:
             return ""
         return f"a call takes {one.warm_ms / 1e3:.1f} s, {times:.0f} times as long as one of {lineup.BASELINE}"
 

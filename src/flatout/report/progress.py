@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
+from flatout.measure.race import Row
 from flatout.model.case import Interval, Trial
 from flatout.model.levers import shown
 
@@ -19,86 +21,96 @@ MARKS = {"won": "won", "lost": "slower", "noise": "no measurable difference", "f
 class Progress:
     """On a terminal a table that moves; elsewhere one line for each thing that has happened."""
 
-    def __init__(self, budget: float, quiet: bool = False, stream: Any = None) -> None:
+    def __init__(self, budget: float, quiet: bool = False, stream: TextIO | None = None) -> None:
         self.budget = budget
+        """Seconds that the command may take."""
         self.quiet = quiet
         self.stream = stream or sys.stderr
         self.began = time.monotonic()
         self.stage = ""
-        self.live: Any = None
-        self._moving = not quiet and self.stream.isatty()
+        self._live: Any = None
 
     def __enter__(self) -> Self:
-        if self._moving:
+        if not self.quiet and self.stream.isatty():
             from rich.console import Console
             from rich.live import Live
 
-            self.live = Live(console=Console(file=self.stream), transient=True, auto_refresh=False)
-            self.live.start()
+            self._live = Live(console=Console(file=self.stream), transient=True, auto_refresh=False)
+            self._live.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.live is not None:
-            self.live.stop()
+        if self._live is not None:
+            self._live.stop()
 
     def phase(self, text: str) -> None:
+        """What is done from now on."""
         self.stage = text
-        self.say(text)
-        self._show(None)
-
-    def waiting(self, seconds: float) -> None:
-        self._show(None)
+        self.say(f"{text}  ({self._left()})")
+        self._draw()
 
     def say(self, text: str) -> None:
         if self.quiet:
             return
-        line = f"flatout: {self._clock()}  {text}"
-        if self.live is not None:
-            self.live.console.print(line, markup=False, highlight=False)
+        line = f"flatout: {_clock(self._elapsed())}  {text}"
+        if self._live is not None:
+            self._live.console.print(line, markup=False, highlight=False)
         else:
             print(line, file=self.stream, flush=True)
 
-    def look(self, race: Any) -> None:
-        self._show(race)
+    def tick(self) -> None:
+        """Time has passed and nothing else has happened."""
+        self._draw()
+
+    def show(self, rows: Sequence[Row]) -> None:
+        """A race under way."""
+        self._draw(rows)
 
     def finished(self, trial: Trial) -> None:
-        how = "" if trial.speedup is None else f"  {told(trial.speedup)}"
+        speedup = "" if trial.speedup is None else f"  {interval_text(trial.speedup)}"
         parity = f"  numbers: {trial.parity}" if trial.parity else ""
         note = f"  ({trial.note})" if trial.status in ("failed", "timeout") and trial.note else ""
         mark = "as if it cost nothing" if trial.stage == "bound" else MARKS[trial.status]
         if trial.undecided:
             mark = "not decided"
-        self.say(f"{shown(trial.levers)}: {mark}{how}{parity}{note}")
+        self.say(f"{shown(trial.levers)}: {mark}{speedup}{parity}{note}")
 
-    def row(self, race: Any, one: Any) -> tuple[str, str, str]:
-        """One contestant of a race under way: its name, its time, how it stands."""
-        raise NotImplementedError
-
-    def _clock(self) -> str:
-        minutes, seconds = divmod(int(time.monotonic() - self.began), 60)
-        return f"{minutes}:{seconds:02d}"
+    def _elapsed(self) -> float:
+        return time.monotonic() - self.began
 
     def _left(self) -> str:
-        minutes, seconds = divmod(int(max(self.budget - (time.monotonic() - self.began), 0.0)), 60)
-        return f"{minutes}:{seconds:02d} left at most"
+        return f"{_clock(max(self.budget - self._elapsed(), 0.0))} left at most"
 
-    def _show(self, race: Any) -> None:
-        if self.live is None:
+    def _draw(self, rows: Sequence[Row] = ()) -> None:
+        if self._live is None:
             return
         from rich.markup import escape
         from rich.table import Table
 
         table = Table(box=None, padding=(0, 2, 0, 0), title_justify="left", show_header=False)
-        table.title = f"{escape(self.stage)}  ·  {self._clock()}, {self._left()}"
-        if race is not None:
-            for one in (*race.baselines, *race.contestants):
-                table.add_row(*map(escape, self.row(race, one)))
-        self.live.update(table, refresh=True)
+        table.title = f"{escape(self.stage)}  ·  {_clock(self._elapsed())}, {self._left()}"
+        for row in rows:
+            table.add_row(*map(escape, cells(row)))
+        self._live.update(table, refresh=True)
 
 
-def told(interval: Interval) -> str:
-    if interval.high == float("inf"):
-        return f"{interval.ratio:.2f}× so far"
+def cells(row: Row) -> tuple[str, str, str]:
+    """One contestant of a race: its name, its time, how it stands."""
+    unit = f"{row.unit_seconds * 1e3:.3f} ms" if row.unit_seconds is not None else ""
+    if row.speedup is not None:
+        ratio = interval_text(row.speedup)
+    else:
+        ratio = f"{row.so_far:.2f}× so far" if row.so_far is not None else ""
+    state = row.note or (MARKS[row.status] if row.status is not None else "")
+    return row.name, unit, f"{ratio}  {state}".strip()
+
+
+def interval_text(interval: Interval) -> str:
     return f"{interval.ratio:.2f}× [{interval.low:.2f}, {interval.high:.2f}]"
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes}:{rest:02d}"

@@ -1,14 +1,18 @@
-"""One that takes part in a race: its program, the blocks of steps that it has run, and how long a step of it takes."""
+"""A trial of the program as a contestant: the process, the blocks of steps that it has run, how long a step takes."""
 
 from __future__ import annotations
 
 import itertools
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from flatout.trial.child_process import ChildProcess, Launch
+from flatout.measure import race
+from flatout.measure.processors import Mark
+from flatout.measure.race import Exit
+from flatout.trial.child_process import ChildProcess, Ended, Launch, Overdue
 
 STALL_SECONDS = 5.0
 STALL_TIMES = 50
@@ -16,72 +20,136 @@ STALL_TIMES = 50
 COSTLY_START = 0.05
 """Of an epoch's steps: what the start of one has to cost for blocks to be made of whole epochs."""
 UNSETTLED = 0.25
-"""A step after the pause that differs by this much from the later ones still lives on full buffers, or on cold ones."""
+"""A step after the pause that differs by this much from the later ones still profits from full buffers, or suffers from
+cold caches."""
+MOST_STARTS = 20
+"""Of one program that keeps ending. A start from the fork server costs little, and the deadline is there anyway."""
+BLOCK_LIMIT_SECONDS = 75.0
 
 
-@dataclass
-class Block:
-    times: list[float]
-    """Of each call, from end to end of the one before."""
-    steps: int
-    cpu: float
-    counts: list[int] = field(default_factory=list)
+class Host(Protocol):
+    """What a contestant needs of the race that it is in."""
+
+    memory_limit: int | None
+
+    def start(self, contestants: Sequence[Contestant]) -> None: ...
+
+    def say(self, text: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class Block(race.Block):
+    """Units are steps; each time is that of a call, from the end of the call before to its own."""
+
+    counts: Sequence[int] = ()
     """Steps of each call, where they differ."""
-    starts: list[int] = field(default_factory=list)
+    starts: Sequence[int] = ()
     """Calls before which a dataset was begun anew."""
-    taken: float = 0.0
-    """Of all processors, the share that something else had meanwhile."""
 
     def per_step(self, dropped: int) -> float:
+        """Seconds of a step, without the first calls and without those that the pause has held up."""
         middle = statistics.median(self.times)
         counts = self.counts or [1] * len(self.times)
         pairs = zip(self.times[dropped:], counts[dropped:], strict=True)
         kept = [(t, n) for t, n in pairs if t < STALL_SECONDS or t < STALL_TIMES * middle]
         if not kept:
-            return middle * len(self.times) / self.steps
-        return sum(t for t, _ in kept) / (self.steps * sum(n for _, n in kept) / sum(counts))
+            return middle * len(self.times) / self.units
+        return sum(t for t, _ in kept) / (self.units * sum(n for _, n in kept) / sum(counts))
 
     @property
-    def usual(self) -> float:
-        """The middle one of the steps: a single long one (a trace, a checkpoint) does not show in it."""
-        return statistics.median(
-            t / max(n, 1) for t, n in zip(self.times, self.counts or [1] * len(self.times), strict=True)
-        )
-
-    @property
-    def cpu_per_step(self) -> float:
-        return self.cpu / self.steps
+    def usual_seconds(self) -> float:
+        if not self.counts:
+            return super().usual_seconds
+        return statistics.median(t / max(n, 1) for t, n in zip(self.times, self.counts, strict=True))
 
 
-@dataclass
-class Contestant:
+@dataclass(eq=False)
+class Contestant(race.Contestant):
     launch: Launch
     title: str
     levers: tuple[str, ...] = ()
     """Those it stands for; some may be in its sources, not in its launch."""
+    host: Host | None = None
+    """What has started it, and starts it again when the program has ended."""
     child: ChildProcess | None = None
-    blocks: list[Block | None] = field(default_factory=list)
-    """One for each round; None where it did not take part."""
     starts: int = 0
     steps: int = 2
+    """Of its next block."""
+    limit_seconds: float = BLOCK_LIMIT_SECONDS
+    """How long a block may take."""
     done: int = 0
     """Steps made since it was last started."""
+    ended_after: int | None = None
+    """Steps after which the program ended by itself, the fewest seen."""
     epoch: int = 0
     """Steps from one start of a dataset to the next; 0 while unknown."""
-    over: str = ""
-    """Why it takes no further part: won, lost, noise, failed, timeout."""
-    note: str = ""
+    unchanged: bool = False
+    """None of its levers has changed anything: there is nothing to compare."""
     report: dict[str, Any] = field(default_factory=dict)
     directories: list[Path] = field(default_factory=list)
     peak_bytes: int = 0
 
     @property
-    def running(self) -> bool:
-        return not self.over
+    def name(self) -> str:
+        return self.title
+
+    # ── in the race ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def run_block(self) -> race.Block | Exit | None:
+        """Runs its steps while everything else is held; a program that ends by itself is started again."""
+        for _ in range(2):
+            if not self.active:
+                return None
+            if self.child is None:
+                if self.starts >= MOST_STARTS:
+                    return Exit("ended", "the program ends before enough steps were seen")
+                assert self.host is not None
+                self.host.start([self])
+                continue
+            mark = Mark.now()
+            try:
+                self.child.go(self.steps)
+                answer = self.child.answer(self.limit_seconds, self.host.memory_limit if self.host else None)
+            except Ended as ended:
+                if not self.child.ended_well:
+                    return Exit("failed", str(ended))
+                made = self.child.steps_made or self.done + self.steps
+                self.ended_after = min(self.ended_after or made, made)
+                self.close()
+                continue
+            except Overdue as overdue:
+                return Exit("timeout", f"{overdue} for {self.steps} steps")
+            return self._block(answer, mark.taken_since(float(answer["cpu"])))
+        return None
+
+    def _block(self, answer: dict[str, Any], taken: float) -> Block:
+        assert self.child is not None
+        self.child.hold()
+        self.report, self.peak_bytes = answer["levers"], max(self.peak_bytes, self.child.peak_bytes)
+        self.done += int(answer["steps"])
+        self.epoch = answer["epoch"]["steps"] or self.epoch
+        steps, starts = max(int(answer["steps"]), 1), answer["epoch"]["starts"]
+        return Block(answer["times"], steps, float(answer["cpu"]), taken, answer["counts"], starts)
+
+    def leave(self, exit: Exit) -> None:
+        super().leave(exit)
+        if self.host is not None and exit.why in ("failed", "timeout", "ended"):
+            self.host.say(f"{self.title}: {exit.note}")
+
+    def close(self) -> None:
+        if self.child is not None:
+            self.peak_bytes = max(self.peak_bytes, self.child.peak_bytes)
+            self.child.end()
+            self.child = None
+
+    # ── what was measured ────────────────────────────────────────────────────────────────────────────────────
+
+    def step_blocks(self) -> list[Block]:
+        return [block for block in self.blocks if isinstance(block, Block)]
 
     def dropped(self) -> int:
-        """Calls at the start of a block that are still under the spell of the pause before it."""
-        blocks = [block.times for block in self.blocks if block is not None]
+        """Calls at the start of a block that are not like the later ones: the pause before it still has an effect."""
+        blocks = [block.times for block in self.step_blocks()]
         shortest = min((len(times) for times in blocks), default=0)
         if shortest < 4:
             return min(1, shortest - 1)
@@ -92,17 +160,20 @@ class Contestant:
         return max(1, sum(1 for _ in unsettled))
 
     def rhythm(self) -> int:
-        """Steps of an epoch whose start costs so much that a block without one says something else; else 0."""
-        starts = [block.times[i] for block in self.blocks if block is not None for i in block.starts]
+        """Steps of an epoch whose start costs so much that blocks with and without one do not compare; else 0."""
+        starts = [block.times[i] for block in self.step_blocks() for i in block.starts]
         if self.epoch < 2 or not starts:
             return 0
-        ordinary = statistics.median(t for block in self.blocks if block is not None for t in block.times)
+        ordinary = statistics.median(t for block in self.step_blocks() for t in block.times)
         return self.epoch if statistics.median(starts) - ordinary > COSTLY_START * ordinary * self.epoch else 0
 
-    def step_times(self) -> list[float | None]:
+    def unit_times(self) -> list[float | None]:
         dropped = self.dropped()
-        return [block.per_step(min(dropped, len(block.times) - 1)) if block else None for block in self.blocks]
+        return [
+            block.per_step(min(dropped, len(block.times) - 1)) if isinstance(block, Block) else None
+            for block in self.blocks
+        ]
 
     def step_ms(self) -> float | None:
-        times = [t for t in self.step_times() if t is not None]
-        return statistics.median(times) * 1e3 if times else None
+        seconds = self.unit_seconds()
+        return seconds * 1e3 if seconds is not None else None

@@ -19,7 +19,7 @@ LONGEST_SECONDS = 240.0
 
 
 def scout(
-    launch: Launch, directory: Path, warden: Warden, deadline: float, waiting: Callable[[float], None] = lambda _: None
+    launch: Launch, directory: Path, warden: Warden, deadline: float, tick: Callable[[], None] = lambda: None
 ) -> Case:
     """Runs until enough steps were seen. A program that ends by itself before has been seen whole."""
     from flatout.causes import diagnose
@@ -45,7 +45,7 @@ def scout(
         while process.poll() is None and time.monotonic() < latest:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=0.5)
-            waiting(time.monotonic() - began)
+            tick()
     finally:
         kill_group(process.pid)
         process.wait()

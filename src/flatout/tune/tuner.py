@@ -1,7 +1,7 @@
-"""The story of `flatout tune`: scout, bounds, levers, combination, confirmation, patch.
+"""The stages of `flatout tune`: scout, bounds, levers, combination, confirmation, patch.
 
 Every stage is a race against two baselines in the same rounds. What is claimed in the end was measured in fresh
-processes, after the levers had been chosen: choosing the best of many flatters it.
+processes after the levers had been chosen: the best of many looks better than it is.
 """
 
 from __future__ import annotations
@@ -11,96 +11,78 @@ import os
 import statistics
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-from flatout import store
 from flatout.cures._catalogue import catalogue, find
 from flatout.environment import cgroup
 from flatout.measure.processors import STARVED
+from flatout.measure.race import Rules, TimeLimit
 from flatout.model.case import Case, Evidence, Interval, Note, Trial
 from flatout.model.errors import FlatoutError
 from flatout.model.levers import parse, shown
 from flatout.observe.observer import PRIORITY
 from flatout.process.warden import Warden
-from flatout.trial import launcher
+from flatout.report.progress import Progress
+from flatout.trial import launcher, patch
 from flatout.trial.child_process import Launch
 from flatout.trial.nursery import Nurseries
-from flatout.tune import numbers_of, plan
+from flatout.tune import plan
+from flatout.tune.conclusions import FEWEST_STEPS, best_of, holds, hurts, keeps_the_numbers, ratio, verdict_of
 from flatout.tune.contestant import Contestant
 from flatout.tune.journal import Journal
-from flatout.tune.judging import (
-    FEWEST_STEPS,
-    best_of,
-    holds,
-    hurts,
-    judge,
-    keeps_the_numbers,
-    promise,
-    ratio,
-    verdict_of,
-)
-from flatout.tune.lineup import patched, with_levers
-from flatout.tune.progress import Progress
-from flatout.tune.race import NOTHING, PROMISING, Race
+from flatout.tune.race import Race
+from flatout.tune.request import Request
 from flatout.tune.scout import ended_by_itself, imports_of, ranked, scout
+from flatout.tune.starter import Starter
+from flatout.tune.trials import Trials
+from flatout.tune.variants import patched, with_levers
 
 BOUNDS = ("free-input", "free-compute")
 BOUND_ROUNDS = 7
 AGAIN_FROM = 1.25
-"""A gain from which the changed program is looked at anew: other levers may pay now."""
+"""A gain from which the changed program is observed anew: other levers may pay now."""
+AGAIN_UNTIL = 0.4
+"""Of the budget: when that is spent, there is no time for it."""
 EXPLORING = 0.6
 """Share of the time for trying; the rest is for confirming what has won, and for the patch."""
-NOMINATED = 8
-"""Rounds, of both baselines together, all of them faster, with which a lever goes on though its time was over."""
 CONFIRMING_SECONDS, PATCH_SECONDS = 40.0, 30.0
 """What the confirmation and the patch get at least, starts included."""
 CLOSING_SECONDS = 10.0
 """Kept back where nothing is ahead, so that nothing will have to be confirmed."""
-
-
-@dataclass(frozen=True)
-class Options:
-    module: bool = False
-    levers: tuple[str, ...] = ()
-    allow: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
-    budget: float = 240.0
-    resume: bool = False
+MOST_COMBINATIONS = 4
+NO_TIME = "no time left for it: a larger --budget tries it"
+NO_TIME_NOR_FINDING = "no time left for it, and no finding suggests it: --budget 10m tries it too"
 
 
 class Tuner:
-    def __init__(
-        self, program: str, arguments: Sequence[str], options: Options, directory: Path, progress: Progress
-    ) -> None:
-        self.options = options
+    def __init__(self, request: Request, directory: Path, progress: Progress) -> None:
+        self.request = request
         self.directory = directory
         self.progress = progress
         self.journal = Journal(directory)
+        self.trials = Trials(self.journal, progress, directory)
         self.warden = Warden()
-        self.launch = Launch(
-            tuple(launcher.command_for(program, arguments, options.module)), module=program if options.module else None
-        )
+        command = launcher.command_for(request.program, request.arguments, request.module)
+        self.launch = Launch(tuple(command), module=request.program if request.module else None)
         self.nurseries = Nurseries(self.launch.command, self.warden, directory)
         self.began = time.monotonic()
-        self.deadline = self.began + EXPLORING * options.budget
+        self.end = self.began + request.budget
+        self.deadline = self.began + EXPLORING * request.budget
         self.case: Case | None = None
-        self.trials: list[Trial] = list(self.journal.trials.values())
-        self.skipped: dict[str, str] = {}
-        self.nominated: dict[tuple[str, ...], float] = {}
         self.races: list[Race] = []
         self.notes: list[Note] = []
-        self.trouble = ""
+        self.problem = ""
         """Why nothing could be tried, where that is so."""
 
     def run(self) -> Case:
-        """Whatever interrupts it, what is known by then becomes the case."""
+        """Whatever interrupts it, what has been found so far becomes the case."""
         try:
             self._tune()
             self.journal.finish()
         except KeyboardInterrupt:
-            self.trouble = "Interrupted before anything was found out."
-            self.notes.append(Note("warning", "Interrupted: what was known by then is told; --resume goes on."))
+            self.problem = "Interrupted before anything was found."
+            self.notes.append(Note("warning", "Interrupted: these are partial results; --resume continues."))
         finally:
             for race in self.races:
                 race.close()
@@ -109,144 +91,106 @@ class Tuner:
         return self._conclude()
 
     def _tune(self) -> None:
-        if self.journal.scouted is None:
-            self.journal.begin(self.launch.command, os.getcwd())
-            self.progress.phase("watching the program as it is")
-            self.nurseries.open()
-            found = scout(self.launch, self._place("scout"), self.warden, self.deadline, self.progress.waiting)
-            self.journal.keep_scouted(found)
-        self.case = self.journal.scouted
-        assert self.case is not None
-        if self.case.steps is None or self.case.steps.count < FEWEST_STEPS:
+        case = self._scouted()
+        if case.steps is None or case.steps.count < FEWEST_STEPS:
             return
-        self.launch = ranked(self.launch, self.case)
+        self.launch = ranked(self.launch, case)
         if self.launch.priority == PRIORITY["input"] and self.launch.passing:
-            self.notes.append(
-                Note("info", "A step of the trials is a batch of the input, however many calls it takes.")
-            )
+            text = "A step of the trials is a batch of the input, however many calls it takes."
+            self.notes.append(Note("info", text))
         self.nurseries.furnish(*imports_of(self.directory / "scout-1"))
-        limits = [] if self.options.levers else [self._contestant((name,)) for name in self._open_bounds()]
-        first = self._race(self.launch, limits)
-        bounds = self._bounds(first, limits)
-        winners = self._levers(first, self.case, (), bounds)
-        first.close()
+        limits = [] if self.request.levers else [self._contestant((name,)) for name in self._open_bounds()]
+        race = self._race(self.launch, limits)
+        bounds = self._bounds(race, limits)
+        winners = self._levers(race, case, (), bounds)
+        race.close()
         winners += self._again(winners)
         if winners:
             self._combine(winners)
 
     # ── the stages ───────────────────────────────────────────────────────────────────────────────────────────
 
-    def _race(self, launch: Launch, beside: Sequence[Contestant] = ()) -> Race:
+    def _scouted(self) -> Case:
+        if self.journal.scouted is None:
+            self.journal.begin(self.launch.command, os.getcwd())
+            self.progress.phase("observing the program as it is")
+            self.nurseries.open()
+            found = scout(self.launch, self._new_directory("scout"), self.warden, self.deadline, self.progress.tick)
+            self.journal.keep_scouted(found)
+        self.case = self.journal.scouted
         assert self.case is not None
-        baselines = [Contestant(launch, "as it is"), Contestant(launch, "as it is, again")]
-        race = Race(
-            self._place("race"),
-            self.warden,
-            baselines,
-            deadline=self.deadline,
-            memory_limit=_memory_limit(self.case),
-            nurseries=self.nurseries,
-            say=self.progress.say,
-            look=self.progress.look,
-        )
-        if self.case.steps is not None and ended_by_itself(self.directory / "scout-1"):
-            race.steps_of_program = self.case.steps.count
-        self.races.append(race)
-        self.progress.phase("starting the baselines")
-        race.start([*baselines, *beside])
-        if not any(one.running for one in baselines):
-            self.trouble = f"The program could not be held for trials: {baselines[0].note}."
-        return race
-
-    def _place(self, name: str) -> Path:
-        """A directory that nothing has been written to yet: a tune that was cut short may have left some."""
-        numbers = itertools.count(1)
-        return next(path for n in numbers if not (path := self.directory / f"{name}-{n}").exists())
-
-    def _open_bounds(self) -> list[str]:
-        return [name for name in BOUNDS if name in catalogue() and not self.journal.known("bound", (name,))]
+        return self.case
 
     def _bounds(self, race: Race, limits: Sequence[Contestant]) -> dict[str, Interval]:
         """What a free input and a free computation would give: which side is worth curing at all."""
-        self.progress.phase("bounds: what would a free input give, and a free computation?")
-        race.run(limits, 1, BOUND_ROUNDS)
-        for one in limits:
-            if one.over != NOTHING:
-                self._keep(race, one, "bound", 1)
+        if limits:
+            self.progress.phase("bounds: what would a free input give, and a free computation?")
+            race.run(limits, Rules(rounds=BOUND_ROUNDS), TimeLimit(self.deadline))
+            self.trials.keep_all(race, limits, "bound")
         known = [self.journal.known("bound", (name,)) for name in BOUNDS]
         return {trial.levers[0]: trial.speedup for trial in known if trial is not None and trial.speedup is not None}
 
     def _levers(self, race: Race, case: Case, base: tuple[str, ...], bounds: dict[str, Interval]) -> list[str]:
         """One lever after the other on top of `base`; the winners, best first."""
-        without = {*self.options.without, *map(_name, base)}
-        if base:  # what was slower before is not tried again
-            without |= {_name(trial.levers[0]) for trial in self.trials if trial.stage == "single" and hurts(trial)}
-        planned = plan.make(case, self.options.levers, self.options.allow, without, bounds)
+        planned = plan.make(case, self.request.levers, self.request.allow, self._excluded(base), bounds)
         for name, why in planned.skipped:
-            self.skipped.setdefault(name, why)
-        open_ones = [text for text in planned.levers if not self.journal.known("single", (*base, text))]
-        if open_ones and not any(one.running for one in race.baselines):
+            self.trials.skipped.setdefault(name, why)
+        untried = [text for text in planned.levers if not self.journal.known("single", (*base, text))]
+        if untried and not any(one.active for one in race.baselines):
             return []
-        per_wave = _room(race)
-        # Those that a finding speaks for run first: if the time runs out, it does so on the others.
-        hopeful = [text for text in open_ones if plan.expected(find(_name(text)), case) > 0]
-        others = [text for text in open_ones if text not in hopeful]
-        for group in (*_cut(hopeful, per_wave), *_cut(others, per_wave)):
-            if time.monotonic() > self.deadline:
-                self.skipped.update(dict.fromkeys(map(_name, group), "no time left for it: a larger --budget tries it"))
-                continue
-            wave = [self._contestant((*base, text)) for text in self._affordable(race, group, case)]
-            self.progress.phase(f"trying {', '.join(one.title for one in wave)}")
-            race.start(wave)
-            won = any(trial.stage == "single" and trial.status == "won" for trial in self.trials)
-            to_confirm = won or bool(self.nominated)
-            race.last = self.deadline if to_confirm else self.began + self.options.budget - CLOSING_SECONDS
-            race.run(wave, len(planned.levers))
-            for one in wave:
-                if one.over == NOTHING:
-                    self.skipped[_name(one.levers[-1])] = one.note
-                else:
-                    self._keep(race, one, "single", len(planned.levers))
-        winners: dict[str, float] = {}
-        for text in planned.levers:
-            key = (*base, text)
-            trial = self.journal.known("single", key)
-            if trial is not None and trial.status == "won" and self._combinable(text):
-                winners[text] = ratio(trial)
-            elif key in self.nominated and self._combinable(text):
-                winners[text] = self.nominated[key]
-        return sorted(winners, key=lambda text: -winners[text])
+        at_once = _alive_at_once(race)
+        # Those that a finding suggests run first: if the time runs out, it does so on the others.
+        suggested = [text for text in untried if plan.expected(find(_name(text)), case) > 0]
+        others = [text for text in untried if text not in suggested]
+        for group in (*_cut(suggested, at_once), *_cut(others, at_once)):
+            self._try(race, case, base, group, len(planned.levers))
+        return self._winners(planned.levers, base)
 
-    def _affordable(self, race: Race, levers: list[str], case: Case) -> list[str]:
-        """Where the time is short, levers that no finding speaks for are left out, the last first."""
-        left = self.deadline - time.monotonic()
-        kept = list(levers)
-        while kept and race.seconds_for(len(kept)) > left:
-            name = _name(kept[-1])
-            if self.options.levers or plan.expected(find(name), case) > 0:
-                break
-            self.skipped[name] = "no time left for it, and nothing speaks for it: --budget 10m tries it too"
-            kept.pop()
-        return kept
+    def _excluded(self, base: tuple[str, ...]) -> set[str]:
+        """Levers not to plan with: as asked for; those in the program already; with these, what was slower before."""
+        without = {*self.request.without, *map(_name, base)}
+        if base:
+            singles = (trial for trial in self.trials.found if trial.stage == "single")
+            without |= {_name(trial.levers[0]) for trial in singles if hurts(trial)}
+        return without
 
-    def _combinable(self, text: str) -> bool:
-        """Other precision and other training are the user's to choose, not ours to slip in."""
-        equivalence = find(_name(text)).equivalence
-        asked = _name(text) in {_name(named) for named in self.options.levers}
-        return keeps_the_numbers(equivalence) or asked or equivalence in self.options.allow
+    def _try(self, race: Race, case: Case, base: tuple[str, ...], levers: list[str], comparisons: int) -> None:
+        """These levers side by side, each on top of `base`."""
+        if time.monotonic() > self.deadline:
+            self.trials.skip(levers, NO_TIME)
+            return
+        contestants = [self._contestant((*base, text)) for text in self._affordable(race, levers, case)]
+        if not contestants:
+            return
+        self.progress.phase(f"trying {', '.join(one.title for one in contestants)}")
+        race.starter.start(contestants)
+        to_confirm = self.trials.any_single_won or bool(self.trials.nominated)
+        last = self.deadline if to_confirm else self.end - CLOSING_SECONDS
+        race.run(contestants, Rules(comparisons=comparisons), TimeLimit(self.deadline, last=last))
+        self.trials.keep_all(race, contestants, "single")
+
+    def _winners(self, levers: Sequence[str], base: tuple[str, ...]) -> list[str]:
+        gains: dict[str, float] = {}
+        for text in filter(self._combinable, levers):
+            tried = (*base, text)
+            trial = self.journal.known("single", tried)
+            if trial is not None and trial.status == "won":
+                gains[text] = ratio(trial)
+            elif tried in self.trials.nominated:
+                gains[text] = self.trials.nominated[tried]
+        return sorted(gains, key=lambda text: -gains[text])
 
     def _again(self, winners: list[str]) -> list[str]:
-        """Looks at the program with the winners in it: what costs most now, and do other levers pay?"""
-        together = plan.combinations(winners)
+        """Observes the program with the winners in it: what costs most now, and do other levers pay?"""
         best = self.journal.known("single", (winners[0],)) if winners else None
         gained = ratio(best) if best is not None else 1.0  # what was only nominated is confirmed first
-        spent = (time.monotonic() - self.began) / self.options.budget
-        if not winners or self.options.levers or gained < AGAIN_FROM or spent > 0.4:
+        spent = (time.monotonic() - self.began) / self.request.budget
+        if not winners or self.request.levers or gained < AGAIN_FROM or spent > AGAIN_UNTIL:
             return []
-        base = together[-1]
-        self.progress.phase(f"watching the program again, with {shown(base)}")
-        place, launch = self._place("scout-again"), self._contestant(base).launch
-        changed = scout(launch, place, self.warden, self.deadline, self.progress.waiting)
+        base = plan.combinations(winners)[-1]
+        self.progress.phase(f"observing the program again, with {shown(base)}")
+        directory, launch = self._new_directory("scout-again"), self._contestant(base).launch
+        changed = scout(launch, directory, self.warden, self.deadline, self.progress.tick)
         if changed.steps is None or changed.steps.count < FEWEST_STEPS:
             return []
         race = self._race(ranked(launch, changed))
@@ -256,24 +200,20 @@ class Tuner:
 
     def _combine(self, winners: list[str]) -> None:
         """The winners together, confirmed in fresh processes; then the same as an edit of the source."""
-        together = plan.combinations(winners)[-4:]
+        together = plan.combinations(winners)[-MOST_COMBINATIONS:]
         self.progress.phase("confirming in fresh processes")
-        # A claim without its confirmation is no claim: it gets some time even where the budget was very small.
-        end = self.began + self.options.budget
-        self.deadline = max(end - PATCH_SECONDS, time.monotonic() + CONFIRMING_SECONDS)
+        # Nothing is claimed without its confirmation: it gets some time even where the budget was very small.
+        self.deadline = max(self.end - PATCH_SECONDS, time.monotonic() + CONFIRMING_SECONDS)
         contestants = [self._contestant(levers) for levers in together if not self.journal.known("combination", levers)]
         race = self._race(self.launch, contestants)
-        race.run(contestants, len(contestants), claim=True)
-        for one in contestants:
-            if one.over != NOTHING:
-                self._keep(race, one, "combination", len(contestants))
-        best = best_of(self.trials)
+        if contestants:
+            race.run(contestants, Rules("narrow", comparisons=len(contestants)), TimeLimit(self.deadline))
+            self.trials.keep_all(race, contestants, "combination")
+        best = best_of(self.trials.found)
         if best is not None:
             self._try_patch(race, best)
 
     def _try_patch(self, race: Race, best: Trial) -> None:
-        from flatout.trial import patch
-
         assert self.case is not None
         try:
             made = patch.make(self.case, best.levers)
@@ -287,10 +227,9 @@ class Tuner:
             self.notes.append(Note("info", "No patch: the edited source of a command like this cannot be tried."))
             return
         self.progress.phase("running the patched program")
-        race.deadline = max(race.deadline, time.monotonic() + PATCH_SECONDS)
-        race.start([one])
-        race.run([one], 1)
-        trial = self._keep(race, one, "patch", 1)
+        race.starter.start([one])
+        race.run([one], Rules(), TimeLimit(max(self.deadline, time.monotonic() + PATCH_SECONDS)))
+        trial = self.trials.keep(race, one, "patch")
         if holds(trial, best):
             self.case = replace(self.case, patch=made.diff)
             if made.unwritten:
@@ -301,61 +240,73 @@ class Tuner:
             why = unknown or trial.note or "it did not show the same speedup with the same numbers"
             self.notes.append(Note("warning", f"The patch is withheld: {why}."))
 
-    # ── trials ───────────────────────────────────────────────────────────────────────────────────────────────
+    # ── races ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _race(self, launch: Launch, contestants: Sequence[Contestant] = ()) -> Race:
+        """A race with two baselines, which are started, and with them these contestants."""
+        assert self.case is not None
+        baselines = [Contestant(launch, "as it is"), Contestant(launch, "as it is, again")]
+        starter = Starter(
+            self._new_directory("race"), self.warden, self.nurseries, _memory_limit(self.case), self.progress.say
+        )
+        seen_whole = self.case.steps is not None and ended_by_itself(self.directory / "scout-1")
+        steps = self.case.steps.count if self.case.steps is not None and seen_whole else None
+        race = Race(baselines, starter, steps_of_program=steps, show=self.progress.show)
+        self.races.append(race)
+        self.progress.phase("starting the baselines")
+        starter.start([*baselines, *contestants])
+        if not any(one.active for one in baselines):
+            self.problem = f"The program could not be held for trials: {baselines[0].note}."
+        return race
 
     def _contestant(self, levers: tuple[str, ...]) -> Contestant:
         assert self.case is not None
         return with_levers(self.launch, self.case, levers, self.directory / "edited")
 
-    def _keep(self, race: Race, one: Contestant, stage: str, comparisons: int) -> Trial:
-        """A finished contestant becomes a Trial: measured, checked for equal numbers, written down."""
-        verdict = race.verdict(one, comparisons)
-        known = verdict is not None and verdict.speedup.high != float("inf")
-        few = f"about {verdict.speedup.ratio:.2f}×, in too few rounds for an interval" if verdict and not known else ""
-        trial = Trial(
-            levers=one.levers,
-            status=one.over or "noise",  # type: ignore[arg-type]
-            speedup=verdict.speedup if verdict and known else None,
-            cpu=verdict.cpu if verdict and known else None,
-            rounds=verdict.rounds if verdict else 0,
-            equivalence=promise(one.levers),
-            step_ms=one.step_ms(),
-            stage=stage,
-            note="; ".join(filter(None, [one.note, few, *_notes(one)])),
-            memory_bytes=one.peak_bytes,
-        )
-        if stage != "bound" and trial.status == "won":
-            self.progress.say(f"{one.title}: do the numbers agree?")
-            compared = numbers_of.compare(race, one, self.directory)
-            trial = judge(trial, compared)
-        self.trials.append(trial)
-        if not trial.undecided:  # a tune that goes on gives it another chance
-            self.journal.keep(trial)
-        elif len(ratios := race.ratios(one)) >= NOMINATED and min(ratios) > PROMISING and verdict is not None:
-            self.nominated[one.levers] = verdict.speedup.ratio  # the confirmation is to decide
-        self.progress.finished(trial)
-        return trial
+    def _open_bounds(self) -> list[str]:
+        return [name for name in BOUNDS if name in catalogue() and not self.journal.known("bound", (name,))]
+
+    def _affordable(self, race: Race, levers: list[str], case: Case) -> list[str]:
+        """Where the time is short, levers that no finding suggests are left out, the last first."""
+        left = self.deadline - time.monotonic()
+        kept = list(levers)
+        while kept and race.seconds_for(len(kept)) > left:
+            if self.request.levers or plan.expected(find(_name(kept[-1])), case) > 0:
+                break
+            self.trials.skip([kept.pop()], NO_TIME_NOR_FINDING)
+        return kept
+
+    def _combinable(self, text: str) -> bool:
+        """Another precision or another training is combined only where the user asks for it."""
+        equivalence = find(_name(text)).equivalence
+        named = _name(text) in map(_name, self.request.levers)
+        return keeps_the_numbers(equivalence) or named or equivalence in self.request.allow
+
+    def _new_directory(self, name: str) -> Path:
+        """One that nothing has been written to yet: a tune that was interrupted may have left some."""
+        numbers = itertools.count(1)
+        return next(path for n in numbers if not (path := self.directory / f"{name}-{n}").exists())
 
     # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def _conclude(self) -> Case:
-        case = self.case or Case(kind="tune")
-        best = best_of(self.trials)
-        evidence = tuple(Evidence("lever-skipped", name, note=why) for name, why in sorted(self.skipped.items()))
+        case, trials = self.case or Case(kind="tune"), self.trials.found
+        best = best_of(trials)
+        skipped = (Evidence("lever-skipped", name, note=why) for name, why in sorted(self.trials.skipped.items()))
         case = replace(
             case,
             kind="tune",
-            trials=tuple(self.trials),
+            trials=tuple(trials),
             tuned=best.levers if best else (),
-            evidence=(*case.evidence, *evidence),
-            notes=(*case.notes, *self.notes, *_crowded(self.races)),
+            evidence=(*case.evidence, *skipped),
+            notes=(*case.notes, *self.notes, *_disturbed(self.races)),
             logdir="scout-1/trace" if case.logdir else None,
         )
-        nothing_tried = not any(trial.stage == "single" for trial in self.trials)
-        return replace(case, verdict=self.trouble if self.trouble and nothing_tried else verdict_of(case))
+        nothing_tried = not any(trial.stage == "single" for trial in trials)
+        return replace(case, verdict=self.problem if self.problem and nothing_tried else verdict_of(case))
 
 
-def _crowded(races: Iterable[Race]) -> list[Note]:
+def _disturbed(races: Iterable[Race]) -> list[Note]:
     """A warning where something else had the processors in many of the rounds."""
     taken = [share for race in races for share in race.taken]
     starved = [share for share in taken if share >= STARVED]
@@ -363,10 +314,6 @@ def _crowded(races: Iterable[Race]) -> list[Note]:
         return []
     text = f"Something else had {100 * statistics.median(starved):.0f} % of the processors in {len(starved)} of "
     return [Note("warning", f"{text}{len(taken)} rounds: the intervals are wider than on a quiet machine.")]
-
-
-def _notes(one: Contestant) -> list[str]:
-    return [note for facts in one.report.values() for note in facts["notes"]][:4]
 
 
 def _cut(levers: list[str], size: int) -> list[list[str]]:
@@ -383,12 +330,8 @@ def _memory_limit(case: Case) -> int | None:
     return (case.memory.process_peak_bytes if case.memory else 0) + free // 2 if free else None
 
 
-def _room(race: Race) -> int:
-    """How many trials can live side by side in what memory is free."""
+def _alive_at_once(race: Race) -> int:
+    """How many trials the free memory holds side by side."""
     child, free = race.baselines[0].child, cgroup.memory_left()
     each = max(child.resident_bytes() if child else 0, 1 << 29)
     return max(1, min(12, int(0.6 * free / each))) if free else 4
-
-
-def new_directory(program: str) -> Path:
-    return store.new_directory(f"tune-{Path(program).stem or program}")

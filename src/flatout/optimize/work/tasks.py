@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from flatout.measure.processors import Mark
 from flatout.model.errors import ProcessFailed
 from flatout.optimize.work.memory import peak_bytes
 from flatout.routes import find
@@ -100,6 +101,7 @@ class Tasks:
         gc.collect()
         gc.disable()
         times: list[float] = []
+        mark = Mark.now()
         cpu, end = time.process_time(), clock() + seconds
         began = clock()
         while began < end or len(times) < at_least:
@@ -109,7 +111,8 @@ class Tasks:
             began = now
         cpu = time.process_time() - cpu
         gc.enable()
-        return {"times": times, "cpu_ms": cpu * 1e3 / len(times), "peak_bytes": peak_bytes()}
+        taken = mark.taken_since(cpu)
+        return {"times": times, "cpu_ms": cpu * 1e3 / len(times), "taken": taken, "peak_bytes": peak_bytes()}
 
     def snippet(self, path: str, directory: str, batch: int, feeds: list[str], output: str) -> dict[str, Any]:
         """Run the loader that is handed over, as its user would: from its file, on the artefact."""

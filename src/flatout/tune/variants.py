@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from flatout.cures._catalogue import find
+from flatout.measure.race import Exit
 from flatout.model.case import Case
 from flatout.model.errors import FlatoutError
 from flatout.model.levers import parse, shown
@@ -15,7 +16,7 @@ from flatout.tune.contestant import Contestant
 
 
 def with_levers(launch: Launch, case: Case, levers: tuple[str, ...], directory: Path) -> Contestant:
-    """`directory`: where edited sources may be put."""
+    """`directory`: where edited sources are written."""
     edits = [text for text in levers if find(parse(text)[0]).is_an_edit]
     injected = tuple(text for text in levers if text not in edits)
     one = Contestant(replace(launch, levers=injected), shown(levers), levers)
@@ -24,11 +25,12 @@ def with_levers(launch: Launch, case: Case, levers: tuple[str, ...], directory: 
     try:
         made = patch.make(case, edits)
     except FlatoutError as error:
-        one.over, one.note = "failed", str(error)
+        one.leave(Exit("failed", str(error)))
         return one
     sources = patched_run.lay_out(made, directory / "-".join(edits))
     if made.unwritten or patched_run.command(launch.command, sources) == list(launch.command):
-        one.over, one.note = "noise", "the source could not be edited so"
+        one.unchanged = True
+        one.leave(Exit("ended", "the source could not be edited in this way"))
         return one
     one.launch = replace(one.launch, sources=tuple(sources.items()))
     return one

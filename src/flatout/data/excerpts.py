@@ -1,4 +1,4 @@
-"""How a pipeline is made short enough to be raced, and how long it is."""
+"""Copies of a pipeline that are short enough to be raced, and how many elements a pipeline has."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from flatout.data import inspecting, racing
+from flatout.data import inspecting
+from flatout.data.contestant import Pipeline
 from flatout.pipeline import caching, copying, costing, running
 
 RACED_SECONDS = 0.8
@@ -14,12 +15,12 @@ RACED_SECONDS = 0.8
 COUNTED = 256
 
 
-def shortener(given: Any, costs: costing.Costs) -> Callable[[Any], racing.Runner]:
-    """Makes runners of a pipeline and of rewrites of it: of whole epochs if they are short, else of fewer records."""
+def excerpts_of(given: Any, costs: costing.Costs) -> Callable[[Any], Pipeline]:
+    """A function that copies this pipeline or a rewrite of it: whole epochs if they are short, else fewer records."""
     run = running.look(copying.soon(given), RACED_SECONDS)
     records = None if run.ended else _records_for(given, run.elements, costs)
-    if records is None:  # short, or nobody knows what its records are
-        return lambda dataset: racing.Runner(copying.fresh(dataset), run.elements)
+    if records is None:  # short, or it is not known what its records are
+        return lambda dataset: Pipeline(copying.fresh(dataset), run.elements)
     return lambda dataset: _cut(dataset, records, run.elements)
 
 
@@ -31,13 +32,13 @@ def _records_for(given: Any, elements: int, costs: costing.Costs) -> int | None:
     return max(round(elements * each), 1) if each is not None else None
 
 
-def _cut(dataset: Any, records: int, elements: int) -> racing.Runner:
+def _cut(dataset: Any, records: int, elements: int) -> Pipeline:
     short = copying.limited(dataset, records)
-    return racing.Runner(short, sum(1 for _ in short.take(elements)))
+    return Pipeline(short, sum(1 for _ in short.take(elements)))
 
 
 def count(stage: Any, seconds: float) -> int | None:
-    """Elements of one epoch, counted where nobody knows them; None where that takes longer."""
+    """Elements of one epoch, counted where the dataset does not know; None where that takes too long."""
     known = int(stage.cardinality())
     if known >= 0 or known == caching.INFINITE:
         return known if known >= 0 else None

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from flatout.cures._catalogue import find
 from flatout.measure import parity
+from flatout.measure.race import WORTH
 from flatout.model.case import Case, Trial
 from flatout.model.levers import parse, shown
-from flatout.tune.race import WORTH
 
 STRENGTH = {"exact": 0, "reassociated": 1, "precision": 2, "semantic": 3}
 CURE_MATTERS = 0.1

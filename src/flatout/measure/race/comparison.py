@@ -1,0 +1,75 @@
+"""A contestant beside its baselines, from the rounds that both ran in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from flatout.measure.interval import CONFIDENCE, confidence_for, envelope, is_bounded, paired_ratio
+from flatout.measure.race.contestant import Contestant
+from flatout.measure.race.rules import status_of
+from flatout.measure.race.verdict import Status, Verdict
+from flatout.model.case import Interval
+
+Of = Literal["unit", "usual unit", "cpu"]
+"""Which time is compared."""
+
+
+def judge(baselines: Sequence[Contestant], one: Contestant, comparisons: int) -> Verdict:
+    confidence = confidence_for(comparisons)
+    wall = _against_all(baselines, one, "unit", confidence)
+    cpu = _against_all(baselines, one, "cpu", confidence)
+    bounded = wall is not None and is_bounded(wall)
+    speedup = wall if bounded else None
+    return Verdict(
+        status=_status(baselines, one, speedup),
+        speedup=speedup,
+        cpu=cpu if bounded else None,
+        rounds=max((len(pairs(base, one)) for base in baselines), default=0),
+        note=one.note,
+        so_far=wall.ratio if wall is not None else None,
+    )
+
+
+def compare(base: Contestant, one: Contestant, confidence: float = CONFIDENCE) -> Interval | None:
+    """How many times longer a unit of `base` takes than one of `one`; None where the rounds are too few."""
+    found = _against_all([base], one, "unit", confidence)
+    return found if found is not None and is_bounded(found) else None
+
+
+def ratios(baselines: Sequence[Contestant], one: Contestant, of: Of = "unit") -> list[float]:
+    """Of every round, against every baseline."""
+    return [b / o for base in baselines for b, o in pairs(base, one, of)]
+
+
+def pairs(base: Contestant, one: Contestant, of: Of = "unit") -> list[tuple[float, float]]:
+    """What both took, in the rounds that both ran in."""
+    rounds = zip(_times(base, of), _times(one, of), strict=False)
+    return [(b, o) for b, o in rounds if b is not None and o is not None]
+
+
+def _times(one: Contestant, of: Of) -> list[float | None]:
+    return one.unit_times() if of == "unit" else one.usual_times() if of == "usual unit" else one.cpu_times()
+
+
+def _against_all(baselines: Sequence[Contestant], one: Contestant, of: Of, confidence: float) -> Interval | None:
+    found = [
+        (base, paired_ratio([b for b, _ in rounds], [o for _, o in rounds], confidence))
+        for base in baselines
+        if (rounds := pairs(base, one, of))
+    ]
+    # A baseline that left after a few rounds has too few for bounds, for ever; the other one still has a say.
+    bounded = [interval for base, interval in found if base.active or is_bounded(interval)]
+    return envelope(bounded or [interval for _, interval in found]) if found else None
+
+
+def _status(baselines: Sequence[Contestant], one: Contestant, speedup: Interval | None) -> Status:
+    why = one.exit.why if one.exit is not None else None
+    if why == "failed" or why == "timeout":
+        return why
+    if why == "ended":
+        return "noise"
+    if speedup is None and why in ("given-up", "behind"):
+        # It left before there was an interval: slower than each baseline in each round, or only than the leader.
+        return "lost" if max(ratios(baselines, one), default=1.0) < 1 else "noise"
+    return status_of(speedup)

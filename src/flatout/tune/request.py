@@ -1,0 +1,42 @@
+"""What a tune is asked to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from flatout.cures._catalogue import find
+from flatout.model.errors import InvalidOption
+from flatout.model.levers import parse
+
+ALLOWED = ("precision", "semantic")
+
+
+@dataclass(frozen=True)
+class Request:
+    program: str
+    arguments: tuple[str, ...] = ()
+    module: bool = False
+    """Whether `program` is a module, as with `python -m`."""
+    levers: tuple[str, ...] = ()
+    """Only these; empty: all that fit the program."""
+    without: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()
+    """Equivalences that may be combined although they change the numbers or the training."""
+    budget: float = 240.0
+    """Seconds."""
+    resume: bool = False
+    json: str | None = None
+    quiet: bool = False
+    patch: Path | None = None
+    """Where to write the patch."""
+    apply: bool = False
+    """Edit the source in place."""
+
+    def check(self) -> None:
+        """Raises for names that do not exist, before anything is run."""
+        for text in (*self.levers, *self.without):
+            find(parse(text)[0])
+        unknown = set(self.allow) - set(ALLOWED)
+        if unknown:
+            raise InvalidOption(f"--allow takes precision or semantic, not {', '.join(sorted(unknown))}.")

@@ -1,0 +1,90 @@
+"""Starts trials of the program and waits until they are warm."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from flatout.measure.race import Exit
+from flatout.process.warden import Warden
+from flatout.trial.child_process import ChildProcess, Ended, Overdue
+from flatout.trial.nursery import Nurseries
+from flatout.tune.contestant import Contestant
+
+START_SECONDS = 90.0
+BLOCK_SECONDS = 0.3
+
+
+@dataclass
+class Starter:
+    """What the trials of one race have in common: directory, watchdog, fork servers, limits."""
+
+    directory: Path
+    warden: Warden
+    nurseries: Nurseries | None = None
+    memory_limit: int | None = None
+    tell: Callable[[str], None] = lambda text: None
+    start_seconds: float = START_SECONDS
+    """How long a start may take."""
+    took: list[float] = field(default_factory=list)
+    """Seconds of each start so far."""
+    _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+
+    def say(self, text: str) -> None:
+        self.tell(text)
+
+    def start(self, contestants: Sequence[Contestant]) -> None:
+        """Start programs, a few at a time, and wait until each is warm. Those that fail leave the race."""
+        at_once = max(2, len(os.sched_getaffinity(0)) // 2)
+        waiting = [one for one in contestants if one.active]
+        starting: list[Contestant] = []
+        while waiting or starting:
+            while waiting and len(starting) < at_once:
+                one = waiting.pop(0)
+                self._launch(one)
+                starting.append(one)
+            self._await_warm(starting.pop(0))
+
+    def _launch(self, one: Contestant) -> None:
+        one.host = self
+        one.starts += 1
+        directory = self.directory / f"{next(self._numbers):03d}-{_slug(one.title)}"
+        directory.mkdir(parents=True)
+        one.directories.append(directory)
+        try:
+            one.child = ChildProcess(one.launch, directory, self.warden, self.nurseries)
+        except OSError as error:
+            one.leave(Exit("failed", f"it could not be started: {error}"))
+
+    def _await_warm(self, one: Contestant) -> None:
+        if one.child is None:
+            return
+        try:
+            answer = one.child.answer(self.start_seconds, self.memory_limit)
+        except Ended as ended:
+            too_short = one.child.ended_well
+            one.leave(Exit("failed", f"{ended} before enough steps were seen" if too_short else str(ended)))
+            return
+        except Overdue as overdue:
+            one.leave(Exit("timeout", f"{overdue}, starting up"))
+            return
+        one.report, one.done = answer["levers"], int(answer["steps"])
+        idle = [name for name, facts in one.report.items() if not facts["changes"]]
+        if one.launch.levers and len(idle) == len(one.report) and not one.launch.sources:
+            notes = [note for facts in one.report.values() for note in facts["notes"]]
+            one.unchanged = True
+            one.leave(Exit("ended", "; ".join(notes) or "it found nothing to change in this program"))
+            return
+        self.took.append(time.monotonic() - one.child.started)
+        step = answer["seconds"] / max(answer["steps"] - 1, 1)
+        one.steps = max(one.steps, min(math.ceil(BLOCK_SECONDS / max(step, 1e-5)), 2000))
+        one.child.hold()
+
+
+def _slug(text: str) -> str:
+    return "".join(ch if ch.isalnum() else "-" for ch in text)[:40].strip("-") or "trial"

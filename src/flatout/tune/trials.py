@@ -1,0 +1,82 @@
+"""The trials of a tune so far: a contestant that has left its race becomes a `Trial`, checked and written down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from flatout.measure.race.comparison import ratios
+from flatout.measure.race.rules import PROMISING
+from flatout.model.case import Trial
+from flatout.model.levers import parse
+from flatout.report.progress import Progress
+from flatout.tune import parity
+from flatout.tune.conclusions import judge, promise
+from flatout.tune.contestant import Contestant
+from flatout.tune.journal import Journal
+from flatout.tune.race import Race
+
+NOMINATED = 8
+"""Ratios, of both baselines together, all of them promising, with which a lever goes on to the confirmation although
+its race ran out of time."""
+
+
+@dataclass
+class Trials:
+    journal: Journal
+    progress: Progress
+    directory: Path
+    found: list[Trial] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
+    """Levers that were not tried, and why."""
+    nominated: dict[tuple[str, ...], float] = field(default_factory=dict)
+    """Levers that looked good when the time was up, with their ratio."""
+
+    def __post_init__(self) -> None:
+        self.found += self.journal.trials.values()
+
+    @property
+    def any_single_won(self) -> bool:
+        return any(trial.stage == "single" and trial.status == "won" for trial in self.found)
+
+    def skip(self, levers: Sequence[str], why: str) -> None:
+        self.skipped.update({parse(text)[0]: why for text in levers})
+
+    def keep_all(self, race: Race, contestants: Sequence[Contestant], stage: str) -> None:
+        for one in contestants:
+            if not one.unchanged:
+                self.keep(race, one, stage)
+            elif stage == "single":
+                self.skip(one.levers[-1:], one.note)
+
+    def keep(self, race: Race, one: Contestant, stage: str) -> Trial:
+        trial = self._trial(race, one, stage)
+        if stage != "bound" and trial.status == "won":
+            self.progress.say(f"{one.title}: do the numbers agree?")
+            trial = judge(trial, parity.compare(race.baselines, one, race.starter, self.directory))
+        self.found.append(trial)
+        if not trial.undecided:  # a resumed tune tries it again
+            self.journal.keep(trial)
+        elif len(seen := ratios(race.baselines, one)) >= NOMINATED and min(seen) > PROMISING:
+            self.nominated[one.levers] = race.verdict(one).so_far or 1.0
+        self.progress.finished(trial)
+        return trial
+
+    def _trial(self, race: Race, one: Contestant, stage: str) -> Trial:
+        verdict = race.verdict(one)
+        too_few = verdict.so_far is not None and verdict.speedup is None
+        few = f"about {verdict.so_far:.2f}×, in too few rounds for an interval" if too_few else ""
+        reported = [note for facts in one.report.values() for note in facts["notes"]][:4]
+        return Trial(
+            levers=one.levers,
+            status=verdict.status,
+            speedup=verdict.speedup,
+            cpu=verdict.cpu,
+            rounds=verdict.rounds,
+            equivalence=promise(one.levers),
+            step_ms=one.step_ms(),
+            stage=stage,
+            note="; ".join(filter(None, [verdict.note, few, *reported])),
+            memory_bytes=one.peak_bytes,
+        )
