@@ -112,9 +112,11 @@ def write(directory: Path = DOCS) -> list[str]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Write docs/causes/ and docs/levers/ from the catalogues.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail where a page is out of date")
-    if parser.parse_args().check:
-        stale = outdated()
+    parser.add_argument("--to", type=Path, default=DOCS, metavar="DIR", help="write there, not into docs/")
+    asked = parser.parse_args()
+    if asked.check:
+        stale = outdated(asked.to)
         if stale:
             sys.exit(f"Out of date: {', '.join(stale)}. Run `python scripts/generate_docs.py`.")
     else:
-        print(f"{len(write())} pages written, {len(pages())} in all, in docs/")
+        print(f"{len(write(asked.to))} pages written, {len(pages())} in all, in {asked.to}")

@@ -100,9 +100,9 @@ class Catalogue(Generic[T]):
         return Loaded(module_name.replace("_", "-"), title, page, module, spec)
 
 
-def page_of(module: ModuleType) -> tuple[str, str]:
-    """The title and the page in a module's docstring."""
-    title, _, page = inspect.cleandoc(module.__doc__ or "").partition("\n")
+def page_of(documented: object) -> tuple[str, str]:
+    """The title and the page in the docstring of a module or a class."""
+    title, _, page = inspect.cleandoc(documented.__doc__ or "").partition("\n")
     return title.strip().rstrip("."), page.strip()
 
 

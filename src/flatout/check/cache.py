@@ -14,6 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from flatout import causes
 from flatout.check.checker import Outcome
 from flatout.model.version import __version__
 from flatout.source import repairs
@@ -27,8 +28,9 @@ def fingerprint(patterns: Iterable[str], version: tuple[int, int], in_tests: boo
     """Of everything but the text that decides what is found."""
     made = hashlib.blake2b(digest_size=16)
     package = Path(__file__).parent.parent
-    for folder in ("check", "causes", "source", "source/analysis"):
-        for file in sorted(os.scandir(package / folder), key=lambda entry: entry.name):
+    folders = [package / "check", package / "source", package / "source/analysis", *map(Path, causes.__path__)]
+    for folder in folders:
+        for file in sorted(os.scandir(folder), key=lambda entry: entry.name):
             if file.name.endswith(".py"):
                 facts = file.stat()
                 made.update(f"{file.name} {facts.st_size} {facts.st_mtime_ns};".encode())

@@ -1,56 +1,85 @@
-"""`flatout explain`: the page of one cause of slowness or of one lever, or the list of all causes."""
+"""`flatout explain`: the page of a cause, a lever, a route or a check, or the list of all causes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import typer
 
 if TYPE_CHECKING:
-    from flatout.causes import Cause
-    from flatout.plugins import Loaded
     from flatout.report.terminal.pages import Entry
 
 
 def register(app: typer.Typer) -> None:
     @app.command("explain")
     def _command(
-        cause: str = typer.Argument(None, help="A cause (`input-bound`) or a lever (`cache`); all causes if left out."),
+        cause: str = typer.Argument(
+            None,
+            metavar="[name]",
+            help="A cause (`input-bound`), a lever (`cache`), a route of `optimize` or a check of `env`; "
+            "all causes if left out.",
+        ),
         json: str = typer.Option(None, "--json", metavar="FILE", help="Write it as JSON (- is stdout)."),
         width: int = typer.Option(None, "--width", min=20, help="Columns; those of the terminal if left out."),
     ) -> None:
-        """Explain a cause or a lever: what it is, what it costs or changes, how it looks, when it pays."""
+        """Explain a cause, a lever, a route or a check: what it is, what it costs or changes, when it pays."""
         explain(cause, json, width)
 
 
 def explain(name: str | None, json: str | None, width: int | None) -> None:
-    from flatout.causes import catalogue
     from flatout.report.terminal import pages
 
-    entries = [_cause(cause) for cause in catalogue().values()] if name is None else [_entry(name)]
+    entries = list(_causes()) if name is None else _named(name)
     if json is not None:
         _write_json(entries, name is None, json)
         if json == "-":
             return
-    typer.echo(pages.index(entries, width) if name is None else pages.page(entries[0], width), nl=False)
+    text = pages.index(entries, width) if name is None else "\n".join(pages.page(entry, width) for entry in entries)
+    typer.echo(text, nl=False)
 
 
-def _entry(name: str) -> Entry:
-    """The page of this name. No name stands in two catalogues."""
+def _named(name: str) -> list[Entry]:
+    """The pages of this name: some checks have the name of a lever, which comes first."""
     from flatout.causes import find
-    from flatout.cures._catalogue import catalogue as levers
+
+    found = [entry for entries in (_causes, _levers, _routes, _checks) for entry in entries() if entry.name == name]
+    if not found:
+        find(name)  # raises, with the nearest names
+    return found
+
+
+def _causes() -> Iterator[Entry]:
+    from flatout.causes import catalogue
     from flatout.report.terminal.pages import Entry
 
-    if name in levers():
-        lever = levers()[name]
-        return Entry(lever.name, f"lever, {lever.equivalence}", lever.title, lever.page)
-    return _cause(find(name))
+    for cause in catalogue().values():
+        yield Entry(cause.name, cause.spec.group, cause.title, cause.page, cause.spec.cures)
 
 
-def _cause(cause: Loaded[Cause]) -> Entry:
+def _levers() -> Iterator[Entry]:
+    from flatout.cures._catalogue import catalogue
     from flatout.report.terminal.pages import Entry
 
-    return Entry(cause.name, cause.spec.group, cause.title, cause.page, cause.spec.cures)
+    for lever in catalogue().values():
+        yield Entry(lever.name, f"lever, {lever.equivalence}", lever.title, lever.page)
+
+
+def _routes() -> Iterator[Entry]:
+    from flatout.plugins import page_of
+    from flatout.report.terminal.pages import Entry
+    from flatout.routes import catalogue
+
+    for route in catalogue().values():
+        yield Entry(route.name, f"route, {route.family}, {route.precision}", *page_of(type(route)))
+
+
+def _checks() -> Iterator[Entry]:
+    from flatout.environment.checks import catalogue
+    from flatout.report.terminal.pages import Entry
+
+    for check in catalogue().values():
+        yield Entry(check.name, f"check of the environment, {check.spec.group}", check.title, check.page)
 
 
 def _write_json(entries: list[Entry], whole: bool, destination: str) -> None:
