@@ -93,22 +93,23 @@ def observed(directory: str, trace: bool | None, block: Callable[[], list[float]
         yield
         return
     from flatout.observe import private_names, window
+    from flatout.observe.installing import finish, install_in_imported_packages
     from flatout.observe.observer import Observer
     from flatout.observe.recorder import Recorder
-    from flatout.trial import child
+    from flatout.observe.settings import ObserveSettings
 
     window.FULL_SECONDS, window.LONGEST_SECONDS, window.MOST_STEPS = 1e9, 1e9, 10**9  # it stays as long as the block
-    observer = Observer(Recorder(directory), {"directory": directory, "window_start": 10**9})
+    observer = Observer(Recorder(directory), ObserveSettings(window_start=10**9))
     observer.window.opened_times = 1  # outside the window is, mostly, after it
-    child.install_in_what_is_imported(observer)
+    install_in_imported_packages(observer)
     try:
         if trace:
             block()  # the window follows a stream of steps, so there has to be one
-            observer.window.open(max(observer.streams.values(), key=lambda stream: (stream.priority, stream.last)))
+            observer.window.open(max(observer.streams.values(), key=lambda stream: (stream.rank, stream.last)))
             observer.look()
         yield
     finally:
-        child.finish(observer)  # closes the window, stops the sampling
+        finish(observer)  # closes the window, stops the sampling
         private_names.restore()
 
 

@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 
 from flatout.measure.race import Rules, TimeLimit
-from flatout.process.warden import Warden
+from flatout.process.watchdog import Watchdog
 from flatout.trial.child_process import Launch
-from flatout.trial.nursery import Nurseries
+from flatout.trial.fork_servers import ForkServers
 from flatout.tune.contestant import Contestant
 from flatout.tune.race import Race
 from flatout.tune.starter import Starter
@@ -39,12 +39,12 @@ def main() -> None:
 
 
 def race(program: Path, directory: Path) -> tuple[float, list[str], list[float]]:
-    warden = Warden()
+    watchdog = Watchdog()
     launch = Launch((sys.executable, str(program)))
     baselines = [Contestant(launch, "baseline"), Contestant(launch, "baseline again")]
     others = [Contestant(Launch(launch.command, ("placebo",)), f"placebo {number}") for number in range(EACH)]
-    nurseries = Nurseries(launch.command, warden, directory)
-    starter = Starter(directory / "race", warden, nurseries)
+    fork_servers = ForkServers(launch.command, watchdog, directory)
+    starter = Starter(directory / "race", watchdog, fork_servers)
     running = Race(baselines, starter)
     try:
         starter.start([*baselines, *others])
@@ -53,8 +53,8 @@ def race(program: Path, directory: Path) -> tuple[float, list[str], list[float]]
         step = baselines[0].step_ms() or 0.0
     finally:
         running.close()
-        nurseries.close()
-        warden.close()
+        fork_servers.close()
+        watchdog.close()
     return step, [one.status for one in verdicts], [one.so_far for one in verdicts if one.so_far is not None]
 
 

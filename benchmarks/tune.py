@@ -22,10 +22,10 @@ from pathlib import Path
 import flatout
 from flatout.measure.race import Rules, TimeLimit
 from flatout.model.case import Case, Interval
-from flatout.process.warden import Warden
+from flatout.process.watchdog import Watchdog
 from flatout.trial import patch
 from flatout.trial.child_process import Launch
-from flatout.trial.nursery import Nurseries
+from flatout.trial.fork_servers import ForkServers
 from flatout.tune.contestant import Contestant
 from flatout.tune.race import Race
 from flatout.tune.scout import ranked
@@ -69,8 +69,8 @@ def tuned(program: Path, directory: Path) -> Case:
 
 def compare(slow: Path, expert: Path, case: Case, directory: Path) -> dict[str, Interval]:
     """The speedups over the slow program; then flatout's program against the expert's, step for step."""
-    other_phases = ranked(Launch(()), case).passing
-    plain, theirs = (Launch((sys.executable, str(file)), passing=other_phases) for file in (slow, expert))
+    other_phases = ranked(Launch(()), case).not_steps
+    plain, theirs = (Launch((sys.executable, str(file)), not_steps=other_phases) for file in (slow, expert))
 
     def ours() -> dict[str, Contestant]:
         if not case.tuned:
@@ -92,11 +92,11 @@ def compare(slow: Path, expert: Path, case: Case, directory: Path) -> dict[str, 
 
 def raced(baseline: Launch, contestants: dict[str, Contestant], directory: Path) -> dict[str, Interval]:
     """How many times as fast as the baseline each is."""
-    warden = Warden()
+    watchdog = Watchdog()
     directory.mkdir()
     baselines = [Contestant(baseline, "baseline"), Contestant(baseline, "baseline again")]
-    nurseries = Nurseries(baseline.command, warden, directory)
-    starter = Starter(directory, warden, nurseries)
+    fork_servers = ForkServers(baseline.command, watchdog, directory)
+    starter = Starter(directory, watchdog, fork_servers)
     race = Race(baselines, starter)
     try:
         starter.start([*baselines, *contestants.values()])
@@ -105,8 +105,8 @@ def raced(baseline: Launch, contestants: dict[str, Contestant], directory: Path)
         verdicts = {title: race.verdict(one) for title, one in contestants.items()}
     finally:
         race.close()
-        nurseries.close()
-        warden.close()
+        fork_servers.close()
+        watchdog.close()
     return {title: verdict.speedup for title, verdict in verdicts.items() if verdict.speedup is not None}
 
 

@@ -14,6 +14,7 @@ from observed import case_in, environment, observed, write
 from flatout.observe.observer import Observer
 from flatout.observe.probes import nvtx_ranges
 from flatout.observe.recorder import Recorder
+from flatout.observe.settings import ObserveSettings
 from flatout.run import flame
 from flatout.store import HOME
 from flatout.trial import launcher
@@ -118,7 +119,7 @@ def test_without_nsight_systems_the_command_is_told(tmp_path: Path) -> None:
 
 
 def _observer(tmp_path: Path, nvtx: bool) -> Observer:
-    return Observer(Recorder(str(tmp_path)), {"directory": str(tmp_path), "nvtx": nvtx, "trace": False})
+    return Observer(Recorder(str(tmp_path)), ObserveSettings(nvtx=nvtx, trace=False))
 
 
 def test_each_step_is_an_nvtx_range(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +130,7 @@ def test_each_step_is_an_nvtx_range(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(nvtx, "pop_range", lambda **more: (seen.append("pop"), pop(**more)))
     observer = _observer(tmp_path, nvtx=True)
     nvtx_ranges.on_tensorflow(observer, sys)
-    inner, outer = observer.stream("function", 1, "inner"), observer.stream("fit", 2, "fit")
+    inner, outer = observer.streams.make("function", 1, "inner"), observer.streams.make("fit", 2, "fit")
     for step in range(2):
         observer.tick(inner, step, step + 0.5)
         observer.tick(outer, step, step + 1.0)

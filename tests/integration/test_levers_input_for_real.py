@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from observed import environment, write
 
+from flatout.observe.settings import ObserveSettings
 from flatout.trial.launcher import environment_for
+from flatout.trial.settings import ChildSettings
 
 pytestmark = pytest.mark.slow
 
@@ -168,7 +170,7 @@ def run(directory: Path, source: str, *levers: str) -> dict[str, Any]:
     program, answer = write(directory, source), directory / "answer.json"
     variables = environment()
     if levers:
-        settings = {"directory": str(directory), "trace": False, "levers": list(levers)}
+        settings = ChildSettings(str(directory), ObserveSettings(trace=False), levers=levers)
         variables = environment_for(settings, environment(FLATOUT_LEVERS_ON="1"))
     done = subprocess.run([sys.executable, program, answer], env=variables, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

@@ -19,23 +19,22 @@ from flatout.measure.parity import Numbers, compare
 
 START = """
 import os, sys
-from flatout.trial import child
-from flatout.observe import observer, recorder
-from flatout.trial import calm, numbers, seeds, shaken
+from flatout.observe import installing, observer, recorder, settings
+from flatout.trial.child import perturbed, seeds, values, without_dropout
 
 OUT = sys.argv[1]
-watch = observer.Observer(recorder.Recorder(OUT), {"directory": OUT, "trace": False, "sample": False})
-watch.companions += [seeds, numbers, *{"calm": [calm], "shaken": [shaken]}.get(sys.argv[4], [])]
+watch = observer.Observer(recorder.Recorder(OUT), settings.ObserveSettings(trace=False, sample=False))
+watch.companions += [seeds, values, *{"calm": [without_dropout], "shaken": [perturbed]}.get(sys.argv[4], [])]
 seeds.install(0)
-sys.meta_path.insert(0, child._Finder(watch))
+sys.meta_path.insert(0, installing.ProbeInstaller(watch))
 best, steps = 0, 0
 
 def at_step(stream, end, n):
     global best, steps
-    if stream.priority < best: return
-    if stream.priority > best: best, steps = stream.priority, 0
+    if stream.rank < best: return
+    if stream.rank > best: best, steps = stream.rank, 0
     steps += n
-    if numbers.wanted: numbers.tick(updates() or steps)
+    if values.wanted: values.tick(updates() or steps)
 
 def updates():  # as the gate counts
     counts = [getattr(one, "iterations", None) for one in watch.optimizers.values()]
@@ -170,9 +169,9 @@ for name in sys.argv[3].split(","):
         best = steps = watch._best = 0
         watch.optimizers.clear()
         os.makedirs(f"{OUT}/{name}-{change}")
-        numbers.begin(f"{OUT}/{name}-{change}")
+        values.begin(f"{OUT}/{name}-{change}")
         globals()[name](change)
-        numbers.write()
+        values.write()
 """
 
 NAMES = (

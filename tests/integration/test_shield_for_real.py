@@ -13,10 +13,9 @@ from observed import environment
 
 START = """
 import sys
-from flatout.trial import shield
-from flatout.trial import child
-from flatout.observe import observer, recorder
-watch = observer.Observer(recorder.Recorder({trial!r}), {{}})
+from flatout.trial.child import shield
+from flatout.observe import observer, recorder, settings
+watch = observer.Observer(recorder.Recorder({trial!r}), settings.ObserveSettings())
 shield.install({trial!r}, fence={fence})
 import tensorflow
 shield.on_tensorflow(watch, tensorflow)

@@ -111,16 +111,16 @@ def test_killed_and_resumed(moment: str, place: Path) -> None:
     assert "sleep-less" in case["verdict"], told
 
 
-def test_killed_together_with_its_warden(place: Path) -> None:
+def test_killed_together_with_its_watchdog(place: Path) -> None:
     """Trials that are stopped cannot see for themselves that nobody is left."""
     running = tune(place)
     deadline = time.monotonic() + 180
     while not any("trial" in row for row in rows(place)) and time.monotonic() < deadline:
         time.sleep(0.05)
     children = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split()
-    wardens = [int(pid) for pid in children if b"warden.py" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    assert wardens
-    for pid in (*wardens, running.pid):
+    watchdogs = [int(pid) for pid in children if b"watchdog.py" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    assert watchdogs
+    for pid in (*watchdogs, running.pid):
         os.kill(pid, signal.SIGKILL)
     running.wait()
     deadline = time.monotonic() + 10

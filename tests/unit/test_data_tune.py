@@ -10,6 +10,7 @@ import pytest
 
 from flatout.cures._rewrites import REWRITES
 from flatout.data import patching, session, tuning
+from flatout.data.task import PipelineTask
 from flatout.model.case import (
     Case,
     Distribution,
@@ -94,7 +95,7 @@ def digests(*values: str | None) -> Any:
 )
 def test_a_patch_is_shown_only_if_the_edited_program_gives_the_same_elements(tmp_path, monkeypatch, values, note):
     monkeypatch.setattr(session, "run", digests(*values))
-    asked = session.Asked("input.py:train_data", settings=(("pipeline", 1),))
+    asked = session.Asked("input.py:train_data", task=PipelineTask(pipeline=1))
     found = patching.with_patch(case(tmp_path, tuned=["cache", "late-map"]), asked, tmp_path, True)
     notes = " ".join(item.text for item in found.notes)
     if note:

@@ -6,11 +6,12 @@ from pathlib import Path
 
 from flatout.observe.observer import Observer
 from flatout.observe.recorder import Recorder
+from flatout.observe.settings import ObserveSettings
 
 
 def test_what_runs_after_the_end_is_not_counted(tmp_path: Path) -> None:
-    observer = Observer(Recorder(str(tmp_path)), {"trace": False})
-    stream = observer.stream("input", "data", "the pipeline")
+    observer = Observer(Recorder(str(tmp_path)), ObserveSettings(trace=False))
+    stream = observer.streams.make("input", "data", "the pipeline")
     observer.tick(stream, 0.0, 1.0)
     observer.at_end.append(lambda: observer.tick(stream, 1.0, 2.0))
     observer.finish()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from flatout.trial.overlay import path_text
+from flatout.trial.child.overlay import path_text
 
 
 @pytest.fixture
@@ -45,7 +45,9 @@ def run(request: pytest.FixtureRequest, project: Path, tmp_path: Path) -> object
     def run(source: str, code: int = 0) -> str:
         trial = tmp_path / "trial"
         (trial / "tmp").mkdir(parents=True, exist_ok=True)
-        start = f"from flatout.trial import shield; shield.install({str(trial)!r}, fence={request.param == 'kernel'})"
+        start = (
+            f"from flatout.trial.child import shield; shield.install({str(trial)!r}, fence={request.param == 'kernel'})"
+        )
         program = trial / "program.py"
         program.write_text(start + "\n" + textwrap.dedent(source))
         before = state(project)
@@ -168,7 +170,7 @@ def test_a_real_file_is_changed_through_none_of_its_names(run) -> None:
         assert not os.path.exists("data/a.txt")
         open("data/../notes.txt", "w").write("dots")
         assert open("notes.txt").read() == "dots"
-        from flatout.trial import shield
+        from flatout.trial.child import shield
         open(shield._overlay.files + os.getcwd() + "/data/deep/b.txt", "w").write("by the copy's own name")
     """)
 
@@ -221,7 +223,7 @@ def test_a_way_around_is_refused(run) -> None:
 def test_the_kernel_refuses_what_other_programs_would_write(run, project: Path, tmp_path: Path) -> None:
     said = run("""
         import subprocess
-        from flatout.trial import landlock, shield
+        from flatout.trial.child import landlock, shield
         if landlock.fence([shield._overlay.directory, "/dev"]):
             done = subprocess.run(["sh", "-c", "echo lost > notes.txt; rm data/a.txt"], capture_output=True, text=True)
             assert done.returncode, done
@@ -241,7 +243,7 @@ def test_reading_real_files_costs_little(run) -> None:
             for _ in range(2000): open("data/deep/b.txt").close()
             return time.perf_counter() - start
         shielded = min(cost() for _ in range(3))
-        from flatout.trial import shield
+        from flatout.trial.child import shield
         with shield._overlay.unguarded(): plain = min(cost() for _ in range(3))
         print((shielded - plain) / 2000 * 1e6)
     """)

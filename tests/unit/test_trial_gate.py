@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import select
 import sys
@@ -12,12 +11,18 @@ import time
 from types import SimpleNamespace
 
 from flatout.model.case import Case, Evidence, Finding
-from flatout.observe.observer import PRIORITY, Observer
+from flatout.observe.observer import Observer
 from flatout.observe.recorder import Recorder
-from flatout.trial import gate as gates
+from flatout.observe.settings import ObserveSettings
+from flatout.observe.streams import RANK
+from flatout.process.messages import decode, encode
+from flatout.trial.child import gate as gates
+from flatout.trial.child import scouting
+from flatout.trial.child.gate import Gate
+from flatout.trial.child.iterators import MOST, Keeper
 from flatout.trial.child_process import Launch
-from flatout.trial.gate import Gate
-from flatout.trial.iterators import MOST, Keeper
+from flatout.trial.messages import BlockDone, Go, Warm
+from flatout.trial.settings import GateSettings
 from flatout.tune.scout import ranked
 
 
@@ -42,9 +47,9 @@ def test_the_numbers_are_written_before_the_answer_is_given(monkeypatch):
     answers, write = os.pipe()
     numbers = Numbers(answers)
     observer = SimpleNamespace(trace=0.0, injections=None, optimizers={}, epochs=0, held=0)
-    gate = Gate(observer, {"read": read, "write": write}, numbers)
-    atexit.unregister(gate._tell_end)  # its pipe is closed long before these tests end
-    stream = SimpleNamespace(priority=100)
+    gate = Gate(observer, GateSettings(read, write, os.getppid()), numbers)
+    atexit.unregister(gate._report_end)  # its pipe is closed long before these tests end
+    stream = SimpleNamespace(rank=100)
 
     def program() -> None:
         try:
@@ -61,36 +66,36 @@ def test_the_numbers_are_written_before_the_answer_is_given(monkeypatch):
     running.start()
     heard = []
     with os.fdopen(answers) as reading:
-        for word in ("go", "go", "end"):
-            heard.append(json.loads(reading.readline()))
-            os.write(commands, json.dumps({"do": word, "steps": 4}).encode() + b"\n")
+        for _ in range(2):
+            heard.append(decode(reading.readline(), Warm, BlockDone))
+            os.write(commands, encode(Go(4)).encode() + b"\n")
+        heard.append(decode(reading.readline(), Warm, BlockDone))
+        os.close(commands)  # the parent is gone
         running.join(10)
-    os.close(commands)
     assert not running.is_alive()
-    assert [answer["say"] for answer in heard] == ["warm", "block", "block"]
+    assert [type(answer) for answer in heard] == [Warm, BlockDone, BlockDone]
     assert numbers.came_first[:3] == [True, True, True]
     for block in heard[1:]:
-        assert block["counts"] == [1] * len(block["times"])
-        assert block["epoch"]["steps"] == 3
-        assert block["epoch"]["starts"]
+        assert block.counts == (1,) * len(block.times)
+        assert block.epoch_steps == 3
+        assert block.epoch_starts
 
 
 def test_what_fills_a_cache_is_measured_from_the_second_epoch_on():
     read, commands = os.pipe()
     answers, write = os.pipe()
     observer = SimpleNamespace(trace=0.0, injections=None, optimizers={}, epochs=0, held=0)
-    gate = Gate(observer, {"read": read, "write": write, "fills": True}, SimpleNamespace(wanted=False))
-    atexit.unregister(gate._tell_end)
-    now, gate._ticks, gate._began = 100.0, 50, 98.0
-    observer.epochs = 2  # a look at the data, and the first epoch
-    gate._begin_epoch()
-    assert not gate._is_warm(now)
-    observer.epochs = 3
-    gate._begin_epoch()
-    assert gate._is_warm(now)
-    gate._begun = 1
-    assert gate._is_warm(now + 2 * gates.FILLING_SECONDS), "one long epoch, or a repeat within the pipeline"
-    gate.reading.close()
+    settings = GateSettings(read, write, os.getppid(), fills_cache=True)
+    gate = Gate(observer, settings, SimpleNamespace(wanted=False))
+    atexit.unregister(gate._report_end)
+    now, warm_up, epochs = 100.0, gate.warm_up, gate.epochs
+    warm_up.begin(98.0)
+    epochs.begin(2, 0, 0)  # two iterators: a look at the data, and the first epoch
+    assert not warm_up.is_over(now, 50, epochs.begun)
+    epochs.begin(3, 0, 0)
+    assert warm_up.is_over(now, 50, epochs.begun)
+    assert warm_up.is_over(now + 2 * gates.FILLING_SECONDS, 50, 1), "one long epoch, or a repeat within the pipeline"
+    gate._pipes.reading.close()
     for descriptor in (commands, answers, write):
         os.close(descriptor)
 
@@ -99,11 +104,12 @@ def test_steps_of_another_phase_are_not_waited_for(tmp_path):
     """A short `fit` in front of many predictions: these are the steps, as the scouting run has found."""
     read, commands = os.pipe()
     answers, write = os.pipe()
-    observer = Observer(Recorder(str(tmp_path)), {"trace": False})
-    gate = Gate(observer, {"read": read, "write": write, "passing": [PRIORITY["fit"]]}, SimpleNamespace(wanted=False))
-    atexit.unregister(gate._tell_end)
+    observer = Observer(Recorder(str(tmp_path)), ObserveSettings(trace=False))
+    settings = GateSettings(read, write, os.getppid(), not_steps=("fit",))
+    gate = Gate(observer, settings, SimpleNamespace(wanted=False))
+    atexit.unregister(gate._report_end)
     observer.at_step = gate.tick
-    fit, predict = observer.stream("fit", 1, "fit"), observer.stream("predict", 2, "predict")
+    fit, predict = observer.streams.make("fit", 1, "fit"), observer.streams.make("predict", 2, "predict")
     for step in range(4):
         observer.tick(fit, 0.01 * step, 0.01 * (step + 1))
     observer.look()
@@ -113,7 +119,7 @@ def test_steps_of_another_phase_are_not_waited_for(tmp_path):
     assert gate.steps == 1
     assert (fit.count, predict.count) == (4, 1)
     observer.finish()
-    gate.reading.close()
+    gate._pipes.reading.close()
     for end in (commands, answers, write):
         os.close(end)
 
@@ -144,13 +150,13 @@ def test_iterators_that_were_held_are_kept_and_young_ones_go():
 def test_the_scout_stays_while_it_is_open_what_the_step_is(monkeypatch):
     """Six batches of `fit` and then predictions: after three seconds nobody knows yet which of them take the time."""
     left: list[int] = []
-    monkeypatch.setattr(gates, "_leave", left.append)
-    monkeypatch.setattr("flatout.trial.child.finish", lambda observer: None)
+    monkeypatch.setattr(scouting, "_leave", left.append)
+    monkeypatch.setattr(scouting, "finish", lambda observer: None)
     window = SimpleNamespace(opened_times=1, is_open=False, opened_for=None, best=100)
     observer = SimpleNamespace(window=window, recorder=SimpleNamespace(fact=lambda *_, **__: None))
-    fit, predict = SimpleNamespace(priority=100), SimpleNamespace(priority=50)
+    fit, predict = SimpleNamespace(rank=100), SimpleNamespace(rank=50)
 
-    scout = gates.Scout(observer)
+    scout = scouting.Scout(observer)
     scout.tick(fit, 1.0, 1)
     scout.tick(predict, 4.5, 1)
     scout.tick(predict, 12.5, 1)
@@ -158,7 +164,7 @@ def test_the_scout_stays_while_it_is_open_what_the_step_is(monkeypatch):
     scout.tick(predict, 13.5, 1)
     assert left == [0]
 
-    scout = gates.Scout(observer)
+    scout = scouting.Scout(observer)
     scout.tick(fit, 1.0, 1)
     scout.tick(fit, 4.5, 1)
     assert left == [0, 0]
@@ -169,19 +175,19 @@ def test_what_the_scout_saw_outweighed_is_passed_by():
         Evidence("stream", kind, data={"count": count}) for kind, count in (("fit", 6), ("predict", 90), ("session", 0))
     ]
     launch = ranked(Launch(("python",)), Case("tune", evidence=(Evidence("step-stack", "predict"), *seen)))
-    assert launch.passing == (PRIORITY["fit"],)
-    assert launch.priority == PRIORITY["model"], "a lever may turn predictions into plain calls"
-    assert ranked(Launch(("python",)), Case("tune")).passing == ()
+    assert launch.not_steps == ("fit",)
+    assert launch.least_step == "model", "a lever may turn predictions into plain calls"
+    assert ranked(Launch(("python",)), Case("tune")).not_steps == ()
     launch = ranked(Launch(("python",)), Case("tune", evidence=(Evidence("step-stack", "apply"), *seen)))
-    assert (launch.priority, launch.passing) == (PRIORITY["apply"], ()), "a lever may trace what was eager"
+    assert (launch.least_step, launch.not_steps) == ("apply", ()), "a lever may trace what was eager"
 
 
 def test_batches_are_the_steps_where_samples_are_called_for_one_by_one():
     seen = [Evidence("stream", kind, data={"count": count}) for kind, count in (("model", 640), ("input", 20))]
     stack, loop = Evidence("step-stack", "model"), (Finding("per-sample-loop", ""),)
-    assert ranked(Launch(("python",)), Case("tune", evidence=(stack, *seen))).priority == PRIORITY["model"]
+    assert ranked(Launch(("python",)), Case("tune", evidence=(stack, *seen))).least_step == "model"
     launch = ranked(Launch(("python",)), Case("tune", evidence=(stack, *seen), findings=loop))
-    assert launch.priority == PRIORITY["input"]
-    assert set(launch.passing) == set(PRIORITY.values()) - {PRIORITY["input"]}, "one call for all is no other step"
+    assert launch.least_step == "input"
+    assert set(launch.not_steps) == set(RANK) - {"input"}, "one call for all is no other step"
     training = Case("tune", evidence=(Evidence("step-stack", "apply"), *seen), findings=loop)
-    assert ranked(Launch(("python",)), training).priority == PRIORITY["apply"], "an update is an update"
+    assert ranked(Launch(("python",)), training).least_step == "apply", "an update is an update"

@@ -16,7 +16,7 @@ import pytest
 from flatout.measure.processors import STARVED
 from flatout.measure.race import Exit, Rules, TimeLimit
 from flatout.measure.race.rules import LONGER_WHERE_DISTURBED
-from flatout.process.warden import Warden
+from flatout.process.watchdog import Watchdog
 from flatout.trial.child_process import Launch
 from flatout.tune import race as race_module
 from flatout.tune import starter as starter_module
@@ -31,7 +31,7 @@ import sys, time
 pause, steps, how = float(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 observer = next(finder.observer for finder in sys.meta_path if hasattr(finder, "observer"))
 def probe():
-    return observer.stream("fit", "steps", "sleeps")
+    return observer.streams.make("fit", "steps", "sleeps")
 stream = probe()
 for step in range(steps):
     began = time.perf_counter()
@@ -67,8 +67,8 @@ def program(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def warden():
-    made = Warden()
+def watchdog():
+    made = Watchdog()
     yield made
     made.close()
 
@@ -77,9 +77,9 @@ def contestant(program: Path, pause: float, steps: int = 100_000, how: str = "we
     return Contestant(Launch((sys.executable, str(program), str(pause), str(steps), how)), title)
 
 
-def race_of(tmp_path: Path, warden: Warden, program: Path, pause: float = 0.015, steps: int = 100_000) -> Race:
+def race_of(tmp_path: Path, watchdog: Watchdog, program: Path, pause: float = 0.015, steps: int = 100_000) -> Race:
     baselines = [contestant(program, pause, steps, title="a"), contestant(program, pause, steps, title="b")]
-    race = Race(baselines, Starter(tmp_path / "race", warden))
+    race = Race(baselines, Starter(tmp_path / "race", watchdog))
     race.starter.start(baselines)
     return race
 
@@ -93,8 +93,8 @@ def status(one: Contestant) -> str:
     return one.verdict.status
 
 
-def test_a_lever_that_changes_nothing_says_why(tmp_path, warden, program):
-    race = race_of(tmp_path, warden, program)
+def test_a_lever_that_changes_nothing_says_why(tmp_path, watchdog, program):
+    race = race_of(tmp_path, watchdog, program)
     idle, silent = (contestant(program, 0.01, how=how) for how in ("idle", "well"))
     for one in (idle, silent):
         one.launch = replace(one.launch, levers=("keep-batches",))
@@ -112,8 +112,8 @@ def test_a_lever_that_changes_nothing_says_why(tmp_path, warden, program):
     race.close()
 
 
-def test_a_faster_program_wins_and_an_equal_one_does_not(tmp_path, warden, program):
-    race = race_of(tmp_path, warden, program)
+def test_a_faster_program_wins_and_an_equal_one_does_not(tmp_path, watchdog, program):
+    race = race_of(tmp_path, watchdog, program)
     fast, equal, slow = (contestant(program, pause) for pause in (0.002, 0.015, 0.08))
     race.starter.start([fast, equal, slow])
     run(race, fast, equal, slow, rounds=12, comparisons=3)
@@ -137,11 +137,11 @@ def test_a_faster_program_wins_and_an_equal_one_does_not(tmp_path, warden, progr
         ([*[0.015] * 7, 5.0], 1, False),  # one long step: a trace, a checkpoint
     ],
 )
-def test_what_is_slower_by_far_is_given_up_the_sooner_the_slower_it_is(tmp_path, warden, step, rounds, over):
+def test_what_is_slower_by_far_is_given_up_the_sooner_the_slower_it_is(tmp_path, watchdog, step, rounds, over):
     def having_run(times: list[float]) -> Contestant:
         return Contestant(Launch(()), "one", blocks=[Block(times, 8, 0.1) for _ in range(rounds)])
 
-    race = Race([having_run([0.015] * 8) for _ in range(2)], Starter(tmp_path, warden))
+    race = Race([having_run([0.015] * 8) for _ in range(2)], Starter(tmp_path, watchdog))
     race.rules = Rules("narrow", comparisons=3)
     one = having_run(step)
     race._decide([one])
@@ -150,8 +150,8 @@ def test_what_is_slower_by_far_is_given_up_the_sooner_the_slower_it_is(tmp_path,
         assert one.verdict.status == "lost"
 
 
-def test_rounds_in_which_something_else_has_the_processors_use_up_none(tmp_path, warden, program):
-    race = race_of(tmp_path, warden, program)
+def test_rounds_in_which_something_else_has_the_processors_use_up_none(tmp_path, watchdog, program):
+    race = race_of(tmp_path, watchdog, program)
     one = contestant(program, 0.015)
     race.starter.start([one])
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
@@ -171,7 +171,7 @@ import sys, threading, time
 pause = float(sys.argv[1])
 observer = next(finder.observer for finder in sys.meta_path if hasattr(finder, "observer"))
 def probe():
-    return observer.stream("fit", "steps", "fills")
+    return observer.streams.make("fit", "steps", "fills")
 stream, ready = probe(), threading.Semaphore(0)
 def fill():
     while True:
@@ -185,26 +185,26 @@ for step in range(100_000):
 """
 
 
-def test_a_pause_fills_no_buffers(tmp_path, warden):
+def test_a_pause_fills_no_buffers(tmp_path, watchdog):
     """A thread that makes a batch each 20 ms goes on in any pause that it is let: steps would be free after it."""
     program = tmp_path / "fills.py"
     program.write_text(FILLS)
-    race = race_of(tmp_path, warden, program, pause=0.02)
+    race = race_of(tmp_path, watchdog, program, pause=0.02)
     one = contestant(program, 0.02)
     race.starter.start([one])
     for held in (*race.baselines, one):
         held.child.go(100)  # what was made before it was first held
-        held.child.answer(30)
+        held.child.block(30)
         held.child.hold()
     time.sleep(1.0)
     one.child.go(10)
-    assert sum(one.child.answer(30)["times"]) > 0.1
+    assert sum(one.child.block(30).times) > 0.1
     race.close()
 
 
-def test_blocks_are_whole_epochs_where_these_are_short_and_begin_slowly(tmp_path, warden, program):
+def test_blocks_are_whole_epochs_where_these_are_short_and_begin_slowly(tmp_path, watchdog, program):
     """Nine steps of ten would be with or without the slow one, by chance."""
-    race = race_of(tmp_path, warden, program, pause=0.005)
+    race = race_of(tmp_path, watchdog, program, pause=0.005)
     race.baselines[0].launch = race.baselines[1].launch = contestant(program, 0.005, how="epochs").launch
     for one in race.baselines:
         one.close()
@@ -228,12 +228,12 @@ def test_epochs_that_begin_like_any_step_leave_blocks_alone():
     assert one.rhythm() == 10
 
 
-def test_rounds_by_which_something_was_decided_are_not_forgotten(tmp_path, warden):
+def test_rounds_by_which_something_was_decided_are_not_forgotten(tmp_path, watchdog):
     def costly(exit: Exit | None = None) -> Contestant:
         blocks = [Block([0.01] * 8 + [0.2], 9, 0.1, starts=[8])]
         return Contestant(Launch(()), "one", epoch=10, blocks=blocks, exit=exit)
 
-    race = Race([costly(), costly()], Starter(tmp_path, warden))
+    race = Race([costly(), costly()], Starter(tmp_path, watchdog))
     decided = costly(Exit("decided"))
     race.adjust([decided])
     assert race.epoch == 0
@@ -248,8 +248,8 @@ def test_calls_of_different_numbers_of_steps_are_weighed():
     assert Block([0.9, 0.04, 0.02], 14, 0.1, counts=[8, 4, 2]).per_step(1) == pytest.approx(0.010)
 
 
-def test_a_program_that_ends_is_started_again(tmp_path, warden, program):
-    race = race_of(tmp_path, warden, program, steps=40)
+def test_a_program_that_ends_is_started_again(tmp_path, watchdog, program):
+    race = race_of(tmp_path, watchdog, program, steps=40)
     short = contestant(program, 0.002, steps=40)
     race.starter.start([short])
     run(race, short, rounds=9)
@@ -262,8 +262,8 @@ def test_a_program_that_ends_is_started_again(tmp_path, warden, program):
 @pytest.mark.parametrize(
     ("how", "over", "word"), [("raises", "failed", "ValueError: no luck"), ("hangs", "timeout", "no answer")]
 )
-def test_a_trial_that_misbehaves_is_one_row(how, over, word, tmp_path, warden, program, monkeypatch):
-    race = race_of(tmp_path, warden, program)
+def test_a_trial_that_misbehaves_is_one_row(how, over, word, tmp_path, watchdog, program, monkeypatch):
+    race = race_of(tmp_path, watchdog, program)
     bad, good = contestant(program, 0.05, how=how), contestant(program, 0.002)
     race.starter.start([good])
     race.starter.start_seconds = 4.0 if how == "hangs" else 60.0  # on a starved machine any start takes seconds
@@ -276,8 +276,8 @@ def test_a_trial_that_misbehaves_is_one_row(how, over, word, tmp_path, warden, p
     race.close()
 
 
-def test_a_trial_that_eats_memory_is_stopped(tmp_path, warden, program):
-    race = race_of(tmp_path, warden, program)
+def test_a_trial_that_eats_memory_is_stopped(tmp_path, watchdog, program):
+    race = race_of(tmp_path, watchdog, program)
     race.starter.memory_limit = 200 * 2**20
     hungry = contestant(program, 0.05, how="grows")
     race.starter.start([hungry])
@@ -294,8 +294,8 @@ def test_nothing_outlives_a_killed_coordinator(tmp_path, program):
         from pathlib import Path
         sys.path.insert(0, {str(Path(__file__).parent)!r})
         from test_tune_race import contestant, race_of
-        from flatout.process.warden import Warden
-        race = race_of(Path({str(tmp_path)!r}), Warden(), Path({str(program)!r}))
+        from flatout.process.watchdog import Watchdog
+        race = race_of(Path({str(tmp_path)!r}), Watchdog(), Path({str(program)!r}))
         print(*(one.child.group for one in race.baselines), flush=True)
         race.baselines[0].child.go(1000000)
         time.sleep(100)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any
 
 from flatout.model.levers import parse
-from flatout.observe.injection import Injection
+from flatout.observe.injection import Injection, LeverReport
 from flatout.observe.observer import Observer
 
 
@@ -39,8 +38,8 @@ class Injections:
     def ready(self) -> bool:
         return all(ask() for injection, _ in self.levers for ask in injection.ready)
 
-    def report(self) -> dict[str, Any]:
-        return {i.text: {"changes": i.changes, "notes": i.notes} for i, _ in self.levers}
+    def report(self) -> dict[str, LeverReport]:
+        return {i.text: LeverReport(i.changes, tuple(i.notes)) for i, _ in self.levers}
 
 
 def _module(name: str) -> ModuleType:

@@ -10,19 +10,24 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from flatout.data import equality, inspecting, tuning
+from flatout.data.task import PipelineTask
 from flatout.model.case import Case, Note
 from flatout.observe import stages
+from flatout.observe.installing import finish
 from flatout.observe.private_names import Missing, patch
 from flatout.pipeline import copying, recipes
+from flatout.process.messages import decode
 
 if TYPE_CHECKING:
-    from flatout.observe.observer import Observer, Stream
+    from flatout.observe.observer import Observer
+from flatout.observe.streams import Stream
 
 RESULT, PROGRESS = "data.json", "progress.txt"
 MOST_DATASETS = 4
@@ -34,11 +39,12 @@ _captured: list[Any] = []
 _busy = [False]
 
 
-def start(observer: Observer, settings: dict[str, Any]) -> None:
-    """Called before any of the user's code. `settings`: do (inspect, tune or digest), and the wishes for it."""
+def start(observer: Observer, request: str) -> None:
+    """Called before any of the user's code. `request`: an encoded `PipelineTask`."""
+    task = decode(request, PipelineTask)
     observer.companions.append(_Watch())
     observer.at_step = _Ending(observer).tick
-    observer.at_end.append(lambda: _work(Path(observer.recorder.directory), settings))
+    observer.at_end.append(lambda: _work(Path(observer.recorder.directory), task))
 
 
 def capture(dataset: Any) -> None:
@@ -91,40 +97,38 @@ class _Ending:
         window = self.observer.window
         seen = window.opened_times > 0 and not window.is_open
         if _captured and ((seen and elapsed > ENOUGH_SECONDS) or elapsed > MOST_SECONDS):
-            from flatout.trial.child import finish
-
             self.observer.at_step = None
             finish(self.observer)
             _leave(0)
 
 
-def _work(directory: Path, settings: dict[str, Any]) -> None:
+def _work(directory: Path, task: PipelineTask) -> None:
     _busy[0] = True
     progress = _Progress(directory)
     try:
-        case = _done(settings, progress, lambda case: _write(directory, case))
+        case = _done(task, progress, lambda case: _write(directory, case))
     except Exception as error:
         note = Note("error", f"{type(error).__name__}: {str(error)[:500]}")
         case = Case("data", notes=(note,), verdict="The pipeline could not be taken up.")
     _write(directory, case)
 
 
-def _done(settings: dict[str, Any], progress: _Progress, keep: Any) -> Case:
+def _done(task: PipelineTask, progress: _Progress, keep: Callable[[Case], None]) -> Case:
     own = [dataset for dataset in _captured if not stages.from_arrays(dataset)]
     if not own:
         made = "Keras makes the only pipeline of this program, out of arrays: there is nothing of its own to rewrite."
         return Case("data", notes=(Note("error", made),) if _captured else ())
-    if settings["do"] == "inspect":
-        return inspecting.inspect(own, settings.get("needs"), told=progress)
-    chosen = own[min(max(int(settings.get("pipeline") or 1), 1), len(own)) - 1]
-    if settings["do"] == "digest":
+    if task.do == "inspect":
+        return inspecting.inspect(own, task.needs, told=progress)
+    chosen = own[min(max(task.pipeline, 1), len(own)) - 1]
+    if task.do == "digest":
         return _digest(chosen)
     wishes = tuning.Wishes(
-        allow=frozenset(settings.get("allow") or ()),
-        memory=settings.get("memory"),
-        disk=settings.get("disk"),
-        seconds=float(settings.get("seconds") or 120.0),
-        without=frozenset(settings.get("without") or ()),
+        allow=frozenset(task.allow),
+        memory=task.memory,
+        disk=task.disk,
+        seconds=task.seconds,
+        without=frozenset(task.without),
     )
     return tuning.tune(chosen, wishes, progress, keep).case
 

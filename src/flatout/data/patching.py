@@ -8,6 +8,7 @@ from pathlib import Path
 
 from flatout.cures._catalogue import catalogue
 from flatout.data import session
+from flatout.data.task import PipelineTask
 from flatout.model.case import Case, Evidence, Note
 from flatout.model.errors import FlatoutError
 from flatout.model.levers import parse
@@ -43,8 +44,8 @@ def _differs(case: Case, made: patches.Patch, asked: session.Asked, directory: P
         edited = directory / f"edited-{number}.py"
         edited.write_text(text, encoding="utf-8")
         sources.append((path, str(edited)))
-    settings = (("do", "digest"), *((key, value) for key, value in asked.settings if key == "pipeline"))
-    digesting = replace(asked, settings=settings, seconds=CHECK_SECONDS)
+    task = PipelineTask(do="digest", pipeline=asked.task.pipeline)
+    digesting = replace(asked, task=task, seconds=CHECK_SECONDS)
     try:
         before = session.run(digesting, directory / "before", quiet)
         after = session.run(digesting, directory / "after", quiet, sources)

@@ -14,19 +14,21 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from flatout import store
 from flatout.data import inspecting
 from flatout.data.progress import Progress
+from flatout.data.task import PipelineTask
 from flatout.model.case import Case, Note, Program, Trial
 from flatout.model.errors import ProgramUnusable
-from flatout.process.last_words import last_words
-from flatout.process.warden import Warden, kill_group
+from flatout.process.messages import encode
+from flatout.process.output import last_line
+from flatout.process.watchdog import Watchdog, kill_group
 from flatout.trial import launcher
 from flatout.trial.child_process import Launch, prepared
+from flatout.trial.settings import GuestSettings
 
 RESULT, PROGRESS = "data.json", "progress.txt"
 PROGRAM_SECONDS = 240.0
@@ -36,12 +38,12 @@ TARGET = Path(__file__).with_name("target_main.py")
 
 @dataclass(frozen=True)
 class Asked:
-    """What the child is to do: `do` is inspect, tune or digest; the rest are its wishes."""
+    """Whose pipelines the child works on, and what it has to do."""
 
     target: str
     arguments: tuple[str, ...] = ()
     module: bool = False
-    settings: tuple[tuple[str, Any], ...] = ()
+    task: PipelineTask = field(default_factory=PipelineTask)
     seconds: float = 120.0
 
     @property
@@ -55,19 +57,19 @@ class Asked:
 def run(asked: Asked, directory: Path, quiet: bool = False, sources: Sequence[tuple[str, str]] = ()) -> Case:
     """The case that the child has found, with the program and its steps in it."""
     (directory / "tmp").mkdir(parents=True, exist_ok=True)
-    launch = Launch(asked.command, module=asked.target if asked.module else None, sources=tuple(sources))
-    role = {"guest": {"module": "flatout.data.child", **dict(asked.settings)}, "scout": True, "seed": None}
-    command, variables = prepared(launch, directory, role)
+    module = asked.target if asked.module else None
+    launch = Launch(asked.command, module=module, seed=None, sources=tuple(sources))
+    command, variables = prepared(launch, directory, GuestSettings("flatout.data.child", encode(asked.task)))
     began = time.monotonic()
     started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
-    warden = Warden()
+    watchdog = Watchdog()
     late = False
     with open(directory / "output.txt", "wb") as output:
         process = subprocess.Popen(
             command, env=variables, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
             start_new_session=True,
         )  # fmt: skip
-    warden.watch(process.pid)
+    watchdog.watch(process.pid)
     try:
         with Progress(directory / PROGRESS, asked.seconds, quiet) as progress:
             while process.poll() is None:
@@ -81,8 +83,8 @@ def run(asked: Asked, directory: Path, quiet: bool = False, sources: Sequence[tu
     finally:
         kill_group(process.pid)
         code = process.wait()
-        warden.forget(process.pid)
-        warden.close()
+        watchdog.forget(process.pid)
+        watchdog.close()
     program = Program(
         command=asked.command,
         directory=str(Path.cwd()),
@@ -104,12 +106,12 @@ def _understood(seen: Case, directory: Path, code: int, late: bool) -> Case:
     path = directory / RESULT
     if not path.exists():
         output = directory / "output.txt"
-        why = last_words(output) or f"it ended with code {code}"
+        why = last_line(output) or f"it ended with code {code}"
         raise ProgramUnusable(f"The program did not get to a tf.data pipeline: {why}. Its output is in {output}.")
     found = store.load(path)
     if not found.pipelines:
         errors = [note.text for note in found.notes if note.level == "error"]
-        words = last_words(directory / "output.txt") if code else ""
+        words = last_line(directory / "output.txt") if code else ""
         raise ProgramUnusable(
             f"{(errors or [words or 'The program iterates no tf.data pipeline.'])[0]} Name a program that iterates a "
             "tf.data.Dataset, or a function that makes one (`package.module:function`)."
@@ -122,7 +124,7 @@ def _understood(seen: Case, directory: Path, code: int, late: bool) -> Case:
 
 def _cut_short(case: Case, directory: Path, late: bool) -> Case:
     at = _last_progress(directory)
-    said = last_words(directory / "output.txt")
+    said = last_line(directory / "output.txt")
     why = "it took too long and was stopped" if late else f"the process crashed ({said})"
     note = Note("warning", f"While {at or 'it worked'}, {why}. What was found before that is shown.")
     trials = case.trials

@@ -30,7 +30,8 @@
     │   ├── PatchFailed           a source change that cannot be made or applied
     │   ├── OutputNotWritable     a file that cannot be written, or that exists and is not overwritten
     │   ├── ProcessFailed         a process of flatout's own that ended or did not answer
-    │   │   └── ServiceFailed     a dispatcher or worker of the tf.data service
+    │   │   ├── ServiceFailed     a dispatcher or worker of the tf.data service
+    │   │   └── InvalidMessage    a message between two processes of flatout that does not have its declared form
     │   └── ToolMissing           an optional tool (py-spy, nsys, TensorFlow) is not installed                3
     └── Internal                  control flow between two functions of flatout, caught by the caller; never shown
         ├── WireError             trace: bytes that are not a protobuf message
@@ -43,9 +44,9 @@
         ├── Corrupt               data: an element that cannot be read
         ├── Failed                data: a pipeline in a child process that cannot be used
         ├── NotANotebook          check: a file that is not a notebook
-        ├── WorkFailed            optimize: a task in a worker that failed, timed out or ran out of memory
+        ├── WorkFailed            process: a task in a worker that failed, timed out or ran out of memory
         ├── OutOfTime             optimize: a search that used up its time
-        ├── Gone                  trial: no fork server, or no longer
+        ├── ServerGone            process: no fork server, or no longer
         ├── Ended                 trial: a program that ended by itself
         └── Overdue               trial: a program that did not answer in time
 
@@ -186,6 +187,10 @@ class ProcessFailed(FlatoutError):
 
 
 class ServiceFailed(ProcessFailed):
+    pass
+
+
+class InvalidMessage(ProcessFailed):
     pass
 
 

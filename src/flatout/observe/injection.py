@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from flatout.observe.observer import Observer
+
+
+@dataclass(frozen=True)
+class LeverReport:
+    """What a lever has done so far."""
+
+    changes: int
+    """Things that it has changed; 0: it found nothing to change yet."""
+    notes: tuple[str, ...] = ()
 
 
 class Installed(Protocol):
@@ -21,7 +31,9 @@ class Installed(Protocol):
     @property
     def ready(self) -> bool: ...
 
-    def report(self) -> dict[str, Any]: ...
+    def report(self) -> dict[str, LeverReport]:
+        """By the lever as the user types it."""
+        ...
 
 
 class Injection:

@@ -7,33 +7,18 @@ window needs an opinion at run time: it follows the best stream seen so far.
 
 from __future__ import annotations
 
-import itertools
-import sys
 import threading
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from flatout.observe.recorder import Recorder
+from flatout.observe.settings import ObserveSettings
+from flatout.observe.streams import Stream, StreamKind, Streams
 from flatout.observe.window import Window
-from flatout.source import users_code
 
 if TYPE_CHECKING:
     from flatout.observe.injection import Installed
-
-PRIORITY = {
-    "fit": 100,
-    "train-function": 90,
-    "apply": 80,
-    "session": 70,
-    "tape": 60,
-    "predict": 50,
-    "evaluate": 45,
-    "function": 40,
-    "model": 30,
-    "input": 10,
-}
-"""Which kind of stream is the step when several cover the same time: the one nearest to what a user calls a step."""
 
 MOST_ROWS = 200_000
 """Ticks of one stream that are kept one by one; afterwards they are only counted."""
@@ -60,25 +45,12 @@ class Thread(threading.local):
     model = 0
 
 
-class Stream:
-    __slots__ = ("count", "first", "id", "kind", "last", "priority", "seen")
-
-    def __init__(self, number: int, kind: str) -> None:
-        self.id = number
-        self.kind = kind
-        self.priority = PRIORITY[kind]
-        self.count = 0
-        self.seen = 0
-        self.first = 0.0
-        self.last = 0.0
-
-
 def _ignore(row: tuple[Any, ...]) -> None:
     """Takes the place of `put_down` when the program has ended."""
 
 
 class Observer:
-    def __init__(self, recorder: Recorder, settings: dict[str, Any]) -> None:
+    def __init__(self, recorder: Recorder, settings: ObserveSettings) -> None:
         self.recorder = recorder
         self.settings = settings
         self.thread = Thread()
@@ -89,11 +61,11 @@ class Observer:
         self.called = 0.0
         """When the last call of a tf.function began, and (`call_since`) the one that is under way."""
         self.call_since = 0.0
-        self.streams: dict[object, Stream] = {}
+        self.streams = Streams(recorder)
         self.held = 0
         """How often a trial has stood at its gate."""
-        self.passing: frozenset[int] = frozenset()
-        """Ranks of kinds that are no step of this program, as is known from an earlier run of it."""
+        self.not_steps: frozenset[StreamKind] = frozenset()
+        """Kinds of streams that are no step of this program, as is known from an earlier run of it."""
         self.window = Window(recorder, settings)
         self.active = True
         self.forks = 0
@@ -104,7 +76,6 @@ class Observer:
         self._looked = 0.0
         self._best = 0
         self._best_last = 0.0
-        self._numbers = itertools.count()
         self._flushed = time.perf_counter()
         self._counted = self._flushed
         self.at_flush: list[Any] = []
@@ -121,12 +92,6 @@ class Observer:
         self.optimizers: dict[int, Any] = {}
         self.epochs = 0
         """Iterators over datasets that a trial has made so far: an epoch begins with each."""
-
-    def stream(self, kind: str, key: object, name: str, **data: Any) -> Stream:
-        """Make a stream; `key` tells streams of one kind apart. The user's stack at this moment is its place."""
-        stream = self.streams[key] = Stream(next(self._numbers), kind)
-        self.recorder.fact("stream", id=stream.id, of=kind, name=name, stack=users_code.stack(sys._getframe(2)), **data)
-        return stream
 
     def tick(self, stream: Stream, start: float, end: float, n: int = 1) -> None:
         """One candidate step ended. Everything here is on the program's hot path: TensorFlow has swept the caches, and
@@ -158,9 +123,9 @@ class Observer:
             stream, n, start, end, _, traced, _, _ = row
             stream.count += n
             stream.seen += 1
-            if stream.priority in self.passing or (stream.priority < self._best and end - self._best_last < SILENCE):
+            if stream.kind in self.not_steps or (stream.rank < self._best and end - self._best_last < SILENCE):
                 continue  # another phase, or part of a step that is seen better: counting it is enough
-            self._best = stream.priority
+            self._best = stream.rank
             self._best_last = self._looked = end
             if stream.seen <= MOST_ROWS:
                 self.recorder.extend((stream.id, *row[1:]))

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 from flatout.observe.recorder import Recorder
 
 if TYPE_CHECKING:
-    from flatout.observe.observer import Stream
+    from flatout.observe.settings import ObserveSettings
+    from flatout.observe.streams import Stream
 
 WARM_STEPS = 5
 WARM_STEPS_AT_MOST = 12
@@ -26,20 +27,21 @@ WARM_SECONDS = 0.4
 FULL_STEPS = 12
 FULL_SECONDS = 0.8
 LONGEST_SECONDS = 4.0
+LONGEST_ASKED_SECONDS = 60.0
+"""Of a window whose number of steps the user has given."""
 MOST_STEPS = 400
 MOST_WINDOWS = 3
 LONG_CALL_SECONDS = 6.0
 
 
 class Window:
-    def __init__(self, recorder: Recorder, settings: dict[str, Any]) -> None:
+    def __init__(self, recorder: Recorder, settings: ObserveSettings) -> None:
         self.recorder = recorder
         self.directory = os.path.join(recorder.directory, "trace")
-        self.wants_ticks = bool(settings.get("trace", True))
+        self.wants_ticks = settings.trace
         self.enabled = self.wants_ticks
-        self.first_step: int | None = settings.get("window_start")
-        self.steps_wanted: int | None = settings.get("window_steps")
-        self.longest: float = settings.get("window_seconds", 60.0)
+        self.first_step = settings.window_start
+        self.steps_wanted = settings.window_steps
         self.opened_for: Stream | None = None
         self.on_open: list[Any] = []
         self.on_close: list[Any] = []
@@ -70,12 +72,12 @@ class Window:
             return
         if self.make_session is None:
             return
-        if stream.priority < self.best:
+        if stream.rank < self.best:
             return
-        if self.opened_for is not None and stream.priority <= self.opened_for.priority:
+        if self.opened_for is not None and stream.rank <= self.opened_for.rank:
             return
-        if stream.priority > self.best:
-            self.best = stream.priority
+        if stream.rank > self.best:
+            self.best = stream.rank
             self._quiet_steps = 0
         self._quiet_steps = self._quiet_steps + 1 if traced == self._last_trace else 0
         self._last_trace = traced
@@ -95,7 +97,7 @@ class Window:
 
     def _full(self, elapsed: float) -> bool:
         if self.steps_wanted is not None:
-            return self._steps >= self.steps_wanted or elapsed > self.longest
+            return self._steps >= self.steps_wanted or elapsed > LONGEST_ASKED_SECONDS
         if elapsed > LONGEST_SECONDS and self._steps >= 2:
             return True
         return (self._steps >= FULL_STEPS and elapsed > FULL_SECONDS) or self._steps >= MOST_STEPS
@@ -157,7 +159,7 @@ class Window:
             except Exception as error:
                 self.recorder.fact("note", text=f"the trace was lost: {error}")
                 path = None
-            if self.opened_times >= MOST_WINDOWS or (stream is not None and stream.priority >= 100):
+            if self.opened_times >= MOST_WINDOWS or (stream is not None and stream.kind == "fit"):
                 self.wants_ticks = False
             # Only now: what is written here (lines of ops) is not part of any measured step.
             for call in self.on_close:

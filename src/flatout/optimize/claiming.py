@@ -20,8 +20,9 @@ from flatout.model.case import Interval, Latency
 from flatout.optimize import handover
 from flatout.optimize.contestant import Contestant, feeds
 from flatout.optimize.lineup import BASELINE
-from flatout.optimize.work.process import Worker, WorkFailed
+from flatout.optimize.work.workers import start_worker
 from flatout.optimize.workshop import Workshop
+from flatout.process.worker import WorkFailed
 from flatout.subject.subject import Array
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ def _hand_over(one: Contestant, answers: list[Array], workshop: Workshop, place:
         handover.assemble(one, place)
         count = handover.write_check(subject, answers, place)
         output = workshop.directory / "loaded.npz"
-        worker = Worker(workshop.directory / "logs" / "loader.txt", workshop.warden)
+        worker = start_worker(workshop.directory / "logs" / "loader.txt", workshop.watchdog)
         names = feeds(subject)[1:]
         try:
             worker.ask(

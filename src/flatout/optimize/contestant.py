@@ -15,7 +15,7 @@ from flatout.measure.race.rules import LONG_UNIT_SECONDS
 from flatout.model.case import Latency
 from flatout.optimize.energy import Meter
 from flatout.optimize.lineup import Candidate
-from flatout.optimize.work.process import Worker, WorkFailed
+from flatout.process.worker import Worker, WorkFailed
 from flatout.routes._route import Setting
 from flatout.subject.subject import Array, Subject
 

@@ -17,10 +17,11 @@ from flatout.optimize.checks import Budget
 from flatout.optimize.claiming import Claim, claim
 from flatout.optimize.contestant import Contestant
 from flatout.optimize.lineup import BASELINE, Candidate, Skipped
-from flatout.optimize.work.nursery import Nursery, opened
-from flatout.optimize.work.process import Worker, WorkFailed
+from flatout.optimize.work.workers import open_fork_server, start_worker
 from flatout.optimize.workshop import JUDGE_SECONDS, KEPT_FREE, JudgeCall, Workshop
-from flatout.process.warden import Warden
+from flatout.process.fork_server import ForkServer
+from flatout.process.watchdog import Watchdog
+from flatout.process.worker import Worker, WorkFailed
 from flatout.report.progress import Progress
 from flatout.routes import catalogue
 from flatout.subject.preparing import Prepared, Request
@@ -81,17 +82,17 @@ class Optimizer:
     def run(self) -> Outcome:
         lineup.check_names(catalogue(), (*self.options.routes, *self.options.without))
         place = handover.place_for(self.options.output, self.directory, self.options.force)
-        warden = Warden()
-        nursery = opened(warden, self.directory / "logs" / "nursery.txt")
+        watchdog = Watchdog()
+        server = open_fork_server(watchdog, self.directory / "logs" / "fork-server.txt")
         try:
-            outcome, judge = self._prepare(warden, nursery)
+            outcome, judge = self._prepare(watchdog, server)
             if self.options.budget is None:
                 self._allow(outcome.subject)
             workshop = Workshop(
                 outcome.subject,
                 self.directory,
-                warden,
-                nursery,
+                watchdog,
+                server,
                 outcome.budget,
                 judge,
                 self._at(SHARE_FOR_MAKING),
@@ -104,9 +105,9 @@ class Optimizer:
             outcome.claim = claim(outcome.heats, workshop, self.options, place, self._at(1.0), self.progress)
             return outcome
         finally:
-            if nursery is not None:
-                nursery.close()
-            warden.close()
+            if server is not None:
+                server.close()
+            watchdog.close()
 
     def _patient(self) -> bool:
         """Whether routes count that are many times slower than the model: asked for, or wanted for their size."""
@@ -123,13 +124,13 @@ class Optimizer:
 
     # ── preparing ────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _prepare(self, warden: Warden, nursery: Nursery | None) -> tuple[Outcome, JudgeCall | None]:
+    def _prepare(self, watchdog: Watchdog, server: ForkServer | None) -> tuple[Outcome, JudgeCall | None]:
         self.progress.phase("opening the model")
         if self.prepared is not None:
             said, judge = self.prepared.summary(), self.prepared.judge
             call: JudgeCall | None = judge
         else:
-            worker = Worker(self.directory / "logs" / "prepare.txt", warden, nursery)
+            worker = start_worker(self.directory / "logs" / "prepare.txt", watchdog, server)
             try:
                 said = worker.ask("prepare", PREPARE_SECONDS, request=self.request.to_json())
             except WorkFailed as error:

@@ -19,8 +19,9 @@ import numpy as np
 from flatout.measure.agreement import agreement, relative_error
 from flatout.model.errors import ArtefactUnreadable, ToolMissing
 from flatout.optimize import checks, handover
-from flatout.optimize.work.process import Worker, WorkFailed
-from flatout.process.warden import Warden
+from flatout.optimize.work.workers import start_worker
+from flatout.process.watchdog import Watchdog
+from flatout.process.worker import Worker, WorkFailed
 from flatout.routes import find
 from flatout.routes._route import Contents, Route
 
@@ -47,9 +48,9 @@ def verify(place: Path, say: Callable[[Finding], None]) -> bool:
     say(findings[0])
     if not findings[0].ok:
         return False  # what was changed is not opened
-    warden = Warden()
+    watchdog = Watchdog()
     with tempfile.TemporaryDirectory() as scratch:
-        worker = Worker(Path(scratch) / "log.txt", warden)
+        worker = start_worker(Path(scratch) / "log.txt", watchdog)
         try:
             for finding in (_opened, _contents, _answers, _speed):
                 findings.append(finding(place, manifest, route, worker, Path(scratch)))
@@ -59,7 +60,7 @@ def verify(place: Path, say: Callable[[Finding], None]) -> bool:
             say(findings[-1])
         finally:
             worker.end()
-            warden.close()
+            watchdog.close()
     return all(finding.ok for finding in findings)
 
 

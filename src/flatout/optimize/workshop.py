@@ -22,9 +22,10 @@ from flatout.optimize import checks, lineup
 from flatout.optimize.checks import Budget
 from flatout.optimize.contestant import ANSWER_SECONDS, FEWEST, SCREENED, Contestant
 from flatout.optimize.lineup import Candidate
-from flatout.optimize.work.nursery import Nursery
-from flatout.optimize.work.process import Worker, WorkFailed
-from flatout.process.warden import Warden
+from flatout.optimize.work.workers import start_worker
+from flatout.process.fork_server import ForkServer
+from flatout.process.watchdog import Watchdog
+from flatout.process.worker import Worker, WorkFailed
 from flatout.routes._route import Contents
 from flatout.subject.subject import Array, Subject
 
@@ -48,8 +49,8 @@ class Workshop:
         self,
         subject: Subject,
         directory: Path,
-        warden: Warden,
-        nursery: Nursery | None,
+        watchdog: Watchdog,
+        server: ForkServer | None,
         budget: Budget,
         judge: JudgeCall | None,
         deadline: float,
@@ -59,8 +60,8 @@ class Workshop:
         """`patient`: what is many times slower than the model itself is checked and raced all the same."""
         self.subject = subject
         self.directory = directory
-        self.warden = warden
-        self.nursery = nursery
+        self.watchdog = watchdog
+        self.server = server
         self.budget = budget
         self.deadline = deadline
         self.say = say
@@ -102,7 +103,7 @@ class Workshop:
                     candidate.drop("timeout", "there was no time left to try it: give more with --budget")
                     continue
                 if worker is None or not worker.alive:
-                    worker = Worker(self._log("convert"), self.warden, self.nursery)
+                    worker = start_worker(self._log("convert"), self.watchdog, self.server)
                     self._workers.append(worker)
                 if self._converted(candidate, worker):
                     ready += self._opened(candidate, batch)
@@ -175,16 +176,16 @@ class Workshop:
     def open(self, one: Contestant) -> None:
         """In a fresh process; raises WorkFailed."""
         try:
-            worker = Worker(self._log("run"), self.warden, self._nursery_for(one))
+            worker = start_worker(self._log("run"), self.watchdog, self._server_for(one))
             self._workers.append(worker)
             one.open(self.subject, worker, self.memory_limit)
         except WorkFailed:
             one.close()
             raise
 
-    def _nursery_for(self, one: Contestant) -> Nursery | None:
+    def _server_for(self, one: Contestant) -> ForkServer | None:
         """What serves without TensorFlow is opened in a process without it."""
-        return None if one.candidate.route.packages else self.nursery
+        return None if one.candidate.route.packages else self.server
 
     def check(self, one: Contestant, strictly: bool = False) -> list[Array]:
         """Hold its answers to held-out samples against the original's; the candidate remembers.

@@ -51,21 +51,22 @@ def observe(*, trace: bool = True, show: bool = True) -> Iterator[Observation]:
     import tensorflow  # noqa: F401  # the probes go into the TensorFlow that is there
 
     from flatout.observe import private_names
+    from flatout.observe.installing import finish, install_in_imported_packages
     from flatout.observe.observer import Observer
     from flatout.observe.recorder import Recorder
-    from flatout.trial import child
+    from flatout.observe.settings import ObserveSettings
 
     directory = store.new_directory(Path(sys.argv[0] or "session").stem or "session")
-    observer = Observer(Recorder(str(directory)), {"directory": str(directory), "trace": trace})
+    observer = Observer(Recorder(str(directory)), ObserveSettings(trace=trace))
     observer.recorder.fact("start", pid=os.getpid(), at=time.perf_counter(), python=sys.version.split()[0])
     _active = True
     seen, began = Observation(directory), time.perf_counter()
     started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     try:
-        child.install_in_what_is_imported(observer)
+        install_in_imported_packages(observer)
         yield seen
     finally:
-        child.finish(observer)
+        finish(observer)
         private_names.restore()
         _active = False
     program = Program(tuple(sys.argv), os.getcwd(), started, round(time.perf_counter() - began, 3))

@@ -10,13 +10,14 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from flatout import store
 from flatout.model.case import Case, Evidence, Note, Program
 from flatout.model.errors import FlatoutError, InvalidOption, UnknownView
+from flatout.observe.settings import ObserveSettings
 from flatout.store import saving
 from flatout.trial import launcher
+from flatout.trial.settings import ChildSettings
 
 MOST_EVENTS_BYTES = 60 * 2**20
 """Traces above this size are not turned into Perfetto's format unasked: `flatout trace --perfetto` does it."""
@@ -44,16 +45,18 @@ def run(program: str, arguments: Sequence[str], options: Options) -> launcher.En
     if directory is None:
         sys.stderr.write(f"flatout: {trouble}\n")
         return launcher.run(command, dict(os.environ))
-    settings: dict[str, Any] = {
-        "directory": str(directory),
-        "trace": options.trace and not options.nsys,  # a GPU has one profiler, and Nsight holds it
-        "flame": options.flame,
-        "window_start": options.window_start,
-        "window_steps": options.window_steps,
-        "module": program if options.module else None,
-        "nvtx": options.nsys,
-        "levers": list(levers),
-    }
+    settings = ChildSettings(
+        directory=str(directory),
+        observe=ObserveSettings(
+            trace=options.trace and not options.nsys,  # a GPU has one profiler, and Nsight holds it
+            window_start=options.window_start,
+            window_steps=options.window_steps,
+            nvtx=options.nsys,
+        ),
+        module=program if options.module else None,
+        flame=options.flame,
+        levers=levers,
+    )
     launched = command
     if options.nsys:
         from flatout.run import nsight

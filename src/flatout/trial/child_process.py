@@ -1,9 +1,8 @@
-"""One trial as the coordinator sees it: a process in a group of its own, held at its gate, spoken to over two pipes."""
+"""One trial as its parent sees it: a process in a group of its own, held at its gate, spoken to over two pipes."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import select
 import shutil
@@ -13,15 +12,31 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from flatout.cures._catalogue import environment_of
 from flatout.model.errors import Internal
-from flatout.process.last_words import last_words
-from flatout.process.warden import Warden, kill_group, signal_group
+from flatout.observe.settings import ObserveSettings
+from flatout.observe.streams import StreamKind
+from flatout.process.fork_server import ForkedProcess, ServerGone
+from flatout.process.memory import resident_bytes
+from flatout.process.messages import decode, encode
+from flatout.process.output import last_line
+from flatout.process.watchdog import Watchdog, kill_group, signal_group
 from flatout.trial import launcher, patched_run
-from flatout.trial.nursery import Forked, Gone, Nurseries
-from flatout.trial.patched_run import program_place
+from flatout.trial.fork_servers import ForkServers
+from flatout.trial.messages import BlockDone, Go, ProgramEnded, Warm
+from flatout.trial.patched_run import program_index
+from flatout.trial.settings import (
+    ChildSettings,
+    GateSettings,
+    GuestSettings,
+    ScoutSettings,
+    TrialRequest,
+    TrialSettings,
+)
+
+Answered = TypeVar("Answered", Warm, BlockDone)
 
 
 @dataclass(frozen=True)
@@ -31,63 +46,85 @@ class Launch:
     command: tuple[str, ...]
     levers: tuple[str, ...] = ()
     module: str | None = None
-    priority: int = 0
-    """The least rank of what counts as a step…"""
-    passing: tuple[int, ...] = ()
-    """…and ranks of training that do not: a `fit` of six batches in front of an hour of predictions."""
-    fills: bool = False
+    least_step: StreamKind | None = None
+    """The lowest kind of stream that counts as a step; None: any."""
+    not_steps: tuple[StreamKind, ...] = ()
+    """Kinds that do not: the `fit` of six batches in front of an hour of predictions."""
+    fills_cache: bool = False
     """Its first epoch fills a cache: it is measured from the second one on."""
-    seed: int = 0
-    calm: bool = False
+    seed: int | None = 0
+    without_dropout: bool = False
     """Without dropout and noise inside the model."""
-    shaken: bool = False
+    perturbed: bool = False
     """With weights that begin a few roundings apart."""
     sources: tuple[tuple[str, str], ...] = ()
     """(file of the user, file with the text to run in its place)."""
 
 
 class Ended(Internal):
-    """The program ended by itself: what it says is why no further step will come."""
+    """The program ended by itself. The text says why no further step will come."""
 
 
 class Overdue(Internal):
-    """The program did not answer in the time it was given."""
+    """The program did not answer in the time it was given, or took too much memory."""
 
 
 class ChildProcess:
-    def __init__(self, launch: Launch, directory: Path, warden: Warden, nurseries: Nurseries | None = None) -> None:
+    def __init__(
+        self, launch: Launch, directory: Path, watchdog: Watchdog, fork_servers: ForkServers | None = None
+    ) -> None:
         self.launch = launch
         self.directory = directory
-        self.warden = warden
         self.peak_bytes = 0
-        self._pending = b""
-        (directory / "tmp").mkdir(parents=True, exist_ok=True)
-        for_gate, to_gate = os.pipe()
-        from_gate, for_words = os.pipe()
-        try:
-            self.process = _forked(launch, directory, nurseries, (for_gate, for_words)) or _started(
-                launch, directory, (for_gate, for_words)
-            )
-        finally:
-            os.close(for_gate)
-            os.close(for_words)
-        self.group = self.process.pid
-        warden.watch(self.group)
-        self._to_gate, self._from_gate = to_gate, from_gate
-        self.started = time.monotonic()
         self.steps_made: int | None = None
         """Of a program that has come to its end."""
+        self._watchdog = watchdog
+        self._pending = b""
+        (directory / "tmp").mkdir(parents=True, exist_ok=True)
+        for_gate, self._to_gate = os.pipe()
+        self._from_gate, for_answers = os.pipe()
+        ends = (for_gate, for_answers)
+        try:
+            self.process = _forked(launch, directory, fork_servers, ends) or _started(launch, directory, ends)
+        finally:
+            os.close(for_gate)
+            os.close(for_answers)
+        self.group = self.process.pid
+        watchdog.watch(self.group)
+        self.started = time.monotonic()
 
     # ── talking ──────────────────────────────────────────────────────────────────────────────────────────────
 
+    def warm(self, timeout: float, memory_limit: int | None = None) -> Warm:
+        """Wait until the program has warmed up and is held at its gate."""
+        return self._answer(Warm, timeout, memory_limit)
+
     def go(self, steps: int) -> None:
+        """Let it run about this many steps; `block` waits for them."""
         signal_group(self.group, signal.SIGCONT)
         try:
-            os.write(self._to_gate, json.dumps({"do": "go", "steps": steps}).encode("ascii") + b"\n")
+            os.write(self._to_gate, encode(Go(steps)).encode("ascii") + b"\n")
         except OSError:
             raise Ended(self.why_ended()) from None
 
-    def answer(self, timeout: float, memory_limit: int | None = None) -> dict[str, Any]:
+    def block(self, timeout: float, memory_limit: int | None = None) -> BlockDone:
+        """The times of the steps that `go` has let it run."""
+        return self._answer(BlockDone, timeout, memory_limit)
+
+    def hold(self) -> None:
+        """Stop all of it until `go`. At its gate alone its other threads would go on: a pipeline would disturb the
+        others while it fills its buffers, and the next steps would find them full."""
+        signal_group(self.group, signal.SIGSTOP)
+
+    def _answer(self, kind: type[Answered], timeout: float, memory_limit: int | None) -> Answered:
+        deadline = time.monotonic() + timeout
+        message = decode(self._line(timeout, memory_limit), kind, ProgramEnded)
+        if isinstance(message, ProgramEnded):
+            self.steps_made = message.steps
+            return self._answer(kind, max(deadline - time.monotonic(), 10.0), memory_limit)
+        return message
+
+    def _line(self, timeout: float, memory_limit: int | None) -> bytes:
         """The next line from the gate."""
         deadline = time.monotonic() + timeout
         while b"\n" not in self._pending:
@@ -95,7 +132,7 @@ class ChildProcess:
             if left <= 0:
                 raise Overdue(f"no answer in {timeout:.0f} s")
             ready, _, _ = select.select([self._from_gate], [], [], min(left, 0.5))
-            self.peak_bytes = max(self.peak_bytes, self.resident_bytes())
+            self.peak_bytes = max(self.peak_bytes, resident_bytes(self.process.pid))
             if memory_limit is not None and self.peak_bytes > memory_limit:
                 raise Overdue(f"it took {self.peak_bytes / 2**30:.1f} GiB of memory")
             if ready:
@@ -104,25 +141,9 @@ class ChildProcess:
                     raise Ended(self.why_ended())
                 self._pending += chunk
         line, _, self._pending = self._pending.partition(b"\n")
-        said = dict(json.loads(line))
-        if said["say"] == "end":
-            self.steps_made = int(said["steps"])
-            return self.answer(max(deadline - time.monotonic(), 10.0), memory_limit)
-        return said
+        return line
 
-    def hold(self) -> None:
-        """Stop all of it until `go`. At its gate alone its other threads would go on: a pipeline would disturb the
-        others while it fills its buffers, and the next steps would find them full."""
-        signal_group(self.group, signal.SIGSTOP)
-
-    # ── looking at it ────────────────────────────────────────────────────────────────────────────────────────
-
-    def resident_bytes(self) -> int:
-        try:
-            pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
-            return pages * os.sysconf("SC_PAGE_SIZE")
-        except (OSError, IndexError, ValueError):
-            return 0
+    # ── its end ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def why_ended(self) -> str:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -130,21 +151,18 @@ class ChildProcess:
         code = self.process.returncode
         if code == 0:
             return "the program ended"
-        return f"the program failed: {self.last_words() or f'exit code {code}'}"
+        return f"the program failed: {last_line(self.directory / 'output.txt') or f'exit code {code}'}"
 
     @property
     def ended_well(self) -> bool:
         return self.process.poll() == 0
-
-    def last_words(self) -> str:
-        return last_words(self.directory / "output.txt")
 
     def end(self) -> None:
         """Kill it and all it has started; its scratch files go with it."""
         kill_group(self.group)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(timeout=10)
-        self.warden.forget(self.group)
+        self._watchdog.forget(self.group)
         for descriptor in (self._to_gate, self._from_gate):
             with contextlib.suppress(OSError):
                 os.close(descriptor)
@@ -152,11 +170,20 @@ class ChildProcess:
         shutil.rmtree(self.directory / "files", ignore_errors=True)
 
 
-def _started(launch: Launch, directory: Path, gate: tuple[int, int]) -> subprocess.Popen[bytes]:
+def prepared(
+    launch: Launch, directory: Path, role: GateSettings | ScoutSettings | GuestSettings
+) -> tuple[Sequence[str], dict[str, str]]:
+    """Command and environment of a trial that is a program of its own."""
+    variables = launcher.environment_for(_settings(launch, directory, role), _environment(directory))
+    variables.update(environment_of(launch.levers))
+    return patched_run.command(launch.command, dict(launch.sources)), variables
+
+
+def _started(launch: Launch, directory: Path, ends: tuple[int, int]) -> subprocess.Popen[bytes]:
     """As a program of its own."""
-    for descriptor in gate:
+    for descriptor in ends:
         os.set_inheritable(descriptor, True)
-    command, variables = prepared(launch, directory, _held_at(gate, launch))
+    command, variables = prepared(launch, directory, _gate(launch, ends))
     with open(directory / "output.txt", "wb") as output:
         return subprocess.Popen(
             command,
@@ -164,54 +191,46 @@ def _started(launch: Launch, directory: Path, gate: tuple[int, int]) -> subproce
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            pass_fds=gate,
+            pass_fds=ends,
             start_new_session=True,
         )
 
 
-def _forked(launch: Launch, directory: Path, nurseries: Nurseries | None, gate: tuple[int, int]) -> Forked | None:
-    """Out of a nursery, where there is one for what has to be set before TensorFlow is imported."""
+def _forked(
+    launch: Launch, directory: Path, fork_servers: ForkServers | None, ends: tuple[int, int]
+) -> ForkedProcess | None:
+    """From a fork server, where there is one for the variables that must be set before TensorFlow is imported."""
     variables = environment_of(launch.levers)
-    nursery = nurseries.for_variables(variables) if nurseries is not None else None
-    place = program_place(launch.command)
-    if nursery is None or place is None:
+    server = fork_servers.for_variables(variables) if fork_servers is not None else None
+    index = program_index(launch.command)
+    if server is None or index is None:
         return None
-    request = {
-        "arguments": launch.command[place:],
-        "environment": {**_environment(directory), **variables},
-        "settings": _settings(launch, directory, _held_at(gate, launch)),
-        "sources": dict(launch.sources),
-        "output": str((directory / "output.txt").resolve()),
-    }
+    request = TrialRequest(
+        arguments=launch.command[index:],
+        environment={**_environment(directory), **variables},
+        settings=_settings(launch, directory, _gate(launch, ends)),
+        sources=dict(launch.sources),
+    )
     try:
-        return nursery.start(request, directory, gate)
-    except Gone:
+        return server.start(request, directory, directory / "output.txt", ends)
+    except ServerGone:
         return None
 
 
-def _held_at(gate: tuple[int, int], launch: Launch) -> dict[str, Any]:
-    steps = {"priority": launch.priority, "passing": launch.passing, "fills": launch.fills}
-    return {"gate": {"read": gate[0], "write": gate[1], **steps, "coordinator": os.getpid()}}
+def _gate(launch: Launch, ends: tuple[int, int]) -> GateSettings:
+    read, write = ends
+    return GateSettings(read, write, os.getpid(), launch.least_step, launch.not_steps, launch.fills_cache)
 
 
-def prepared(launch: Launch, directory: Path, role: dict[str, Any]) -> tuple[Sequence[str], dict[str, str]]:
-    """Command and environment of a trial."""
-    variables = launcher.environment_for(_settings(launch, directory, role), _environment(directory))
-    variables.update(environment_of(launch.levers))
-    return patched_run.command(launch.command, dict(launch.sources)), variables
-
-
-def _settings(launch: Launch, directory: Path, role: dict[str, Any]) -> dict[str, Any]:
-    """What the child is told."""
-    scouting = bool(role.get("scout"))
-    return {
-        "directory": str(directory),
-        "trace": scouting,
-        "sample": scouting,
-        "module": launch.module,
-        "levers": list(launch.levers),
-        "trial": {"seed": launch.seed, "calm": launch.calm, "shaken": launch.shaken, **role},
-    }
+def _settings(launch: Launch, directory: Path, role: GateSettings | ScoutSettings | GuestSettings) -> ChildSettings:
+    observed = not isinstance(role, GateSettings)  # between blocks nobody reads a trace or samples
+    return ChildSettings(
+        directory=str(directory),
+        observe=ObserveSettings(trace=observed, sample=observed),
+        module=launch.module,
+        levers=launch.levers,
+        trial=TrialSettings(role, launch.seed, launch.without_dropout, launch.perturbed),
+    )
 
 
 def _environment(directory: Path) -> dict[str, str]:

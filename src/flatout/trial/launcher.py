@@ -1,27 +1,27 @@
 """Starts the user's program in a child, observed, and waits for it as a shell would.
 
 The child is the plain interpreter on the plain program: output, arguments, directory, stdin, signals and exit code are
-its own. All that flatout adds is an environment that makes the interpreter import `site/sitecustomize.py` first.
+its own. All that flatout adds is an environment that makes the interpreter import `child/site/sitecustomize.py` first.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from flatout.model.errors import ProgramNotFound
 from flatout.process import signals
+from flatout.process.messages import encode
+from flatout.trial.settings import ChildSettings
 
-SITE = Path(__file__).parent / "site"
+SITE = Path(__file__).parent / "child" / "site"
 PACKAGE = Path(__file__).parent.parent.parent
 
 
@@ -69,14 +69,21 @@ def command_for(program: str, arguments: Sequence[str], module: bool) -> list[st
     )
 
 
-def environment_for(settings: dict[str, Any], base: dict[str, str] | None = None) -> dict[str, str]:
-    environment = dict(os.environ if base is None else base)
+def environment_for(settings: ChildSettings, base: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment in which the interpreter wakes flatout before it runs the program."""
+    environment = waking_environment(os.environ if base is None else base)
+    environment["FLATOUT_OBSERVE"] = encode(settings)
+    return environment
+
+
+def waking_environment(base: Mapping[str, str]) -> dict[str, str]:
+    """The same without settings: `site/sitecustomize.py` only takes itself out again."""
+    environment = dict(base)
     kept = environment.get("PYTHONPATH")
     if kept is not None:
         environment["FLATOUT_PYTHONPATH"] = kept
     environment["PYTHONPATH"] = str(SITE) + (os.pathsep + kept if kept else "")
     environment["FLATOUT_PACKAGE"] = str(PACKAGE)
-    environment["FLATOUT_OBSERVE"] = json.dumps(settings)
     return environment
 
 

@@ -8,13 +8,14 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from flatout.trial import launcher
 from flatout.trial.patch import Patch
 
-MAIN = Path(__file__).parent / "site" / "patched_main.py"
+MAIN = launcher.SITE / "patched_main.py"
 
 
 def lay_out(patch: Patch, directory: Path) -> dict[str, str]:
-    """Write the new texts into a directory: what `command` and the setting `sources` take."""
+    """Write the new texts into a directory: what `command` and `Launch.sources` take."""
     directory.mkdir(parents=True, exist_ok=True)
     sources = {}
     for number, change in enumerate(patch.changes):
@@ -30,23 +31,24 @@ def command(words: Sequence[str], sources: Mapping[str, str]) -> list[str]:
     A command that is not a Python on a file or a module is left as it is.
     """
     words = list(words)
-    place = program_place(words)
-    if not sources or place is None:
+    index = program_index(words)
+    if not sources or index is None:
         return words
-    return [*words[:place], str(MAIN), json.dumps(dict(sources)), *words[place:]]
+    return [*words[:index], str(MAIN), json.dumps(dict(sources)), *words[index:]]
 
 
-def program_place(words: Sequence[str]) -> int | None:
+def program_index(words: Sequence[str]) -> int | None:
+    """Where in a Python command line the program begins: its file, or `-m`. None where it is not such a command."""
     if not words or not re.match(r"python[\d.]*(\.exe)?$", os.path.basename(words[0])):
         return None
-    place = 1
-    while place < len(words):
-        word = words[place]
+    index = 1
+    while index < len(words):
+        word = words[index]
         if word == "-m":
-            return place if place + 1 < len(words) else None
+            return index if index + 1 < len(words) else None
         if not word.startswith("-"):
-            return place if os.path.isfile(word) and not word.endswith((".zip", ".pyz")) else None
+            return index if os.path.isfile(word) and not word.endswith((".zip", ".pyz")) else None
         if word in ("-", "-c") or word.startswith("-c"):
             return None
-        place += 2 if word in ("-W", "-X", "--check-hash-based-pycs") else 1
+        index += 2 if word in ("-W", "-X", "--check-hash-based-pycs") else 1
     return None

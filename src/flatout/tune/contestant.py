@@ -7,12 +7,14 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from flatout.measure import race
 from flatout.measure.processors import Mark
 from flatout.measure.race import Exit
+from flatout.observe.injection import LeverReport
 from flatout.trial.child_process import ChildProcess, Ended, Launch, Overdue
+from flatout.trial.messages import BlockDone
 
 STALL_SECONDS = 5.0
 STALL_TIMES = 50
@@ -85,7 +87,7 @@ class Contestant(race.Contestant):
     """Steps from one start of a dataset to the next; 0 while unknown."""
     unchanged: bool = False
     """None of its levers has changed anything: there is nothing to compare."""
-    report: dict[str, Any] = field(default_factory=dict)
+    report: dict[str, LeverReport] = field(default_factory=dict)
     directories: list[Path] = field(default_factory=list)
     peak_bytes: int = 0
 
@@ -109,7 +111,7 @@ class Contestant(race.Contestant):
             mark = Mark.now()
             try:
                 self.child.go(self.steps)
-                answer = self.child.answer(self.limit_seconds, self.host.memory_limit if self.host else None)
+                done = self.child.block(self.limit_seconds, self.host.memory_limit if self.host else None)
             except Ended as ended:
                 if not self.child.ended_well:
                     return Exit("failed", str(ended))
@@ -119,17 +121,17 @@ class Contestant(race.Contestant):
                 continue
             except Overdue as overdue:
                 return Exit("timeout", f"{overdue} for {self.steps} steps")
-            return self._block(answer, mark.taken_since(float(answer["cpu"])))
+            return self._block(done, mark.taken_since(done.cpu))
         return None
 
-    def _block(self, answer: dict[str, Any], taken: float) -> Block:
+    def _block(self, done: BlockDone, taken: float) -> Block:
         assert self.child is not None
         self.child.hold()
-        self.report, self.peak_bytes = answer["levers"], max(self.peak_bytes, self.child.peak_bytes)
-        self.done += int(answer["steps"])
-        self.epoch = answer["epoch"]["steps"] or self.epoch
-        steps, starts = max(int(answer["steps"]), 1), answer["epoch"]["starts"]
-        return Block(answer["times"], steps, float(answer["cpu"]), taken, answer["counts"], starts)
+        self.report, self.peak_bytes = done.levers, max(self.peak_bytes, self.child.peak_bytes)
+        self.done += done.steps
+        self.epoch = done.epoch_steps or self.epoch
+        steps, starts = max(done.steps, 1), list(done.epoch_starts)
+        return Block(list(done.times), steps, done.cpu, taken, list(done.counts), starts)
 
     def leave(self, exit: Exit) -> None:
         super().leave(exit)

@@ -45,7 +45,7 @@ def compare(baselines: Sequence[Contestant], one: Contestant, starter: Starter, 
     if found.verdict in ("exact", "reassociated", "unknown"):
         return found
     # More than rounding, as it seems. How far does this program deviate by rounding alone?
-    shaken = _calm(replace(launch, shaken=True), apart / "shaken", starter)
+    shaken = _calm(replace(launch, perturbed=True), apart / "shaken", starter)
     return parity.compare(calm_base, calm_trial, calm_twin, shaken)
 
 
@@ -59,12 +59,12 @@ def _load(directories: Sequence[Path]) -> parity.Numbers | None:
 def _calm(launch: Launch, directory: Path, starter: Starter) -> parity.Numbers | None:
     """The numbers of a run without dropout."""
     if not (directory / FILE).exists():
-        child = ChildProcess(replace(launch, calm=True), directory, starter.warden, starter.nurseries)
+        child = ChildProcess(replace(launch, without_dropout=True), directory, starter.watchdog, starter.fork_servers)
         try:
             with contextlib.suppress(Ended, Overdue):
-                child.answer(CALM_SECONDS)
+                child.warm(CALM_SECONDS)
                 child.go(CALM_STEPS)
-                child.answer(CALM_SECONDS)
+                child.block(CALM_SECONDS)
         finally:
             child.end()
     return _load([directory])

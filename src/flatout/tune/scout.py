@@ -11,15 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from flatout.model.case import Case, Program
-from flatout.observe.observer import PRIORITY
-from flatout.process.warden import Warden, kill_group
+from flatout.observe.streams import RANK, TRAINING, StreamKind
+from flatout.process.watchdog import Watchdog, kill_group
 from flatout.trial.child_process import Launch, prepared
+from flatout.trial.settings import ScoutSettings
 
 LONGEST_SECONDS = 240.0
 
 
 def scout(
-    launch: Launch, directory: Path, warden: Warden, deadline: float, tick: Callable[[], None] = lambda: None
+    launch: Launch, directory: Path, watchdog: Watchdog, deadline: float, tick: Callable[[], None] = lambda: None
 ) -> Case:
     """Runs until enough steps were seen. A program that ends by itself before has been seen whole."""
     from flatout.causes import diagnose
@@ -27,7 +28,7 @@ def scout(
     from flatout.observe.reading import assemble
 
     (directory / "tmp").mkdir(parents=True, exist_ok=True)
-    command, variables = prepared(launch, directory, {"scout": True})
+    command, variables = prepared(launch, directory, ScoutSettings())
     began = time.monotonic()
     started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     with open(directory / "output.txt", "wb") as output:
@@ -39,7 +40,7 @@ def scout(
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    warden.watch(process.pid)
+    watchdog.watch(process.pid)
     latest = min(deadline, began + LONGEST_SECONDS)
     try:
         while process.poll() is None and time.monotonic() < latest:
@@ -49,7 +50,7 @@ def scout(
     finally:
         kill_group(process.pid)
         process.wait()
-        warden.forget(process.pid)
+        watchdog.forget(process.pid)
     program = Program(
         command=launch.command,
         directory=str(Path.cwd()),
@@ -81,12 +82,17 @@ def imports_of(directory: Path) -> tuple[list[str], dict[str, str | None]]:
 def ranked(launch: Launch, case: Case) -> Launch:
     """With what counts as a step in a trial of this program, as its scouting run has shown."""
     stack = case.evidence_of("step-stack")
-    step = PRIORITY.get(str(stack[0].value), 0) if stack else 0
-    if not step or step >= PRIORITY["tape"]:  # a lever may make one kind of training step of another
-        return replace(launch, priority=step)
-    seen = {PRIORITY.get(str(stream.value), 0) for stream in case.evidence_of("stream") if stream.data.get("count")}
-    if PRIORITY["input"] in seen and any(finding.cause == "per-sample-loop" for finding in case.findings):
+    step = _kind(stack[0].value) if stack else None
+    if step is None or step in TRAINING:  # a lever may make one kind of training step of another
+        return replace(launch, least_step=step)
+    counted = (stream for stream in case.evidence_of("stream") if stream.data.get("count"))
+    seen = {kind for kind in (_kind(stream.value) for stream in counted) if kind is not None}
+    if "input" in seen and any(finding.cause == "per-sample-loop" for finding in case.findings):
         # Calls for one sample each: a lever may make one call of many, but not one batch of two.
-        return replace(launch, priority=PRIORITY["input"], passing=tuple(sorted(set(PRIORITY.values())))[1:])
-    trainings = tuple(sorted(rank for rank in seen if rank >= PRIORITY["tape"]))
-    return replace(launch, priority=min(step, PRIORITY["model"]), passing=trainings)
+        return replace(launch, least_step="input", not_steps=tuple(kind for kind in RANK if kind != "input"))
+    least = step if RANK[step] < RANK["model"] else "model"
+    return replace(launch, least_step=least, not_steps=tuple(kind for kind in RANK if kind in seen & TRAINING))
+
+
+def _kind(name: object) -> StreamKind | None:
+    return next((kind for kind in RANK if kind == name), None)

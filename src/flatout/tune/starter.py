@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from flatout.measure.race import Exit
-from flatout.process.warden import Warden
+from flatout.process.watchdog import Watchdog
 from flatout.trial.child_process import ChildProcess, Ended, Overdue
-from flatout.trial.nursery import Nurseries
+from flatout.trial.fork_servers import ForkServers
 from flatout.tune.contestant import Contestant
 
 START_SECONDS = 90.0
@@ -25,8 +25,8 @@ class Starter:
     """What the trials of one race have in common: directory, watchdog, fork servers, limits."""
 
     directory: Path
-    warden: Warden
-    nurseries: Nurseries | None = None
+    watchdog: Watchdog
+    fork_servers: ForkServers | None = None
     memory_limit: int | None = None
     tell: Callable[[str], None] = lambda text: None
     start_seconds: float = START_SECONDS
@@ -57,7 +57,7 @@ class Starter:
         directory.mkdir(parents=True)
         one.directories.append(directory)
         try:
-            one.child = ChildProcess(one.launch, directory, self.warden, self.nurseries)
+            one.child = ChildProcess(one.launch, directory, self.watchdog, self.fork_servers)
         except OSError as error:
             one.leave(Exit("failed", f"it could not be started: {error}"))
 
@@ -65,7 +65,7 @@ class Starter:
         if one.child is None:
             return
         try:
-            answer = one.child.answer(self.start_seconds, self.memory_limit)
+            warm = one.child.warm(self.start_seconds, self.memory_limit)
         except Ended as ended:
             too_short = one.child.ended_well
             one.leave(Exit("failed", f"{ended} before enough steps were seen" if too_short else str(ended)))
@@ -73,15 +73,15 @@ class Starter:
         except Overdue as overdue:
             one.leave(Exit("timeout", f"{overdue}, starting up"))
             return
-        one.report, one.done = answer["levers"], int(answer["steps"])
-        idle = [name for name, facts in one.report.items() if not facts["changes"]]
+        one.report, one.done = warm.levers, warm.steps
+        idle = [name for name, facts in one.report.items() if not facts.changes]
         if one.launch.levers and len(idle) == len(one.report) and not one.launch.sources:
-            notes = [note for facts in one.report.values() for note in facts["notes"]]
+            notes = [note for facts in one.report.values() for note in facts.notes]
             one.unchanged = True
             one.leave(Exit("ended", "; ".join(notes) or "it found nothing to change in this program"))
             return
         self.took.append(time.monotonic() - one.child.started)
-        step = answer["seconds"] / max(answer["steps"] - 1, 1)
+        step = warm.seconds / max(warm.steps - 1, 1)
         one.steps = max(one.steps, min(math.ceil(BLOCK_SECONDS / max(step, 1e-5)), 2000))
         one.child.hold()
 

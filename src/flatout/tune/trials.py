@@ -67,7 +67,7 @@ class Trials:
         verdict = race.verdict(one)
         too_few = verdict.so_far is not None and verdict.speedup is None
         few = f"about {verdict.so_far:.2f}×, in too few rounds for an interval" if too_few else ""
-        reported = [note for facts in one.report.values() for note in facts["notes"]][:4]
+        reported = [note for facts in one.report.values() for note in facts.notes][:4]
         return Trial(
             levers=one.levers,
             status=verdict.status,

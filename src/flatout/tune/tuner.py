@@ -21,12 +21,12 @@ from flatout.measure.race import Rules, TimeLimit
 from flatout.model.case import Case, Evidence, Interval, Note, Trial
 from flatout.model.errors import FlatoutError
 from flatout.model.levers import parse, shown
-from flatout.observe.observer import PRIORITY
-from flatout.process.warden import Warden
+from flatout.process.memory import resident_bytes
+from flatout.process.watchdog import Watchdog
 from flatout.report.progress import Progress
 from flatout.trial import launcher, patch
 from flatout.trial.child_process import Launch
-from flatout.trial.nursery import Nurseries
+from flatout.trial.fork_servers import ForkServers
 from flatout.tune import plan
 from flatout.tune.conclusions import FEWEST_STEPS, best_of, holds, hurts, keeps_the_numbers, ratio, verdict_of
 from flatout.tune.contestant import Contestant
@@ -62,10 +62,10 @@ class Tuner:
         self.progress = progress
         self.journal = Journal(directory)
         self.trials = Trials(self.journal, progress, directory)
-        self.warden = Warden()
+        self.watchdog = Watchdog()
         command = launcher.command_for(request.program, request.arguments, request.module)
         self.launch = Launch(tuple(command), module=request.program if request.module else None)
-        self.nurseries = Nurseries(self.launch.command, self.warden, directory)
+        self.fork_servers = ForkServers(self.launch.command, self.watchdog, directory)
         self.began = time.monotonic()
         self.end = self.began + request.budget
         self.deadline = self.began + EXPLORING * request.budget
@@ -86,8 +86,8 @@ class Tuner:
         finally:
             for race in self.races:
                 race.close()
-            self.nurseries.close()
-            self.warden.close()
+            self.fork_servers.close()
+            self.watchdog.close()
         return self._conclude()
 
     def _tune(self) -> None:
@@ -95,10 +95,10 @@ class Tuner:
         if case.steps is None or case.steps.count < FEWEST_STEPS:
             return
         self.launch = ranked(self.launch, case)
-        if self.launch.priority == PRIORITY["input"] and self.launch.passing:
+        if self.launch.least_step == "input" and self.launch.not_steps:
             text = "A step of the trials is a batch of the input, however many calls it takes."
             self.notes.append(Note("info", text))
-        self.nurseries.furnish(*imports_of(self.directory / "scout-1"))
+        self.fork_servers.prepare(*imports_of(self.directory / "scout-1"))
         limits = [] if self.request.levers else [self._contestant((name,)) for name in self._open_bounds()]
         race = self._race(self.launch, limits)
         bounds = self._bounds(race, limits)
@@ -114,8 +114,8 @@ class Tuner:
         if self.journal.scouted is None:
             self.journal.begin(self.launch.command, os.getcwd())
             self.progress.phase("observing the program as it is")
-            self.nurseries.open()
-            found = scout(self.launch, self._new_directory("scout"), self.warden, self.deadline, self.progress.tick)
+            self.fork_servers.open()
+            found = scout(self.launch, self._new_directory("scout"), self.watchdog, self.deadline, self.progress.tick)
             self.journal.keep_scouted(found)
         self.case = self.journal.scouted
         assert self.case is not None
@@ -190,7 +190,7 @@ class Tuner:
         base = plan.combinations(winners)[-1]
         self.progress.phase(f"observing the program again, with {shown(base)}")
         directory, launch = self._new_directory("scout-again"), self._contestant(base).launch
-        changed = scout(launch, directory, self.warden, self.deadline, self.progress.tick)
+        changed = scout(launch, directory, self.watchdog, self.deadline, self.progress.tick)
         if changed.steps is None or changed.steps.count < FEWEST_STEPS:
             return []
         race = self._race(ranked(launch, changed))
@@ -247,7 +247,7 @@ class Tuner:
         assert self.case is not None
         baselines = [Contestant(launch, "as it is"), Contestant(launch, "as it is, again")]
         starter = Starter(
-            self._new_directory("race"), self.warden, self.nurseries, _memory_limit(self.case), self.progress.say
+            self._new_directory("race"), self.watchdog, self.fork_servers, _memory_limit(self.case), self.progress.say
         )
         seen_whole = self.case.steps is not None and ended_by_itself(self.directory / "scout-1")
         steps = self.case.steps.count if self.case.steps is not None and seen_whole else None
@@ -333,5 +333,5 @@ def _memory_limit(case: Case) -> int | None:
 def _alive_at_once(race: Race) -> int:
     """How many trials the free memory holds side by side."""
     child, free = race.baselines[0].child, cgroup.memory_left()
-    each = max(child.resident_bytes() if child else 0, 1 << 29)
+    each = max(resident_bytes(child.group) if child else 0, 1 << 29)
     return max(1, min(12, int(0.6 * free / each))) if free else 4

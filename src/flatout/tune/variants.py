@@ -42,5 +42,5 @@ def patched(launch: Launch, made: patch.Patch, levers: tuple[str, ...], director
     if patched_run.command(launch.command, sources) == list(launch.command):
         return None
     fills = any(find(parse(text)[0]).fills for text in levers)
-    run = replace(launch, sources=tuple(sources.items()), levers=made.unwritten, fills=fills)
+    run = replace(launch, sources=tuple(sources.items()), levers=made.unwritten, fills_cache=fills)
     return Contestant(run, "the patched program", levers)

@@ -37,10 +37,11 @@ def register(app: typer.Typer) -> None:
         """
         from flatout.cli.data.output import show
         from flatout.data import session
+        from flatout.data.task import PipelineTask
         from flatout.store import saving
 
-        settings = (("do", "inspect"), ("needs", needs))
-        asked = session.Asked(target, tuple(context.args), module, settings, seconds=60.0)
+        task = PipelineTask(do="inspect", needs=needs)
+        asked = session.Asked(target, tuple(context.args), module, task, seconds=60.0)
         directory = session.new_directory(target)
         case = session.run(asked, directory, quiet)
         saving.save(case, directory)

@@ -50,21 +50,22 @@ def register(app: typer.Typer) -> None:
         """Rewrite the pipeline that a program iterates, compare every element, and race both side by side."""
         from flatout.cli.data.output import show
         from flatout.data import patching, session
+        from flatout.data.task import PipelineTask
         from flatout.store import saving
 
         unknown = set(allow or ()) - {"semantic", "reassociated"}
         if unknown:
             raise InvalidOption(f"--allow takes semantic or reassociated, not {', '.join(sorted(unknown))}.")
-        settings = (
-            ("do", "tune"),
-            ("allow", allow),
-            ("without", without),
-            ("memory", size(memory) if memory else None),
-            ("disk", str(Path(disk).absolute()) if disk else None),
-            ("pipeline", pipeline),
-            ("seconds", seconds(budget)),
+        task = PipelineTask(
+            do="tune",
+            pipeline=pipeline,
+            seconds=seconds(budget),
+            allow=tuple(allow or ()),
+            without=tuple(without or ()),
+            memory=size(memory) if memory else None,
+            disk=str(Path(disk).absolute()) if disk else None,
         )
-        asked = session.Asked(target, tuple(context.args), module, settings, seconds(budget))
+        asked = session.Asked(target, tuple(context.args), module, task, seconds(budget))
         directory = session.new_directory(target)
         case = patching.with_patch(session.run(asked, directory, quiet), asked, directory, quiet)
         saving.save(case, directory)

@@ -110,5 +110,5 @@ def _tick(injection: Injection, start: float) -> None:
     observer = injection.observer
     stream = observer.streams.get("predict")
     if stream is None:
-        stream = observer.stream("predict", "predict", "predict")
+        stream = observer.streams.make("predict", "predict", "predict")
     observer.tick(stream, start, perf_counter())

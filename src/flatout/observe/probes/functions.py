@@ -9,6 +9,7 @@ from typing import Any
 
 from flatout.observe.observer import CALL, KERAS, TRACE, Observer
 from flatout.observe.private_names import patch
+from flatout.observe.streams import StreamKind
 from flatout.source import users_code
 
 MOST_TRACES = 3000
@@ -186,11 +187,11 @@ def _called(observer: Observer, functions: Functions, known: Known, function: An
         if trains is not None:
             known.trains = True
             known.counter = trains[1] if trains[0] else None
-    kind = "train-function" if known.trains else "function"
+    kind: StreamKind = "train-function" if known.trains else "function"
     if known.stream is None or known.stream.kind != kind:
         # Streams go by the function's definition: one made anew at every call is still the same step.
         key = (kind, known.key)
-        known.stream = observer.streams.get(key) or observer.stream(kind, key, known.name)
+        known.stream = observer.streams.get(key) or observer.streams.make(kind, key, known.name)
     known.settled = known.counter is None
     observer.tick(known.stream, start, end, 1 if known.counter is None else _steps_inside(known))
 

@@ -6,8 +6,9 @@ from time import perf_counter
 from types import ModuleType
 from typing import Any
 
-from flatout.observe.observer import TRACE, Observer, Stream
+from flatout.observe.observer import TRACE, Observer
 from flatout.observe.private_names import patch
+from flatout.observe.streams import Stream
 
 
 def on_tensorflow(observer: Observer, module: ModuleType) -> None:
@@ -28,7 +29,7 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
                 observer.input += end - start
                 if not busy:
                     if stream is None:
-                        stream = observer.stream("input", "input", "dataset")
+                        stream = observer.streams.make("input", "input", "dataset")
                     observer.tick(stream, start, end)
 
         return get_next

@@ -16,13 +16,14 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from flatout.observe.observer import Observer, Stream
+from flatout.observe.observer import Observer
+from flatout.observe.streams import Stream
 
 DOMAIN = "flatout"
 
 
 def on_tensorflow(observer: Observer, module: ModuleType) -> None:
-    if not observer.settings.get("nvtx"):
+    if not observer.settings.nvtx:
         return
     found = _package() or _library()
     if found is None:
@@ -54,7 +55,7 @@ class _Ranges:
         """Streams of a program cover each other; the best one seen so far gets the ranges."""
         here = threading.get_ident()
         if self.stream is not None:
-            if stream is not self.stream and stream.priority <= self.stream.priority:
+            if stream is not self.stream and stream.rank <= self.stream.rank:
                 return
             if here != self.thread:
                 return

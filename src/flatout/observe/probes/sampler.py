@@ -27,7 +27,7 @@ MOST_STACKS = 4000
 
 
 def on_tensorflow(observer: Observer, module: ModuleType) -> None:
-    if not observer.settings.get("sample", True):
+    if not observer.settings.sample:
         return
     sampler = Sampler(observer)
     observer.at_flush.append(sampler.write)

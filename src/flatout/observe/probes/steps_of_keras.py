@@ -13,13 +13,15 @@ from time import perf_counter
 from types import ModuleType
 from typing import Any
 
-from flatout.observe.observer import KERAS, Observer, Stream
+from flatout.observe.observer import KERAS, Observer
 from flatout.observe.private_names import Missing, patch
+from flatout.observe.streams import Stream, StreamKind
 from flatout.source import users_code
 
 
 def on_keras(observer: Observer, module: ModuleType) -> None:
-    for name in ("fit", "predict", "evaluate"):
+    names: tuple[StreamKind, ...] = ("fit", "predict", "evaluate")
+    for name in names:
         batches = _Batches(observer, name)
         patch(f"{name}-end", batches.wrap_end)
         _outer_call(observer, name, name, batches)
@@ -29,7 +31,8 @@ def on_keras(observer: Observer, module: ModuleType) -> None:
 
 
 def on_tf_keras(observer: Observer, module: ModuleType) -> None:
-    for name in ("fit", "predict"):
+    names: tuple[StreamKind, ...] = ("fit", "predict")
+    for name in names:
         batches = _Batches(observer, name)
         patch(f"legacy-{name}-end", batches.wrap_end)
         _outer_call(observer, name, f"legacy-{name}", batches)
@@ -44,7 +47,7 @@ class _Batches:
     A batch begins with the call of the function that Keras has made for it; without one, where the last has ended.
     """
 
-    def __init__(self, observer: Observer, kind: str) -> None:
+    def __init__(self, observer: Observer, kind: StreamKind) -> None:
         self.observer = observer
         self.kind = kind
         self.ended = perf_counter()
@@ -60,14 +63,14 @@ class _Batches:
         self.number = None
 
     def wrap_end(self, original: Any) -> Any:
-        observer, kind = self.observer, self.kind
+        observer, streams, kind = self.observer, self.observer.streams, self.kind
         stream: Stream | None = None
 
         def end(callbacks: Any, batch: Any, logs: Any = None) -> Any:
             nonlocal stream
             result = original(callbacks, batch, logs)
             if stream is None:
-                stream = observer.streams.get(kind) or observer.stream(kind, kind, kind, **_model_facts(callbacks))
+                stream = streams.get(kind) or streams.make(kind, kind, kind, **_model_facts(callbacks))
             n = 1
             if self.number is not None and isinstance(batch, int):
                 # With `steps_per_execution` a call is several batches, and the number is that of the last.

@@ -56,7 +56,7 @@ def _apply(observer: Observer, key: str) -> None:
                 elif not thread.busy:
                     stream = observer.streams.get(id(self))
                     if stream is None:
-                        stream = observer.stream("apply", id(self), type(self).__name__)
+                        stream = observer.streams.make("apply", id(self), type(self).__name__)
                     end = perf_counter()
                     observer.tick(stream, start, end)
 
@@ -125,7 +125,7 @@ def _tape(observer: Observer) -> None:
                         key_of_stream = ("tape", frame.f_code if frame else None)
                         stream = observer.streams.get(key_of_stream)
                         if stream is None:
-                            stream = observer.stream("tape", key_of_stream, "GradientTape.gradient")
+                            stream = observer.streams.make("tape", key_of_stream, "GradientTape.gradient")
                         observer.tick(stream, start, perf_counter())
 
         return gradient
@@ -151,7 +151,7 @@ def _model_call(observer: Observer, key: str) -> None:
                 thread.model = 0
                 stream = observer.streams.get(("model", id(self)))
                 if stream is None:
-                    stream = observer.stream("model", ("model", id(self)), str(getattr(self, "name", "model")))
+                    stream = observer.streams.make("model", ("model", id(self)), str(getattr(self, "name", "model")))
                 observer.tick(stream, start, perf_counter())
 
         return __call__

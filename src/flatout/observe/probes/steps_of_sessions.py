@@ -85,7 +85,7 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
                 if stream is None and grown:  # an op of the same line, made once more
                     stream = observer.streams.get(("session", NUMBERED.sub("", key[1])))
                 if stream is None:
-                    stream = observer.stream("session", key, key[1][:200])
+                    stream = observer.streams.make("session", key, key[1][:200])
                     if self.graph not in kept:
                         kept.add(self.graph)
                         observer.keep_graph(self.graph)

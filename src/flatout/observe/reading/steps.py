@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from flatout.observe.observer import PRIORITY
 from flatout.observe.reading.recording import Recording
+from flatout.observe.streams import rank_of
 
 Floats = NDArray[np.float64]
 COVERS = 0.25
@@ -101,8 +101,8 @@ def choose(found: list[Stream]) -> Stream | None:
         return None
     widest = max(stream.covered for stream in usable)
     wide = [stream for stream in usable if stream.covered >= COVERS * widest]
-    best = max(PRIORITY.get(stream.kind, 0) for stream in wide)
-    alike = [stream for stream in wide if PRIORITY.get(stream.kind, 0) == best]
+    best = max(rank_of(stream.kind) for stream in wide)
+    alike = [stream for stream in wide if rank_of(stream.kind) == best]
     longest = max(stream.covered for stream in alike)
     return min((s for s in alike if s.covered >= 0.8 * longest), key=lambda s: (len(s.rows), s.id))
 

@@ -1,7 +1,5 @@
-"""Processes in which models are opened, converted and run, so that none of it can take flatout along.
+"""Processes in which models are opened, converted and run, so that a crash in one of them does not end flatout.
 
-process.py   the parent's side: start, ask, wait with a limit on time and memory, end
-child.py     the child's side: reads a task, does it, answers
-tasks.py     what can be asked
-    nursery.py   workers forked from a process that has imported TensorFlow already; nursery_main.py is that process
+workers.py   starts them (`process.worker` is how they are asked)
+tasks.py     what they can be asked
 """

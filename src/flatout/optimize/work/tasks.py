@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from flatout.measure.processors import Mark
-from flatout.model.errors import ProcessFailed
-from flatout.optimize.work.memory import peak_bytes
+from flatout.model.errors import ProcessFailed, RouteNotNeeded
+from flatout.process.memory import peak_bytes
 from flatout.routes import find
 from flatout.routes._route import Runner
 from flatout.subject.subject import Array, Subject, in_batches, plain, write_arrays
@@ -24,6 +24,9 @@ WARM_CALLS = 3
 
 
 class Tasks:
+    NEEDLESS = (RouteNotNeeded,)
+    """Errors that mean: this route has nothing to do for the model."""
+
     def __init__(self) -> None:
         self._runner: Runner | None = None
         self._batch = 1

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from flatout.observe.private_names import Missing, resolve
-from flatout.trial.files_of_python import how, moved, replace_everywhere, source
-from flatout.trial.overlay import Overlay, path_text
+from flatout.trial.child.overlay import Overlay, path_text
+from flatout.trial.child.python_files import how, moved, replace_everywhere, source
 
 Lead = Callable[[Any], Any]
 

@@ -16,7 +16,7 @@ from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from flatout.observe.private_names import Missing, patch
-from flatout.trial.imports import after_import
+from flatout.trial.child.after_import import after_import
 
 if TYPE_CHECKING:
     from flatout.observe.observer import Observer

@@ -14,15 +14,19 @@ from pathlib import Path
 
 import pytest
 
-from flatout.process.warden import Warden
+from flatout.process.fork_server import ForkServer, ServerGone
+from flatout.process.forking import Fork
+from flatout.process.messages import encode
+from flatout.process.watchdog import Watchdog
 from flatout.trial.child_process import ChildProcess, Ended, Launch
-from flatout.trial.nursery import Gone, Nurseries, Nursery, of_trials
+from flatout.trial.fork_servers import ForkServers, start_server
+from flatout.trial.settings import ChildSettings, TrialRequest
 
 PROGRAM = """
 import json, os, sys, tempfile, time
 observer = next(finder.observer for finder in sys.meta_path if hasattr(finder, "observer"))
 def probe():
-    return observer.stream("fit", "steps", "sleeps")
+    return observer.streams.make("fit", "steps", "sleeps")
 stream = probe()
 said = [sys.argv, __name__, __file__, sys.path[0], os.environ["TMPDIR"], tempfile.gettempdir(), os.getsid(0)]
 print(json.dumps([*said, "fractions" in sys.modules]), flush=True)
@@ -39,15 +43,15 @@ for step in range(1000):
 
 
 @pytest.fixture
-def warden():
-    made = Warden()
+def watchdog():
+    made = Watchdog()
     yield made
     made.close()
 
 
 @pytest.fixture
-def nurseries(tmp_path, warden):
-    made = Nurseries([sys.executable, str(program_in(tmp_path))], warden, tmp_path)
+def fork_servers(tmp_path, watchdog):
+    made = ForkServers([sys.executable, str(program_in(tmp_path))], watchdog, tmp_path)
     made.packages = ["fractions"]
     yield made
     made.close()
@@ -58,10 +62,10 @@ def program(tmp_path: Path) -> Path:
     return program_in(tmp_path)
 
 
-def environment_of(nursery: Nursery) -> list[bytes]:
+def environment_of(server: ForkServer) -> list[bytes]:
     """Its variables, once its interpreter has been started: in the middle of exec the system shows none."""
     deadline = time.monotonic() + 30
-    while not (variables := Path(f"/proc/{nursery.process.pid}/environ").read_bytes()) and time.monotonic() < deadline:
+    while not (variables := Path(f"/proc/{server.process.pid}/environ").read_bytes()) and time.monotonic() < deadline:
         time.sleep(0.01)
     return variables.split(b"\0")
 
@@ -72,18 +76,18 @@ def program_in(directory: Path) -> Path:
     return path
 
 
-def child_of(nurseries, warden, program: Path, *words: str, place: str = "trial", sources=()) -> ChildProcess:
+def child_of(fork_servers, watchdog, program: Path, *words: str, place: str = "trial", sources=()) -> ChildProcess:
     launch = Launch((sys.executable, str(program), *words), sources=tuple(sources))
-    child = ChildProcess(launch, program.parent / place, warden, nurseries)
+    child = ChildProcess(launch, program.parent / place, watchdog, fork_servers)
     assert not isinstance(child.process, subprocess.Popen)
     return child
 
 
-def test_a_forked_trial_is_the_program_as_python_would_run_it(tmp_path, nurseries, warden, program):
-    child = child_of(nurseries, warden, program, "well", "--epochs", "3")
-    assert child.answer(30)["steps"] > 0
+def test_a_forked_trial_is_the_program_as_python_would_run_it(tmp_path, fork_servers, watchdog, program):
+    child = child_of(fork_servers, watchdog, program, "well", "--epochs", "3")
+    assert child.warm(30).steps > 0
     child.go(5)
-    assert child.answer(30)["steps"] == 5
+    assert child.block(30).steps == 5
     said = json.loads((tmp_path / "trial" / "output.txt").read_text().splitlines()[0])
     own = str(tmp_path / "trial" / "tmp")
     expected = [[str(program), "well", "--epochs", "3"], "__main__", str(program), str(tmp_path), own, own]
@@ -93,78 +97,79 @@ def test_a_forked_trial_is_the_program_as_python_would_run_it(tmp_path, nurserie
 
 
 @pytest.mark.parametrize(("how", "code", "words"), [("raises", 1, "ValueError: no luck"), ("leaves", 3, "")])
-def test_how_a_forked_trial_ends_is_known(how, code, words, nurseries, warden, program):
-    child = child_of(nurseries, warden, program, how)
+def test_how_a_forked_trial_ends_is_known(how, code, words, fork_servers, watchdog, program):
+    child = child_of(fork_servers, watchdog, program, how)
+    child.warm(30)
     with pytest.raises(Ended, match=words or "the program failed"):  # noqa: PT012
         for _ in range(100):
-            child.answer(30)
             child.go(10)
+            child.block(30)
     assert child.process.wait(5) == code
     if words:
         traceback = (program.parent / "trial" / "output.txt").read_text()
-        assert "nursery" not in traceback
+        assert "fork_server" not in traceback
         assert "patched_main" not in traceback
     child.end()
 
 
-def test_changed_sources_run_in_a_forked_trial(tmp_path, nurseries, warden, program):
+def test_changed_sources_run_in_a_forked_trial(tmp_path, fork_servers, watchdog, program):
     changed = tmp_path / "changed.py"
     changed.write_text(PROGRAM.replace("*said, ", '"changed", *said, '))
-    child = child_of(nurseries, warden, program, sources=[(str(program), str(changed))])
-    child.answer(30)
+    child = child_of(fork_servers, watchdog, program, sources=[(str(program), str(changed))])
+    child.warm(30)
     assert (tmp_path / "trial" / "output.txt").read_text().startswith('["changed"')
     child.end()
 
 
-def test_without_a_nursery_a_trial_is_started_the_long_way(nurseries, warden, program):
-    nurseries.for_variables({}).close()
+def test_without_a_fork_server_a_trial_is_started_the_long_way(fork_servers, watchdog, program):
+    fork_servers.for_variables({}).close()
     launch = Launch((sys.executable, str(program)))
-    child = ChildProcess(launch, program.parent / "trial", warden, nurseries)
+    child = ChildProcess(launch, program.parent / "trial", watchdog, fork_servers)
     assert isinstance(child.process, subprocess.Popen)
-    assert child.answer(30)["steps"] > 0
+    assert child.warm(30).steps > 0
     child.end()
 
 
-def test_variables_of_levers_have_a_nursery_of_their_own(nurseries):
-    plain = nurseries.for_variables({})
-    other = nurseries.for_variables({"TF_ENABLE_ONEDNN_OPTS": "0"})
+def test_variables_of_levers_have_a_fork_server_of_their_own(fork_servers):
+    plain = fork_servers.for_variables({})
+    other = fork_servers.for_variables({"TF_ENABLE_ONEDNN_OPTS": "0"})
     assert plain is not other
-    assert nurseries.for_variables({"TF_ENABLE_ONEDNN_OPTS": "0"}) is other
+    assert fork_servers.for_variables({"TF_ENABLE_ONEDNN_OPTS": "0"}) is other
     assert b"TF_ENABLE_ONEDNN_OPTS=0" in environment_of(other)
 
 
-def test_what_the_program_sets_before_its_import_is_set_before_ours(nurseries):
-    before = nurseries.for_variables({})
-    nurseries.furnish(["fractions"], {"TF_CPP_MIN_LOG_LEVEL": "3"})
-    assert nurseries.for_variables({}) is before
-    nurseries.furnish(["fractions"], {"TF_DETERMINISTIC_OPS": "1"})
-    after = nurseries.for_variables({})
+def test_what_the_program_sets_before_its_import_is_set_before_ours(fork_servers):
+    before = fork_servers.for_variables({})
+    fork_servers.prepare(["fractions"], {"TF_CPP_MIN_LOG_LEVEL": "3"})
+    assert fork_servers.for_variables({}) is before
+    fork_servers.prepare(["fractions"], {"TF_DETERMINISTIC_OPS": "1"})
+    after = fork_servers.for_variables({})
     assert after is not before
     assert b"TF_DETERMINISTIC_OPS=1" in environment_of(after)
 
 
-def test_what_an_import_sets_is_set_for_the_program(tmp_path, nurseries, warden, program):
+def test_what_an_import_sets_is_set_for_the_program(tmp_path, fork_servers, watchdog, program):
     (tmp_path / "sets_a_variable.py").write_text("import os\nos.environ['SET_BY_IMPORT'] = 'yes'\n")
-    nurseries.packages = ["sets_a_variable"]
+    fork_servers.packages = ["sets_a_variable"]
     changed = tmp_path / "changed.py"
     changed.write_text(PROGRAM.replace("*said, ", 'os.environ.get("SET_BY_IMPORT"), *said, '))
-    child = child_of(nurseries, warden, program, sources=[(str(program), str(changed))])
-    child.answer(30)
+    child = child_of(fork_servers, watchdog, program, sources=[(str(program), str(changed))])
+    child.warm(30)
     assert (tmp_path / "trial" / "output.txt").read_text().startswith('["yes"')
     child.end()
 
 
-def test_a_nursery_with_threads_is_none(tmp_path, warden, monkeypatch):
+def test_a_server_with_threads_is_not_forked(tmp_path, watchdog, monkeypatch):
     (tmp_path / "starts_threads.py").write_text(
         "import threading, time\n"
         "for _ in range(40): threading.Thread(target=time.sleep, args=(100,), daemon=True).start()\n"
     )
     monkeypatch.chdir(tmp_path)  # beside the program
-    nursery = of_trials([sys.executable], "sleeps.py", dict(os.environ), tmp_path, warden)
-    nursery.prepare(["starts_threads"])
-    with pytest.raises(Gone, match="threads"):
-        nursery.start({}, tmp_path, [])
-    nursery.close()
+    server = start_server([sys.executable], "sleeps.py", dict(os.environ), tmp_path, watchdog)
+    server.prepare(["starts_threads"])
+    with pytest.raises(ServerGone, match="threads"):
+        server.start(TrialRequest((), {}, ChildSettings("")), tmp_path, tmp_path / "output.txt", [])
+    server.close()
 
 
 def test_a_forked_trial_does_not_outlive_a_killed_coordinator(tmp_path, program):
@@ -172,12 +177,12 @@ def test_a_forked_trial_does_not_outlive_a_killed_coordinator(tmp_path, program)
         import sys, time
         from pathlib import Path
         sys.path.insert(0, {str(Path(__file__).parent)!r})
-        from test_tune_nursery import *
-        warden = Warden()
-        nurseries = Nurseries([sys.executable, {str(program)!r}], warden, Path({str(tmp_path)!r}))
-        nurseries.packages = []
-        child = child_of(nurseries, warden, Path({str(program)!r}))
-        print(nurseries.for_variables({{}}).process.pid, child.process.pid, flush=True)
+        from test_trial_fork_servers import *
+        watchdog = Watchdog()
+        fork_servers = ForkServers([sys.executable, {str(program)!r}], watchdog, Path({str(tmp_path)!r}))
+        fork_servers.packages = []
+        child = child_of(fork_servers, watchdog, Path({str(program)!r}))
+        print(fork_servers.for_variables({{}}).process.pid, child.process.pid, flush=True)
         time.sleep(100)
     """)
     coordinator = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
@@ -199,14 +204,14 @@ def _lives(pid: int) -> bool:
         return False
 
 
-def test_a_command_that_is_no_python_has_no_nursery(tmp_path, warden):
-    assert Nurseries(["/usr/bin/env", "python", "train.py"], warden, tmp_path).for_variables({}) is None
+def test_a_command_that_is_no_python_has_no_fork_server(tmp_path, watchdog):
+    assert ForkServers(["/usr/bin/env", "python", "train.py"], watchdog, tmp_path).for_variables({}) is None
 
 
 FORKS = """
 import os, signal, socket, sys
-from flatout.trial.site.nursery_main import forked
-forked(socket.socket(fileno=int(sys.argv[1])))
+from flatout.process.forking import serve
+serve(socket.socket(fileno=int(sys.argv[1])))
 os.kill(os.getpid(), signal.SIGSTOP)
 """
 
@@ -214,15 +219,15 @@ os.kill(os.getpid(), signal.SIGSTOP)
 def test_a_stopped_trial_goes_where_nobody_has_heard_that_it_began(tmp_path):
     """Words that are left unread when a socket is closed reset the connection: that is an end like any other."""
     request = tmp_path / "request.json"
-    request.write_text(json.dumps({"output": str(tmp_path / "output.txt")}))
+    request.write_text("{}")
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     hold, release = os.pipe()
     os.write(release, b".")
     command = [sys.executable, "-c", FORKS, str(theirs.fileno())]
-    nursery = subprocess.Popen(command, pass_fds=(theirs.fileno(),), stderr=subprocess.DEVNULL)
+    server = subprocess.Popen(command, pass_fds=(theirs.fileno(),), stderr=subprocess.DEVNULL)
     theirs.close()
-    socket.send_fds(ours, [json.dumps({"request": str(request)}).encode()], [hold])
-    children = Path(f"/proc/{nursery.pid}/task/{nursery.pid}/children")
+    socket.send_fds(ours, [encode(Fork(str(request), str(tmp_path / "output.txt"))).encode()], [hold])
+    children = Path(f"/proc/{server.pid}/task/{server.pid}/children")
     deadline = time.monotonic() + 60
     trial: Path | None = None
     while time.monotonic() < deadline and not (trial and ") T " in trial.read_text()):
@@ -230,7 +235,7 @@ def test_a_stopped_trial_goes_where_nobody_has_heard_that_it_began(tmp_path):
         time.sleep(0.01)
     assert trial is not None
     ours.close()
-    nursery.wait(timeout=60)
+    server.wait(timeout=60)
     try:
         while trial.exists() and time.monotonic() < deadline:
             time.sleep(0.01)

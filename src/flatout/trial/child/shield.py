@@ -1,7 +1,7 @@
 """A trial writes none of the user's files, and yet runs as usual: what it wrote it can read back.
 
 Every write outside the trial's own directory and the temporary ones goes into a copy below `<directory>/files`
-(`overlay`), by whichever way the program comes: Python's (`files_of_python`), TensorFlow's C++ (`files_of_tensorflow`),
+(`overlay`), by whichever way the program comes: Python's (`python_files`), TensorFlow's C++ (`tensorflow_files`),
 HDF5, SQLite. What comes another way is refused: by the kernel where it can (`landlock`), and that includes the
 processes which the program starts; else by Python, which sees its own calls only. Without such a kernel, C++ libraries
 other than those named, and processes which the program starts, are not held back.
@@ -19,9 +19,9 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from flatout.trial import files_of_python, landlock
-from flatout.trial.imports import after_import
-from flatout.trial.overlay import Overlay
+from flatout.trial.child import landlock, python_files
+from flatout.trial.child.after_import import after_import
+from flatout.trial.child.overlay import Overlay
 
 if TYPE_CHECKING:
     from flatout.observe.observer import Observer
@@ -36,7 +36,7 @@ def install(directory: str, also: Sequence[str] = (), fence: bool = True) -> boo
     overlay = _overlay = Overlay(directory, also)
     os.makedirs(overlay.files, exist_ok=True)
     sys.dont_write_bytecode = True  # the interpreter writes __pycache__ by a way of its own
-    files_of_python.install(overlay)
+    python_files.install(overlay)
     sys.meta_path.append(_Written(overlay))
     after_import("h5py", lambda module: _lead_h5py(overlay, module))
     after_import("sqlite3", lambda module: _lead_sqlite(overlay, module))
@@ -47,10 +47,10 @@ def install(directory: str, also: Sequence[str] = (), fence: bool = True) -> boo
 
 
 def on_tensorflow(observer: Observer, module: ModuleType) -> None:
-    from flatout.trial import files_of_tensorflow
+    from flatout.trial.child import tensorflow_files
 
     if _overlay is not None:
-        files_of_tensorflow.install(_overlay, observer.note)
+        tensorflow_files.install(_overlay, observer.note)
 
 
 class _Written(importlib.abc.MetaPathFinder):
@@ -78,7 +78,7 @@ def _lead_h5py(overlay: Overlay, module: ModuleType) -> None:
     def __init__(self: Any, name: Any, mode: Any = "r", *args: Any, **keywords: Any) -> None:
         if isinstance(name, (str, bytes, os.PathLike)) and isinstance(mode, str):
             with overlay.unguarded():
-                name = overlay.read(name) if mode == "r" else overlay.write(name, **files_of_python.how(mode))
+                name = overlay.read(name) if mode == "r" else overlay.write(name, **python_files.how(mode))
         original(self, name, mode, *args, **keywords)
 
     module.File.__init__ = __init__

@@ -10,9 +10,9 @@ _inherited_bytes = 0
 
 
 def inherit_memory() -> None:
-    """Called right after a fork: what the parent holds and this process does not touch counts as its own.
+    """Called right after a fork: count the parent's memory that this process shares as its own.
 
-    It would hold it, had it imported TensorFlow itself.
+    A process that had done the imports itself would hold it.
     """
     global _inherited_bytes
     _inherited_bytes = max(0, resident_bytes(os.getppid()) - resident_bytes(os.getpid()))
@@ -24,6 +24,7 @@ def peak_bytes() -> int:
 
 
 def resident_bytes(pid: int) -> int:
+    """What a process holds now; 0 where it has ended."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, IndexError, ValueError):

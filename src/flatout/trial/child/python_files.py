@@ -17,14 +17,14 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
-from flatout.trial.overlay import Overlay
+from flatout.trial.child.overlay import Overlay
 
 _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 READS = ("stat", "access", "listdir", "getxattr", "listxattr", "statvfs", "pathconf", "chdir")
 CHANGES = ("chmod", "chown", "truncate", "utime", "setxattr", "removexattr")
 MAKES = ("mkdir", "mkfifo", "mknod")
-_KEPT_PLAIN = ("posix", "_io", "flatout.trial.overlay", "flatout.trial.landlock")
+_KEPT_PLAIN = ("posix", "_io", "flatout.trial.child.overlay", "flatout.trial.child.landlock")
 
 
 def install(overlay: Overlay) -> None:

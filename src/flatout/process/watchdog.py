@@ -1,8 +1,8 @@
-"""Sees to it that no trial outlives the coordinator, however that one ends.
+"""Makes sure that no child outlives flatout, however flatout ends.
 
-A tiny process that reads process groups from a pipe (`+123`, `-123`). When the pipe closes, because the coordinator has
-finished, crashed or was killed, it kills every group that is left: the trials and whatever processes they started.
-Run as a script by `Warden`; imports nothing but the standard library.
+A tiny process reads process groups from a pipe (`+123`, `-123`). When the pipe closes, because flatout has finished,
+crashed or was killed, it kills every group that is left: the children and all that they started.
+`Watchdog` runs this file as a script, so it imports nothing but the standard library.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import subprocess
 import sys
 
 
-class Warden:
-    """The coordinator's end."""
+class Watchdog:
+    """The parent's side: the watchdog process and the pipe to it."""
 
     def __init__(self) -> None:
         reading, self._writing = os.pipe()
@@ -26,14 +26,16 @@ class Warden:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C in the terminal is not for it
+            start_new_session=True,  # Ctrl-C in the terminal must not end it before the children
         )
         os.close(reading)
 
     def watch(self, group: int) -> None:
+        """Kill this process group once flatout is gone."""
         self._write(f"+{group}\n")
 
     def forget(self, group: int) -> None:
+        """This group has ended; its number may be another's soon."""
         self._write(f"-{group}\n")
 
     def close(self) -> None:
@@ -46,6 +48,7 @@ class Warden:
 
 
 def signal_group(group: int, number: signal.Signals) -> None:
+    """Send a signal to a process group that may have ended."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
 

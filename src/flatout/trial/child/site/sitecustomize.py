@@ -24,10 +24,10 @@ def _wake() -> None:
         # flatout may live in another environment than the program: borrow its directory for this import only.
         sys.path.append(package)
         try:
-            from flatout.trial import child
+            from flatout.trial.child import start
         finally:
             sys.path.remove(package)
-        child.start(settings)
+        start.start(settings)
 
 
 def _hand_over() -> None:

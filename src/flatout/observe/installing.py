@@ -1,0 +1,126 @@
+"""Puts the probes into the program right after it has imported TensorFlow or Keras, and ends the recording."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import sys
+import time
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from flatout.observe.imports import ImportWatch
+from flatout.observe.observer import Observer
+from flatout.source import users_code
+
+PACKAGES = ("tensorflow", "keras", "tf_keras")
+READ_BY_TENSORFLOW = (
+    *("TF_", "TF2_", "XLA_", "KERAS_", "AUTOGRAPH_", "GRPC_", "PROTOCOL_BUFFERS_"),
+    *("OMP_", "KMP_", "MKL_", "OPENBLAS_", "ONEDNN_", "DNNL_", "CUDA_", "NVIDIA_"),
+)
+"""Prefixes of the variables that matter while TensorFlow is imported."""
+
+
+class ProbeInstaller(ImportWatch):
+    """A finder for `sys.meta_path` that installs the probes once a package was imported."""
+
+    def __init__(self, observer: Observer) -> None:
+        super().__init__(PACKAGES)
+        self.observer = observer
+        self.variables = _variables()
+
+    def execute(self, fullname: str, module: ModuleType, run: Callable[[ModuleType], None]) -> None:
+        began = time.perf_counter()
+        now = _variables()
+        if fullname == "tensorflow" and now != self.variables:
+            names = {*now, *self.variables}
+            changed = {name: now.get(name) for name in names if now.get(name) != self.variables.get(name)}
+            self.observer.recorder.fact("variables", changed=changed)
+        try:
+            run(module)
+        except BaseException as error:
+            self.observer.recorder.fact("import-failed", package=fullname, **_describe(error))
+            raise
+        if self.observer.active:
+            install(self.observer, fullname, module)
+            seconds = time.perf_counter() - began
+            self.observer.recorder.fact("import", package=fullname, seconds=seconds, version=version_of(module))
+
+
+def install_in_imported_packages(observer: Observer) -> None:
+    """For packages that were imported before there was an observer."""
+    for package in PACKAGES:
+        module = sys.modules.get(package)
+        if module is not None:
+            install(observer, package, module)
+            observer.recorder.fact("import", package=package, seconds=0.0, version=version_of(module))
+
+
+def install(observer: Observer, package: str, module: ModuleType) -> None:
+    """Install every probe of this package. One that fails is recorded as lost and left out."""
+    if "tensorflow" not in sys.modules:
+        return  # Keras on another backend: there is nothing of TensorFlow to observe
+    if observer.injections is not None:
+        observer.injections.install(package, module)  # first: the probes must see the changed program
+    from flatout.observe import probes
+    from flatout.observe.private_names import Missing
+
+    installed = [(name, importlib.import_module(f"flatout.observe.probes.{name}")) for name in probes.names()]
+    installed += [(companion.__name__, companion) for companion in observer.companions]
+    for name, probe in installed:
+        make: Callable[[Observer, ModuleType], None] | None = getattr(probe, f"on_{package}", None)
+        if make is None:
+            continue
+        try:
+            make(observer, module)
+        except Missing as missing:
+            observer.recorder.fact("lost", probe=name, text=str(missing))
+        except Exception as error:
+            observer.recorder.fact("lost", probe=name, text=f"{type(error).__name__}: {error}")
+
+
+def finish(observer: Observer) -> None:
+    """Write the end of the recording. Never raises: it runs at the end of the user's program."""
+    if not observer.active:
+        return
+    try:
+        error = getattr(sys, "last_value", None)
+        if error is not None:
+            observer.recorder.fact("exception", **_describe(error))
+        if observer.forks:
+            observer.note(f"the program forked {observer.forks} times; what its children did is not part of this case")
+        observer.finish()
+        observer.recorder.fact("end", at=time.perf_counter(), cpu=time.process_time())
+        if observer.recorder.broken:
+            _print(f"the recording stopped early: {observer.recorder.broken}")
+    except Exception as failure:
+        _print(f"the end could not be recorded ({type(failure).__name__}: {failure})")
+
+
+def version_of(module: ModuleType) -> str | None:
+    return getattr(module, "__version__", None) or getattr(getattr(module, "version", None), "VERSION", None)
+
+
+def _variables() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name.startswith(READ_BY_TENSORFLOW)}
+
+
+def _print(text: str) -> None:
+    """To descriptor 2 itself: `sys.stderr` may be an object of the program by now, or closed."""
+    with contextlib.suppress(OSError):
+        os.write(2, f"flatout: {text}\n".encode("utf-8", "backslashreplace"))
+
+
+def _describe(error: BaseException) -> dict[str, Any]:
+    where = None
+    traceback = error.__traceback__
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if users_code.is_users(code):
+            where = [users_code.absolute(code.co_filename), traceback.tb_lineno, code.co_name]
+        traceback = traceback.tb_next
+    if isinstance(error, SyntaxError) and error.filename:
+        where = [users_code.absolute(error.filename), error.lineno, "<module>"]
+    return {"type": type(error).__name__, "text": str(error)[:2000], "where": where}

@@ -1,0 +1,31 @@
+"""Starts the processes that do the tasks of `tasks.py`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from flatout.process.fork_server import ForkServer, can_fork
+from flatout.process.watchdog import Watchdog
+from flatout.process.worker import Worker, worker_server
+
+TASKS = "flatout.optimize.work.tasks:Tasks"
+
+
+def start_worker(log: Path, watchdog: Watchdog, server: ForkServer | None = None) -> Worker:
+    """A worker that can be asked what `Tasks` offers."""
+    return Worker(TASKS, log, watchdog, server, _environment())
+
+
+def open_fork_server(watchdog: Watchdog, log: Path) -> ForkServer | None:
+    """For workers that need TensorFlow; None where this system cannot fork them."""
+    if not can_fork():
+        return None
+    try:
+        return worker_server(watchdog, log, _environment(), (TASKS.partition(":")[0], "tensorflow", "keras"))
+    except OSError:
+        return None
+
+
+def _environment() -> dict[str, str]:
+    return {"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ}

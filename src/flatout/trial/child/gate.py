@@ -1,0 +1,259 @@
+"""The gate at which a trial waits: it lets some steps through, times them, and holds the program until the next word.
+
+Trials of one program live side by side and only one of them runs at a time. A gate is where a step ends. The parent
+writes `Go` into a pipe; the gate times the next steps, answers with `BlockDone`, and blocks in a read. When the parent
+is gone, the read ends, and so does the trial.
+
+A step is an update of the optimizers where there are any: a lever may turn two calls into one, but not two updates.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import signal
+import threading
+import time
+from typing import TYPE_CHECKING, Protocol
+
+from flatout.model.errors import InvalidMessage
+from flatout.observe.streams import RANK
+from flatout.process.messages import decode, encode
+from flatout.trial.messages import BlockDone, Go, ProgramEnded, Warm
+
+if TYPE_CHECKING:
+    from flatout.observe.injection import LeverReport
+    from flatout.observe.observer import Observer
+    from flatout.observe.streams import Stream
+    from flatout.trial.settings import GateSettings
+
+WARM_TICKS = 5
+WARM_TICKS_AT_MOST = 25
+WARM_SECONDS = 0.4
+WARM_SECONDS_AT_MOST = 6.0
+FILLING_SECONDS = 20.0
+"""How long a program is given to come to its second epoch, where it is measured from there on."""
+QUIET_TICKS = 3
+FEWEST_TICKS = 3
+"""Ticks of a block: the first is dropped, so that fewer would leave nothing to compare."""
+
+_leave = os._exit
+
+
+class Values(Protocol):
+    """What the program computes, as the gate needs it (`values.py`)."""
+
+    wanted: bool
+
+    def tick(self, count: int) -> None: ...
+
+    def write(self) -> None: ...
+
+
+class Gate:
+    def __init__(self, observer: Observer, settings: GateSettings, values: Values) -> None:
+        self.observer = observer
+        self.steps = 0
+        self.warm = False
+        self.warm_up = WarmUp(observer, settings.fills_cache)
+        self.epochs = Epochs()
+        self._values = values
+        self._pipes = Pipes(settings.read, settings.write)
+        self._block = Block()
+        self._rank = 0
+        """Of the stream whose ticks are the steps, as far as is known."""
+        self._least_rank = RANK[settings.least_step] if settings.least_step is not None else 0
+        self._ticks = 0
+        observer.not_steps = frozenset(settings.not_steps)
+        _end_with(settings.parent)
+        atexit.register(self._report_end)
+
+    def tick(self, stream: Stream, end: float, n: int) -> None:
+        """One call into TensorFlow that makes `n` steps has ended. On the program's hot path."""
+        rank = stream.rank
+        if rank != self._rank:
+            if rank < self._rank or rank < self._least_rank:
+                return
+            self._rank, self._ticks = rank, 0  # what was counted so far was not the step
+            self.warm_up.begin(end)
+        self._ticks += 1
+        if self.observer.epochs != self.epochs.seen:
+            self.epochs.begin(self.observer.epochs, self.steps, len(self._block.times))
+        self.steps += n
+        warm, block = self.warm, self._block
+        if warm:
+            block.times.append(end - block.last)
+            block.counts.append(n)
+            block.last = end
+        if self._values.wanted:
+            self._values.tick(self._updates())
+            block.last = time.perf_counter()  # reading the values is no part of the next step
+        if warm:
+            if self._ticks < FEWEST_TICKS or self.steps < block.until:
+                return
+            self._report_block()
+        else:
+            if not self.warm_up.is_over(end, self._ticks, self.epochs.begun):
+                return
+            self.warm = True
+            self._say(Warm(self.steps, end - self.warm_up.began, self._levers()))
+        self._wait()
+
+    def _report_block(self) -> None:
+        block = self._block
+        self._say(
+            BlockDone(
+                times=tuple(block.times),
+                counts=tuple(block.counts),
+                steps=self._updates() - block.updates or self.steps - block.since,  # none where computing was left out
+                cpu=time.process_time() - block.cpu,
+                epoch_steps=self.epochs.steps,
+                epoch_starts=tuple(self.epochs.starts),
+                levers=self._levers(),
+            )
+        )
+
+    def _say(self, message: Warm | BlockDone) -> None:
+        self._values.write()  # before the answer: whoever has it may end this process
+        self._pipes.say(message)
+
+    def _report_end(self) -> None:
+        """The program has come to its end: how many steps it makes is worth knowing before it is started again."""
+        self._pipes.say_end(ProgramEnded(self.steps))
+
+    def _wait(self) -> None:
+        self.observer.held += 1
+        steps = self._pipes.wait_for_go()
+        self.epochs.starts = []
+        self._ticks = 0
+        self._block = Block(self.steps, self.steps + steps, self._updates())
+
+    def _levers(self) -> dict[str, LeverReport]:
+        injections = self.observer.injections
+        return injections.report() if injections is not None else {}
+
+    def _updates(self) -> int:
+        """Updates made by all optimizers so far; where there are none, the steps seen."""
+        total = 0
+        for optimizer in list(self.observer.optimizers.values()):
+            try:
+                count = optimizer.iterations
+                total += int((count.numpy if hasattr(count, "numpy") else count.value().numpy)())
+            except Exception:
+                return self.steps
+        return total or self.steps
+
+
+class Block:
+    """The block under way."""
+
+    __slots__ = ("counts", "cpu", "last", "since", "times", "until", "updates")
+
+    def __init__(self, since: int = 0, until: int = 0, updates: int = 0) -> None:
+        self.since = since
+        self.until = until
+        self.updates = updates
+        self.times: list[float] = []
+        self.counts: list[int] = []
+        self.cpu = time.process_time()
+        self.last = time.perf_counter()
+        """When the last step ended."""
+
+
+class WarmUp:
+    """Decides when the program runs at its own pace: nothing is traced any longer, and levers are ready."""
+
+    def __init__(self, observer: Observer, fills_cache: bool) -> None:
+        self.began = 0.0
+        self._observer = observer
+        self._fills_cache = fills_cache
+        self._quiet_ticks = 0
+        self._traced = 0.0
+
+    def begin(self, now: float) -> None:
+        self.began, self._quiet_ticks = now, 0
+
+    def is_over(self, now: float, ticks: int, epochs: int) -> bool:
+        """Asked at each tick; `ticks` and `epochs` are those that have begun so far."""
+        traced = self._observer.trace
+        self._quiet_ticks = self._quiet_ticks + 1 if traced == self._traced else 0
+        self._traced = traced
+        injections = self._observer.injections
+        if injections is not None and not injections.ready:
+            return False
+        elapsed = now - self.began
+        if self._fills_cache and epochs < 2 and elapsed < FILLING_SECONDS:
+            return False
+        if ticks < WARM_TICKS:
+            return ticks >= 3 and elapsed > WARM_SECONDS_AT_MOST
+        steady = self._quiet_ticks >= QUIET_TICKS and elapsed > WARM_SECONDS
+        return steady or ticks >= WARM_TICKS_AT_MOST or elapsed > WARM_SECONDS_AT_MOST
+
+
+class Epochs:
+    """An epoch begins with a new iterator over a dataset, as far as the steps show it."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+        """Iterators that had been made when the last step ended."""
+        self.begun = 0
+        self.steps = 0
+        """Steps of the last whole epoch."""
+        self.starts: list[int] = []
+        """Calls of the block under way before which an epoch began."""
+        self._began_at: int | None = None
+
+    def begin(self, seen: int, steps: int, calls: int) -> None:
+        """The program has begun a dataset anew before the step that has just ended."""
+        self.seen = seen
+        self.begun += 1
+        if self._began_at is not None:
+            self.steps = steps - self._began_at
+        self._began_at = steps
+        self.starts.append(calls)
+
+
+class Pipes:
+    """The gate's two pipes."""
+
+    def __init__(self, read: int, write: int) -> None:
+        self.reading = os.fdopen(read, "r", encoding="ascii")
+        self._writing = write
+        for descriptor in (read, write):
+            os.set_inheritable(descriptor, False)
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+
+    def say(self, message: Warm | BlockDone) -> None:
+        try:
+            os.write(self._writing, encode(message).encode("ascii") + b"\n")
+        except OSError:
+            _leave(1)
+
+    def say_end(self, message: ProgramEnded) -> None:
+        if os.getpid() == self._process:  # not in a process that the program has forked
+            with contextlib.suppress(OSError):
+                os.write(self._writing, encode(message).encode("ascii") + b"\n")
+
+    def wait_for_go(self) -> int:
+        """Hold the program. Returns how many steps it may run; ends it where the parent is gone."""
+        with self._lock:
+            line = self.reading.readline()
+            if not line.endswith("\n"):
+                _leave(0)
+            try:
+                return decode(line, Go).steps
+            except InvalidMessage as error:
+                os.write(2, f"flatout: the gate was told something else than to go on: {error}\n".encode())
+                _leave(1)
+        return 0
+
+
+def _end_with(parent: int) -> None:
+    """Be killed when the parent is gone, even while stopped. Linux does that for a direct child."""
+    with contextlib.suppress(Exception):
+        import ctypes
+
+        if os.getppid() == parent:
+            ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG

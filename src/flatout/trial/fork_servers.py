@@ -1,0 +1,81 @@
+"""Fork servers for trials: one for each set of variables that levers need before TensorFlow is imported."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from flatout.process.fork_server import ForkServer, can_fork
+from flatout.process.watchdog import Watchdog
+from flatout.trial import launcher
+from flatout.trial.patched_run import program_index
+
+MAIN = launcher.SITE / "fork_server_main.py"
+MOST_SERVERS = 4
+"""Each holds some hundred megabytes."""
+HARMLESS = ("TF_CPP_",)
+"""Variables that change what TensorFlow prints, not what it does."""
+
+
+class ForkServers:
+    """The servers of one program. Where there is none for a trial, it is started as a program of its own."""
+
+    def __init__(self, command: Sequence[str], watchdog: Watchdog, directory: Path) -> None:
+        self.command = tuple(command)
+        self.watchdog = watchdog
+        self.directory = directory
+        self.packages: Sequence[str] = ("tensorflow",)
+        self.changed: dict[str, str | None] = {}
+        self._servers: dict[frozenset[tuple[str, str]], ForkServer | None] = {}
+
+    def open(self) -> None:
+        """Begin to import before the first trial is started."""
+        self.for_variables({})
+
+    def prepare(self, packages: Sequence[str], changed: dict[str, str | None]) -> None:
+        """Import what the program imports, under the variables that it sets before."""
+        if any(not name.startswith(HARMLESS) for name in changed):
+            self.close()
+        self.packages, self.changed = packages or self.packages, changed
+        self.open()
+        for server in self._servers.values():
+            if server is not None:
+                server.prepare(self.packages)
+
+    def for_variables(self, variables: Mapping[str, str]) -> ForkServer | None:
+        key = frozenset(variables.items())
+        if key not in self._servers:
+            enough = sum(server is not None for server in self._servers.values()) >= MOST_SERVERS
+            self._servers[key] = None if enough else self._start(variables)
+        server = self._servers[key]
+        return None if server is None or server.gone else server
+
+    def close(self) -> None:
+        for server in self._servers.values():
+            if server is not None:
+                server.close()
+        self._servers.clear()
+
+    def _start(self, variables: Mapping[str, str]) -> ForkServer | None:
+        index = program_index(self.command)
+        if index is None or not can_fork():
+            return None
+        environment = {"PYTHONHASHSEED": "0", **os.environ, **variables}
+        for name, value in self.changed.items():
+            environment.pop(name, None) if value is None else environment.update({name: value})
+        interpreter, program = self.command[:index], self.command[index]
+        try:
+            server = start_server(interpreter, program, environment, self.directory, self.watchdog)
+        except OSError:
+            return None
+        server.prepare(self.packages)
+        return server
+
+
+def start_server(
+    interpreter: Sequence[str], program: str, environment: Mapping[str, str], directory: Path, watchdog: Watchdog
+) -> ForkServer:
+    """`interpreter`: the command up to the program, such as `python -X dev`. `program`: its file, or `-m`."""
+    command = [*interpreter, str(MAIN), str(launcher.PACKAGE), program]
+    return ForkServer(command, launcher.waking_environment(environment), directory / "fork-server.txt", watchdog)

@@ -1,0 +1,53 @@
+"""What a trial at its gate and its parent say to each other, one line each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from flatout.observe.injection import LeverReport
+
+# ── to the gate ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Go:
+    """Run about this many steps and report them."""
+
+    steps: int
+
+
+# ── from the gate ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Warm:
+    """The program has warmed up and is held for the first time."""
+
+    steps: int
+    seconds: float
+    """What these steps took."""
+    levers: dict[str, LeverReport] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class BlockDone:
+    times: tuple[float, ...]
+    """Seconds of each call, from the end of the one before."""
+    counts: tuple[int, ...]
+    """Steps of each call."""
+    steps: int
+    """Steps of the block: updates of the optimizers where there are any."""
+    cpu: float
+    epoch_steps: int
+    """Steps from one start of a dataset to the next; 0 while unknown."""
+    epoch_starts: tuple[int, ...]
+    """Calls before which a dataset was begun anew."""
+    levers: dict[str, LeverReport] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ProgramEnded:
+    """The program has come to its end."""
+
+    steps: int
+    """That it has made in all."""

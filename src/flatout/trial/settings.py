@@ -1,0 +1,76 @@
+"""What a child is told before the program begins: how to observe it, and how to run it as a trial.
+
+The launcher writes `ChildSettings` as JSON into an environment variable; a fork server hands it over in the file of a
+`TrialRequest`. The child decodes it. An invalid message is an `InvalidMessage` that names the field.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from flatout.observe.settings import ObserveSettings
+from flatout.observe.streams import StreamKind
+
+
+@dataclass(frozen=True)
+class GateSettings:
+    """Hold the program between blocks of steps, as the parent tells it over two pipes."""
+
+    read: int
+    write: int
+    parent: int
+    """Its process. Where that is gone, the trial ends."""
+    least_step: StreamKind | None = None
+    """The lowest kind of stream that counts as a step; None: any."""
+    not_steps: tuple[StreamKind, ...] = ()
+    """Kinds that are no step of this program, as is known from an earlier run of it."""
+    fills_cache: bool = False
+    """The first epoch fills a cache: the program is measured from the second one on."""
+
+
+@dataclass(frozen=True)
+class ScoutSettings:
+    """End the program once enough was seen of it."""
+
+
+@dataclass(frozen=True)
+class GuestSettings:
+    """Run work of the command that has started this program inside it (`data inspect`, `data tune`)."""
+
+    module: str
+    """Its `start(observer, request)` is called."""
+    request: str
+    """A message that the module decodes."""
+
+
+@dataclass(frozen=True)
+class TrialSettings:
+    role: GateSettings | ScoutSettings | GuestSettings
+    seed: int | None = 0
+    without_dropout: bool = False
+    perturbed: bool = False
+
+
+@dataclass(frozen=True)
+class ChildSettings:
+    directory: str
+    """Where the recording goes."""
+    observe: ObserveSettings = field(default_factory=ObserveSettings)
+    module: str | None = None
+    """The module of `python -m`: it is the user's code wherever it is installed."""
+    flame: bool = False
+    """Whether py-spy will look at the process."""
+    levers: tuple[str, ...] = ()
+    trial: TrialSettings | None = None
+
+
+@dataclass(frozen=True)
+class TrialRequest:
+    """A trial that is forked: what a program of its own would be given by its command line and environment."""
+
+    arguments: tuple[str, ...]
+    """The command line from the program on, or from `-m` on."""
+    environment: dict[str, str]
+    settings: ChildSettings
+    sources: dict[str, str] = field(default_factory=dict)
+    """A file of the user → a file with the text to run in its place."""
