@@ -12,8 +12,8 @@ from itertools import groupby
 from pathlib import Path
 
 from flatout.causes import Cause, catalogue
-from flatout.cures._catalogue import Lever
-from flatout.cures._catalogue import catalogue as lever_catalogue
+from flatout.cures import LoadedCure, levers
+from flatout.cures import catalogue as cure_catalogue
 from flatout.plugins import Loaded
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -29,25 +29,33 @@ GROUPS = {
 
 def pages() -> dict[str, str]:
     """File names and contents of all pages, the index among them."""
-    causes, levers = list(catalogue().values()), list(lever_catalogue().values())
-    found = {"causes/index.md": _index(causes), "levers/index.md": _lever_index(levers)}
+    causes, cures = list(catalogue().values()), list(cure_catalogue().values())
+    found = {"causes/index.md": _index(causes), "levers/index.md": _cure_index(cures)}
     found |= {f"causes/{cause.name}.md": _page(cause) for cause in causes}
-    return found | {f"levers/{lever.name}.md": _lever_page(lever) for lever in levers}
+    return found | {f"levers/{cure.name}.md": _cure_page(cure) for cure in cures}
 
 
-def _lever_page(lever: Lever) -> str:
-    facts = f"Equivalence: {lever.equivalence} · Side: {lever.side}"
-    return f"# {lever.name}\n\n{lever.title}.\n\n{facts}\n\n{_spaced(lever.page)}\n"
+def _cure_page(cure: LoadedCure) -> str:
+    facts = f"Equivalence: {cure.spec.equivalence} · Side: {cure.spec.side}"
+    return f"# {cure.name}\n\n{cure.title}.\n\n{facts}\n\n{_spaced(cure.page)}\n"
 
 
-def _lever_index(levers: list[Lever]) -> str:
-    rows = "\n".join(
-        f"| [{lever.name}]({lever.name}.md) | {lever.title} | {lever.side} | {lever.equivalence} |" for lever in levers
-    )
+def _cure_index(cures: list[LoadedCure]) -> str:
+    def rows(those: list[LoadedCure]) -> str:
+        return "\n".join(
+            f"| [{cure.name}]({cure.name}.md) | {cure.title} | {cure.spec.side} | {cure.spec.equivalence} |"
+            for cure in those
+        )
+
+    header = "| lever | what it does | side | equivalence |\n|---|---|---|---|\n"
+    of_programs = [cure for cure in cures if cure.name in levers()]
+    of_datasets = [cure for cure in cures if cure.name not in levers()]
     return (
         "# Levers\n\nChanges that `flatout tune` injects into an unmodified program, one at a time, and measures. "
         "`flatout run --with NAME` runs a\nprogram for real with one; `flatout explain NAME` shows the same page.\n\n"
-        f"| lever | what it does | side | equivalence |\n|---|---|---|---|\n{rows}\n"
+        f"{header}{rows(of_programs)}\n\n"
+        "Rewrites that only `flatout data tune` makes, of a dataset:\n\n"
+        f"{header}{rows(of_datasets)}\n"
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from observed import environment, execute
 
-from flatout.cures._catalogue import environment_of
+from flatout.cures import environment_of, in_order
 from flatout.observe.settings import ObserveSettings
 from flatout.trial.launcher import environment_for
 from flatout.trial.settings import ChildSettings
@@ -41,7 +41,7 @@ def outcome(directory: Path, program: Path, *levers: str) -> dict[str, Any]:
     if levers:
         recording = directory / f"recording-{len(list(directory.iterdir()))}"
         recording.mkdir()
-        settings = ChildSettings(str(recording), ObserveSettings(trace=False), levers=levers)
+        settings = ChildSettings(str(recording), ObserveSettings(trace=False), levers=in_order(levers))
         variables = {**environment_for(settings, variables), **environment_of(levers)}
     done = execute([sys.executable, program], directory, env=variables)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -20,8 +20,8 @@ PROGRAM = """
     from flatout.pipeline import copying, costing, recipes
     from flatout.data import contestant, equality, inspecting, tuning
     from flatout.observe import stages
-    from flatout.cures._rewrites import REWRITES
-    from flatout.cures._dataset import Room, Unfit
+    from flatout.cures import rewrites
+    from flatout.pipeline.rewriting import Context, Refused
 
     results = {}
     REST = json.loads(sys.argv[3])
@@ -35,20 +35,20 @@ PROGRAM = """
     def rewritten(dataset, allow=(), memory=1 << 28, disk=None, without=()):
         '''All rewrites that apply, one upon the other, as if each had won.'''
         recipes.install()
-        room = Room(memory, disk, frozenset(allow), count=lambda stage: sum(1 for _ in copying.fresh(stage)))
+        context = Context(memory, disk, frozenset(allow), count=lambda stage: sum(1 for _ in copying.fresh(stage)))
         names, refused = [], {}
-        for rewrite in REWRITES:
-            if rewrite.NAME in without:
+        for name, rewrite in rewrites().items():
+            if name in without:
                 continue
             try:
-                proposal = rewrite.rewrite(dataset, room)
-            except (Unfit, recipes.Opaque) as reason:
-                refused[rewrite.NAME] = str(reason)
+                proposal = rewrite(dataset, context)
+            except (Refused, recipes.Opaque) as reason:
+                refused[name] = str(reason)
                 continue
             if proposal is not None:
-                assert proposal.dataset.element_spec == dataset.element_spec, rewrite.NAME
+                assert proposal.dataset.element_spec == dataset.element_spec, name
                 dataset = proposal.dataset
-                names.append(rewrite.NAME)
+                names.append(name)
         return dataset, names, refused
 
     def check(name, make, epochs=2, **options):

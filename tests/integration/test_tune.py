@@ -50,13 +50,17 @@ LAZY = '''
 Harm, for a test.
 """
 
-EQUIVALENCE = "exact"
-SIDE = "compute"
+from flatout.cures import Cure
+
+CURE = Cure(equivalence="exact", side="compute")
+'''
+
+LAZY_INJECT = """
+from flatout.cures import Hooks
+from flatout.observe.private_names import patch
 
 
 def on_keras(injection, module):
-    from flatout.observe.private_names import patch
-
     count = [0]
 
     def wrap(original):
@@ -71,7 +75,10 @@ def on_keras(injection, module):
         return apply
 
     patch("apply", wrap)
-'''
+
+
+HOOKS = Hooks(keras=on_keras)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -79,13 +86,15 @@ def tuned(tmp_path_factory) -> tuple[Path, dict[str, Any], str]:
     """One tune serves all tests here: an eager program, its right cure, and a wrong one."""
     place = tmp_path_factory.mktemp("tuned")
     (place / "train.py").write_text(EAGER)
-    (place / "levers").mkdir()
-    (place / "levers" / "lazy_updates.py").write_text(LAZY)
+    folder = place / "plugins" / "cures" / "lazy_updates"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text(LAZY)
+    (folder / "inject.py").write_text(LAZY_INJECT)
     words = ["--lever", "function", "--lever", "lazy-updates", "--budget", "3m", "--json", "case.json"]
     done = subprocess.run(
         [sys.executable, "-m", "flatout", "tune", *words, "--patch", "cure.diff", "train.py"],
         cwd=place,
-        env=environment(FLATOUT_LEVERS=str(place / "levers")),
+        env=environment(FLATOUT_PLUGINS=str(place / "plugins")),
         capture_output=True,
         text=True,
         timeout=600,
@@ -119,7 +128,7 @@ def test_no_trial_writes_the_programs_files(tuned):
     place, _, _ = tuned
     assert not (place / "losses.txt").exists()
     assert (place / "train.py").read_text() == EAGER
-    assert {path.name for path in place.iterdir()} == {".flatout", "levers", "train.py", "case.json", "cure.diff"}
+    assert {path.name for path in place.iterdir()} == {".flatout", "plugins", "train.py", "case.json", "cure.diff"}
 
 
 def test_the_patch_applies_and_keeps_the_rest(tuned, tmp_path):

@@ -31,28 +31,39 @@ for step in range(100_000):
     observer.tick(stream, began, time.perf_counter())
 """
 
-LEVER = '''
+CURE = '''
 """Sleeps {what}.
 
 ## What it changes
 The pause.
 """
-EQUIVALENCE = "semantic"
-SIDE = "host"
+from flatout.cures import Cure
+
+CURE = Cure(equivalence="semantic", side="host")
+'''
+
+INJECT = """
+from flatout.cures import Hooks
+
 
 def on_tensorflow(injection, module):
     module.PAUSE = {pause}
     injection.changed()
-'''
+
+
+HOOKS = Hooks(tensorflow=on_tensorflow)
+"""
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     (tmp_path / "train.py").write_text(PROGRAM)
     (tmp_path / "tensorflow.py").write_text("PAUSE = 0.004\n__version__ = '2.21.0'\n")
-    (tmp_path / "levers").mkdir()
-    (tmp_path / "levers" / "sleep_less.py").write_text(LEVER.format(what="less", pause=0.002))
-    (tmp_path / "levers" / "sleep_more.py").write_text(LEVER.format(what="more", pause=0.006))
+    for what, pause in (("less", 0.002), ("more", 0.006)):
+        folder = tmp_path / "plugins" / "cures" / f"sleep_{what}"
+        folder.mkdir(parents=True)
+        (folder / "__init__.py").write_text(CURE.format(what=what))
+        (folder / "inject.py").write_text(INJECT.format(pause=pause))
     return tmp_path
 
 
@@ -61,7 +72,7 @@ def tune(place: Path, *words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "flatout", "tune", *levers, "--budget", "180s", *words, "train.py"],
         cwd=place,
-        env=environment(FLATOUT_LEVERS=str(place / "levers")),
+        env=environment(FLATOUT_PLUGINS=str(place / "plugins")),
         stderr=subprocess.PIPE,
         text=True,
     )

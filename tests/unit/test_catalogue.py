@@ -11,7 +11,8 @@ from types import ModuleType
 import pytest
 
 from flatout.causes import catalogue, find
-from flatout.cures._catalogue import catalogue as levers
+from flatout.cures import catalogue as cures
+from flatout.cures import levers
 from flatout.model.errors import UnknownCause
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -98,7 +99,7 @@ def test_docs_are_written_and_pruned(tmp_path: Path) -> None:
     docs = generator()
     (tmp_path / "causes").mkdir()
     (tmp_path / "causes" / "gone-cause.md").write_text("old")
-    assert len(docs.write(tmp_path)) == len(catalogue()) + len(levers()) + 3  # two indexes, and the old page
+    assert len(docs.write(tmp_path)) == len(catalogue()) + len(cures()) + 3  # two indexes, and the old page
     assert docs.outdated(tmp_path) == []
     assert not (tmp_path / "causes" / "gone-cause.md").exists()
 
@@ -108,8 +109,8 @@ def test_every_lever_is_there() -> None:
 
 
 def test_every_lever_has_a_page_that_says_what_it_changes() -> None:
-    for lever in levers().values():
+    for lever in cures().values():
         assert lever.title, lever.name
         assert "## What it changes" in lever.page, lever.name
-        assert lever.equivalence in ("exact", "reassociated", "precision", "semantic", "bound"), lever.name
-        assert lever.side in ("host", "input", "compute", "runtime"), lever.name
+        assert lever.spec.equivalence in ("exact", "reassociated", "precision", "semantic", "bound"), lever.name
+        assert lever.spec.side in ("host", "input", "compute", "runtime"), lever.name

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from flatout.cures._rewrites import REWRITES
 from flatout.data import patching, session, tuning
 from flatout.data.task import PipelineTask
 from flatout.model.case import (
@@ -46,14 +45,6 @@ def test_the_verdict_says_what_was_proven():
     assert "in another order" in tuning._verdict(Trial(won.levers, "won", won.speedup, parity="multiset"))
     assert "no time" in tuning._verdict(Trial(won.levers, "won", won.speedup, parity="unknown", note="no time"))
     assert tuning._verdict(None) == "Nothing worth changing was found."
-
-
-def test_rewrites_have_what_they_need_and_names_of_their_own():
-    assert len({rewrite.NAME for rewrite in REWRITES}) == len(REWRITES)
-    for rewrite in REWRITES:
-        assert rewrite.EQUIVALENCE in ("exact", "semantic")
-        assert callable(rewrite.rewrite)
-        assert rewrite.__doc__
 
 
 def case(directory: Path, **changes: Any) -> Case:

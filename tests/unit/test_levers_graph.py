@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from flatout.cures._catalogue import catalogue
+from flatout.cures import catalogue
 from flatout.cures._scalars import Scalars
 from flatout.cures._surroundings import Surroundings
 from flatout.cures._tracing import Unfit
@@ -211,18 +211,18 @@ def test_the_outermost_function_below_the_loop_is_tried_first(tmp_path: Path) ->
     stack = [[file, 6, "step", 5], [file, 9, "logged", 8], [file, 13, "train", 11], [file, 15, "<module>", 1]]
     tape = Evidence("eager-tape", 1.0, data={"stack": [[file, 3, "gradients", 2], *stack]})
     lever = catalogue()["function"]
-    found = lever.values(case("apply", tape, stack=stack))
+    found = lever.spec.values(case("apply", tape, stack=stack))
     assert list(found) == [f"{file}:5", f"{file}:2", "parts"], "`logged` prints, `train` holds the loop"
     module = [file, 15, "<module>", 1]
-    in_module = lever.values(case("apply", stack=[module]))
+    in_module = lever.spec.values(case("apply", stack=[module]))
     assert list(in_module) == ["parts"]
     plays, rarely = (
         Evidence("stream", "model", data={"count": count, "stack": [[file, 3, "gradients", 2], module]})
         for count in (5000, 50)
     )
-    elsewhere = lever.values(case("apply", plays, stack=[module]))
+    elsewhere = lever.spec.values(case("apply", plays, stack=[module]))
     assert list(elsewhere) == [f"{file}:2", "parts"], "an agent that plays before it learns"
-    assert list(lever.values(case("apply", rarely, stack=[module]))) == ["parts"]
+    assert list(lever.spec.values(case("apply", rarely, stack=[module]))) == ["parts"]
     assert all(parse(f"function={value}") == ("function", value) for value in found)
 
 
@@ -251,7 +251,7 @@ def test_the_outermost_function_below_the_loop_is_tried_first(tmp_path: Path) ->
     ],
 )
 def test_a_lever_that_cannot_help_says_why(lever: str, given: Case, word: str) -> None:
-    assert word in (catalogue()[lever].skip(given) or "")
+    assert word in (catalogue()[lever].spec.skip(given) or "")
 
 
 def test_levers_that_may_help_are_not_skipped() -> None:
@@ -259,19 +259,19 @@ def test_levers_that_may_help_are_not_skipped() -> None:
     switch = Evidence("switch", "tf.debugging.enable_check_numerics", data={"given": []})
     double = Evidence("switch", "keras.config.set_floatx", data={"given": ["float64"]})
     remade = Function("step", None, traces=40, trace_ms=1.0, instances=40)
-    assert levers["function"].skip(case("apply")) is None
-    assert levers["no-run-eagerly"].skip(case("fit", run_eagerly=True)) is None
-    assert levers["no-debug"].skip(case("fit", switch)) is None
-    assert levers["float32"].skip(case("fit", double)) is None
-    assert levers["xla"].skip(case("fit", jit_compile=False)) is None
-    assert levers["no-xla"].skip(case("fit", jit_compile=True)) is None
+    assert levers["function"].spec.skip(case("apply")) is None
+    assert levers["no-run-eagerly"].spec.skip(case("fit", run_eagerly=True)) is None
+    assert levers["no-debug"].spec.skip(case("fit", switch)) is None
+    assert levers["float32"].spec.skip(case("fit", double)) is None
+    assert levers["xla"].spec.skip(case("fit", jit_compile=False)) is None
+    assert levers["no-xla"].spec.skip(case("fit", jit_compile=True)) is None
     jitted = Function("step", None, traces=1, trace_ms=1.0, jit_compile=True)
-    assert levers["no-xla"].skip(Case(kind="run", functions=(jitted,))) is None
-    assert levers["direct-predict"].skip(case("predict")) is None
-    assert levers["reuse-functions"].skip(Case(kind="run", functions=(remade,))) is None
-    assert list(levers["steps-per-execution"].values(case("fit", ms=2.0, count=1000))) == ["8", "64"]
-    assert list(levers["steps-per-execution"].values(case("fit", ms=100.0, count=1000))) == ["4"]
-    assert list(levers["xla"].values(case("function"))) == ["all"]
+    assert levers["no-xla"].spec.skip(Case(kind="run", functions=(jitted,))) is None
+    assert levers["direct-predict"].spec.skip(case("predict")) is None
+    assert levers["reuse-functions"].spec.skip(Case(kind="run", functions=(remade,))) is None
+    assert list(levers["steps-per-execution"].spec.values(case("fit", ms=2.0, count=1000))) == ["8", "64"]
+    assert list(levers["steps-per-execution"].spec.values(case("fit", ms=100.0, count=1000))) == ["4"]
+    assert list(levers["xla"].spec.values(case("function"))) == ["all"]
 
 
 def test_depthwise_convolutions_keep_xla_away_from_a_cpu() -> None:
@@ -280,7 +280,7 @@ def test_depthwise_convolutions_keep_xla_away_from_a_cpu() -> None:
         evidence=(Evidence("step-stack", "fit", data={"jit_compile": False}),),
         ops=(Op("conv", "DepthwiseConv2dNative"),),
     )
-    assert "depthwise" in (catalogue()["xla"].skip(with_op) or "")
+    assert "depthwise" in (catalogue()["xla"].spec.skip(with_op) or "")
 
 
 @pytest.mark.parametrize(("machine", "wanted"), [("x86_64", "0"), ("aarch64", "1"), ("ppc64le", None)])
@@ -290,18 +290,18 @@ def test_onednn_is_tried_the_other_way_than_tensorflow_has_it(
     monkeypatch.setattr("platform.machine", lambda: machine)
     monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS", raising=False)
     lever, case = catalogue()["onednn"], Case(kind="run")
-    assert (lever.skip(case) is None) is (wanted is not None)
+    assert (lever.spec.skip(case) is None) is (wanted is not None)
     if wanted is not None:
-        (value,) = lever.values(case)
-        assert lever.environment(value) == {"TF_ENABLE_ONEDNN_OPTS": wanted}
+        (value,) = lever.spec.values(case)
+        assert lever.spec.environment(value) == {"TF_ENABLE_ONEDNN_OPTS": wanted}
         monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", wanted)
-        assert "already set" in (lever.skip(case) or "")
+        assert "already set" in (lever.spec.skip(case) or "")
 
 
 def test_variables_of_the_runtime() -> None:
     levers = catalogue()
-    assert levers["threads"].environment("3")["TF_NUM_INTRAOP_THREADS"] == "3"
-    assert levers["onednn"].environment("") == {"TF_ENABLE_ONEDNN_OPTS": "0"}
-    assert levers["onednn"].environment("1") == {"TF_ENABLE_ONEDNN_OPTS": "1"}
-    assert "glibc.malloc.mmap_max=0" in levers["allocator"].environment("glibc-keep")["GLIBC_TUNABLES"]
-    assert levers["allocator"].environment("nonsense") == {}
+    assert levers["threads"].spec.environment("3")["TF_NUM_INTRAOP_THREADS"] == "3"
+    assert levers["onednn"].spec.environment("") == {"TF_ENABLE_ONEDNN_OPTS": "0"}
+    assert levers["onednn"].spec.environment("1") == {"TF_ENABLE_ONEDNN_OPTS": "1"}
+    assert "glibc.malloc.mmap_max=0" in levers["allocator"].spec.environment("glibc-keep")["GLIBC_TUNABLES"]
+    assert levers["allocator"].spec.environment("nonsense") == {}

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from flatout.cures._catalogue import catalogue
+from flatout.cures import catalogue
 from flatout.model.case import Case, Distribution, Evidence, Pipeline, Split, Stage, Steps
 
 NAMES = ("autotune", "cache", "free-input", "parallel-map", "prefetch", "threadpool", "vectorize-map")
@@ -30,7 +30,7 @@ def case(*stages: Stage, wait: float = 5.0, cores: float = 0.3, **options: objec
 
 
 def skips(name: str, seen: Case) -> str | None:
-    return catalogue()[name].skip(seen)
+    return catalogue()[name].spec.skip(seen)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -48,7 +48,7 @@ def test_a_program_without_a_pipeline_is_spared(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_each_has_a_page_and_belongs_to_the_input(name: str) -> None:
     lever = catalogue()[name]
-    assert lever.side == "input"
+    assert lever.spec.side == "input"
     for heading in ("## What it does", "## When it pays", "## What it changes", "## In the source"):
         assert heading in lever.page
 
@@ -96,8 +96,8 @@ def test_more_calls_at_once_need_a_map_left_serial() -> None:
 
 def test_threads_are_as_many_as_the_calls_that_were_asked_for() -> None:
     lever = catalogue()["threadpool"]
-    assert lever.values(case(SOURCE, PARALLEL, BATCH)) == ("24",)
-    assert lever.values(case(SOURCE, PLAIN, BATCH)) == ("16", "32")
+    assert lever.spec.values(case(SOURCE, PARALLEL, BATCH)) == ("24",)
+    assert lever.spec.values(case(SOURCE, PLAIN, BATCH)) == ("16", "32")
 
 
 def test_threads_help_only_a_map_that_waits() -> None:

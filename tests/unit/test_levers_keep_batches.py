@@ -6,7 +6,7 @@ from itertools import count
 
 import numpy as np
 
-from flatout.cures.keep_batches import COMPARED, OFTEN, Kept
+from flatout.cures.keep_batches.inject import COMPARED, OFTEN, Kept
 
 
 class Source:

@@ -125,7 +125,7 @@ def test_an_edit_that_stumbles_is_no_edit(program: Path, monkeypatch: pytest.Mon
 
     for broken in (lambda *_: "def :", lambda *_: 1 / 0):
         monkeypatch.setattr(prefetch, "edit", broken)
-        monkeypatch.setattr(patches, "edit_of", lambda name: prefetch.edit)
+        monkeypatch.setattr(patches, "edit_of", lambda cure: prefetch.edit)
         made = patches.make(case_of(program), ["prefetch"])
         assert (made.changes, made.diff, made.unwritten) == ((), "", ("prefetch",))
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from flatout.cures._catalogue import find
+from flatout.cures import find
 from flatout.measure.parity import Parity
 from flatout.model.case import Case, Distribution, Evidence, Finding, Fix, Interval, Steps, Trial
 from flatout.model.errors import UnknownLever
-from flatout.tune import journal, plan
+from flatout.tune import conclusions, journal, plan
 from flatout.tune.conclusions import judge, verdict_of
 
 
@@ -102,9 +102,11 @@ def test_a_lack_of_time_is_not_called_a_lack_of_gain():
 
 
 def test_a_cure_that_waits_to_be_asked_for_is_spoken_of(monkeypatch):
-    monkeypatch.setattr(find("parallel-map").module, "skip", lambda case: None)
-    cure = Fix("Make several calls at once.", lever="parallel-map", equivalence="semantic")
-    finding = Finding("serial-stateful-map", "A map is serial.", cost_ms=8.0, cost_share=0.8, fixes=(cure,))
+    cure = find("parallel-map")
+    fitting = replace(cure, spec=replace(cure.spec, skip=lambda case: None))
+    monkeypatch.setattr(conclusions, "find", lambda name: fitting if name == cure.name else find(name))
+    fix = Fix("Make several calls at once.", lever="parallel-map", equivalence="semantic")
+    finding = Finding("serial-stateful-map", "A map is serial.", cost_ms=8.0, cost_share=0.8, fixes=(fix,))
     found = Case("tune", steps=case().steps, trials=(trial("noise"),), findings=(finding,))
     assert "Nothing worth changing as the training is: of 1" in verdict_of(found)
     assert "parallel-map, the cure for 80% of each step" in verdict_of(found)

@@ -117,14 +117,12 @@ def _round(text: str, path: str, todo: list[Diagnostic]) -> tuple[str | None, li
 
 def _edit_by_lever(text: str, path: str, item: Diagnostic, change: LeverEdit) -> str | None:
     """The edit that `tune` writes for a lever. It gets the line in a case, as after a run."""
-    import importlib
+    from flatout.cures import edit_of, find
 
-    name = change.lever.replace("-", "_")
-    module = importlib.import_module(f"flatout.cures.{name}.edit")
+    edit = edit_of(find(change.lever))
     line = change.line or item.line
     case = Case("check", findings=(Finding(item.cause, item.message, Where(path, line)),))
-    changed: str | None = module.edit(text, path, case, "")
-    return changed
+    return edit(text, path, case, "") if edit is not None else None
 
 
 def _nodes_at(document: Document, span: tuple[int, ...]) -> list[cst.CSTNode]:

@@ -43,7 +43,7 @@ def _named(name: str) -> list[Entry]:
     """The pages of this name: some checks have the name of a lever, which comes first."""
     from flatout.causes import find
 
-    found = [entry for entries in (_causes, _levers, _routes, _checks) for entry in entries() if entry.name == name]
+    found = [entry for entries in (_causes, _cures, _routes, _checks) for entry in entries() if entry.name == name]
     if not found:
         find(name)  # raises, with the nearest names
     return found
@@ -57,12 +57,12 @@ def _causes() -> Iterator[Entry]:
         yield Entry(cause.name, cause.spec.group, cause.title, cause.page, cause.spec.cures)
 
 
-def _levers() -> Iterator[Entry]:
-    from flatout.cures._catalogue import catalogue
+def _cures() -> Iterator[Entry]:
+    from flatout.cures import catalogue
     from flatout.report.terminal.pages import Entry
 
-    for lever in catalogue().values():
-        yield Entry(lever.name, f"lever, {lever.equivalence}", lever.title, lever.page)
+    for cure in catalogue().values():
+        yield Entry(cure.name, f"lever, {cure.spec.equivalence}", cure.title, cure.page)
 
 
 def _routes() -> Iterator[Entry]:

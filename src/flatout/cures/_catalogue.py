@@ -1,94 +1,134 @@
-"""Finds the lever files of this package and gives them out as `Lever` objects."""
+"""All cures: found by name, with their parts, in the order in which they are applied."""
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib
+import importlib.util
 import inspect
-import pkgutil
-from collections.abc import Sequence
-from dataclasses import dataclass
-from types import ModuleType
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
 
-from flatout.model.case import Case, Equivalence
-from flatout.model.errors import UnknownLever
+from flatout import plugins
+from flatout.cures._spec import Cure, Edit, Hooks, Rewrite
+from flatout.model.errors import PluginInvalid, UnknownLever
 from flatout.model.levers import parse
 
+LoadedCure = plugins.Loaded[Cure]
+Part = Literal["inject", "edit", "dataset"]
 
-@dataclass(frozen=True)
-class Lever:
-    name: str
-    title: str
-    page: str
-    equivalence: Equivalence
-    side: str
-    conflicts: tuple[str, ...]
-    unasked: bool
-    fills: bool
-    several: bool
-    module: ModuleType
+_CURES = plugins.Catalogue("flatout.cures", declares="CURE", kind=Cure)
 
-    def values(self, case: Case) -> Sequence[str]:
-        ask = getattr(self.module, "values", None)
-        return tuple(ask(case)) if ask is not None else ("",)
 
-    def skip(self, case: Case) -> str | None:
-        ask = getattr(self.module, "skip", None)
-        return ask(case) if ask is not None else None
+def catalogue() -> Mapping[str, LoadedCure]:
+    """Every cure by its name, in alphabetical order."""
+    return _CURES.all()
 
-    def environment(self, value: str) -> dict[str, str]:
-        ask = getattr(self.module, "environment", None)
-        return dict(ask(value)) if ask is not None else {}
 
-    @property
-    def is_an_edit(self) -> bool:
-        """Whether it cannot be injected: its trial runs the edited source."""
-        hooks = ("on_tensorflow", "on_keras", "on_tf_keras", "environment")
-        return not any(hasattr(self.module, name) for name in hooks)
+def load(name: str) -> LoadedCure:
+    """One cure, without importing the others: all that a child process needs."""
+    return _CURES.load(name)
 
 
 @functools.cache
-def catalogue() -> dict[str, Lever]:
-    package = importlib.import_module("flatout.cures")
-    names = [info.name for info in pkgutil.iter_modules(package.__path__) if not info.name.startswith("_")]
-    read = (_read(name) for name in names)
-    found = sorted((lever for lever in read if lever is not None), key=lambda lever: lever.name)
-    return {lever.name: lever for lever in found}
+def levers() -> dict[str, LoadedCure]:
+    """The cures of programs, which `tune` and `--with` offer: those that can be injected, or written as an edit."""
+    return {name: cure for name, cure in catalogue().items() if is_injected(cure) or has(cure, "edit")}
 
 
-def find(name: str) -> Lever:
-    levers = catalogue()
-    if name in levers:
-        return levers[name]
-    close = difflib.get_close_matches(name, levers, n=3, cutoff=0.4)
-    hint = f" Did you mean {' or '.join(close)}?" if close else ""
-    raise UnknownLever(f"There is no lever named {name!r}.{hint} The levers are: {', '.join(levers)}.")
+def find(name: str) -> LoadedCure:
+    """The lever of this name. Any other name is an error that says which levers there are."""
+    if name in levers():
+        return levers()[name]
+    if name in catalogue():
+        raise UnknownLever(f"{name} rewrites datasets only: use `flatout data tune`.")
+    hint = plugins.suggestion(name, levers())
+    raise UnknownLever(f"There is no lever named {name!r}.{hint} The levers are: {', '.join(levers())}.")
 
 
-def environment_of(levers: Sequence[str]) -> dict[str, str]:
-    """All variables that these levers want set before Python starts."""
+def environment_of(levers: Iterable[str]) -> dict[str, str]:
+    """All environment variables that these levers need before Python starts."""
     variables: dict[str, str] = {}
     for text in levers:
         name, value = parse(text)
-        variables.update(find(name).environment(value))
+        environment = find(name).spec.environment
+        variables.update(environment(value) if environment is not None else {})
     return variables
 
 
-def _read(module_name: str) -> Lever | None:
-    module = importlib.import_module(f"flatout.cures.{module_name}")
-    if not hasattr(module, "EQUIVALENCE"):
-        return None  # a rewrite of datasets alone
-    title, _, page = inspect.cleandoc(module.__doc__ or "").partition("\n")
-    return Lever(
-        name=module_name.replace("_", "-"),
-        title=title.strip().rstrip("."),
-        page=page.strip(),
-        equivalence=module.EQUIVALENCE,
-        side=module.SIDE,
-        conflicts=tuple(getattr(module, "CONFLICTS", ())),
-        unasked=bool(getattr(module, "UNASKED", True)),
-        fills=bool(getattr(module, "FILLS", False)),
-        several=bool(getattr(module, "SEVERAL", False)),
-        module=module,
-    )
+# ── order ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@functools.cache
+def order() -> tuple[str, ...]:
+    """The names of all cures, each behind those that it declares to come `after`."""
+    return plugins.in_order({name: cure.spec.after for name, cure in catalogue().items()})
+
+
+def in_order(levers: Sequence[str]) -> tuple[str, ...]:
+    """Levers (`cache`, `threadpool=16`) in the order in which they are applied."""
+    return tuple(sorted(levers, key=lambda text: order().index(find(parse(text)[0]).name)))
+
+
+def rewrites() -> dict[str, Rewrite]:
+    """The rewrites of datasets by the names of their cures, in the order in which they are tried."""
+    found = {name: rewrite_of(catalogue()[name]) for name in order()}
+    return {name: rewrite for name, rewrite in found.items() if rewrite is not None}
+
+
+# ── parts ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def has(cure: LoadedCure, part: Part) -> bool:
+    """Whether the cure's folder has this part. Does not import it."""
+    if not hasattr(cure.module, "__path__"):
+        raise PluginInvalid(f"{cure.module.__file__} is a file: a cure is a folder with an __init__.py.")
+    return importlib.util.find_spec(f"{cure.module.__name__}.{part}") is not None
+
+
+def is_injected(cure: LoadedCure) -> bool:
+    """Whether its trial runs the unmodified source; the trial of any other cure runs the edited source."""
+    return cure.spec.environment is not None or has(cure, "inject")
+
+
+def hooks_of(cure: LoadedCure) -> Hooks | None:
+    """What the cure does in a running program. For child processes only."""
+    if not has(cure, "inject"):
+        return None
+    hooks = _declared(cure, "inject", "HOOKS")
+    if not isinstance(hooks, Hooks):
+        raise _invalid(cure, "inject", "HOOKS = Hooks(…)")
+    return hooks
+
+
+def edit_of(cure: LoadedCure) -> Edit | None:
+    """How the cure is written into the source of a program."""
+    if not has(cure, "edit"):
+        return None
+    edit: Edit = _declared(cure, "edit", "edit")
+    if not _takes(edit, 4):
+        raise _invalid(cure, "edit", "def edit(source, path, case, value)")
+    return edit
+
+
+def rewrite_of(cure: LoadedCure) -> Rewrite | None:
+    """How the cure changes a dataset object."""
+    if not has(cure, "dataset"):
+        return None
+    rewrite: Rewrite = _declared(cure, "dataset", "rewrite")
+    if not _takes(rewrite, 2):
+        raise _invalid(cure, "dataset", "def rewrite(dataset, context)")
+    return rewrite
+
+
+def _declared(cure: LoadedCure, part: Part, name: str) -> Any:
+    return getattr(importlib.import_module(f"{cure.module.__name__}.{part}"), name, None)
+
+
+def _takes(function: object, count: int) -> bool:
+    return callable(function) and len(inspect.signature(function).parameters) == count
+
+
+def _invalid(cure: LoadedCure, part: Part, expected: str) -> PluginInvalid:
+    file = importlib.import_module(f"{cure.module.__name__}.{part}").__file__
+    return PluginInvalid(f"{file} declares nothing that can be used: `{expected}` was expected in it.")

@@ -1,34 +1,48 @@
-"""The levers of one child: found, installed, asked what they changed."""
+"""The levers of one child process: loaded, installed, and asked what they changed."""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import ModuleType
 
+from flatout.cures import _catalogue
+from flatout.cures._spec import Hooks
 from flatout.model.levers import parse
 from flatout.observe.injection import Injection, LeverReport
 from flatout.observe.observer import Observer
 
 
 class Injections:
-    """All levers of one child, in the order given."""
+    """All levers of one child, installed in the order given; whoever starts the child has put them in order.
+
+    A lever that cannot be loaded or installed is recorded as failed. The program runs on without it.
+    """
 
     def __init__(self, observer: Observer, levers: Sequence[str]) -> None:
         self.observer = observer
-        self.levers = [(Injection(observer, *parse(text)), _module(parse(text)[0])) for text in levers]
+        self.levers = [self._load(Injection(observer, *parse(text))) for text in levers]
+
+    def _load(self, injection: Injection) -> tuple[Injection, Hooks]:
+        try:
+            hooks = _catalogue.hooks_of(_catalogue.load(injection.lever))
+        except Exception as error:
+            self._failed(injection, error)
+            hooks = None
+        return injection, hooks or Hooks()
 
     def install(self, package: str, module: ModuleType) -> None:
-        for injection, lever in self.levers:
-            make: Callable[[Injection, ModuleType], None] | None = getattr(lever, f"on_{package}", None)
-            if make is None:
+        for injection, hooks in self.levers:
+            hook = hooks.of(package)
+            if hook is None:
                 continue
             try:
-                make(injection, module)
-            except Exception as error:  # a lever that cannot be injected is one row of the table, not the end
-                self.observer.recorder.fact(
-                    "lever-failed", lever=injection.lever, text=f"{type(error).__name__}: {error}"
-                )
+                hook(injection, module)
+            except Exception as error:
+                self._failed(injection, error)
+
+    def _failed(self, injection: Injection, error: Exception) -> None:
+        injection.failed = injection.failed or f"{type(error).__name__}: {error}"
+        self.observer.recorder.fact("lever-failed", lever=injection.text, text=injection.failed)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -36,11 +50,7 @@ class Injections:
 
     @property
     def ready(self) -> bool:
-        return all(ask() for injection, _ in self.levers for ask in injection.ready)
+        return all(is_ready() for injection, _ in self.levers for is_ready in injection.ready)
 
     def report(self) -> dict[str, LeverReport]:
-        return {i.text: LeverReport(i.changes, tuple(i.notes)) for i, _ in self.levers}
-
-
-def _module(name: str) -> ModuleType:
-    return importlib.import_module(f"flatout.cures.{name.replace('-', '_')}")
+        return {injection.text: injection.report() for injection, _ in self.levers}

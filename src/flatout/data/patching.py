@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from flatout.cures._catalogue import catalogue
+from flatout.cures import levers as all_levers
 from flatout.data import session
 from flatout.data.task import PipelineTask
 from flatout.model.case import Case, Evidence, Note
@@ -20,7 +20,7 @@ CHECK_SECONDS = 60.0
 
 def with_patch(case: Case, asked: session.Asked, directory: Path, quiet: bool) -> Case:
     """The case with the diff, where the winners can be written and the edited program gives the same elements."""
-    known = [lever for lever in case.tuned if parse(lever)[0] in catalogue()]
+    known = [lever for lever in case.tuned if parse(lever)[0] in all_levers()]
     if not known:
         return case
     try:
@@ -69,6 +69,6 @@ def written(case: Case, target: Path | None, apply: bool) -> None:
     elif (target is not None or apply) and not case.patch:
         sys.stderr.write("flatout: no patch was written: nothing that can be written as an edit has won\n")
     if apply and case.patch:
-        known = [lever for lever in case.tuned if parse(lever)[0] in catalogue()]
+        known = [lever for lever in case.tuned if parse(lever)[0] in all_levers()]
         for path in patches.apply(patches.make(case, known)):
             sys.stderr.write(f"flatout: edited {path}\n")

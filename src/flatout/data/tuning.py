@@ -12,10 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from flatout.cures._dataset import Proposal, Room, Unfit
-from flatout.cures._rewrites import REWRITES
-from flatout.cures.cache import dataset as cache
-from flatout.cures.late_map import dataset as late_map
+from flatout import cures
 from flatout.data import equality, excerpts, inspecting
 from flatout.data.contestant import FEWEST_ROUNDS, Pipeline, Raced, compare
 from flatout.measure.race import TimeLimit
@@ -23,6 +20,7 @@ from flatout.model.case import Case, Evidence, Note, Trial
 from flatout.model.levers import parse
 from flatout.observe import stages
 from flatout.pipeline import caching, copying, costing, recipes
+from flatout.pipeline.rewriting import Context, Proposal, Refused
 
 FOR_TRIALS = 0.75
 """Share of the time for trials; the rest is for the claim."""
@@ -95,6 +93,8 @@ class _Tuning:
     known: dict[int, equality.Compared] = field(default_factory=dict)
     alive: list[Any] = field(default_factory=list)
     best: tuple[Any, Pipeline] | None = None
+    rewrites: dict[str, cures.Rewrite] = field(default_factory=cures.rewrites)
+    """By name, in the order in which they are tried."""
 
     def run(self) -> Tuned:
         self.deadline = time.monotonic() + FOR_TRIALS * self.wishes.seconds
@@ -102,11 +102,11 @@ class _Tuning:
         case = inspecting.inspect([self.given], self.wishes.needs, costs, self.told)
         self.keep(case)
         memory = self.wishes.memory if self.wishes.memory is not None else caching.memory_limit()
-        room = Room(memory, self.wishes.disk, self.wishes.allow, self._count, costs)
+        context = Context(memory, self.wishes.disk, self.wishes.allow, self._count, costs)
         self.short = excerpts.excerpts_of(self.given, costs)
-        line = self._improved(_Line(self.given), REWRITES, room, case)
-        line = self._improved(line, self._once_more(line), room, case)
-        other = self._instead(line, room, case)
+        line = self._improved(_Line(self.given), list(self.rewrites), context, case)
+        line = self._improved(line, self._once_more(line), context, case)
+        other = self._instead(line, context, case)
         if other is not None:
             line = other
         best, kept = line.dataset, list(line.kept)
@@ -119,43 +119,44 @@ class _Tuning:
                 best, kept = self.given, []
         return Tuned(best, self._case(case, tuple(kept)))
 
-    def _improved(self, line: _Line, rewrites: Sequence[Any], room: Room, case: Case) -> _Line:
+    def _improved(self, line: _Line, names: Sequence[str], context: Context, case: Case) -> _Line:
         """One rewrite after the other, each upon those that have won."""
-        for rewrite in rewrites:
-            if rewrite.NAME in self.wishes.without:
+        for name in names:
+            if name in self.wishes.without:
                 continue
             if time.monotonic() > self.deadline:
-                self._leave_out(rewrite.NAME, "the time was over")
+                self._leave_out(name, "the time was over")
                 continue
-            self.told(f"trying {rewrite.NAME}")
-            proposal = self._proposed(rewrite, line.dataset, room)
+            self.told(f"trying {name}")
+            proposal = self._proposed(name, line.dataset, context)
             if proposal is None:
                 continue
-            name = f"{rewrite.NAME}={proposal.setting}" if proposal.setting else rewrite.NAME
-            equivalence = _weakest(proposal.equivalence or rewrite.EQUIVALENCE, line.equivalence)
-            trial = self._tried(line.dataset, proposal, (*line.kept, name), equivalence)
+            lever = f"{name}={proposal.setting}" if proposal.setting else name
+            promised = proposal.equivalence or cures.catalogue()[name].spec.equivalence
+            equivalence = _weakest(promised, line.equivalence)
+            trial = self._tried(line.dataset, proposal, (*line.kept, lever), equivalence)
             self.trials.append(trial)
             if trial.status == "won":
-                line = _Line(proposal.dataset, (*line.kept, name), (*line.before, line), equivalence)
+                line = _Line(proposal.dataset, (*line.kept, lever), (*line.before, line), equivalence)
             self.keep(self._case(case, ()))
         return line
 
-    def _once_more(self, line: _Line) -> list[Any]:
+    def _once_more(self, line: _Line) -> list[str]:
         """What gave nothing may give something where another stage, before the critical one, is so no longer."""
-        names = [rewrite.NAME for rewrite in REWRITES]
+        names = list(self.rewrites)
         kept = [parse(lever)[0] for lever in line.kept]
         last = max((names.index(name) for name in kept), default=0)
         tried = {parse(trial.levers[-1])[0] for trial in self.trials if trial.status in ("noise", "lost")}
-        return [rewrite for rewrite in REWRITES[:last] if rewrite.NAME in tried and rewrite.NAME not in kept]
+        return [name for name in names[:last] if name in tried and name not in kept]
 
-    def _instead(self, line: _Line, room: Room, case: Case) -> _Line | None:
+    def _instead(self, line: _Line, context: Context, case: Case) -> _Line | None:
         """A map that went behind the shuffle cannot be cached any more: was the cache worth more than that?"""
-        moved, cached = late_map.NAME, cache.NAME
+        moved, cached = "late-map", "cache"
         if moved not in line.kept or cached in line.kept or time.monotonic() > self.deadline:
             return None
         start = line.before[line.kept.index(moved)]
-        rest = [one for one in REWRITES if one.NAME not in (*line.kept, moved)]
-        other = self._improved(start, rest, room, case)
+        rest = [name for name in self.rewrites if name not in (*line.kept, moved)]
+        other = self._improved(start, rest, context, case)
         if cached not in other.kept:
             return None
         self.told(f"racing {' + '.join(other.kept)} against {' + '.join(line.kept)}")
@@ -165,17 +166,17 @@ class _Tuning:
 
     # ── one rewrite ──────────────────────────────────────────────────────────────────────────────────────────
 
-    def _proposed(self, rewrite: Any, best: Any, room: Room) -> Proposal | None:
+    def _proposed(self, name: str, best: Any, context: Context) -> Proposal | None:
         try:
-            proposal: Proposal | None = rewrite.rewrite(best, room)
-        except (Unfit, recipes.Opaque) as reason:
-            self._leave_out(rewrite.NAME, str(reason))
+            proposal = self.rewrites[name](best, context)
+        except (Refused, recipes.Opaque) as reason:
+            self._leave_out(name, str(reason))
             return None
         except Exception as error:  # a rewrite that stumbles over a pipeline leaves it as it is
-            self._leave_out(rewrite.NAME, f"{type(error).__name__}: {str(error)[:200]}")
+            self._leave_out(name, f"{type(error).__name__}: {str(error)[:200]}")
             return None
         if proposal is not None and proposal.dataset.element_spec != best.element_spec:
-            self._leave_out(rewrite.NAME, "it would have given elements of another shape or type")
+            self._leave_out(name, "it would have given elements of another shape or type")
             return None
         return proposal
 

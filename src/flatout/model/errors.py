@@ -39,7 +39,8 @@
         ├── Missing               observe: a private name that this TensorFlow lacks
         ├── Opaque                pipeline: a stage that cannot be made again
         ├── Unlike                pipeline: two forms of a map that do not agree
-        ├── Unfit                 cures: a rewrite or a trace that looked possible and is not
+        ├── Refused               pipeline: a rewrite of a dataset that looked possible and is not
+        ├── Unfit                 cures: a function that must not or cannot be traced
         ├── Damaged               data: a shard that is not what was written
         ├── Corrupt               data: an element that cannot be read
         ├── Failed                data: a pipeline in a child process that cannot be used

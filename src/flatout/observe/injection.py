@@ -1,4 +1,4 @@
-"""What a lever is given inside the child, and what it reports back."""
+"""A lever at work in the child process: what its hooks receive, and what it reports to the parent."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ class LeverReport:
     changes: int
     """Things that it has changed; 0: it found nothing to change yet."""
     notes: tuple[str, ...] = ()
+    failed: str = ""
+    """The error with which it could not be installed; empty where it was."""
 
 
 class Installed(Protocol):
@@ -45,20 +47,24 @@ class Injection:
         self.value = value
         self.changes = 0
         self.notes: list[str] = []
+        self.failed = ""
         self.ready: list[Callable[[], bool]] = []
-        """Asked before measuring begins: a cache, for one, must be full first."""
+        """Called before measuring begins: a cache, for example, must be full first."""
 
     @property
     def text(self) -> str:
         return f"{self.lever}={self.value}" if self.value else self.lever
 
     def changed(self, what: str = "") -> None:
-        """The lever has changed something. One that never says so had nothing to change, and is not measured."""
+        """Record that the lever has changed something. A lever without changes found nothing to do: not measured."""
         self.changes += 1
         if what and what not in self.notes and len(self.notes) < 5:
             self.note(what)
 
     def note(self, text: str) -> None:
-        """Something the reader of the trial should know."""
+        """Record something that the reader of the trial should know."""
         if text not in self.notes:
             self.notes.append(text)
+
+    def report(self) -> LeverReport:
+        return LeverReport(self.changes, tuple(self.notes), self.failed)

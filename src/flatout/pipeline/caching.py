@@ -85,6 +85,10 @@ def known_bytes(stage: Any) -> int | None:
     return count * size if count >= 0 and size is not None else None
 
 
+def mib(size: int) -> str:
+    return f"{size / 2**20:,.1f} MiB"
+
+
 class Cached:
     """A stage with a cache behind it."""
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flatout.observe import stages
-from flatout.pipeline import recipes
+from flatout.pipeline import options, recipes
 from flatout.pipeline.clock import Clock, Times
 
 PASSED_THROUGH = {
@@ -41,6 +41,11 @@ GATHER = {"Interleave", "ParallelInterleave", "FlatMap", "TFRecord", "TextLine",
 PASS_SECONDS = 0.12
 """How long one pass over a sample should take."""
 FEWEST, MOST = 4, 2048
+TUNING = (
+    "autotune.enabled",
+    "experimental_optimization.apply_default_optimizations",
+    "experimental_optimization.inject_prefetch",
+)
 PROBE = 4
 FEWEST_ROUNDS, MOST_ROUNDS = 5, 25
 SHUFFLED = 4096
@@ -226,13 +231,7 @@ def _alone(stage: Any, inputs: list[_Held]) -> tuple[Any, Any]:
 
 def plainly(dataset: Any) -> Any:
     """The dataset as written and no other way: nothing rewritten, nothing tuned, nothing parallel."""
-    import tensorflow as tf
-
-    options = tf.data.Options()
-    options.autotune.enabled = False
-    options.experimental_optimization.apply_default_optimizations = False
-    options.experimental_optimization.inject_prefetch = False
-    return dataset.with_options(options)
+    return options.changed(dataset, dict.fromkeys(TUNING, False))
 
 
 def _expected(stage: Any) -> float:

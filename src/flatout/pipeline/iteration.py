@@ -21,9 +21,7 @@ from flatout.observe.injection import Injection
 from flatout.observe.observer import CALL, TRACE
 from flatout.observe.private_names import Missing, patch
 from flatout.pipeline import recipes
-
-ORDER = ("autotune", "parallel-map", "vectorize-map", "cache", "threadpool", "prefetch", "free-input")
-"""Levers that are combined rewrite one after the other; each sees what the one before has made."""
+from flatout.pipeline.rewriting import Proposal
 
 
 @dataclass
@@ -42,8 +40,8 @@ class Iterated:
         return any(reference() is not None for reference in self.iterators)
 
 
-Rewrite = Callable[[Any, Iterated], tuple[Any, str] | None]
-"""Given a dataset: the one to iterate in its place, and what was changed in words; None to leave it."""
+Rewrite = Callable[[Any, Iterated], Proposal | None]
+"""Given a dataset: the one to iterate in its place, or None to leave it."""
 
 
 @dataclass
@@ -56,11 +54,13 @@ _rewriters = _Rewriters()
 
 
 def rewrite_with(injection: Injection, rewrite: Rewrite) -> None:
-    """From now on, every dataset that the program iterates goes through `rewrite` first."""
+    """From now on, every dataset that the program iterates goes through `rewrite` first.
+
+    Levers that are combined rewrite in the order in which they are installed; each gets the result of the one before.
+    """
     recipes.install()
     _install()
     _rewriters.known.append((injection, rewrite))
-    _rewriters.known.sort(key=lambda item: ORDER.index(item[0].lever))
 
 
 @functools.cache
@@ -122,9 +122,8 @@ def _rewrite(iterated: Iterated) -> None:
                 found = rewrite(before, iterated)
                 if found is None:
                     continue
-                after, what = found
-                if after.element_spec != before.element_spec:
-                    injection.note(f"left alone: {what} would have given elements of another shape or type")
+                if found.dataset.element_spec != before.element_spec:
+                    injection.note(f"left alone: {found.what} would have given elements of another shape or type")
                     continue
             except recipes.Opaque as opaque:
                 injection.note(f"left alone: {opaque}")
@@ -132,5 +131,5 @@ def _rewrite(iterated: Iterated) -> None:
             except Exception as error:  # a pipeline that cannot be rewritten is iterated as it is
                 injection.note(f"left alone: {type(error).__name__}: {str(error)[:200]}")
                 continue
-            iterated.dataset = recipes.stands_for(after, before)
-            injection.changed(what)
+            iterated.dataset = recipes.stands_for(found.dataset, before)
+            injection.changed(found.what)

@@ -138,6 +138,10 @@ def replay(stage: Any, inputs: Mapping[int, Any], arguments: Mapping[str, Any] |
     return made[key]
 
 
+Replay = Callable[[Any, Mapping[int, Any], Mapping[str, Any] | None], Any]
+"""`replay` or `replay_once`."""
+
+
 def replay_once(stage: Any, inputs: Mapping[int, Any], arguments: Mapping[str, Any] | None = None) -> Any:
     """As `replay`, for nobody else to share."""
 

@@ -119,28 +119,28 @@ def _refuse_early(options: Options) -> None:
 
 
 def _levers(options: Options, command: Sequence[str]) -> tuple[str, ...]:
-    """The levers to inject; `@tuned` stands for those that won the last tune of this program."""
+    """The levers to inject, in their order; `@tuned` stands for those that won the last tune of this program."""
     if not options.levers:
         return ()
-    from flatout.cures._catalogue import find
+    from flatout.cures import find, in_order, is_injected
     from flatout.model.levers import parse
 
     found: list[str] = []
     for text in options.levers:
         found += store.latest_tune(command).tuned if text == "@tuned" else (text,)
     for text in found:
-        if find(parse(text)[0]).is_an_edit:
+        if not is_injected(find(parse(text)[0])):
             raise InvalidOption(
                 f"{text} is an edit of the source and cannot be injected. `flatout tune --lever {text} --patch FILE` "
                 "writes it."
             )
-    return tuple(found)
+    return in_order(found)
 
 
 def _variables(levers: Sequence[str]) -> dict[str, str]:
     if not levers:
         return {}
-    from flatout.cures._catalogue import environment_of
+    from flatout.cures import environment_of
 
     return environment_of(levers)
 

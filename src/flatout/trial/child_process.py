@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from flatout.cures._catalogue import environment_of
+from flatout.cures import environment_of, in_order
 from flatout.model.errors import Internal
 from flatout.observe.settings import ObserveSettings
 from flatout.observe.streams import StreamKind
@@ -228,7 +228,7 @@ def _settings(launch: Launch, directory: Path, role: GateSettings | ScoutSetting
         directory=str(directory),
         observe=ObserveSettings(trace=observed, sample=observed),
         module=launch.module,
-        levers=launch.levers,
+        levers=in_order(launch.levers),
         trial=TrialSettings(role, launch.seed, launch.without_dropout, launch.perturbed),
     )
 

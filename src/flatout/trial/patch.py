@@ -7,16 +7,14 @@ still as they were, all of them or none, and applying it again changes nothing.
 from __future__ import annotations
 
 import ast
-import importlib
-import importlib.util
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from flatout.cures._catalogue import catalogue, find
+from flatout.cures import Edit, edit_of, find, in_order
 from flatout.model.case import Case, Where
 from flatout.model.errors import PatchFailed
 from flatout.model.levers import parse
@@ -25,15 +23,6 @@ from flatout.source.editing import source_text, unified_diff
 from flatout.source.editing.case_facts import same_file
 from flatout.source.editing.line_tracking import LineMap, follow
 from flatout.source.editing.program_files import own_files
-
-Edit = Callable[[str, str, Case, str], str | None]
-
-_FIRST = (
-    *("whole-batch", "vectorize-loop", "no-debug", "no-run-eagerly", "float32"),
-    *("autotune", "vectorize-map", "parallel-map", "cache", "prefetch"),
-)
-"""Edits that others build on, in this order: a loop is rewritten before the step around it becomes a function, a stage
-is put behind the last once all others are in place."""
 
 
 @dataclass(frozen=True)
@@ -77,10 +66,11 @@ def make(case: Case, levers: Sequence[str], root: Path | None = None) -> Patch:
         _expect_unchanged(case, path, source.bytes_of(source.text))
     written: list[str] = []
     lines: dict[str, list[LineMap]] = {path: [] for path in files}
-    for lever in sorted(levers, key=_order):
+    for lever in in_order(levers):
         name, value = parse(lever)
+        edit = edit_of(find(name))
         for path, text in list(texts.items()):
-            new = _try(edit_of(name), text, path, case, _value_now(value, lines))
+            new = _try(edit, text, path, case, _value_now(value, lines))
             if new is None:
                 continue
             moved = LineMap(text, new)
@@ -94,23 +84,6 @@ def make(case: Case, levers: Sequence[str], root: Path | None = None) -> Patch:
     )
     done = tuple(dict.fromkeys(written))
     return Patch(changes, _directory(case, changes, root), done, tuple(name for name in levers if name not in done))
-
-
-def edit_of(name: str) -> Edit | None:
-    """The edit of a lever, or one that is a cure by itself (`hoist-conversion`)."""
-    module = f"flatout.cures.{name.replace('-', '_')}.edit"
-    edit: Edit | None = None
-    if name in catalogue() and importlib.util.find_spec(module) is not None:
-        edit = getattr(importlib.import_module(module), "edit", None)
-    if edit is not None:
-        return edit
-    find(name)  # an error that names the levers there are
-    return None
-
-
-def _order(lever: str) -> int:
-    name = parse(lever)[0]
-    return _FIRST.index(name) if name in _FIRST else len(_FIRST)
 
 
 def _value_now(value: str, lines: Mapping[str, list[LineMap]]) -> str:

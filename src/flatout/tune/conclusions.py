@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from flatout.cures._catalogue import find
+from flatout.cures import find
 from flatout.measure import parity
 from flatout.measure.race import WORTH
 from flatout.model.case import Case, Trial
@@ -20,7 +20,7 @@ FEWEST_STEPS = 8
 
 def promise(levers: Sequence[str]) -> str:
     """The weakest of what these levers promise."""
-    promises = [str(find(parse(text)[0]).equivalence) for text in levers]
+    promises = [str(find(parse(text)[0]).spec.equivalence) for text in levers]
     return max(promises, key=lambda one: STRENGTH.get(one, 3), default="exact")
 
 
@@ -106,12 +106,12 @@ def _untried_cure(case: Case) -> str:
     open_to = [
         (share, lever)
         for share, lever in cures
-        if lever.equivalence == "semantic" and lever.name not in tried and lever.skip(case) is None
+        if lever.spec.equivalence == "semantic" and lever.name not in tried and lever.spec.skip(case) is None
     ]
     if not open_to:
         return ""
     share, lever = max(open_to, key=lambda cure: cure[0])
-    asking = "--allow semantic" if lever.unasked else f"--lever {lever.name}"
+    asking = "--allow semantic" if lever.spec.by_default else f"--lever {lever.name}"
     return f" {lever.name}, the cure for {share:.0%} of each step, changes the training itself: {asking} tries it."
 
 

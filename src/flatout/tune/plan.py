@@ -6,7 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from flatout.causes import catalogue as causes
-from flatout.cures._catalogue import Lever, catalogue, find
+from flatout.cures import LoadedCure, find
+from flatout.cures import levers as all_levers
 from flatout.model.case import Case, Interval
 from flatout.model.levers import parse
 
@@ -34,14 +35,14 @@ def make(
     chosen: list[tuple[float, str]] = []
     skipped: list[tuple[str, str]] = []
     wanted = {parse(text)[0]: parse(text)[1] for text in named}
-    for lever in [find(name) for name in wanted] if named else list(catalogue().values()):
-        if lever.equivalence == "bound" or lever.name in without:
+    for lever in [find(name) for name in wanted] if named else list(all_levers().values()):
+        if lever.spec.equivalence == "bound" or lever.name in without:
             continue
         why = _why_not(lever, case, bool(named), allow, bounds or {})
         if why is not None:
             skipped.append((lever.name, why))
             continue
-        values = [wanted[lever.name]] if wanted.get(lever.name) else lever.values(case)
+        values = [wanted[lever.name]] if wanted.get(lever.name) else lever.spec.values(case)
         if not values:
             skipped.append((lever.name, "no setting of it fits this program"))
         for value in values:
@@ -50,19 +51,21 @@ def make(
     return Plan(tuple(text for _, text in chosen), tuple(skipped))
 
 
-def _why_not(lever: Lever, case: Case, asked: bool, allow: Collection[str], bounds: dict[str, Interval]) -> str | None:
-    if not asked and not lever.unasked and lever.equivalence not in allow:
+def _why_not(
+    lever: LoadedCure, case: Case, asked: bool, allow: Collection[str], bounds: dict[str, Interval]
+) -> str | None:
+    if not asked and not lever.spec.by_default and lever.spec.equivalence not in allow:
         return f"only when asked for: --lever {lever.name}"
-    if not asked and lever.equivalence not in (*ALLOWED, *allow):
-        return f"{lever.equivalence}: it changes the training itself; --allow {lever.equivalence} to try it"
+    if not asked and lever.spec.equivalence not in (*ALLOWED, *allow):
+        return f"{lever.spec.equivalence}: it changes the training itself; --allow {lever.spec.equivalence} to try it"
     for side, name, what in (("input", "free-input", "an input"), ("compute", "free-compute", "a computation")):
         bound = bounds.get(name)
-        if lever.side == side and bound is not None and bound.high < BOUND_MATTERS:
+        if lever.spec.side == side and bound is not None and bound.high < BOUND_MATTERS:
             return f"even {what} that costs nothing gives {bound.ratio:.2f} [{bound.low:.2f}, {bound.high:.2f}]"
-    return lever.skip(case)
+    return lever.spec.skip(case)
 
 
-def expected(lever: Lever, case: Case) -> float:
+def expected(lever: LoadedCure, case: Case) -> float:
     """What diagnosis expects: the cost of the findings that this lever is known to cure."""
     known = causes()
     by_findings = [
@@ -81,9 +84,9 @@ def combinations(winners: Sequence[str]) -> list[tuple[str, ...]]:
     for text in winners:
         lever = find(parse(text)[0])
         names = {parse(other)[0] for other in together}
-        if (lever.name in names and not lever.several) or names & set(lever.conflicts):
+        if (lever.name in names and not lever.spec.several) or names & set(lever.spec.conflicts):
             continue
-        if any(lever.name in find(name).conflicts for name in names):
+        if any(lever.name in find(name).spec.conflicts for name in names):
             continue
         together.append(text)
         found.append(tuple(together))

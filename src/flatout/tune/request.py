@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from flatout.cures._catalogue import find
+from flatout.cures import find
 from flatout.model.errors import InvalidOption
 from flatout.model.levers import parse
 

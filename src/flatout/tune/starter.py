@@ -74,6 +74,11 @@ class Starter:
             one.leave(Exit("timeout", f"{overdue}, starting up"))
             return
         one.report, one.done = warm.levers, warm.steps
+        failed = {name: facts.failed for name, facts in one.report.items() if facts.failed}
+        if failed:
+            texts = (f"{name} could not be installed: {text}" for name, text in failed.items())
+            one.leave(Exit("failed", "; ".join(texts)))
+            return
         idle = [name for name, facts in one.report.items() if not facts.changes]
         if one.launch.levers and len(idle) == len(one.report) and not one.launch.sources:
             notes = [note for facts in one.report.values() for note in facts.notes]

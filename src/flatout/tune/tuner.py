@@ -14,7 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from flatout.cures._catalogue import catalogue, find
+from flatout.cures import find
+from flatout.cures import levers as all_levers
 from flatout.environment import cgroup
 from flatout.measure.processors import STARVED
 from flatout.measure.race import Rules, TimeLimit
@@ -264,7 +265,7 @@ class Tuner:
         return with_levers(self.launch, self.case, levers, self.directory / "edited")
 
     def _open_bounds(self) -> list[str]:
-        return [name for name in BOUNDS if name in catalogue() and not self.journal.known("bound", (name,))]
+        return [name for name in BOUNDS if name in all_levers() and not self.journal.known("bound", (name,))]
 
     def _affordable(self, race: Race, levers: list[str], case: Case) -> list[str]:
         """Where the time is short, levers that no finding suggests are left out, the last first."""
@@ -278,7 +279,7 @@ class Tuner:
 
     def _combinable(self, text: str) -> bool:
         """Another precision or another training is combined only where the user asks for it."""
-        equivalence = find(_name(text)).equivalence
+        equivalence = find(_name(text)).spec.equivalence
         named = _name(text) in map(_name, self.request.levers)
         return keeps_the_numbers(equivalence) or named or equivalence in self.request.allow
 

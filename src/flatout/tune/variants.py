@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from flatout.cures._catalogue import find
+from flatout.cures import find, is_injected
 from flatout.measure.race import Exit
 from flatout.model.case import Case
 from flatout.model.errors import FlatoutError
@@ -17,7 +17,7 @@ from flatout.tune.contestant import Contestant
 
 def with_levers(launch: Launch, case: Case, levers: tuple[str, ...], directory: Path) -> Contestant:
     """`directory`: where edited sources are written."""
-    edits = [text for text in levers if find(parse(text)[0]).is_an_edit]
+    edits = [text for text in levers if not is_injected(find(parse(text)[0]))]
     injected = tuple(text for text in levers if text not in edits)
     one = Contestant(replace(launch, levers=injected), shown(levers), levers)
     if not edits:
@@ -41,6 +41,6 @@ def patched(launch: Launch, made: patch.Patch, levers: tuple[str, ...], director
     sources = patched_run.lay_out(made, directory)
     if patched_run.command(launch.command, sources) == list(launch.command):
         return None
-    fills = any(find(parse(text)[0]).fills for text in levers)
+    fills = any(find(parse(text)[0]).spec.fills for text in levers)
     run = replace(launch, sources=tuple(sources.items()), levers=made.unwritten, fills_cache=fills)
     return Contestant(run, "the patched program", levers)

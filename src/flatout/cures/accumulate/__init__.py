@@ -21,19 +21,11 @@ model.fit(features, targets, batch_size=64)        # instead of 256
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
-from types import ModuleType
-from typing import Any
 
+from flatout.cures._spec import Cure
 from flatout.model import queries as reading
-from flatout.model.case import Case, Equivalence
-from flatout.observe.injection import Injection
-
-EQUIVALENCE: Equivalence = "semantic"
-SIDE = "compute"
-CONFLICTS = ("batch-size",)
-UNASKED = False
+from flatout.model.case import Case
 
 
 def skip(case: Case) -> str | None:
@@ -44,38 +36,6 @@ def values(case: Case) -> Sequence[str]:
     return ("2", "4")
 
 
-def on_tensorflow(injection: Injection, module: ModuleType) -> None:
-    from flatout.cures import _batches
-
-    _batches.resize_datasets(injection, lambda size: _part(injection, size))
-
-
-def on_keras(injection: Injection, module: ModuleType) -> None:
-    from flatout.cures import _batches
-    from flatout.observe.private_names import patch
-
-    _batches.resize_arrays(injection, "fit", lambda size: _part(injection, size))
-
-    def wrap(original: Any) -> Any:
-        @functools.wraps(original)
-        def compile(self: Any, *args: Any, **kwargs: Any) -> Any:
-            result = original(self, *args, **kwargs)
-            optimizer = self.optimizer
-            if getattr(optimizer, "gradient_accumulation_steps", 0) is None and not optimizer.built:
-                optimizer.gradient_accumulation_steps = _parts(injection)
-            else:
-                injection.note("an optimizer does not accumulate: it is smaller batches that are measured")
-            return result
-
-        return compile
-
-    patch("compile", wrap)
-
-
-def _parts(injection: Injection) -> int:
-    return max(int(injection.value or 2), 2)
-
-
-def _part(injection: Injection, size: int) -> int | None:
-    """Only a batch that divides evenly: parts of unequal size would not weigh the same."""
-    return size // _parts(injection) if size % _parts(injection) == 0 else None
+CURE = Cure(
+    equivalence="semantic", side="compute", conflicts=("batch-size",), values=values, skip=skip, by_default=False
+)

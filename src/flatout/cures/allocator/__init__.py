@@ -25,14 +25,10 @@ import glob
 import os
 import platform
 from collections.abc import Sequence
-from types import ModuleType
 
+from flatout.cures._spec import Cure
 from flatout.model import queries as reading
-from flatout.model.case import Case, Equivalence
-from flatout.observe.injection import Injection
-
-EQUIVALENCE: Equivalence = "exact"
-SIDE = "runtime"
+from flatout.model.case import Case
 
 KEEP = "glibc-keep"
 _LIBRARIES = {"tcmalloc": "libtcmalloc*.so*", "jemalloc": "libjemalloc.so*"}
@@ -70,9 +66,4 @@ def environment(value: str) -> dict[str, str]:
     return {"LD_PRELOAD": f"{path}:{kept}" if kept else path} if path else {}
 
 
-def on_tensorflow(injection: Injection, module: ModuleType) -> None:
-    wanted = environment(injection.value)
-    if injection.value == KEEP and "glibc.malloc.mmap_max" in os.environ.get("GLIBC_TUNABLES", ""):
-        injection.changed("glibc keeps the memory it has")
-    elif "LD_PRELOAD" in wanted and injection.value in os.environ.get("LD_PRELOAD", ""):
-        injection.changed(f"memory comes from {injection.value}")
+CURE = Cure(equivalence="exact", side="runtime", values=values, skip=skip, environment=environment)

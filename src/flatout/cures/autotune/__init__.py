@@ -23,15 +23,9 @@ options.autotune.enabled = True
 
 from __future__ import annotations
 
-from types import ModuleType
-from typing import Any
-
 from flatout.cures import _input
+from flatout.cures._spec import Cure
 from flatout.model.case import Case
-from flatout.observe.injection import Injection
-
-EQUIVALENCE = "exact"
-SIDE = "input"
 
 SWITCHES = (
     "autotune.enabled",
@@ -48,28 +42,4 @@ def skip(case: Case) -> str | None:
     return _input.no_wait(case)
 
 
-def on_tensorflow(injection: Injection, module: ModuleType) -> None:
-    from flatout.observe import stages
-    from flatout.pipeline import iteration
-
-    tensorflow: Any = module
-
-    def rewrite(dataset: Any, _: iteration.Iterated) -> tuple[Any, str] | None:
-        off = [switch for switch in SWITCHES if value_of(dataset.options(), switch) is False]
-        if not off or stages.from_arrays(dataset):
-            return None
-        options = tensorflow.data.Options()
-        for switch in off:
-            holder, name = switch.split(".")
-            setattr(getattr(options, holder), name, True)
-        names = " and ".join(switch if switch.startswith("autotune") else switch.split(".")[1] for switch in off)
-        return dataset.with_options(options), f"{names} switched on again for the pipeline of {stages.place(dataset)}"
-
-    iteration.rewrite_with(injection, rewrite)
-
-
-def value_of(options: Any, path: str) -> Any:
-    """`autotune.enabled` of a `tf.data.Options`; None where nobody has set it."""
-    for part in path.split("."):
-        options = getattr(options, part, None)
-    return options
+CURE = Cure(equivalence="exact", side="input", skip=skip)

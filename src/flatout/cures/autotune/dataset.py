@@ -1,31 +1,23 @@
-"""Options that keep TensorFlow from tuning the pipeline are taken back."""
+"""`autotune` on a dataset: options that switch TensorFlow's tuning off are switched on again."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from flatout.cures._dataset import Proposal, Room
-
-NAME = "autotune"
-EQUIVALENCE = "exact"
-
-SWITCHES = (
-    ("autotune", "enabled"),
-    ("experimental_optimization", "apply_default_optimizations"),
-    ("experimental_optimization", "map_parallelization"),
-    ("experimental_optimization", "map_and_batch_fusion"),
-    ("experimental_optimization", "inject_prefetch"),
-)
+from flatout.cures.autotune import SWITCHES
+from flatout.observe import stages
+from flatout.pipeline import options
+from flatout.pipeline.rewriting import Context, Proposal
 
 
-def rewrite(dataset: Any, room: Room) -> Proposal | None:
-    import tensorflow as tf
+def rewrite(dataset: Any, context: Context) -> Proposal | None:
+    return switched_on(dataset)
 
-    given, wanted, found = dataset.options(), tf.data.Options(), []
-    for holder, name in SWITCHES:
-        if getattr(getattr(given, holder, None), name, None) is False:
-            setattr(getattr(wanted, holder), name, True)
-            found.append(f"{holder}.{name}")
-    if not found:
+
+def switched_on(dataset: Any) -> Proposal | None:
+    off = [switch for switch in SWITCHES if options.value(dataset, switch) is False]
+    if not off:
         return None
-    return Proposal(dataset.with_options(wanted), f"{' and '.join(found)} switched on again")
+    result = options.changed(dataset, dict.fromkeys(off, True))
+    names = " and ".join(switch.removeprefix("experimental_optimization.") for switch in off)
+    return Proposal(result, f"{names} switched on again for the pipeline of {stages.place(dataset)}")

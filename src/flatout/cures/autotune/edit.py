@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import libcst as cst
 
+from flatout.cures.autotune import SWITCHES
 from flatout.model.case import Case
 from flatout.source.editing import calls, stages, statements
 from flatout.source.editing.document import FUNCTIONS, Document, read
 
-_SWITCHES = (
-    ".autotune.enabled",
-    ".experimental_optimization.apply_default_optimizations",
-    ".experimental_optimization.map_parallelization",
-    ".experimental_optimization.map_and_batch_fusion",
-    ".experimental_optimization.inject_prefetch",
-    ".experimental_optimization.autotune",
-)
+_WRITTEN = tuple(f".{switch}" for switch in (*SWITCHES, "experimental_optimization.autotune"))
+"""The last one is how TensorFlow before 2.9 spelled `autotune.enabled`."""
 
 
 def edit(source: str, path: str, case: Case, value: str) -> str | None:
@@ -32,7 +27,7 @@ def _switches_off(document: Document, assign: cst.Assign) -> bool:
     return (
         len(assign.targets) == 1
         and isinstance(target, cst.Attribute)
-        and document.text(target).endswith(_SWITCHES)
+        and document.text(target).endswith(_WRITTEN)
         and calls.literal(assign.value) == "False"
     )
 

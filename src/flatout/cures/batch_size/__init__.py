@@ -21,15 +21,9 @@ model.fit(features, targets, batch_size=64)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import ModuleType
 
-from flatout.model.case import Case, Equivalence
-from flatout.observe.injection import Injection
-
-EQUIVALENCE: Equivalence = "semantic"
-SIDE = "compute"
-CONFLICTS = ("accumulate",)
-UNASKED = False
+from flatout.cures._spec import Cure
+from flatout.model.case import Case
 
 
 def skip(case: Case) -> str | None:
@@ -40,23 +34,6 @@ def values(case: Case) -> Sequence[str]:
     return ("2", "4")
 
 
-def on_tensorflow(injection: Injection, module: ModuleType) -> None:
-    from flatout.cures import _batches
-
-    _batches.resize_datasets(injection, lambda size: size * _factor(injection))
-
-
-def on_keras(injection: Injection, module: ModuleType) -> None:
-    from flatout.cures import _batches
-
-    _batches.resize_arrays(injection, "fit", lambda size: size * _factor(injection))
-
-
-def on_tf_keras(injection: Injection, module: ModuleType) -> None:
-    from flatout.cures import _batches
-
-    _batches.resize_arrays(injection, "legacy-fit", lambda size: size * _factor(injection))
-
-
-def _factor(injection: Injection) -> int:
-    return max(int(injection.value or 2), 1)
+CURE = Cure(
+    equivalence="semantic", side="compute", conflicts=("accumulate",), values=values, skip=skip, by_default=False
+)

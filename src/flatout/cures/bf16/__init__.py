@@ -22,17 +22,9 @@ Give the last layer `dtype="float32"`.
 
 from __future__ import annotations
 
-from types import ModuleType
-
+from flatout.cures._spec import Cure
 from flatout.model import queries as reading
-from flatout.model.case import Case, Equivalence
-from flatout.observe.injection import Injection
-
-EQUIVALENCE: Equivalence = "precision"
-SIDE = "compute"
-CONFLICTS = ("fp16",)
-
-POLICY = "mixed_bfloat16"
+from flatout.model.case import Case
 
 
 def skip(case: Case) -> str | None:
@@ -46,13 +38,11 @@ def skip(case: Case) -> str | None:
     return None
 
 
-def on_keras(injection: Injection, module: ModuleType) -> None:
-    from flatout.cures import _precision
-
-    _precision.compute_in(injection, POLICY)
-
-
-def on_tf_keras(injection: Injection, module: ModuleType) -> None:
-    from flatout.cures import _precision
-
-    _precision.compute_in_legacy(injection, POLICY)
+CURE = Cure(
+    equivalence="precision",
+    side="compute",
+    conflicts=("fp16",),
+    # The policy replaces the one that float32 removes.
+    after=("float32",),
+    skip=skip,
+)

@@ -11,35 +11,33 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
-from flatout.cures._dataset import Proposal, Room, Unfit
 from flatout.observe import stages
 from flatout.pipeline import caching, recipes
+from flatout.pipeline.caching import mib
+from flatout.pipeline.rewriting import Context, Proposal, Refused
 
-NAME = "cache"
-EQUIVALENCE = "exact"
 
-
-def rewrite(dataset: Any, room: Room) -> Proposal | None:
+def rewrite(dataset: Any, context: Context) -> Proposal | None:
     last, reason = caching.last_cacheable(dataset)
     if last is None:
         if reason and not reason.startswith("nothing"):
-            raise Unfit(f"nothing can be cached: {reason}")
+            raise Refused(f"nothing can be cached: {reason}")
         return None
     sizes: list[tuple[Any, int]] = []
     for stage in _worth_caching(last):
-        sizes.append((stage, _bytes(stage, room)))
-        if sizes[-1][1] <= room.memory:
+        sizes.append((stage, _bytes(stage, context)))
+        if sizes[-1][1] <= context.memory:
             break
-    stage, size = sizes[-1] if sizes[-1][1] <= room.memory else sizes[0]
+    stage, size = sizes[-1] if sizes[-1][1] <= context.memory else sizes[0]
     place = f"behind {stages.kind(stage).lower()} at {stages.place(stage)}"
-    if size <= room.memory:
-        cached, what = stage.cache(), f"a cache of {_mib(size)} {place}"
-    elif room.disk is not None and size <= _free(room.disk):
-        file = os.path.join(tempfile.mkdtemp(prefix="flatout-cache-", dir=room.disk), "elements")
-        cached, what = stage.cache(file), f"a cache of {_mib(size)} on disk ({file}) {place}"
-        cached._flatout_disk = room.disk
+    if size <= context.memory:
+        cached, what = stage.cache(), f"a cache of {mib(size)} {place}"
+    elif context.disk is not None and size <= _free(context.disk):
+        file = os.path.join(tempfile.mkdtemp(prefix="flatout-cache-", dir=context.disk), "elements")
+        cached, what = stage.cache(file), f"a cache of {mib(size)} on disk ({file}) {place}"
+        cached._flatout_disk = context.disk
     else:
-        raise Unfit(f"a cache {place} would hold {_mib(size)}, and {_mib(room.memory)} of memory are to be had")
+        raise Refused(f"a cache {place} would hold {mib(size)}, and {mib(context.memory)} of memory are to be had")
     result = recipes.rebuild(dataset, recipes.exchange(stage, recipes.stands_for(cached, stage)))
     if stages.runs_python(stage):
         what += "; Python code before it is taken to give the same elements in each epoch"
@@ -55,20 +53,16 @@ def _worth_caching(last: Any) -> Iterator[Any]:
             yield stage
 
 
-def _bytes(stage: Any, room: Room) -> int:
+def _bytes(stage: Any, context: Context) -> int:
     size = caching.known_bytes(stage)
     if size is not None:
         return size
-    count, cost = room.count(stage), room.cost(stage)
+    count, cost = context.count(stage), context.cost(stage)
     if count is None or cost is None:
-        raise Unfit(f"how much a cache behind {stages.place(stage)} would hold could not be found out in time")
+        raise Refused(f"how much a cache behind {stages.place(stage)} would hold could not be found out in time")
     return count * cost.bytes
 
 
 def _free(directory: str) -> int:
     found = os.statvfs(directory)
     return found.f_bavail * found.f_frsize // 2
-
-
-def _mib(size: int) -> str:
-    return f"{size / 2**20:,.1f} MiB"

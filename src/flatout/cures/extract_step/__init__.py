@@ -36,24 +36,29 @@ for images, labels in dataset:
 
 from __future__ import annotations
 
-from flatout.cures import function
-from flatout.cures.extract_step import edit as extract_step
-from flatout.model.case import Case, Equivalence
-from flatout.source.editing import source_text
-from flatout.source.editing.program_files import own_files
-
-EQUIVALENCE: Equivalence = "reassociated"
-SIDE = "host"
-CONFLICTS = ("function", "free-compute")
+from flatout.cures import _trial_edit, function
+from flatout.cures._spec import Cure
+from flatout.model.case import Case
 
 
 def skip(case: Case) -> str | None:
+    from flatout.cures.extract_step.edit import edit
+
     why = function.skip(case)
     if why is not None:
         return why
     if any(value != function.PARTS for value in function.values(case)):
         return "the step is a function of its own; function is the lever for it"
-    sources = {path: source_text.load(path) for path in own_files(case)}
-    if any(text and extract_step.edit(text.text, path, case) for path, text in sources.items()):
+    if _trial_edit.changes_something(edit, case):
         return None
     return "no step stands in a loop of its own files, or it does there what a graph cannot"
+
+
+CURE = Cure(
+    equivalence="reassociated",
+    side="host",
+    conflicts=("function", "free-compute"),
+    # A loop is rewritten before the step around it is taken out.
+    after=("no-debug", "vectorize-loop", "whole-batch"),
+    skip=skip,
+)

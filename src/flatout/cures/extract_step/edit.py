@@ -14,7 +14,7 @@ from flatout.source.editing.document import Document, free, read
 from flatout.source.editing.step_search import Search, Step
 
 
-def edit(source: str, path: str, case: Case, value: str = "") -> str | None:
+def edit(source: str, path: str, case: Case, value: str) -> str | None:
     """The first step of the case that stands in this file and can be taken out."""
     steps = list(case_facts.steps(case))
     forward = bool(steps) and steps[0].value == "model"

@@ -23,21 +23,21 @@ for step in range(steps):
 
 from __future__ import annotations
 
-from flatout.cures.feed_once import edit as feed_once
-from flatout.model.case import Case, Equivalence
-from flatout.source.editing import source_text
-from flatout.source.editing.program_files import own_files
-
-EQUIVALENCE: Equivalence = "exact"
-SIDE = "host"
+from flatout.cures import _trial_edit
+from flatout.cures._spec import Cure
+from flatout.model.case import Case
 
 
 def skip(case: Case) -> str | None:
+    from flatout.cures.feed_once.edit import edit
+
     if not any(finding.cause == "feed-dict" for finding in case.findings):
         return "no session is fed"
     if not any(item.data.get("converted") for item in case.evidence_of("feed")):
         return "what is fed has its placeholder's dtype already"
-    sources = {path: source_text.load(path) for path in own_files(case)}
-    if any(text and feed_once.edit(text.text, path, case) for path, text in sources.items()):
+    if _trial_edit.changes_something(edit, case):
         return None
     return "what is fed is made anew in each step, or the source does not show that it stays the same"
+
+
+CURE = Cure(equivalence="exact", side="host", skip=skip)

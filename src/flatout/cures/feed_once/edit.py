@@ -14,7 +14,7 @@ _ON_DISK = ("memmap", "mmap_mode", "numpy.load", "np.load")
 """Such an array may be larger than the memory: it is left where it is."""
 
 
-def edit(source: str, path: str, case: Case, value: str = "") -> str | None:
+def edit(source: str, path: str, case: Case, value: str) -> str | None:
     document = read(source)
     if document is None or not any(binding.stands_for == "numpy" for binding in imports.bindings(document)):
         return None

@@ -20,16 +20,8 @@ keras.backend.set_floatx("float32")        # or leave the line out
 
 from __future__ import annotations
 
-import inspect
-from types import ModuleType
-from typing import Any
-
-from flatout.cures._compiling import place
-from flatout.model.case import Case, Equivalence
-from flatout.observe.injection import Injection
-
-EQUIVALENCE: Equivalence = "precision"
-SIDE = "compute"
+from flatout.cures._spec import Cure
+from flatout.model.case import Case
 
 
 def skip(case: Case) -> str | None:
@@ -38,50 +30,4 @@ def skip(case: Case) -> str | None:
     return None if asked or found else "nothing asks for double precision"
 
 
-def on_keras(injection: Injection, module: ModuleType) -> None:
-    _install(injection, "keras", "floatx", "layer-init")
-    _switch(injection, "keras", "dtype-policy")
-
-
-def on_tf_keras(injection: Injection, module: ModuleType) -> None:
-    _install(injection, "tf_keras", "legacy-floatx", "legacy-layer-init")
-    _switch(injection, "tf_keras", "legacy-dtype-policy")
-
-
-def _install(injection: Injection, package: str, switch_key: str, layer_key: str) -> None:
-    from flatout.observe.private_names import patch
-
-    _switch(injection, package, switch_key)
-
-    def wrap(original: Any) -> Any:
-        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-            if _is_double(kwargs.get("dtype")):
-                kwargs["dtype"] = "float32"
-                injection.changed(f"float32 instead of float64{place()}")
-            original(self, *args, **kwargs)
-
-        __init__.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]  # Keras asks for it
-        return __init__
-
-    patch(layer_key, wrap)
-
-
-def _switch(injection: Injection, package: str, key: str) -> None:
-    from flatout.cures._precision import replace_everywhere
-    from flatout.observe.private_names import resolve
-
-    _, _, original = resolve(key)
-
-    def switch(value: Any) -> Any:
-        if _is_double(value):
-            value = "float32"
-            injection.changed(f"float32 instead of float64{place()}")
-        return original(value)
-
-    switch.__doc__ = original.__doc__
-    switch.__wrapped__ = original  # type: ignore[attr-defined]
-    replace_everywhere(package, original, switch)
-
-
-def _is_double(value: Any) -> bool:
-    return "float64" in (value, getattr(value, "name", None))
+CURE = Cure(equivalence="precision", side="compute", skip=skip)

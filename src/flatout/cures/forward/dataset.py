@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from flatout.cures._dataset import Proposal, Room
 from flatout.cures.tidy.dataset import source_of
 from flatout.observe import stages
 from flatout.pipeline import recipes
-
-NAME = "forward"
-EQUIVALENCE = "exact"
+from flatout.pipeline.rewriting import Context, Proposal
 
 MAPS = ("Map", "ParallelMap")
 MOST_MOVES = 12
 
 
-def rewrite(dataset: Any, room: Room) -> Proposal | None:
+def rewrite(dataset: Any, context: Context) -> Proposal | None:
     moved: list[str] = []
 
     def forward(stage: Any) -> Any:

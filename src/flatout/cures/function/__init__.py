@@ -26,24 +26,15 @@ def train_step(images, labels):
 from __future__ import annotations
 
 import ast
-import sys
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
-from types import CodeType, ModuleType
 from typing import Any
 
+from flatout.cures._spec import Cure
 from flatout.model import queries as reading
-from flatout.model.case import Case, Equivalence
-from flatout.observe.injection import Injection
-from flatout.source import context, side_effects, users_code
-
-EQUIVALENCE: Equivalence = "reassociated"
-SIDE = "host"
-CONFLICTS = ("free-compute",)
-SEVERAL = True
+from flatout.model.case import Case
+from flatout.source import context, side_effects
 
 PARTS = "parts"
-MOST_SEARCHES = 8
 _EAGER = ("apply", "tape", "model")
 
 
@@ -113,96 +104,13 @@ def _stacks_of_calls(case: Case) -> Iterator[list[list[Any]]]:
             yield item.data["stack"]
 
 
-# ── in the program ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def on_tensorflow(injection: Injection, module: ModuleType) -> None:
-    if injection.value != PARTS:
-        _watch(injection, "tape-gradient")
-
-
-def on_keras(injection: Injection, module: ModuleType) -> None:
-    from flatout.cures import _parts
-
-    if injection.value == PARTS:
-        _parts.trace_models(injection, "model-call")
-        _parts.trace_losses(injection, "loss-call")
-        _parts.trace_updates(injection, "apply")
-        return
-    for key in ("apply", "model-call"):
-        _watch(injection, key)
-
-
-def on_tf_keras(injection: Injection, module: ModuleType) -> None:
-    from flatout.cures import _parts
-
-    if injection.value == PARTS:
-        _parts.trace_models(injection, "legacy-model-call")
-        _parts.trace_legacy_updates(injection, "legacy-apply")
-        return
-    for key in ("legacy-apply", "legacy-model-call"):
-        _watch(injection, key)
-
-
-class _Search:
-    """Looks for the function to trace among the callers of an eager tape, optimizer or model."""
-
-    def __init__(self, injection: Injection) -> None:
-        from tensorflow.python.eager import context
-
-        file, _, line = injection.value.rpartition(":")
-        self.injection = injection
-        self.file = str(Path(file).resolve())
-        node = side_effects.definition_at(self.file, int(line)) if line.isdigit() else None
-        self.name = node.name if node else ""
-        self.line = side_effects.first_line(node) if node else 0
-        self.known: dict[CodeType, bool] = {}
-        self.left = MOST_SEARCHES if node else 0
-        self.eager = context.executing_eagerly
-        if node is None:
-            injection.note(f"there is no function at {injection.value}")
-
-    def look(self, frame: Any) -> None:
-        from flatout.cures._tracing import inside
-
-        if not self.left or inside.now or not self.eager():
-            return
-        while frame is not None:
-            code = frame.f_code
-            target = self.known.get(code)
-            if target is None:
-                target = self.known[code] = self._is_target(code)
-            if target:
-                self._take(code)
-                return
-            frame = frame.f_back
-
-    def _is_target(self, code: CodeType) -> bool:
-        if code.co_name != self.name or code.co_firstlineno != self.line:
-            return False
-        return str(Path(users_code.absolute(code.co_filename)).resolve()) == self.file
-
-    def _take(self, code: CodeType) -> None:
-        from flatout.cures import _trampoline
-
-        self.left -= 1
-        for function in _trampoline.functions_of(code):
-            _trampoline.Step(self.injection, function, f"{self.name} ({self.file}:{self.line})")
-
-
-def _watch(injection: Injection, key: str) -> None:
-    from flatout.observe.private_names import Missing, patch
-
-    search: _Search = injection.__dict__.setdefault("search", _Search(injection))
-
-    def wrap(original: Any) -> Any:
-        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-            search.look(sys._getframe(1))
-            return original(self, *args, **kwargs)
-
-        return call
-
-    try:
-        patch(key, wrap)
-    except Missing as missing:
-        injection.note(f"this TensorFlow lacks {missing}")
+CURE = Cure(
+    equivalence="reassociated",
+    side="host",
+    conflicts=("free-compute",),
+    # A loop is rewritten before the step around it becomes a function.
+    after=("no-debug", "vectorize-loop", "whole-batch"),
+    values=values,
+    skip=skip,
+    several=True,
+)

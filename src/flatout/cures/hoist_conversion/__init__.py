@@ -21,13 +21,14 @@ for rows in batches:
 
 from __future__ import annotations
 
-from flatout.model.case import Case, Equivalence
-
-EQUIVALENCE: Equivalence = "exact"
-SIDE = "host"
+from flatout.cures._spec import Cure
+from flatout.model.case import Case
 
 
 def skip(case: Case) -> str | None:
     if any(finding.cause == "tensor-reconversion" for finding in case.findings):
         return None
     return "no array is converted again and again"
+
+
+CURE = Cure(equivalence="exact", side="host", skip=skip)

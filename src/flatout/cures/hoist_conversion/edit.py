@@ -11,7 +11,7 @@ from flatout.source.editing.document import Document, read
 _CONVERSIONS = ("tensorflow.constant", "tensorflow.convert_to_tensor", "tensorflow.cast")
 
 
-def edit(source: str, path: str, case: Case, value: str = "") -> str | None:
+def edit(source: str, path: str, case: Case, value: str) -> str | None:
     document = read(source)
     if document is None:
         return None

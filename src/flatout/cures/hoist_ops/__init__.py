@@ -23,19 +23,19 @@ for step in range(1000):
 
 from __future__ import annotations
 
-from flatout.cures.hoist_ops import edit as hoist_ops
-from flatout.model.case import Case, Equivalence
-from flatout.source.editing import source_text
-from flatout.source.editing.program_files import own_files
-
-EQUIVALENCE: Equivalence = "exact"
-SIDE = "host"
+from flatout.cures import _trial_edit
+from flatout.cures._spec import Cure
+from flatout.model.case import Case
 
 
 def skip(case: Case) -> str | None:
+    from flatout.cures.hoist_ops.edit import edit
+
     if not any(finding.cause == "rebuilt-in-loop" for finding in case.findings):
         return "no graph of a session grows"
-    sources = {path: source_text.load(path) for path in own_files(case)}
-    if any(text and hoist_ops.edit(text.text, path, case) for path, text in sources.items()):
+    if _trial_edit.changes_something(edit, case):
         return None
     return "what is added to the graph is made of something that changes in the loop"
+
+
+CURE = Cure(equivalence="exact", side="host", skip=skip)

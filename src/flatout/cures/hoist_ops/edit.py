@@ -27,7 +27,7 @@ _PLAIN = (
 )  # fmt: skip
 
 
-def edit(source: str, path: str, case: Case, value: str = "") -> str | None:
+def edit(source: str, path: str, case: Case, value: str) -> str | None:
     document = read(source)
     if document is None:
         return None

@@ -9,17 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from flatout.cures._dataset import Proposal, Room, Unfit
 from flatout.observe import stages
 from flatout.pipeline import recipes, vectorizing
-
-NAME = "late-map"
-EQUIVALENCE = "exact"
+from flatout.pipeline.rewriting import Context, Proposal, Refused
 
 PASSED = ("Shuffle", "Prefetch", "Repeat")
 
 
-def rewrite(dataset: Any, room: Room) -> Proposal | None:
+def rewrite(dataset: Any, context: Context) -> Proposal | None:
     line = list(recipes.main_line(dataset))
     for position, batch in enumerate(line):
         recipe = recipes.recipe_of(batch)
@@ -28,20 +25,20 @@ def rewrite(dataset: Any, room: Room) -> Proposal | None:
         passed = _leading(line[position + 1 :], lambda stage: stages.kind(stage) in PASSED)
         maps = _leading(line[position + 1 + len(passed) :], _is_plain_map)
         if maps and any(stages.kind(stage) == "Shuffle" for stage in passed):
-            return _moved(dataset, maps[::-1], passed[::-1], batch, room)
+            return _moved(dataset, maps[::-1], passed[::-1], batch, context)
     return None
 
 
-def _moved(dataset: Any, maps: list[Any], passed: list[Any], batch: Any, room: Room) -> Proposal:
+def _moved(dataset: Any, maps: list[Any], passed: list[Any], batch: Any, context: Context) -> Proposal:
     place = stages.place(maps[-1])
     try:
         batches, exact = vectorizing.compared(_behind(maps, passed, batch), again=True)
     except vectorizing.Unlike as unlike:
         if len(maps) > 1:  # the first may have no form for batches (decoding an image), and those behind it have one
-            return _moved(dataset, maps[1:], passed, batch, room)
-        raise Unfit(f"the map at {place} cannot go behind the shuffle and the batch: {unlike}") from None
-    if not exact and "reassociated" not in room.allow:
-        raise Unfit(f"the map at {place} rounds otherwise on batches")
+            return _moved(dataset, maps[1:], passed, batch, context)
+        raise Refused(f"the map at {place} cannot go behind the shuffle and the batch: {unlike}") from None
+    if not exact and "reassociated" not in context.allow:
+        raise Refused(f"the map at {place} rounds otherwise on batches")
     result = recipes.rebuild(dataset, recipes.exchange(batch, batches))
     return Proposal(result, f"the map at {place} goes behind shuffle and batch")
 

@@ -19,16 +19,9 @@ for gpu in tf.config.list_physical_devices("GPU"):
 
 from __future__ import annotations
 
-from types import ModuleType
-from typing import Any
-
+from flatout.cures._spec import Cure
 from flatout.model import queries as reading
-from flatout.model.case import Case, Equivalence
-from flatout.observe.injection import Injection
-
-EQUIVALENCE: Equivalence = "exact"
-SIDE = "runtime"
-UNASKED = False
+from flatout.model.case import Case
 
 
 def skip(case: Case) -> str | None:
@@ -38,12 +31,4 @@ def skip(case: Case) -> str | None:
     return "memory growth is already on" if growth and all(growth.values()) else None
 
 
-def on_tensorflow(injection: Injection, module: ModuleType) -> None:
-    tf: Any = module
-    for gpu in tf.config.list_physical_devices("GPU"):
-        try:
-            tf.config.experimental.set_memory_growth(gpu, True)
-        except RuntimeError as error:
-            injection.note(f"{gpu.name}: {error}")
-        else:
-            injection.changed(f"memory of {gpu.name} grows as needed")
+CURE = Cure(equivalence="exact", side="runtime", skip=skip, by_default=False)

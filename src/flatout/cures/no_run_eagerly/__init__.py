@@ -20,17 +20,9 @@ model.compile(optimizer="adam", loss="mse")        # without run_eagerly=True
 
 from __future__ import annotations
 
-from types import ModuleType
-from typing import Any
-
-from flatout.cures._compiling import Arguments, change_arguments, place
+from flatout.cures._spec import Cure
 from flatout.model import queries as reading
-from flatout.model.case import Case, Equivalence
-from flatout.observe.injection import Injection
-from flatout.observe.private_names import resolve
-
-EQUIVALENCE: Equivalence = "reassociated"
-SIDE = "host"
+from flatout.model.case import Case
 
 
 def skip(case: Case) -> str | None:
@@ -41,26 +33,4 @@ def skip(case: Case) -> str | None:
     return None if reading.step_fact(case, "run_eagerly") else "no model is compiled with run_eagerly"
 
 
-def on_keras(injection: Injection, module: ModuleType) -> None:
-    _install(injection, "compile", "run-eagerly-of-model")
-
-
-def on_tf_keras(injection: Injection, module: ModuleType) -> None:
-    _install(injection, "legacy-compile", "legacy-run-eagerly-of-model")
-
-
-def _install(injection: Injection, compile_key: str, property_key: str) -> None:
-    def in_compile(model: Any, arguments: Arguments) -> None:
-        if arguments.get("run_eagerly"):
-            arguments["run_eagerly"] = False
-            injection.changed(f"run_eagerly taken back{place()}")
-
-    change_arguments(compile_key, in_compile)
-    holder, name, was = resolve(property_key)
-
-    def set_run_eagerly(model: Any, value: Any) -> None:
-        if value:
-            injection.changed(f"run_eagerly taken back{place()}")
-        was.fset(model, False if value else value)
-
-    setattr(holder, name, property(was.fget, set_run_eagerly, was.fdel, was.__doc__))
+CURE = Cure(equivalence="reassociated", side="host", skip=skip)

@@ -22,14 +22,10 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Sequence
-from types import ModuleType
 
+from flatout.cures._spec import Cure
 from flatout.model import queries as reading
-from flatout.model.case import Case, Equivalence
-from flatout.observe.injection import Injection
-
-EQUIVALENCE: Equivalence = "reassociated"
-SIDE = "runtime"
+from flatout.model.case import Case
 
 VARIABLE = "TF_ENABLE_ONEDNN_OPTS"
 _OTHER_WAY = {"x86_64": "0", "amd64": "0", "aarch64": "1", "arm64": "1"}
@@ -55,7 +51,4 @@ def environment(value: str) -> dict[str, str]:
     return {VARIABLE: "1" if value == "1" else "0"}
 
 
-def on_tensorflow(injection: Injection, module: ModuleType) -> None:
-    wanted = environment(injection.value)[VARIABLE]
-    if os.environ.get(VARIABLE) == wanted:
-        injection.changed("with oneDNN kernels" if wanted == "1" else "without oneDNN kernels")
+CURE = Cure(equivalence="reassociated", side="runtime", values=values, skip=skip, environment=environment)

@@ -23,15 +23,9 @@ dataset = dataset.map(augment, num_parallel_calls=tf.data.AUTOTUNE)
 
 from __future__ import annotations
 
-from types import ModuleType
-from typing import Any
-
 from flatout.cures import _input
+from flatout.cures._spec import Cure
 from flatout.model.case import Case
-from flatout.observe.injection import Injection
-
-EQUIVALENCE = "semantic"
-SIDE = "input"
 
 
 def skip(case: Case) -> str | None:
@@ -42,32 +36,10 @@ def skip(case: Case) -> str | None:
     return _input.no_wait(case) or (None if serial else "no map is left serial")
 
 
-def on_tensorflow(injection: Injection, module: ModuleType) -> None:
-    from flatout.observe import stages
-    from flatout.pipeline import iteration, recipes
-
-    calls = int(injection.value) if injection.value else module.data.AUTOTUNE
-
-    def parallel(stage: Any) -> Any:
-        """The stage with several calls at once, on an input that is treated alike; None where it is to stay."""
-        recipe = recipes.recipe_of(stage)
-        if recipe is None or recipe.method != "map" or "keras" in getattr(stage, "_flatout_maker", ""):
-            return None
-        kept = stages.states(stage)
-        serial = stages.kind(stage) == "Map" and kept and not recipe.arguments.get("synchronous")
-        if not serial and stages.setting(stage, "_num_parallel_calls") != 1:
-            return None
-        state = f" ({kept[0]})" if kept else ""
-        places.append(f"{stages.place(stage)}{state}")
-        before = recipes.upstream(stage)[0]
-        inputs = {id(before): recipes.rebuild(before, parallel)}
-        return recipes.replay(stage, inputs, {"num_parallel_calls": calls})
-
-    places: list[str] = []
-
-    def rewrite(dataset: Any, _: iteration.Iterated) -> tuple[Any, str] | None:
-        places.clear()
-        result = recipes.rebuild(dataset, parallel)
-        return (result, f"several calls at once in the map at {' and '.join(reversed(places))}") if places else None
-
-    iteration.rewrite_with(injection, rewrite)
+CURE = Cure(
+    equivalence="semantic",
+    side="input",
+    # A map that works on whole batches is the one to make parallel.
+    after=("vectorize-map",),
+    skip=skip,
+)

@@ -13,15 +13,6 @@ Nothing: exact.
 
 from __future__ import annotations
 
-from types import ModuleType
+from flatout.cures._spec import Cure
 
-from flatout.model.case import Equivalence
-from flatout.observe.injection import Injection
-
-EQUIVALENCE: Equivalence = "exact"
-SIDE = "runtime"
-UNASKED = False
-
-
-def on_tensorflow(injection: Injection, module: ModuleType) -> None:
-    injection.changed()
+CURE = Cure(equivalence="exact", side="runtime", by_default=False)

@@ -21,56 +21,38 @@ dataset = dataset.batch(64).prefetch(tf.data.AUTOTUNE)
 
 from __future__ import annotations
 
-from types import ModuleType
-from typing import Any
-
 from flatout.cures import _input
-from flatout.cures.autotune import value_of
+from flatout.cures._spec import Cure
 from flatout.model.case import Case
-from flatout.observe.injection import Injection
-
-EQUIVALENCE = "exact"
-SIDE = "input"
 
 FORBID = (
     "autotune.enabled",
     "experimental_optimization.apply_default_optimizations",
     "experimental_optimization.inject_prefetch",
 )
+"""Options that keep TensorFlow from adding a prefetch where one of them is off."""
 AHEAD = ("Parallel", "Prefetch", "MapAndBatch")
 """Last stages with a buffer of their own, behind which TensorFlow adds no prefetch."""
 SMALL = 1
+"""The largest buffer that is made tunable."""
 
 
 def skip(case: Case) -> str | None:
     switched_off = any(pipeline.options.get(switch) is False for pipeline in case.pipelines for switch in FORBID)
-    small = any(stage.name == "Prefetch" and stage.buffer in ("0", "1") for _, _, stage in _input.stages(case))
+    small = any(stage.name == "Prefetch" and is_small(stage.buffer or "") for _, _, stage in _input.stages(case))
     if case.pipelines and not switched_off and not small:
         return "the pipelines have a prefetch at the end, their own or the one that TensorFlow adds"
     return _input.no_wait(case)
 
 
-def on_tensorflow(injection: Injection, module: ModuleType) -> None:
-    from flatout.observe import stages
-    from flatout.pipeline import iteration, recipes
+def is_small(buffer: str) -> bool:
+    return buffer.isdigit() and int(buffer) <= SMALL
 
-    tensorflow: Any = module
 
-    def rewrite(dataset: Any, _: iteration.Iterated) -> tuple[Any, str] | None:
-        if stages.from_arrays(dataset):
-            return None
-        automatic = tensorflow.data.AUTOTUNE
-        last = next(stage for stage in recipes.main_line(dataset) if stages.kind(stage) != "Options")
-        if stages.kind(last) == "Prefetch":
-            buffer = stages.setting(last, "_buffer_size")
-            if buffer is None or buffer > SMALL or buffer == automatic or recipes.recipe_of(last) is None:
-                return None
-            tuned = recipes.replay(last, {}, {"buffer_size": automatic})
-            what = f"the prefetch of {buffer} at {stages.place(last)} made tunable"
-            return recipes.rebuild(dataset, recipes.exchange(last, tuned)), what
-        injects = not any(value_of(dataset.options(), switch) is False for switch in FORBID)
-        if injects or stages.kind(last).startswith(AHEAD):
-            return None
-        return dataset.prefetch(automatic), f"a prefetch added behind {stages.place(last)}"
-
-    iteration.rewrite_with(injection, rewrite)
+CURE = Cure(
+    equivalence="exact",
+    side="input",
+    # It belongs behind the last stage.
+    after=("cache",),
+    skip=skip,
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flatout.cures.prefetch import is_small
 from flatout.model.case import Case
 from flatout.source.editing import calls, imports, stages
 from flatout.source.editing.document import read
@@ -29,7 +30,7 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
         done.add(document.span(last))
         ahead = [item for item in row if stages.method(item) == "prefetch"]
         for item in ahead:
-            if len(item.args) == 1 and calls.literal(item.args[0].value) in ("0", "1"):
+            if len(item.args) == 1 and is_small(calls.literal(item.args[0].value)):
                 document.replace(*document.span(item.args[0].value), imports.autotune(document, item))
         if ahead:
             continue

@@ -11,7 +11,7 @@ from flatout.source.editing import calls, case_facts, loop_invariants, statement
 from flatout.source.editing.document import FUNCTIONS, Document, free, read
 
 
-def edit(source: str, path: str, case: Case, value: str = "") -> str | None:
+def edit(source: str, path: str, case: Case, value: str) -> str | None:
     document = read(source)
     if document is None:
         return None

@@ -20,16 +20,10 @@ model.compile(optimizer="adam", loss="mse", steps_per_execution=32)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import ModuleType
-from typing import Any
 
-from flatout.cures._compiling import Arguments, change_arguments, place, stays_eager
+from flatout.cures._spec import Cure
 from flatout.model import queries as reading
-from flatout.model.case import Case, Equivalence
-from flatout.observe.injection import Injection
-
-EQUIVALENCE: Equivalence = "reassociated"
-SIDE = "host"
+from flatout.model.case import Case
 
 LONG_MS = 200.0
 """Steps that last longer cannot gain a measurable part by being started together."""
@@ -55,22 +49,11 @@ def values(case: Case) -> Sequence[str]:
     return tuple(str(n) for n in dict.fromkeys((fitting[0], fitting[-1]))) if fitting else ("4",)
 
 
-def on_keras(injection: Injection, module: ModuleType) -> None:
-    _install(injection, "compile")
-
-
-def on_tf_keras(injection: Injection, module: ModuleType) -> None:
-    _install(injection, "legacy-compile")
-
-
-def _install(injection: Injection, key: str) -> None:
-    steps = int(injection.value or 8)
-
-    def in_compile(model: Any, arguments: Arguments) -> None:
-        given = arguments.get("steps_per_execution")
-        if stays_eager(injection, arguments) or given not in (None, 1):
-            return
-        arguments["steps_per_execution"] = steps
-        injection.changed(f"{steps} steps per call{place()}; callbacks for each batch come once per call")
-
-    change_arguments(key, in_compile)
+CURE = Cure(
+    equivalence="reassociated",
+    side="host",
+    # A model that runs eagerly makes one step per call.
+    after=("no-run-eagerly",),
+    values=values,
+    skip=skip,
+)

@@ -24,17 +24,14 @@ dataset = dataset.with_options(options)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import ModuleType
 from typing import Any
 
 from flatout.cures import _input
+from flatout.cures._spec import Cure
 from flatout.model import queries as reading
 from flatout.model.case import Case
-from flatout.observe.injection import Injection
 
-EQUIVALENCE = "exact"
-SIDE = "input"
-
+SETTING = "threading.private_threadpool_size"
 SIZES = ("16", "32")
 BUSY = 0.9
 """Share of the cores in use, above which a pipeline computes and does not wait."""
@@ -63,20 +60,11 @@ def _tuned(stage: Any) -> bool:
     return _input.is_map(stage) and stage.stateful is None
 
 
-def on_tensorflow(injection: Injection, module: ModuleType) -> None:
-    from flatout.observe import stages
-    from flatout.pipeline import iteration
-
-    tensorflow: Any = module
-    size = int(injection.value or SIZES[0])
-
-    def rewrite(dataset: Any, _: iteration.Iterated) -> tuple[Any, str] | None:
-        if stages.from_arrays(dataset) or dataset.options().threading.private_threadpool_size == size:
-            return None
-        if not any(stage._functions() for stage, _ in stages.chain(dataset)):
-            return None
-        options = tensorflow.data.Options()
-        options.threading.private_threadpool_size = size
-        return dataset.with_options(options), f"{size} threads for the pipeline of {stages.place(dataset)}"
-
-    iteration.rewrite_with(injection, rewrite)
+CURE = Cure(
+    equivalence="exact",
+    side="input",
+    # The pool's size follows from the number of parallel calls.
+    after=("parallel-map",),
+    values=values,
+    skip=skip,
+)

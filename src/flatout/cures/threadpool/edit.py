@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import libcst as cst
 
+from flatout.cures.threadpool import SETTING
 from flatout.model.case import Case
 from flatout.source.editing import imports, stages, statements
 from flatout.source.editing.document import FUNCTIONS, Document, read
 
-_SETTING = "threading.private_threadpool_size"
-
 
 def edit(source: str, path: str, case: Case, value: str) -> str | None:
-    document = read(source) if value.isdigit() and _SETTING not in source else None
+    document = read(source) if value.isdigit() and SETTING not in source else None
     if document is None:
         return None
     for pipeline, own in stages.pipelines(case, path):
@@ -26,7 +25,7 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
 def _set(document: Document, last: cst.Call, value: str) -> bool:
     existing = _options(document, last)
     if existing is not None:
-        statements.after(document, existing[1], f"{existing[0]}.{_SETTING} = {value}")
+        statements.after(document, existing[1], f"{existing[0]}.{SETTING} = {value}")
         return True
     small, statement = document.parent(last), statements.holding(document, last)
     if statement is None or not statements.stands_alone(document, statement):
@@ -34,7 +33,7 @@ def _set(document: Document, last: cst.Call, value: str) -> bool:
     options = _free(document, "options")
     lines = (
         f"{options} = {imports.spell(document, 'tensorflow.data.Options', last)}()",
-        f"{options}.{_SETTING} = {value}",
+        f"{options}.{SETTING} = {value}",
     )
     if isinstance(small, cst.Assign) and len(small.targets) == 1:
         target = document.text(small.targets[0].target)

@@ -23,15 +23,11 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from types import ModuleType
 
+from flatout.cures._spec import Cure
 from flatout.environment import cgroup
 from flatout.model import queries as reading
-from flatout.model.case import Case, Equivalence
-from flatout.observe.injection import Injection
-
-EQUIVALENCE: Equivalence = "reassociated"
-SIDE = "runtime"
+from flatout.model.case import Case
 
 
 def usable_cores() -> int:
@@ -60,6 +56,4 @@ def environment(value: str) -> dict[str, str]:
     return {"TF_NUM_INTRAOP_THREADS": value, "OMP_NUM_THREADS": value}
 
 
-def on_tensorflow(injection: Injection, module: ModuleType) -> None:
-    if os.environ.get("TF_NUM_INTRAOP_THREADS") == injection.value:
-        injection.changed(f"{injection.value} threads inside operations")
+CURE = Cure(equivalence="reassociated", side="runtime", values=values, skip=skip, environment=environment)

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from flatout.cures._dataset import Proposal, Room
 from flatout.observe import stages
 from flatout.pipeline import recipes
-
-NAME = "tidy"
-EQUIVALENCE = "exact"
+from flatout.pipeline.rewriting import Context, Proposal
 
 TWICE = ("Prefetch", "Cache")
 NOTHING = {"Placeholder", "Identity", "NoOp", "IdentityN"}
 
 
-def rewrite(dataset: Any, room: Room) -> Proposal | None:
+def rewrite(dataset: Any, context: Context) -> Proposal | None:
     dropped: list[str] = []
 
     def tidied(stage: Any) -> Any:

@@ -26,22 +26,32 @@ loss += tf.reduce_sum(tf.vectorized_map(for_one_sample, tf.range(size)), axis=0)
 
 from __future__ import annotations
 
-from flatout.cures.vectorize_loop import edit as vectorize_loop
-from flatout.model.case import Case, Equivalence
-from flatout.source.editing import source_text
-from flatout.source.editing.program_files import own_files
+from flatout.cures import _trial_edit
+from flatout.cures._spec import Cure
+from flatout.model.case import Case
 
-EQUIVALENCE: Equivalence = "reassociated"
-SIDE = "compute"
-CONFLICTS = ("whole-batch",)
+SAMPLES = "per-sample-loop"
+CAUSES = (SAMPLES, "unrolled-loop", "sequential-loop")
+"""Loops of the last two may go over a list of anything, unless they count."""
 
 
 def skip(case: Case) -> str | None:
-    if not any(finding.cause in vectorize_loop.CAUSES for finding in case.findings):
+    from flatout.cures.vectorize_loop.edit import edit
+
+    if not any(finding.cause in CAUSES for finding in case.findings):
         return "no loop takes a batch apart"
     if not case.evidence_of("graph-loop") and not case.evidence_of("repeated-ops"):
         return "no loop stands in a graph"
-    sources = {path: source_text.load(path) for path in own_files(case)}
-    if any(text and vectorize_loop.edit(text.text, path, case) for path, text in sources.items()):
+    if _trial_edit.changes_something(edit, case):
         return None
     return "the turns of the loop need each other, or do more than compute"
+
+
+CURE = Cure(
+    equivalence="reassociated",
+    side="compute",
+    conflicts=("whole-batch",),
+    # A loop that whole-batch removes needs no vectorizing.
+    after=("whole-batch",),
+    skip=skip,
+)

@@ -6,14 +6,11 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from flatout.cures.vectorize_loop import CAUSES, SAMPLES
 from flatout.model.case import Case
 from flatout.source.editing import case_facts, imports, sample_loops
 from flatout.source.editing.dataflow import FUNCTIONS, Flow, names_in
 from flatout.source.editing.document import Document, free, read
-
-SAMPLES = "per-sample-loop"
-CAUSES = (SAMPLES, "unrolled-loop", "sequential-loop")
-"""What the loops of other causes go over may be a list of anything, unless they count."""
 
 
 @dataclass
@@ -28,7 +25,7 @@ class Loop:
     gathered: list[sample_loops.Gathered] = field(default_factory=list)
 
 
-def edit(source: str, path: str, case: Case, value: str = "") -> str | None:
+def edit(source: str, path: str, case: Case, value: str) -> str | None:
     lines = [(line, cause) for cause in CAUSES for line in case_facts.lines(case, path, cause)]
     document = read(source) if lines else None
     if document is None:

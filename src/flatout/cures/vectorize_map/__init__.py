@@ -24,15 +24,9 @@ dataset = dataset.batch(256).map(scale)
 
 from __future__ import annotations
 
-from types import ModuleType
-from typing import Any
-
 from flatout.cures import _input
+from flatout.cures._spec import Cure
 from flatout.model.case import Case
-from flatout.observe.injection import Injection
-
-EQUIVALENCE = "exact"
-SIDE = "input"
 
 
 def skip(case: Case) -> str | None:
@@ -49,24 +43,10 @@ def _late_batch(case: Case) -> bool:
     return False
 
 
-def on_tensorflow(injection: Injection, module: ModuleType) -> None:
-    from flatout.observe import stages
-    from flatout.pipeline import iteration, recipes, vectorizing
-
-    def rewrite(dataset: Any, _: iteration.Iterated) -> tuple[Any, str] | None:
-        if stages.from_arrays(dataset):
-            return None
-        places = []
-        for late in vectorizing.late_batches(dataset):
-            try:
-                batches, exact = vectorizing.vectorized(late)
-            except vectorizing.Unlike as unlike:
-                injection.note(f"{stages.place(late.maps[-1])} left alone: {unlike}")
-                continue
-            dataset = recipes.rebuild(dataset, recipes.exchange(late.batch, batches))
-            places.append(stages.place(late.maps[-1]))
-            if not exact:
-                injection.note(f"{stages.place(late.maps[-1])}: agrees within rounding, not to the bit (reassociated)")
-        return (dataset, f"the map at {' and '.join(places)} works on whole batches") if places else None
-
-    iteration.rewrite_with(injection, rewrite)
+CURE = Cure(
+    equivalence="exact",
+    side="input",
+    # Behind late-map, which may leave no map before the batch.
+    after=("autotune", "late-map"),
+    skip=skip,
+)

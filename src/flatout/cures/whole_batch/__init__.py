@@ -27,20 +27,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flatout.cures.whole_batch import edit as whole_batch
-from flatout.model.case import Case, Equivalence
-from flatout.source.editing import source_text
-from flatout.source.editing.program_files import own_files
-
-EQUIVALENCE: Equivalence = "reassociated"
-SIDE = "host"
-CONFLICTS = ("vectorize-loop",)
+from flatout.cures import _trial_edit
+from flatout.cures._spec import Cure
+from flatout.model.case import Case
 
 
 def values(case: Case) -> Sequence[str]:
-    sources = {path: source_text.load(path) for path in own_files(case)}
-    found = (whole_batch.kinds(text.text, path, case) for path, text in sources.items() if text)
-    return next((kinds for kinds in found if kinds), ())
+    from flatout.cures.whole_batch.edit import kinds
+
+    found = (kinds(text, path, case) for path, text in _trial_edit.sources(case))
+    return next((settings for settings in found if settings), ())
 
 
 def skip(case: Case) -> str | None:
@@ -49,3 +45,6 @@ def skip(case: Case) -> str | None:
     if values(case):
         return None
     return "the turns of the loop do more than compute, or use their samples in another way"
+
+
+CURE = Cure(equivalence="reassociated", side="host", conflicts=("vectorize-loop",), values=values, skip=skip)

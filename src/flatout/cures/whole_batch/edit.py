@@ -48,7 +48,7 @@ class Unfit(Internal):
     """The loop does something that is not known to be the same for a batch."""
 
 
-def edit(source: str, path: str, case: Case, value: str = "") -> str | None:
+def edit(source: str, path: str, case: Case, value: str) -> str | None:
     """`value`: whether the loss of a batch is the mean or the sum of those of its samples."""
     lines = case_facts.lines(case, path, "per-sample-loop")
     document = read(source) if lines else None

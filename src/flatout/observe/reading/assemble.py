@@ -247,6 +247,9 @@ def _notes(
     else:
         for fact in lost:
             notes.append(Note("warning", f"A view is lost, {fact['probe'].replace('_', ' ')}: {fact['text']}"))
+    failed = {fact["lever"]: fact["text"] for fact in recording.all("lever-failed")}
+    for lever, text in failed.items():
+        notes.append(Note("warning", f"{lever} could not be installed: {text}", "The program ran without it."))
     for fact in recording.all("note"):
         notes.append(Note("info", fact["text"]))
     if program.signal == "SIGKILL":

@@ -11,12 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from flatout.cures._dataset import Proposal, Room, Unfit
 from flatout.observe import stages
 from flatout.pipeline import recipes
-
-NAME = "decode-and-crop"
-EQUIVALENCE = "exact"
+from flatout.pipeline.rewriting import Context, Proposal, Refused
 
 OURS = "flatout_crop"
 MARGIN = 16
@@ -36,7 +33,7 @@ class _Cut:
     """Tensors that hold the whole picture → their rank."""
 
 
-def rewrite(dataset: Any, room: Room) -> Proposal | None:
+def rewrite(dataset: Any, context: Context) -> Proposal | None:
     for stage in recipes.main_line(dataset):
         recipe = recipes.recipe_of(stage)
         if recipe is None or recipe.method != "map" or not hasattr(stage, "_map_func"):
@@ -45,7 +42,7 @@ def rewrite(dataset: Any, room: Room) -> Proposal | None:
         if cut is None:
             continue
         if stages.states(stage):
-            raise Unfit(
+            raise Refused(
                 f"the map at {stages.place(stage)} decodes pictures and crops them, and keeps state "
                 f"({stages.states(stage)[0]}): write tf.io.decode_and_crop_jpeg there"
             )

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from flatout.cures._dataset import Proposal, Room, Unfit
 from flatout.observe import stages
 from flatout.pipeline import recipes
-
-NAME = "parallel-reads"
-EQUIVALENCE = "exact"
+from flatout.pipeline.rewriting import Context, Proposal, Refused
 
 CYCLE = 8
 ONE_READER = ("TFRecord", "TextLine", "FixedLengthRecord")
 
 
-def rewrite(dataset: Any, room: Room) -> Proposal | None:
+def rewrite(dataset: Any, context: Context) -> Proposal | None:
     import tensorflow as tf
 
     reader = next((stage for stage, _ in stages.chain(dataset) if _reads_one_by_one(stage)), None)
@@ -29,8 +26,8 @@ def rewrite(dataset: Any, room: Room) -> Proposal | None:
     if files is None or (int(files.cardinality()) in (0, 1)):
         return None
     shuffled = any(stages.kind(stage) == "Shuffle" for stage in _behind(dataset, reader))
-    if not shuffled and "semantic" not in room.allow:
-        raise Unfit(
+    if not shuffled and "semantic" not in context.allow:
+        raise Refused(
             f"the files at {stages.place(reader)} could be read several at a time; no shuffle follows, so that would "
             "change the order of the elements (allow semantic changes for it)"
         )

@@ -1,4 +1,7 @@
-"""What a rewrite is given besides the dataset, and what it answers with."""
+"""What a rewrite of a dataset receives besides the dataset, and what it returns.
+
+A rewrite decides neither whether it pays nor whether the elements stay the same: each proposal is compared and raced.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,8 @@ from flatout.model.errors import Internal
 from flatout.pipeline import costing
 
 
-class Unfit(Internal):
-    """Why a rewrite that looked possible is not made; said to the user."""
+class Refused(Internal):
+    """Why a rewrite that looked possible is not made; shown to the user."""
 
 
 @dataclass(frozen=True)
@@ -22,26 +25,27 @@ class Proposal:
     setting: str = ""
     """The value in `threadpool=16`."""
     equivalence: str = ""
-    """Where it is another one than the rewrite's own."""
+    """Where it differs from that of the cure."""
 
 
 @dataclass
-class Room:
-    """Limits, and what is known of the pipeline."""
+class Context:
+    """Limits, and what is known about the pipeline."""
 
     memory: int
     """Bytes that a cache may hold."""
     disk: str | None = None
     """A directory for caches on disk, where one is allowed."""
     allow: frozenset[str] = frozenset()
+    """Equivalences that are allowed besides `exact`."""
     count: Callable[[Any], int | None] = lambda stage: None
-    """Elements that a stage gives in an epoch; None where that is not known and takes too long to find out."""
+    """Elements that a stage yields in an epoch; None where that is unknown and takes too long to count."""
     costs: costing.Costs = field(default_factory=costing.Costs)
 
     def cost(self, stage: Any) -> costing.Cost | None:
         try:
             return self.costs.of(stage)
-        except Exception:  # a stage that cannot be measured is one that nothing is known of
+        except Exception:  # a stage that cannot be measured has no known cost
             return None
 
     def waits(self, stage: Any) -> bool:

@@ -12,17 +12,14 @@ from collections.abc import Iterator
 from types import CodeType, ModuleType
 from typing import Any
 
-from flatout.cures._dataset import Proposal, Room, Unfit
 from flatout.observe import stages
 from flatout.pipeline import recipes, workers
-
-NAME = "generator-process"
-EQUIVALENCE = "exact"
+from flatout.pipeline.rewriting import Context, Proposal, Refused
 
 FORBIDDEN = ("tensorflow", "keras", "tf_keras", "jax", "torch")
 
 
-def rewrite(dataset: Any, room: Room) -> Proposal | None:
+def rewrite(dataset: Any, context: Context) -> Proposal | None:
     if not sys.platform.startswith("linux"):
         return None
     found = next(((s, g) for s, _ in stages.chain(dataset) if (g := generator_of(s)) is not None), None)
@@ -31,9 +28,9 @@ def rewrite(dataset: Any, room: Room) -> Proposal | None:
     stage, generator = found
     used = _uses(generator)
     if used:
-        raise Unfit(f"the generator at {stages.place(stage)} uses {used}, which does not work in a forked process")
+        raise Refused(f"the generator at {stages.place(stage)} uses {used}, which does not work in a forked process")
     if not _is_plain(stage.element_spec):
-        raise Unfit(f"the generator at {stages.place(stage)} gives more than plain arrays")
+        raise Refused(f"the generator at {stages.place(stage)} gives more than plain arrays")
     made = recipes.stands_for(in_a_process(generator, stage.element_spec), stage)
     result = recipes.rebuild(dataset, recipes.exchange(stage, made))
     return Proposal(result, f"the generator at {stages.place(stage)} runs in a process of its own")

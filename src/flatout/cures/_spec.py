@@ -1,0 +1,87 @@
+"""What a cure declares: `CURE` in its folder, and the types of its three parts.
+
+A folder `cures/prefetch/` holds
+
+    __init__.py   the page (docstring) and `CURE = Cure(…)`; read by every command, so it imports neither TensorFlow
+                  nor libcst
+    inject.py     `HOOKS = Hooks(…)`: the change made in a running program; imported only in the child process
+    edit.py       `def edit(source, path, case, value)`: the change written into the source; imports libcst
+    dataset.py    `def rewrite(dataset, context)`: the change made to a dataset object, for `flatout data tune`
+
+Each part is optional, and imported when it is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from flatout.model.case import Case, Equivalence
+
+if TYPE_CHECKING:
+    from flatout.observe.injection import Injection
+    from flatout.pipeline.rewriting import Context, Proposal
+
+Side = Literal["input", "host", "compute", "runtime"]
+
+
+def _one_setting(case: Case) -> Sequence[str]:
+    return ("",)
+
+
+def _never(case: Case) -> str | None:
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cure:
+    equivalence: Equivalence
+    """What the change may do to the numbers; `bound` for a trial that shows an upper limit and is no cure."""
+    side: Side
+    """The part of a step that it can shorten."""
+    conflicts: tuple[str, ...] = ()
+    """Cures that cannot be combined with it."""
+    after: tuple[str, ...] = ()
+    """Cures that have to be applied before it, where both are: injected, written and rewritten in this order."""
+    values: Callable[[Case], Sequence[str]] = _one_setting
+    """Settings worth a trial (`"16"`, `"64"`); one empty setting for a cure that has none."""
+    skip: Callable[[Case], str | None] = _never
+    """Why the cure cannot help this program; None where it is worth a trial."""
+    environment: Callable[[str], Mapping[str, str]] | None = None
+    """Environment variables to set before Python starts, for a setting."""
+    fills: bool = False
+    """It keeps what the first epoch computes, and pays from the second one on."""
+    several: bool = False
+    """Its settings are locations in the program: several of them may be used together."""
+    by_default: bool = True
+    """False for a cure that is tried only when it is named."""
+
+
+Hook = Callable[["Injection", ModuleType], None]
+"""Called right after the package was imported, before the probes. Patches names of `observe.private_names`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hooks:
+    """What a cure does when one of these packages has been imported in the program."""
+
+    tensorflow: Hook | None = None
+    keras: Hook | None = None
+    tf_keras: Hook | None = None
+
+    def of(self, package: str) -> Hook | None:
+        return {"tensorflow": self.tensorflow, "keras": self.keras, "tf_keras": self.tf_keras}.get(package)
+
+
+class Edit(Protocol):
+    """The new text of a file, or None where there is nothing to change in it."""
+
+    def __call__(self, source: str, path: str, case: Case, value: str) -> str | None: ...
+
+
+class Rewrite(Protocol):
+    """A dataset with the change made, or None where there is nothing to change. Raises `Refused` with a reason."""
+
+    def __call__(self, dataset: Any, context: Context) -> Proposal | None: ...

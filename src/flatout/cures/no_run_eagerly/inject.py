@@ -1,0 +1,39 @@
+"""`no-run-eagerly` in a running program."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from flatout.cures._compiling import Arguments, change_arguments, place
+from flatout.cures._spec import Hooks
+from flatout.observe.injection import Injection
+from flatout.observe.private_names import resolve
+
+
+def on_keras(injection: Injection, module: ModuleType) -> None:
+    _install(injection, "compile", "run-eagerly-of-model")
+
+
+def on_tf_keras(injection: Injection, module: ModuleType) -> None:
+    _install(injection, "legacy-compile", "legacy-run-eagerly-of-model")
+
+
+def _install(injection: Injection, compile_key: str, property_key: str) -> None:
+    def in_compile(model: Any, arguments: Arguments) -> None:
+        if arguments.get("run_eagerly"):
+            arguments["run_eagerly"] = False
+            injection.changed(f"run_eagerly taken back{place()}")
+
+    change_arguments(compile_key, in_compile)
+    holder, name, was = resolve(property_key)
+
+    def set_run_eagerly(model: Any, value: Any) -> None:
+        if value:
+            injection.changed(f"run_eagerly taken back{place()}")
+        was.fset(model, False if value else value)
+
+    setattr(holder, name, property(was.fget, set_run_eagerly, was.fdel, was.__doc__))
+
+
+HOOKS = Hooks(keras=on_keras, tf_keras=on_tf_keras)
