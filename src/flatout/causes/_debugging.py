@@ -11,7 +11,7 @@ _DEBUGGING = re.compile(r"debug|eager|trace|profil|verbose|test", re.IGNORECASE)
 
 
 def named_for_debugging(text: str) -> bool:
-    """Whether a name says that it is meant: `eager_model`, `args.debug`."""
+    """Whether a name shows that it is on purpose: `eager_model`, `args.debug`."""
     return _DEBUGGING.search(text) is not None
 
 

@@ -36,7 +36,7 @@ def _rank(item: Finding, cause: Cause) -> tuple[bool, float]:
 
 def _verdict(case: Case) -> str:
     if case.verdict and case.kind != "run":
-        return case.verdict  # a trace says more about its device than its findings do
+        return case.verdict  # the verdict of a trace, about its device, is more precise than its findings
     worth = [item for item in case.findings if (item.cost_share or 0.0) >= WORTH]
     without_cost = [item for item in case.findings if item.cost_share is None]
     if case.steps is None:

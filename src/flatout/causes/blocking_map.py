@@ -41,7 +41,7 @@ from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
 
-LAZY = 0.6
+WAITING = 0.6
 """Cores that the process keeps busy, below which a slow stage does not compute: it waits."""
 CAN_BLOCK = ("PyFunc", "EagerPyFunc", "PyFuncStateless", "ReadFile", "TFRecord", "Fixed")
 """Ops that may wait for something outside; all others compute for as long as they run."""
@@ -53,7 +53,7 @@ def in_run(case: Case) -> Iterator[Finding]:
     if hot is None or used is None or "Map" not in hot.stage.name or hot.stage.name == "FlatMap":
         return
     cores, available = used
-    if reading.share(case, hot.wait_ms) < 0.3 or cores > LAZY or hot.per_sample_ms < 1.0:
+    if reading.share(case, hot.wait_ms) < 0.3 or cores > WAITING or hot.per_sample_ms < 1.0:
         return
     if not _can_block(case) or not _machine_idle(case, cores, available):
         return
@@ -88,7 +88,7 @@ def _can_block(case: Case) -> bool:
 
 
 def _machine_idle(case: Case, cores: float, available: int) -> bool:
-    """A process that other processes keep off the cores looks lazy, too: then the machine as a whole is not idle."""
+    """Whether the cores are idle. A process that others keep off the cores uses few of them, too."""
     idle = case.evidence_of("cpu-use")[0].data.get("idle")
     return idle is None or float(idle) >= 0.5 * (available - cores)
 

@@ -1,4 +1,4 @@
-"""Values are cast to and fro between types in every step.
+"""Values are cast back and forth between types in every step.
 
 ## What it is
 Many `Cast` operations in the step: images kept as `uint8` and cast several times, float64 inputs cast to
@@ -6,7 +6,7 @@ float32 by each layer, custom layers with a type of their own in a mixed precisi
 
 ## Why it costs
 A cast reads and writes the whole tensor and computes nothing. It depends on memory bandwidth alone, and it
-also stands between operations that could otherwise be fused.
+also keeps operations apart that could otherwise be fused.
 
 ## How it looks
 ```python

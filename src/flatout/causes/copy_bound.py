@@ -50,7 +50,7 @@ def in_run(case: Case) -> Iterator[Finding]:
     yield from reading.finding(
         "copy-bound",
         case,
-        "The device stands still while data is copied to or from it.",
+        "The device is idle while data is copied to or from it.",
         cost_ms=cost,
         where=case.steps.where if case.steps else None,
         evidence=[

@@ -1,8 +1,8 @@
 """Operations that were meant for the GPU run on the CPU, because the GPU has no kernel for them.
 
 ## What it is
-With soft placement, which is on by default in TensorFlow 2, an operation without a kernel for the asked
-device and type is placed on the CPU without a word.
+With soft placement, which is on by default in TensorFlow 2, an operation without a kernel for the
+requested device and type is silently placed on the CPU.
 
 ## Why it costs
 The operation itself is slower, and its inputs must be copied to the host and its results back, each time
@@ -27,7 +27,7 @@ Otherwise use another type (some integer and float64 kernels exist on the CPU on
 `tf.debugging.set_log_device_placement(True)` prints every placement.
 - An edit of the source: exact where the operation only moves; precision where its type changes.
 
-No lever does this: only the program knows which type or which place is right.
+No lever does this: only the author knows which type or which device is right.
 
 ## When it is not worth it
 Many small integer operations (shapes, indices, counters) are placed on the CPU on purpose. An operation
@@ -111,7 +111,7 @@ def _host_work_on_gpu(node: ast.With, site: Site) -> Iterator[Match]:
             if isinstance(inner, ast.Call) and site.dotted(inner.func).startswith(_ON_HOST):
                 yield Match(
                     inner,
-                    f"{last_name(inner.func)} has no kernel for GPUs: it runs on the CPU, with copies to and fro.",
+                    f"{last_name(inner.func)} has no kernel for GPUs: it runs on the CPU, with copies back and forth.",
                     "Move it out of the block, into the input pipeline.",
                     report_at=inner.func,
                 )

@@ -19,7 +19,7 @@ model.fit(dataset, callbacks=[board])
 ```
 
 ## The cure
-Remove the switches; let the recording be sparse:
+Remove the switches, and record less often:
 ```python
 board = keras.callbacks.TensorBoard("logs", update_freq="epoch", profile_batch=(20, 30))
 model.fit(dataset, callbacks=[board])
@@ -28,7 +28,7 @@ model.fit(dataset, callbacks=[board])
   longer caught where it arises.
 
 ## When it is not worth it
-While the fault is being hunted. A cheap check may stay for good: `keras.callbacks.TerminateOnNaN` looks at
+While you look for the fault. A cheap check may stay: `keras.callbacks.TerminateOnNaN` looks at
 the loss only. See `run-eagerly` for the switch that turns off graphs altogether.
 """
 
@@ -112,21 +112,21 @@ _HARMLESS = ("set_log_device_placement",)
 
 @pattern("switch", calls=tuple(name.rpartition(".")[2] for name in SWITCHES))
 def _switch(call: ast.Call, site: Site) -> Iterator[Match]:
-    """`tf.config.run_functions_eagerly(True)` and its kin, not under a flag and not switched back."""
+    """`tf.config.run_functions_eagerly(True)` and similar switches, not under a flag and not switched off again."""
     name = site.dotted(call.func)
     if name not in SWITCHES or not isinstance(site.statement, ast.Expr):
         return
     if any(isinstance(item, ast.If) and "__name__" not in ast.unparse(item.test) for item, _ in site.arms):
-        return  # somebody asked for it
+        return  # on purpose, under a flag
     last = name.rpartition(".")[2]
     if call.args and constant(call.args[0]) is not True and "enable" not in last:
         return
     if not call.args and not call.keywords and "eagerly" in last:
         return
     if any(other.args and constant(other.args[0]) is not True for other, _ in site.module.calls_by_name[last]):
-        return  # on for a while, and off again
+        return  # switched off again
     if min(site.module.calls_by_name[last], key=lambda item: item[0].lineno)[0] is not call:
-        return  # said once
+        return  # reported once per file
     if f"disable_{last.removeprefix('enable_')}" in site.module.text:
         return
     yield Match(

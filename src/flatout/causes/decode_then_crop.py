@@ -4,8 +4,8 @@
 `tf.io.decode_jpeg` followed by a crop of its result.
 
 ## Why it costs
-Decoding is the dearest part of most image pipelines. `tf.image.decode_and_crop_jpeg` skips the blocks outside the
-window: on one machine 2279 µs instead of 5087 µs per image.
+Decoding is the most expensive part of most image pipelines. `tf.image.decode_and_crop_jpeg` skips the blocks outside
+the window: on one machine 2279 µs instead of 5087 µs per image.
 
 ## How it looks
 ```python
@@ -18,10 +18,10 @@ image = tf.image.crop_to_bounding_box(image, top, left, height, width)
 window = tf.stack([top, left, height, width])
 image = tf.image.decode_and_crop_jpeg(record["image"], window, channels=3)
 ```
-`tf.io.extract_jpeg_shape` tells the size of the image without decoding it, for a window that depends on it.
+`tf.io.extract_jpeg_shape` gives the size of the image without decoding it, for a window that depends on it.
 - An edit of the source: exact.
 
-No lever does this: which window is cut out is known to the program alone.
+No lever does this: only the program knows which window it cuts out.
 
 ## When it is not worth it
 When the window is nearly the whole image, or when the images are not JPEGs.

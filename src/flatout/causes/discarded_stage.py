@@ -21,7 +21,7 @@ dataset = dataset.prefetch(tf.data.AUTOTUNE)
 ```
 - An edit of the source: **semantic** for stages that change the elements, exact for `cache` and `prefetch`.
 
-No lever does this: it is a slip of the pen in the source.
+No lever does this: it is a mistake in the source.
 
 ## When it is not worth it
 Always: at best the line does nothing.

@@ -209,7 +209,7 @@ def _traceable(scope: Scope) -> bool:
 
 
 def _header(scope: Scope) -> ast.AST:
-    """The `def` line alone: a whole function is no place to point at."""
+    """The `def` line alone: a whole function is too much to point at."""
     node = scope.node
     assert isinstance(node, FUNCTIONS)
     return ast.Pass(

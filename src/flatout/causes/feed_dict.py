@@ -81,8 +81,8 @@ def in_run(case: Case) -> Iterator[Finding]:
 def _fixes(converted: float) -> list[Fix]:
     fixes = [Fix("Read the data with a tf.data iterator inside the graph.")]
     if converted:
-        told = f"Convert what stays the same to its placeholder's dtype once: now {converted / 2**20:.2f} MiB a step."
-        fixes.insert(0, Fix(told, lever="feed-once", equivalence="exact"))
+        advice = f"Convert what stays the same to its placeholder's dtype once: now {converted / 2**20:.2f} MiB a step."
+        fixes.insert(0, Fix(advice, lever="feed-once", equivalence="exact"))
     return fixes
 
 

@@ -1,7 +1,7 @@
-"""A new tf.function object is made for every call, so that nothing traced is ever used twice.
+"""A new tf.function object is made for every call, so that no trace is used twice.
 
 ## What it is
-`tf.function(...)` or a decorated inner function stands inside a loop or inside a function that is called
+`tf.function(...)` or a decorated inner function is inside a loop or inside a function that is called
 often. Each object starts without any graph.
 
 ## Why it costs
@@ -31,12 +31,12 @@ forward = make_forward(model)
 for batch in dataset:
     forward(batch)
 ```
-- `reuse-functions`: exact; the same graph, kept. From the third making on, a function of the same code, object and
-  surroundings is the first one again. In the source, make it once and keep it.
+- `reuse-functions`: exact; the same graph is kept. From the third time on, a function with the same code, object and
+  closure is replaced by the first one. In the source, make it once and keep it.
 
 ## When it is not worth it
 When the objects are few and each is called often: one function per model, per loss or per layer is
-ordinary. flatout counts the objects made from one source line, and speaks up only where they keep coming.
+ordinary. flatout counts the objects made from one source line, and reports them only where they keep being made.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from flatout.source.analysis.syntax import last_name
 from flatout.source.analysis.traced_functions import is_tf_function, is_traced
 
 MATTERS = 0.1
-"""Share of all time from which functions that are made now and then, one for each epoch say, are told."""
+"""Share of all time from which functions that are made now and then, such as one per epoch, are reported."""
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -95,9 +95,9 @@ def _made_in_loop(call: ast.Call, site: Site) -> Iterator[Match]:
     at_once = _called_at_once(call, site)
     if loop is not None and not loops.is_guarded(site, loop):
         if at_once or _called_by_name(call, site, loop):
-            yield _seen(call, "in each turn of the loop")
+            yield _match(call, "in each turn of the loop")
     elif not site.loops and (at_once or _stays_by_name(call, site)) and _called_often(site.scope):
-        yield _seen(call, f"in each call of {site.scope.name}, which is called in a loop")
+        yield _match(call, f"in each call of {site.scope.name}, which is called in a loop")
 
 
 @pattern("made-in-call", calls=("function",))
@@ -107,7 +107,7 @@ def _made_in_call(call: ast.Call, site: Site) -> Iterator[Match]:
         return
     if isinstance(site.statement, ast.Assign) and isinstance(site.statement.targets[0], ast.Attribute):
         return  # kept in an attribute
-    yield _seen(call, f"in each call of {site.scope.owner.name}", call.func)
+    yield _match(call, f"in each call of {site.scope.owner.name}", call.func)
 
 
 @pattern("decorated-inside", nodes=FUNCTIONS, words=("function",))
@@ -119,21 +119,21 @@ def _decorated_inside(node: ast.FunctionDef, site: Site) -> Iterator[Match]:
     loop = next((item for item in reversed(site.loops) if not loops.few_turns(item)), None)
     if loop is not None:
         if any(_names(call, node.name) for call, _ in loops.calls_in(loop, site.scope)) and _stays(node, site.scope):
-            yield _seen(node, "in each turn of the loop", decorator)
+            yield _match(node, "in each turn of the loop", decorator)
     elif _stays(node, site.scope) and not _called_in_turn(node, site.scope) and _called_often(site.scope):
-        yield _seen(node, f"in each call of {site.scope.name}, which is called in a loop", decorator)
+        yield _match(node, f"in each call of {site.scope.name}, which is called in a loop", decorator)
 
 
 def _called_often(scope: Scope) -> bool:
     return scope.is_function and scope.name not in _ONCE and loops.called_in_loop(scope, depth=2) and not _cached(scope)
 
 
-def _seen(node: ast.AST, when: str, place: ast.AST | None = None) -> Match:
+def _match(node: ast.AST, when: str, report_at: ast.AST | None = None) -> Match:
     return Match(
         node,
         f"A new tf.function is made and traced {when}.",
         "Make it once, outside, and pass what varies as arguments.",
-        report_at=place,
+        report_at=report_at,
     )
 
 

@@ -18,7 +18,7 @@ Names that old tutorials use and that later versions removed, renamed or left wi
 
 ## Why it costs
 A call that fails ends the program. One that is caught by a `try` or left without effect is worse: the
-speed-up that it was meant to bring is simply not there, and nobody notices.
+speed-up that it was meant to bring is missing, and nothing reports it.
 
 ## How it looks
 ```python
@@ -85,7 +85,7 @@ GONE = {
     ),
     r"'string_input_producer'|'shuffle_batch'|'QueueRunner'": ("input queues", "tf.data"),
 }
-"""What the exception says, the call that is gone, and what stands in its place."""
+"""What the exception says, the call that is gone, and what replaces it."""
 
 _OF_AN_OBJECT = re.compile(r"object (?:'\w+' )?has no attribute")
 """Says that an instance lacks it, perhaps of a class of the program's own; all but methods of models are in modules."""
@@ -148,7 +148,7 @@ NAMES = {
     "tensorflow.data.experimental.map_and_batch_with_legacy_function": ((2, 0), "map and batch", ""),
     "keras.utils.multi_gpu_model": ((2, 4), "tf.distribute.MirroredStrategy", ""),
 }
-"""What is gone, since which TensorFlow, what stands in its place, and its name where a new name is all it takes."""
+"""What is gone, since which TensorFlow, what replaces it, and the new name where renaming is enough."""
 ARGUMENTS = {
     "experimental_compile": ((2, 5), "jit_compile"),
     "experimental_relax_shapes": ((2, 9), "reduce_retracing"),
@@ -214,7 +214,7 @@ def _name(node: ast.stmt, site: Site) -> Iterator[Match]:
                 "semantic",
                 repair=Repair(Rename(found[2]), safe=True) if "." in found[2] else None,
             )
-            return  # one per statement says enough
+            return  # one per statement is enough
 
 
 @pattern("argument", calls=("function", "compile"), words=tuple(ARGUMENTS), in_tests=True)
@@ -272,7 +272,7 @@ def _option(node: ast.Assign, site: Site) -> Iterator[Match]:
 
 @pattern("version-one", calls=tuple(_VERSION_ONE))
 def _version_one(call: ast.Call, site: Site) -> Iterator[Match]:
-    """`tf.Session()`, `tf.placeholder(…)`: a program for TensorFlow 1, said once per file."""
+    """`tf.Session()`, `tf.placeholder(…)`: a program for TensorFlow 1, reported once per file."""
     if not _is_version_one(call, site):
         return
     others = [

@@ -1,4 +1,4 @@
-"""The GPU stands idle for a large part of each step, waiting for the host to give it work.
+"""The GPU is idle for a large part of each step, waiting for the host to give it work.
 
 ## What it is
 In the trace there are gaps between kernels in which no stream of the device computes or copies. flatout
@@ -25,7 +25,7 @@ for number, (images, labels) in enumerate(dataset.map(load).batch(64).prefetch(t
     if number % 100 == 0:
         print(float(loss))
 ```
-- `prefetch`, `cache`: exact, for gaps that wait for input. `free-input` tells how much these can bring at
+- `prefetch`, `cache`: exact, for gaps that wait for input. `free-input` shows how much these can bring at
   most.
 - `function`, `steps-per-execution`: reassociated, for gaps that wait for Python.
 - `xla`: reassociated, fewer and larger kernels. `batch-size`: **semantic**, more work per kernel.

@@ -68,7 +68,7 @@ def _concat_in_loop(node: ast.Assign, site: Site) -> Iterator[Match]:
     uses = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == target.id and isinstance(n.ctx, ast.Load)]
     growing = [other for other, where in site.scope.facts.others if loop in where.loops and _grows(other)]
     if growing[0] is not node:
-        return  # told once per loop
+        return  # reported once per loop
     if len(uses) > 1:
         return  # the growing tensor is needed in each turn, as in decoding
     yield Match(

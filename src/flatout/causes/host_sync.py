@@ -32,7 +32,8 @@ for number, batch in enumerate(dataset):
 `keras.metrics.Mean` keeps its state on the device; `history.append(loss)` without `.numpy()` keeps the
 tensor. In Keras `fit`, a callback that overrides `on_train_batch_end` makes `fit` wait for the logs of each
 batch.
-- An edit of the source: exact. No lever does this: where the value goes is the program's own business.
+- An edit of the source: exact. No lever does this: only the author knows
+  where the value is needed.
 
 ## When it is not worth it
 When the step is long and the device queue is never more than one step deep anyway, or when a decision
@@ -89,7 +90,7 @@ def in_run(case: Case) -> Iterator[Finding]:
                 *([reading.number("work", work, "ms", "on the values pulled", "sampling")] if work else []),
             ],
             fixes=[Fix("Keep metrics in tensors and read them every hundred steps, or compute them inside the step.")],
-            estimate="measured by hooks on .numpy() and its kin, and by sampling the lines that pull",
+            estimate="measured by hooks on .numpy() and similar calls, and by sampling the lines that pull",
         )
 
 
@@ -242,7 +243,7 @@ def _pulls(call: ast.Call, site: Site, loop: Loop, results: set[str]) -> bool:
 
 
 def _given(loop: Loop, site: Site) -> set[str]:
-    """What comes from the dataset lies on the host already: what the loop hands out, and what is unpacked from it."""
+    """What comes from the dataset is on the host already: the targets of the loop, and what is unpacked from them."""
     names = loops.target_names(loop)
     for name, binds in site.scope.facts.binds.items():
         for bind in binds:

@@ -1,7 +1,7 @@
 """The step waits for its input: the pipeline delivers elements more slowly than the model consumes them.
 
 ## What it is
-The next batch is not ready when the step asks for it. The processor, or the accelerator, stands still until
+The next batch is not ready when the step asks for it. The processor, or the accelerator, is idle until
 it is. flatout measures that wait for every element and names the stage of the pipeline that takes most of
 the time.
 
@@ -35,7 +35,7 @@ dataset = (
 - `cache`: exact, if the stages before it are deterministic and the result fits in memory or on disk.
 - `vectorize-map`: exact for elementwise functions. `threadpool`, `prefetch`: exact.
 - `parallel-map`: semantic where the function draws random numbers, because the order of the draws changes.
-- `free-input` is no cure but a bound: the step time with the input at no cost. It says what curing could
+- `free-input` is no cure but a bound: the step time with the input at no cost. It shows what a cure could
   bring.
 
 ## When it is not worth it
@@ -58,7 +58,7 @@ def in_run(case: Case) -> Iterator[Finding]:
         return
     hot = reading.hot_stage(case)
     where = reading.users_where(hot) if hot is not None else (case.steps.where if case.steps else None)
-    stage = f"its slowest stage is {hot.stage.name.lower()}" if hot is not None else "no stage could be told apart"
+    stage = f"its slowest stage is {hot.stage.name.lower()}" if hot is not None else "no stage could be identified"
     evidence = [reading.number("input-wait", wait, "ms", "a step waits for its input", "trace")]
     yield from reading.finding(
         "input-bound",

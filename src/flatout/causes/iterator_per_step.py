@@ -24,7 +24,7 @@ for step in range(1000):
 ```
 - An edit of the source: **semantic**. The steps see all of the data instead of its beginning.
 
-No lever does this: which element a step should see is the program's own business.
+No lever does this: only the author knows which element a step should see.
 
 ## When it is not worth it
 To look at one batch now and then, for instance once per epoch.

@@ -1,7 +1,7 @@
 """The pipeline shuffles whole batches instead of samples.
 
 ## What it is
-`shuffle` stands after `batch`, so that its buffer holds batches and changes their order only.
+`shuffle` comes after `batch`, so that its buffer holds batches and changes their order only.
 
 ## Why it costs
 The buffer counts batches: a buffer of 10,000 behind `batch(32)` holds 320,000 samples, and all of them are read and
@@ -19,11 +19,11 @@ dataset = tf.data.Dataset.from_tensor_slices((images, labels)).shuffle(10_000).b
 ```
 - An edit of the source: **semantic**. Batches are made of other samples in each epoch.
 
-No lever does this: what a batch is made of is the program's own business.
+No lever does this: only the author knows what a batch should be made of.
 
 ## When it is not worth it
 When what is called a batch is a sample of its own, such as a window of a text that is batched again later, or when
-the samples were mixed once and for all before they were stored.
+the samples were mixed once before they were stored.
 """
 
 from __future__ import annotations

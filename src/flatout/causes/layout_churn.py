@@ -69,7 +69,7 @@ def in_run(case: Case) -> Iterator[Finding]:
         case,
         f"{sum(op.count for op in moves):.0f} transposes a step turn tensors between layouts.",
         cost_ms=cost,
-        where=_first_of_the_dearest({line: ms for line, ms in by_line.items() if line in written}),
+        where=_first_of_the_slowest({line: ms for line, ms in by_line.items() if line in written}),
         evidence=[reading.number("transposes", cost, "ms", "of a step goes into transposes", "trace")],
         fixes=[
             Fix(
@@ -82,13 +82,13 @@ def in_run(case: Case) -> Iterator[Finding]:
     )
 
 
-def _first_of_the_dearest(by_line: dict[Where | None, float]) -> Where | None:
+def _first_of_the_slowest(by_line: dict[Where | None, float]) -> Where | None:
     """There and back are two lines that cost about the same: the way begins with the first."""
-    dearest = max(by_line, key=lambda line: by_line[line])
-    if dearest is None:
+    slowest = max(by_line, key=lambda line: by_line[line])
+    if slowest is None:
         return None
     alike = [
-        line for line, ms in by_line.items() if line and line.file == dearest.file and ms >= 0.5 * by_line[dearest]
+        line for line, ms in by_line.items() if line and line.file == slowest.file and ms >= 0.5 * by_line[slowest]
     ]
     return min(alike, key=lambda line: line.line or 0)
 

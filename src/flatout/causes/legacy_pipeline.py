@@ -116,7 +116,7 @@ def _fit_generator(call: ast.Call, site: Site) -> Iterator[Match]:
     if not isinstance(call.func, ast.Attribute) or site.module.functions.get(old) or not _of_keras(call, site):
         return
     new = _GENERATORS[old]
-    # By place, the second argument was the number of steps, and is now the labels.
+    # By position, the second argument was the number of steps, and is now the labels.
     moved = len(call.args) != 1 or takes_unknown(call) or any(keyword(call, name) is not None for name in _MOVED)
     yield Match(
         call,
@@ -128,7 +128,10 @@ def _fit_generator(call: ast.Call, site: Site) -> Iterator[Match]:
 
 
 def _of_keras(call: ast.Call, site: Site) -> bool:
-    """Other libraries have a fit_generator of their own: an argument of Keras, or how the model was made, tells."""
+    """Whether the model is one of Keras, judged by an argument of Keras or by how the model was made.
+
+    Other libraries have a fit_generator of their own.
+    """
     model = call.func.value if isinstance(call.func, ast.Attribute) else None
     if isinstance(model, ast.Name):
         if model.id == "self":

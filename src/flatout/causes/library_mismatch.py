@@ -24,7 +24,7 @@ $ pip install --upgrade "tensorflow[and-cuda]"
 $ env -u LD_LIBRARY_PATH python train.py
 ```
 `flatout env` lists what was found, what the build expects, and what to change. Two Keras versions in one
-environment (`keras` and `tf_keras` with `TF_USE_LEGACY_KERAS`) are told apart there too.
+environment (`keras` and `tf_keras` with `TF_USE_LEGACY_KERAS`) are listed there too.
 - Equivalence: reassociated. Another library version may choose other kernels.
 
 No lever does this: a change of the installation is for its owner to make.

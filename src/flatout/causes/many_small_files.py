@@ -93,7 +93,7 @@ def in_run(case: Case) -> Iterator[Finding]:
     "file-per-element", calls=("map",), words=("read_file", "decode_jpeg", "decode_image", "decode_png"), default=False
 )
 def _file_per_element(call: ast.Call, site: Site) -> Iterator[Match]:
-    """A map that opens a file for every element. How large the files are, source does not tell."""
+    """A map that opens a file for every element. Source does not show how large the files are."""
     if not isinstance(call.func, ast.Attribute) or site.dotted(call.func):
         return
     done = datasets.Stage("map", call, site).function

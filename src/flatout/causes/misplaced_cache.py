@@ -1,9 +1,9 @@
-"""The pipeline's cache stands where it keeps the wrong thing, or is never completed.
+"""The pipeline's cache is at a stage where it keeps the wrong thing, or is never completed.
 
 ## What it is
 `cache` keeps what the stages before it give, once the first pass has reached the end. Behind a random stage it keeps
-one draw for ever; behind `shuffle` one order; behind `repeat` there is no end to reach; and in front of a `take` that
-stops early it is never complete.
+one draw for all epochs; behind `shuffle` one order; behind `repeat` there is no end to reach; and in front of a `take`
+that stops early it is never complete.
 
 ## Why it costs
 A cache that never completes is filled and thrown away in each epoch: all of the work, and the memory besides. Behind
@@ -17,14 +17,14 @@ sample = full.cache().take(1000)
 ```
 
 ## The cure
-Cache after the last stage that gives the same in every epoch, before shuffle, augmentation and repeat, and take
+Cache after the last stage that yields the same in every epoch, before shuffle, augmentation and repeat, and take
 before caching:
 ```python
 dataset = tf.data.Dataset.from_tensor_slices(paths).map(decode).cache().shuffle(2000).map(augment).batch(64)
 sample = full.take(1000).cache()
 ```
 - An edit of the source: **semantic** where randomness comes back, exact where only `take` moves.
-- `cache`: the lever finds the right place by itself.
+- `cache`: the lever finds the right stage by itself.
 
 ## When it is not worth it
 When the frozen order or the frozen draws are wanted, for instance in a validation set that must stay the same.

@@ -113,13 +113,13 @@ def _share_of_ops(case: Case, item: Evidence) -> float:
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
 
 
-_TELLING = ("newaxis", "None", "expand_dims", "GradientTape")
+_HINTS = ("newaxis", "None", "expand_dims", "GradientTape")
 
 
 @pattern("batch-taken-apart", nodes=(ast.For,), words=("newaxis", "expand_dims", "GradientTape"))
 def _batch_taken_apart(loop: ast.For, site: Site) -> Iterator[Match]:
     """A loop over the samples of a batch that gives each of them an axis of its own again, or a tape of its own."""
-    if not any(word in line for line in site.module.lines[loop.lineno - 1 : loop.end_lineno] for word in _TELLING):
+    if not any(word in line for line in site.module.lines[loop.lineno - 1 : loop.end_lineno] for word in _HINTS):
         return
     names = loops.target_names(loop)
     lonely = any(_alone(node, names, loop) for node in ast.walk(loop))

@@ -111,12 +111,12 @@ _LIKE_MODEL = re.compile(
 _SHOWS = re.compile(
     r"\b(plt|pyplot|axs?|axes|fig)\b.*\.(imshow|title|subplot|show|plot|set_title)\(|\bplt\.|\bdisplay\("
 )
-"""Pictures for a reader: nobody waits for their speed."""
+"""Plots for a reader: their speed does not matter."""
 _ASIDE = re.compile(r"warm_?up|bench|show|display|visuali")
 _SHORT = 15
 """Lines of a function that answers one input, such as the choice of an action."""
 _FEW = 32
-"""Turns of a loop that are not worth a word: a picture for each of ten classes."""
+"""A loop with fewer turns is not reported: a plot for each of ten classes."""
 _OTHERS = (
     "sklearn",
     "xgboost",
@@ -140,9 +140,9 @@ def _predict(call: ast.Call, site: Site) -> Iterator[Match]:
         return
     loop = _loop_of_calls(model, site)
     if loop is not None:
-        yield _seen(call, "in each turn of the loop")
+        yield _match(call, "in each turn of the loop")
     elif not site.loops and _step_like(site) and loops.called_in_loop(site.scope, matters=_matters):
-        yield _seen(call, f"in {site.scope.name}, which is called in a loop")
+        yield _match(call, f"in {site.scope.name}, which is called in a loop")
 
 
 @pattern("fit-every-step", calls=("fit",), words=("predict", "fit"))
@@ -172,7 +172,7 @@ def _fit_every_step(call: ast.Call, site: Site) -> Iterator[Match]:
         )
 
 
-def _seen(call: ast.Call, when: str) -> Match:
+def _match(call: ast.Call, when: str) -> Match:
     return Match(
         call,
         f"predict is called {when}; each call sets up a dataset, an iterator and callbacks.",
@@ -191,7 +191,7 @@ def _matters(loop: Loop, site: Site) -> bool:
 
 
 def _plain(call: ast.Call) -> bool:
-    """Given nothing but a batch, and told to print nothing: what the edit can take over."""
+    """Whether it takes nothing but a batch and prints nothing, so that the edit can replace it."""
     silent = constant(keyword(call, "verbose"))
     return silent in (0, False) and {item.arg for item in call.keywords} <= {"verbose", "batch_size", "x"}
 
@@ -222,7 +222,7 @@ def _fits(loop: Loop, site: Site) -> bool:
 
 
 def _steps(loop: Loop, site: Site) -> bool:
-    """GANs count as epochs what are single steps: `train_on_batch` in the same turn tells."""
+    """Whether the turns are single steps, although GANs call them epochs: `train_on_batch` is in the same turn."""
     return any(last_name(call.func) == "train_on_batch" for call, _ in loops.direct_calls(loop, site.scope))
 
 
@@ -242,7 +242,7 @@ def _step_like(site: Site) -> bool:
 
 
 def _is_keras(model: ast.expr, call: ast.Call, site: Site) -> bool:
-    """Whether a thing with a predict is a Keras model, as far as the file tells."""
+    """Whether an object with a predict is a Keras model, as far as the file shows."""
     bound = None
     if isinstance(model, ast.Name):
         bound = datasets.binding(model.id, site)

@@ -23,7 +23,7 @@ dataset = tf.data.Dataset.from_generator(
 ```
 
 ## The cure
-Say the same with TensorFlow operations, so that the elements never enter Python:
+Write the same with TensorFlow operations, so that the elements never enter Python:
 ```python
 dataset = (
     tf.data.Dataset.from_tensor_slices((samples, labels))
@@ -145,7 +145,7 @@ def _python_function(call: ast.Call, site: Site) -> Iterator[Match]:
         return
     others = [other for other, _ in site.scope.facts.calls if site.dotted(other.func) in datasets.PYTHON]
     if min(others, key=lambda other: (other.lineno, other.col_offset)) is not call:
-        return  # told once per function
+        return  # reported once per function
     where = _stage_around(call, site)
     if where is not None:
         yield Match(

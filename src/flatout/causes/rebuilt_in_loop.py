@@ -1,8 +1,8 @@
 """Something that should be made once is made again in every step: an optimizer, a layer, a dataset.
 
 ## What it is
-The constructor of an optimizer, of a layer with weights or of a dataset stands inside the loop of the steps, or in the
-method that Keras calls for every batch. In a TF1 program any op will do: each turn of the loop adds some to the graph.
+The constructor of an optimizer, of a layer with weights or of a dataset is inside the loop of the steps, or in the
+method that Keras calls for every batch. In a TF1 program any op counts: each turn of the loop adds some to the graph.
 
 ## Why it costs
 Making the object costs milliseconds where using it costs microseconds, and what it should have kept is lost: an
@@ -27,8 +27,8 @@ Layers are made in `__init__` or `build` and used in `call`. Ops of a TF1 graph 
 `tf.get_default_graph().finalize()` turns an op made later into an error.
 - `hoist-ops`: exact; ops of a TF1 graph that have nothing to do with the turns of the loop, as an edit of the source
   that is tried as such.
-- Objects that learn, by hand: **semantic**. The object now keeps what it learns from step to step, and where it belongs
-  is the program's own business.
+- Objects that learn, by hand: **semantic**. The object now keeps what it learns from step to step, and only the
+  author knows where it belongs.
 
 ## When it is not worth it
 A loop over models or folds makes each of them once, as it should.
@@ -105,7 +105,7 @@ _OPS = (
     *("reduce_mean", "reduce_sum", "reshape", "resize_images", "sigmoid", "softmax", "square", "squeeze", "stack"),
     *("tile", "transpose", "decode_jpeg", "decode_png", "image_summary", "scalar"),
 )
-"""Functions of TensorFlow whose call makes an operation, those that are met in such loops."""
+"""Functions of TensorFlow whose call makes an operation, those that occur in such loops."""
 
 
 @pattern("optimizer", calls=_OPTIMIZERS)
@@ -116,13 +116,13 @@ def _optimizer(call: ast.Call, site: Site) -> Iterator[Match]:
     loop = loops.eager_loop(site)
     if loop is not None and not loops.is_guarded(site, loop):
         if not loops.names_epochs(loop) and loops.is_step_loop(loop, site.scope):
-            yield _seen(call, "The optimizer is made anew in each step, and forgets its moments.")
+            yield _match(call, "The optimizer is made anew in each step, and forgets its moments.")
     elif not site.arms and site.scope.is_function and loops.STEP_NAME.match(site.scope.name):
         updates = any(last_name(other.func) == "apply_gradients" for other, _ in site.scope.facts.calls)
         if updates and not any(
             isinstance(inner, ast.FunctionDef) for inner in ast.walk(site.scope.node) if inner is not site.scope.node
         ):
-            yield _seen(call, f"{site.scope.name} makes a new optimizer in each call, without moments.")
+            yield _match(call, f"{site.scope.name} makes a new optimizer in each call, without moments.")
 
 
 @pattern("layer-in-call", calls=_LAYERS, needs=("call",))
@@ -131,7 +131,7 @@ def _layer_in_call(call: ast.Call, site: Site) -> Iterator[Match]:
     if site.scope.name != "call" or site.scope.owner is None or site.arms:
         return
     if site.dotted(call.func).startswith("keras.layers.") and "inputs" not in {item.arg for item in call.keywords}:
-        yield _seen(call, f"A new {last_name(call.func)} is made in every call, with weights that are never trained.")
+        yield _match(call, f"A new {last_name(call.func)} is made in every call, with weights that are never trained.")
 
 
 @pattern("dataset", calls=_DATASETS)
@@ -143,7 +143,7 @@ def _dataset(call: ast.Call, site: Site) -> Iterator[Match]:
     if loop is None or loops.is_guarded(site, loop) or loops.names_epochs(loop):
         return
     if loops.is_step_loop(loop, site.scope):
-        yield _seen(call, "A dataset is made anew in each step.")
+        yield _match(call, "A dataset is made anew in each step.")
 
 
 @pattern("op-beside-run", calls=_OPS, among=("Session", "InteractiveSession", "sess", "session"), needs=("run",))
@@ -159,7 +159,7 @@ def _op_beside_run(call: ast.Call, site: Site) -> Iterator[Match]:
         return  # a graph of its own in each turn
     if not any(last_name(other.func) == "run" and _is_session(other.func) for other, _ in turn):
         return
-    # Said once for a loop, at its first operation.
+    # Reported once for a loop, at its first operation.
     added = [other for other, where in turn if last_name(other.func) in _OPS and _adds_op(other, where)]
     if min(added, key=lambda other: (other.lineno, other.col_offset)) is call:
         yield Match(
@@ -184,7 +184,7 @@ def _is_session(node: ast.expr) -> bool:
     return isinstance(node, ast.Attribute) and "sess" in last_name(node.value).lower()
 
 
-def _seen(call: ast.Call, message: str) -> Match:
+def _match(call: ast.Call, message: str) -> Match:
     return Match(call, message, "Make it once, before the loop, or in __init__.", "semantic", report_at=call.func)
 
 

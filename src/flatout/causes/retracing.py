@@ -59,12 +59,12 @@ FEW = 3
 
 def in_run(case: Case) -> Iterator[Finding]:
     yield from _compiled_again(case)
-    guilty = [function for function in case.functions if sum(why.count for why in function.why) >= FEW]
-    if not guilty:
+    retraced = [function for function in case.functions if sum(why.count for why in function.why) >= FEW]
+    if not retraced:
         return
-    total = sum(_retraces(function) for function in guilty)
+    total = sum(_retraces(function) for function in retraced)
     cost = reading.tracing_ms(case)
-    for function in guilty:
+    for function in retraced:
         why = function.why[0]
         python = "(Python" in why.after
         yield from reading.finding(

@@ -112,7 +112,7 @@ def _attribute(node: ast.Assign, site: Site) -> Iterator[Match]:
 
 
 def _model(call: ast.Call) -> str:
-    """`eager_model.compile(…)` says by its name that it is meant."""
+    """`eager_model.compile(…)` shows by its name that it is on purpose."""
     return ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else ""
 
 

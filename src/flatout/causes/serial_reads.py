@@ -45,7 +45,7 @@ from flatout.source.analysis.syntax import argument, constant, keyword, last_nam
 from flatout.source.repairs import PARALLEL_CALLS, Repair, SetArgument
 
 _READERS = {"TFRecordDataset": 3, "TextLineDataset": 3, "FixedLengthRecordDataset": 6}
-"""Readers, and the place of num_parallel_reads among their arguments."""
+"""Readers, and the position of num_parallel_reads among their arguments."""
 _MANY = ("glob", "listdir", "match_filenames_once", "matching_files", "list_files", "Glob", "ListDirectory")
 
 

@@ -103,7 +103,7 @@ def _same_array_each_turn(call: ast.Call, site: Site) -> Iterator[Match]:
 
 
 def _is_array(name: str, site: Site) -> bool:
-    """Whether a name was plainly given an array: a number or a short list is not worth a word."""
+    """Whether a name was plainly given an array: a number or a short list is not reported."""
     bound = datasets.binding(name, site)
     if bound is None or not isinstance(bound.value, ast.Call):
         return False

@@ -6,13 +6,13 @@ with a CPU quota of 2 on a host with 64 cores, where TensorFlow starts a pool fo
 not change the number of cores that a process sees.
 
 ## Why it costs
-Too few: cores stand idle. Too many: threads take each other's turn, caches are refilled, and under a quota
+Too few: cores are idle. Too many: threads take each other's turn, caches are refilled, and under a quota
 the kernel stops the whole process for the rest of each period once the quota is spent, which shows as steps
 of very uneven length. NumPy, OpenMP and the data pipeline bring pools of their own to the same cores.
 
 ## How it looks
 ```python
-tf.config.threading.set_intra_op_parallelism_threads(1)      # for reproducible timing, once upon a time
+tf.config.threading.set_intra_op_parallelism_threads(1)      # for reproducible timing, long ago
 tf.config.threading.set_inter_op_parallelism_threads(1)
 ```
 
@@ -29,7 +29,7 @@ tf.config.threading.set_intra_op_parallelism_threads(cores)
 
 ## When it is not worth it
 When TensorFlow's default, one thread per visible core, fits the machine. The best number is often a little
-below the number of cores when the input pipeline is busy; only a measurement tells.
+below the number of cores when the input pipeline is busy; only a measurement shows.
 """
 
 from __future__ import annotations

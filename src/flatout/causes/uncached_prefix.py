@@ -31,7 +31,7 @@ dataset = (
     .batch(64)
 )
 ```
-The place matters: after the last deterministic stage, **before** shuffle and augmentation. A cache after a
+The position matters: after the last deterministic stage, **before** shuffle and augmentation. A cache after a
 random stage freezes the first epoch's draws for the rest of the training.
 - `cache`: exact, where every stage before it is deterministic and free of outside state.
 

@@ -23,7 +23,7 @@ model.add(keras.layers.LSTM(128))
 - The layer in place of `RNN` with its cell: reassociated.
 - Another activation, or no recurrent dropout: **semantic**. It is another model and must be trained again.
 
-No lever does this: which model is trained is the program's own business.
+No lever does this: only the author can choose another model.
 
 ## When it is not worth it
 On CPUs; for short sequences; when the setting was chosen for its accuracy.
@@ -51,11 +51,11 @@ def _activation(call: ast.Call, site: Site) -> Iterator[Match]:
     for name, standard in _STANDARD.items():
         value = constant(keyword(call, name))
         if isinstance(value, str) and value not in standard:
-            yield _seen(call, f"{layer} with {name}={value!r} cannot use the fused GPU kernel.", keyword(call, name))
+            yield _match(call, f"{layer} with {name}={value!r} cannot use the fused GPU kernel.", keyword(call, name))
             return
     for name, wrong in (("unroll", True), ("use_bias", False), ("reset_after", False)):
         if constant(keyword(call, name)) is wrong:
-            yield _seen(call, f"{layer} with {name}={wrong} cannot use the fused GPU kernel.", keyword(call, name))
+            yield _match(call, f"{layer} with {name}={wrong} cannot use the fused GPU kernel.", keyword(call, name))
             return
 
 
@@ -64,7 +64,7 @@ def _recurrent_dropout(call: ast.Call, site: Site) -> Iterator[Match]:
     """`LSTM(128, recurrent_dropout=0.2)`"""
     given = keyword(call, "recurrent_dropout")
     if given is not None and constant(given) not in (0, 0.0) and site.dotted(call.func).startswith("keras.layers."):
-        yield _seen(call, f"{last_name(call.func)} with recurrent dropout cannot use the fused GPU kernel.", given)
+        yield _match(call, f"{last_name(call.func)} with recurrent dropout cannot use the fused GPU kernel.", given)
 
 
 @pattern("cell", calls=("RNN",), words=("LSTMCell", "GRUCell"))
@@ -84,8 +84,8 @@ def _cell(call: ast.Call, site: Site) -> Iterator[Match]:
         )
 
 
-def _seen(call: ast.Call, message: str, place: ast.expr | None) -> Match:
-    return Match(call, message, "Leave it at its standard, if the model allows it.", "semantic", report_at=place)
+def _match(call: ast.Call, message: str, report_at: ast.expr | None) -> Match:
+    return Match(call, message, "Leave it at its standard, if the model allows it.", "semantic", report_at=report_at)
 
 
 CAUSE = Cause(

@@ -77,7 +77,7 @@ def in_run(case: Case) -> Iterator[Finding]:
         )
         whole = sum(op.self_ms for op in case.ops) or 1.0
         idle = reading.part_ms(case, "idle") * inside / whole
-        # One trace each: what further traces cost is told by retracing.
+        # One trace each: retracing reports what further traces cost.
         # Of the whole graph's, so much is the loop's as it has ops; half of them may be in the gradient.
         ops = sum(int(other.data["ops"]) for other in case.evidence_of("repeated-ops") if _is_in(loop, item, other))
         part = min(2 * ops / max(float(item.data.get("graph_ops") or 0), 1.0), 1.0)
