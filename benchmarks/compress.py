@@ -27,7 +27,7 @@ from _compress_setting import KINDS, Data, trainer
 
 import flatout
 from flatout.measure.interval import paired_ratio
-from flatout.optimize.compress import floats, latency
+from flatout.optimize.compress import float_files, latency
 from flatout.optimize.compress.students import derive
 
 SHARES = (0.5, 0.3, 0.18)
@@ -97,7 +97,7 @@ class Training:
         """Made, or taken from an earlier start of this script."""
         import keras
 
-        from flatout.optimize.compress import fake_quant  # noqa: F401  # its layers can be loaded then
+        from flatout.optimize.compress.int8 import rounding_layers  # noqa: F401  # its layers can be loaded then
 
         file = self.work / f"{name}.keras"
         begun = time.monotonic()
@@ -123,7 +123,7 @@ class Training:
 
     def pruned(self, teacher: Any, larger: Any, share: float) -> Any:
         """From the model pruned before, so that channels go in steps with training in between."""
-        from flatout.optimize.compress import cost
+        from flatout.optimize.compress.structure import cost
 
         left = share * cost.of(teacher)[1] / cost.of(larger)[1]
         return flatout.prune(larger, flops=left, train=trainer(self.data, 5, RATE / 2), multiple=8).model
@@ -156,7 +156,7 @@ class Measuring:
     def all(self) -> None:
         import keras
 
-        from flatout.optimize.compress import fake_quant  # noqa: F401
+        from flatout.optimize.compress.int8 import rounding_layers  # noqa: F401
 
         models = {path.stem: keras.saving.load_model(path, compile=False) for path in sorted(self.work.glob("*.keras"))}
         for name, model in models.items():
@@ -187,8 +187,8 @@ class Measuring:
         self.rows[name] = {"accuracy": self.right(answers)}
         self.timed(name, model)
         probe, flat = [self.data.validation[0][:512]], self.work / f"{name}.tflite"
-        floats.write_litert(model, flat, probe)  # held against the model, as is the next
-        floats.write_onnx(model, self.work / f"{name}.onnx", probe)
+        float_files.write_litert(model, flat, probe)  # held against the model, as is the next
+        float_files.write_onnx(model, self.work / f"{name}.onnx", probe)
         self.rows[f"{name} LiteRT"] = sizes(flat)
         self.timed_files(name)
 

@@ -7,9 +7,9 @@ import pytest
 from compress_models import shaken, transformer, two_inputs, unet
 from test_compress_prune import some_units
 
-from flatout.optimize.compress import checks, floats
-from flatout.optimize.compress.channels import follow
+from flatout.optimize.compress import checks, float_files
 from flatout.optimize.compress.prune import remove
+from flatout.optimize.compress.structure.channels import follow
 
 pytestmark = [pytest.mark.slow, pytest.mark.exhaustive]
 
@@ -68,7 +68,7 @@ def test_export(name, tmp_path):
     known = follow(model)
     smaller, _ = remove(known, some_units(known, 0.3))
     inputs = checks.samples(model)
-    floats.write_litert(smaller, tmp_path / "a.tflite", inputs)
-    floats.write_onnx(smaller, tmp_path / "a.onnx", inputs)
+    float_files.write_litert(smaller, tmp_path / "a.tflite", inputs)
+    float_files.write_onnx(smaller, tmp_path / "a.onnx", inputs)
     found = onnx_qdq.openvino(tmp_path / "a.onnx")(inputs)
     checks.same("OpenVINO", checks.outputs(smaller, inputs), found, 1e-3)

@@ -8,8 +8,10 @@ from compress_models import mobile, pictures, residual, shaken
 
 import flatout
 from flatout.model.errors import CompressionFailed, CompressionRefused
-from flatout.optimize.compress import checks, floats, graph, learning, litert, onnx_qdq
+from flatout.optimize.compress import checks, float_files, litert, onnx_qdq
+from flatout.optimize.compress.int8 import norms as norms_module
 from flatout.optimize.compress.quantize import calibrate, sensitivity, served
+from flatout.optimize.compress.structure import graph
 
 pytestmark = pytest.mark.slow
 
@@ -74,7 +76,7 @@ def test_batch_norms_are_at_work_while_it_learns_and_folded_after(inputs, monkey
     assert "BatchNormalization" not in kinds
     assert not [layer for layer in graph.layers(result.model) if getattr(layer, "norm", None)]
 
-    monkeypatch.setattr(learning, "with_norm", lambda layer, norm: [weight.numpy() for weight in layer.weights])
+    monkeypatch.setattr(norms_module, "with_norm", lambda layer, norm: [weight.numpy() for weight in layer.weights])
     with pytest.raises(CompressionFailed, match="folded again"):
         flatout.quantize(model, inputs, train=lambda learner: None)
 
@@ -132,7 +134,7 @@ def test_the_litert_file_computes_what_was_trained(rounded, inputs, tmp_path):
     assert written.apart < 1
     assert written.alike > 0.95
     assert written.int8_tensors > 20
-    assert written.bytes < floats.write_litert(shaken(mobile()), tmp_path / "float.tflite", [inputs]).bytes
+    assert written.bytes < float_files.write_litert(shaken(mobile()), tmp_path / "float.tflite", [inputs]).bytes
 
 
 @pytest.mark.exhaustive

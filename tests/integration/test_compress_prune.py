@@ -6,9 +6,10 @@ from compress_models import EVERY, decoder, residual, shaken, transformer, two_i
 
 import flatout
 from flatout.model.errors import CompressionFailed, CompressionRefused
-from flatout.optimize.compress import checks, graph, shrink
-from flatout.optimize.compress.channels import follow
+from flatout.optimize.compress import checks
 from flatout.optimize.compress.prune import remove
+from flatout.optimize.compress.structure import graph, shrink
+from flatout.optimize.compress.structure.channels import follow
 
 pytestmark = pytest.mark.slow
 

@@ -8,8 +8,9 @@ from compress_models import pictures, residual
 
 import flatout
 from flatout.model.errors import CompressionFailed, CompressionRefused
-from flatout.optimize.compress import checks, fold, graph, magnitude, training
+from flatout.optimize.compress import checks, fold, magnitude, training
 from flatout.optimize.compress.magnitude import Masks, packed
+from flatout.optimize.compress.structure import graph
 
 pytestmark = pytest.mark.slow
 

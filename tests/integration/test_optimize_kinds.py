@@ -13,8 +13,8 @@ from flatout.model.errors import DataUnusable, ModelRefused
 from flatout.optimize.work.tasks import answers_of
 from flatout.routes import catalogue
 from flatout.subject import graph
-from flatout.subject.keras_models import of_object
-from flatout.subject.preparing import Request, prepare
+from flatout.subject.keras_models import wrap_model
+from flatout.subject.preparation import InMemory, SubjectRequest, prepare
 
 pytestmark = pytest.mark.slow
 
@@ -61,8 +61,8 @@ def two_and_two(keras):
 def prepared(directory, model, data, **more):
     directory.mkdir()
     if isinstance(model, (str, Path)):
-        return prepare(Request(str(directory), str(model), **more), given=data)
-    return prepare(Request(str(directory), "model", **more), of_object(model, {}), data)
+        return prepare(SubjectRequest(str(directory), str(model), **more), InMemory(data=data))
+    return prepare(SubjectRequest(str(directory), "model", **more), InMemory(wrap_model(model, {}), data))
 
 
 def saved_copy(subject, batch):
@@ -260,10 +260,10 @@ def test_data_from_records(tmp_path):
         '{"image": {"dtype": "float32", "shape": [8, 8, 1], "encoding": "raw"}, "label": {"dtype": "int64"}}'
     )
     (tmp_path / "subject").mkdir()
-    request = Request(
+    request = SubjectRequest(
         str(tmp_path / "subject"), "model", str(tmp_path / "records"), str(tmp_path / "features.json"), "accuracy"
     )
-    made = prepare(request, of_object(model, {}))
+    made = prepare(request, InMemory(wrap_model(model, {})))
     assert len(made.subject.samples("held_out")[0]) + len(made.subject.samples("calibration")[0]) == 40
     assert made.metric is not None
 

@@ -16,7 +16,7 @@ from flatout.report.terminal import render
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
-ROUTES = Path(__file__).parents[1] / "fixtures" / "routes"
+PLUGINS = Path(__file__).parents[1] / "fixtures" / "planted"
 
 ZOO = """
 import numpy as np
@@ -40,12 +40,12 @@ def score(labels, outputs):
 
 DRIVER = """
 import sys
-import flatout.optimize.workshop as workshop
+import flatout.optimize.builder as builder
 import flatout.optimize.contestant as contestant
 contestant.BLOCK_SECONDS = 0.03  # nothing here asserts how fast anything is
-workshop.CONVERT_SECONDS = 7.0
-workshop.free_memory = lambda: 5 << 30
-workshop.SHARE_OF_MEMORY = 0.4
+builder.CONVERT_SECONDS = 7.0
+builder.free_memory = lambda: 5 << 30
+builder.SHARE_OF_MEMORY = 0.4
 from flatout.cli import main
 sys.argv[0] = "flatout"
 main()
@@ -76,7 +76,7 @@ def optimized(tmp_path_factory):
         *("--route", "planted", "--route", "tf-frozen", "--route", "keras-call", "--batch", "1,4"),
         *("--output", "artefact", "--json", "case.json", "--budget", "200s"),
     ]
-    variables = {**os.environ, "FLATOUT_ROUTES": str(ROUTES), "CUDA_VISIBLE_DEVICES": ""}
+    variables = {**os.environ, "FLATOUT_PLUGINS": str(PLUGINS), "CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run(command, cwd=place, env=variables, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return place, flatout.load(place / "case.json"), done.stderr

@@ -18,7 +18,7 @@ import pytest
 from flatout.measure.agreement import agreement
 from flatout.model.errors import RouteNotNeeded
 from flatout.routes import catalogue
-from flatout.subject.subject import Subject, in_batches
+from flatout.subject import Subject, in_batches
 
 pytestmark = [
     pytest.mark.slow,
@@ -37,7 +37,7 @@ import numpy as np
 from keras import layers
 from flatout.measure.agreement import agreement
 from flatout.routes._onnx import convert
-from flatout.subject.preparing import Request, prepare
+from flatout.subject.preparation import SubjectRequest, prepare
 
 keras.utils.set_random_seed(3)
 rng = np.random.default_rng(3)
@@ -53,7 +53,8 @@ def write(name, model, **arrays):
     directory.mkdir()
     model.save(directory / "model.keras")
     np.savez(directory / "data.npz", **arrays)
-    request = Request(str(directory), str(directory / "model.keras"), str(directory / "data.npz"), batches=(1, 4))
+    model, data = directory / "model.keras", directory / "data.npz"
+    request = SubjectRequest(str(directory), str(model), str(data), batches=(1, 4))
     convert.onnx_file(prepare(request).subject)
 
 images = rng.normal(size=(96, 16, 16, 3)).astype("float32")

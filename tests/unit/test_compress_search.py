@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from flatout.model.errors import CompressionRefused, FlatoutError
-from flatout.optimize.checks import Budget
-from flatout.optimize.compress import command, cost, search
+from flatout.optimize.compress import search
 from flatout.optimize.compress.search import Search
-from flatout.optimize.compress.stages import Means
-from flatout.subject.preparing import Request, parted
+from flatout.optimize.compress.stages import Resources
+from flatout.optimize.compress.structure import cost
+from flatout.optimize.request import OptimizeRequest
+from flatout.subject.preparation import SubjectRequest, split_samples
 
 
 class Model(SimpleNamespace):
@@ -49,8 +50,8 @@ ORIGINAL = Model(flops=1.0, rounded=0, taught=True)
 
 
 def searching(drop, allowed=0.02, train=lambda model: None, seconds=1e6, said=None):
-    means = Means(ORIGINAL, train, [])
-    return Search(means, drop, allowed, time.monotonic() + seconds, (said if said is not None else []).append)
+    resources = Resources(ORIGINAL, train, [])
+    return Search(resources, drop, allowed, time.monotonic() + seconds, (said if said is not None else []).append)
 
 
 def by_size(limit):
@@ -114,7 +115,7 @@ def test_without_training_nothing_is_taught(made):
 
 
 def test_what_a_search_chooses_by_is_never_what_the_race_checks_with():
-    rows = parted([list(range(5000))], Request("", "m", calibration=256, samples=2000))
+    rows = split_samples([list(range(5000))], SubjectRequest("", "m", calibration=256, samples=2000))
     held_out = set(rows["held_out"].tolist())
     assert len(held_out) == 2000
     assert held_out.isdisjoint(rows["calibration"].tolist())
@@ -123,9 +124,8 @@ def test_what_a_search_chooses_by_is_never_what_the_race_checks_with():
 
 
 def test_a_search_without_a_metric_is_refused():
-    wish = command.Wish(Request("", "m.keras", data="d.npz"), "search", None, Budget(), 60.0)
-    with pytest.raises(FlatoutError, match="what is good enough"):
-        command.compressed_files(wish, quiet=True)
+    with pytest.raises(FlatoutError, match="chooses by the metric"):
+        OptimizeRequest("m.keras", data="d.npz", compress="search")
 
 
 class Weighted(Model):
@@ -138,9 +138,11 @@ class Weighted(Model):
 
 
 def test_checkpoints_belong_to_the_model_that_they_were_made_from(tmp_path):
-    def place(original, model):
-        means = Means(Weighted(value=original), None, [], tmp_path)
-        return Search(means, float, 0.0, 0.0, print)._place("prune=0.5,distill", Weighted(value=model))
+    def checkpoint(original, model):
+        resources = Resources(Weighted(value=original), None, [], tmp_path)
+        return Search(resources, float, 0.0, 0.0, print)._checkpoint("prune=0.5,distill", Weighted(value=model))
 
-    assert place(1, 2) == place(1, 2), "a search that was killed finds its own"
-    assert len({place(1, 2), place(1, 3), place(4, 2)}) == 3, "one of another model or by another way does not"
+    assert checkpoint(1, 2) == checkpoint(1, 2), "a search that was killed finds its own"
+    assert len({checkpoint(1, 2), checkpoint(1, 3), checkpoint(4, 2)}) == 3, (
+        "one of another model or by another way does not"
+    )

@@ -9,12 +9,12 @@ from typer.testing import CliRunner
 from flatout.cli import app
 from flatout.model.errors import CompressionRefused, FlatoutError
 from flatout.optimize.compress import magnitude
-from flatout.optimize.compress.channels import Channels, Group
 from flatout.optimize.compress.cluster import centres_of
-from flatout.optimize.compress.plan import Limits, Planner
-from flatout.optimize.compress.rules.shape import reshaped
 from flatout.optimize.compress.stages import parse
-from flatout.optimize.compress.units import Labels, Ledger
+from flatout.optimize.compress.structure.channels import Channels, Group
+from flatout.optimize.compress.structure.plan import Limits, Planner
+from flatout.optimize.compress.structure.rules.shape import reshaped
+from flatout.optimize.compress.structure.units import Labels, Ledger
 
 
 def test_what_is_tied_to_something_pinned_is_pinned():
@@ -118,7 +118,7 @@ def test_centres_are_few_and_near_and_zeros_stay():
 
 def test_stages_are_read_before_anything_is_trained():
     assert parse("prune=0.5, distill,int8") == [("prune", 0.5), ("distill", None), ("int8", None)]
-    for text, why in (("shrink", "no compression 'shrink'"), ("prune=half", "takes a number"), ("int8,prune", "last")):
+    for text, why in (("shrink", "no stage named 'shrink'"), ("prune=half", "takes a number"), ("int8,prune", "last")):
         with pytest.raises(CompressionRefused, match=why):
             parse(text)
 

@@ -5,19 +5,19 @@ import pytest
 
 from flatout.measure.agreement import agreement, relative_error
 from flatout.optimize import checks
-from flatout.optimize.checks import Budget, Checked
-from flatout.optimize.metrics import lower_is_better
+from flatout.optimize.checks import AccuracyBudget, CheckResult
 from flatout.routes import catalogue
 from flatout.routes._route import Contents
 from flatout.routes.litert import Float32, Int8
 from flatout.routes.tensorflow import Bfloat16
+from flatout.subject.metric import lower_is_better
 
 SOURCE = np.random.default_rng(0)
 ORIGINAL = [SOURCE.normal(size=(200, 10)).astype("float32"), SOURCE.normal(size=(200, 10)).astype("float32")]
 
 
 def answers(given, route=None, budget=None, **more):
-    return checks.answers(route or Int8(), ORIGINAL, given, budget or Budget(0.01), **more)
+    return checks.check_answers(route or Int8(), ORIGINAL, given, budget or AccuracyBudget(0.01), **more)
 
 
 def noisy(size):
@@ -25,7 +25,7 @@ def noisy(size):
 
 
 def test_the_same_answers_pass():
-    assert answers(ORIGINAL) == Checked("", 1.0, samples=200)
+    assert answers(ORIGINAL) == CheckResult("", 1.0, samples=200)
 
 
 def test_agreement_is_the_share_of_the_original_that_is_kept():
@@ -70,11 +70,11 @@ def test_bfloat16_that_is_not():
 def test_outputs_in_another_order():
     assert "another order" in answers(ORIGINAL[::-1]).problem
     shapes = [ORIGINAL[0], ORIGINAL[1][:, :3]]
-    assert "another order" in checks.answers(Int8(), shapes, shapes[::-1], Budget()).problem
+    assert "another order" in checks.check_answers(Int8(), shapes, shapes[::-1], AccuracyBudget()).problem
 
 
 def test_outputs_of_another_form():
-    assert "gives 1 outputs; the original has 2" in answers(ORIGINAL[:1]).problem
+    assert "has 1 outputs; the original has 2" in answers(ORIGINAL[:1]).problem
     assert "shape" in answers([ORIGINAL[0], ORIGINAL[1][:, :9]]).problem
 
 
@@ -88,38 +88,40 @@ def test_saturation_and_nan():
 def test_what_is_infinite_in_the_original_may_be():
     original = [ORIGINAL[0].copy()]
     original[0][:, 0] = -np.inf
-    assert not checks.answers(Int8(), original, original, Budget()).problem
+    assert not checks.check_answers(Int8(), original, original, AccuracyBudget()).problem
 
 
 def test_weights_and_precision_in_the_files():
     full = Contents(1000, 4000, {"float32": 5})
-    assert not checks.contents(Float32(), full, 1000)
-    assert "carries 3 weights" in checks.contents(Float32(), Contents(3, 12, {"float32": 5}), 1000)
-    assert "none of its heavy nodes" in checks.contents(Int8(), full, 1000)
-    assert "none of its heavy nodes" in checks.contents(catalogue()["openvino-fp16"], full, 1000)
-    assert "stated as float32" in checks.contents(Float32(), Contents(1000, 1000, {"int8": 5}), 1000)
-    assert not checks.contents(Int8(), Contents(1000, 1000, {"int8": 4, "float32": 1}), 1000)
-    assert not checks.contents(Int8(), Contents(1000, 1000), 1000)  # the format does not tell; the answers will
+    assert not checks.check_contents(Float32(), full, 1000)
+    assert "contains 3 weights" in checks.check_contents(Float32(), Contents(3, 12, {"float32": 5}), 1000)
+    assert "none of its heavy nodes" in checks.check_contents(Int8(), full, 1000)
+    assert "none of its heavy nodes" in checks.check_contents(catalogue()["openvino-fp16"], full, 1000)
+    assert "stated as float32" in checks.check_contents(Float32(), Contents(1000, 1000, {"int8": 5}), 1000)
+    assert not checks.check_contents(Int8(), Contents(1000, 1000, {"int8": 4, "float32": 1}), 1000)
+    assert not checks.check_contents(Int8(), Contents(1000, 1000), 1000)  # the format does not tell; the answers will
 
 
 @pytest.mark.parametrize(
     ("value", "lower", "passes"), [(0.89, False, True), (0.87, False, False), (0.95, False, True), (0.93, True, False)]
 )
 def test_the_users_metric(value, lower, passes):
-    budget = Budget(0.02, "accuracy", lower_is_better=lower)
-    checked = checks.in_metric(Checked("", 0.9, samples=10), value, 0.9, budget)
+    budget = AccuracyBudget(0.02, "accuracy", lower_is_better=lower)
+    checked = checks.check_metric(CheckResult("", 0.9, samples=10), value, 0.9, budget)
     assert bool(checked.problem) != passes
     assert checked.metric == value
 
 
 def test_a_metric_that_is_no_number_fails():
-    checked = checks.in_metric(Checked("", 0.9, samples=10), float("nan"), 0.9, Budget(0.02, "accuracy"))
+    checked = checks.check_metric(CheckResult("", 0.9, samples=10), float("nan"), 0.9, AccuracyBudget(0.02, "accuracy"))
     assert checked.problem
     assert checked.metric is None
 
 
 def test_a_check_that_has_failed_stays_failed():
-    assert checks.in_metric(Checked("saturates"), 0.9, 0.9, Budget(0.1, "accuracy")).problem == "saturates"
+    assert (
+        checks.check_metric(CheckResult("saturates"), 0.9, 0.9, AccuracyBudget(0.1, "accuracy")).problem == "saturates"
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,13 @@ import zipfile
 import numpy as np
 import pytest
 
-from flatout.cli.optimize import _batches, _shapes
+from flatout.cli.optimize import parse_batches, parse_shapes
 from flatout.model.errors import ArtefactUnreadable, DataUnusable, FlatoutError, ModelRefused
-from flatout.optimize.verifying import read
-from flatout.subject import columns, data, preparing, synthetic, trust
-from flatout.subject.original import Declared, open_original
-from flatout.subject.subject import Tensor
+from flatout.optimize.verification import read_manifest
+from flatout.subject import Tensor, data, input_matching, preparation, trust
+from flatout.subject.original import DeclaredInput, open_original
 
-IMAGE = Declared("image", "float32", (None, 8, 8, 1))
+IMAGE = DeclaredInput("image", "float32", (None, 8, 8, 1))
 
 
 def archive(path, config):
@@ -36,7 +35,7 @@ def model(*layers):
 
 def test_a_model_of_keras_own_layers_is_read(tmp_path):
     config, version = trust.keras_archive(archive(tmp_path / "m.keras", model(layer(units=3))))
-    trust.check_layers(config, tmp_path, trusted=False, imported=False)
+    trust.check_layers(config, tmp_path, trusted=False, has_imports=False)
     assert version == "3.15.1"
 
 
@@ -49,8 +48,8 @@ def test_a_model_of_keras_own_layers_is_read(tmp_path):
 )
 def test_code_in_a_file_needs_trust(tmp_path, hostile):
     with pytest.raises(ModelRefused, match="--trust"):
-        trust.check_layers(model(hostile), tmp_path, trusted=False, imported=True)
-    trust.check_layers(model(hostile), tmp_path, trusted=True, imported=False)
+        trust.check_layers(model(hostile), tmp_path, trusted=False, has_imports=True)
+    trust.check_layers(model(hostile), tmp_path, trusted=True, has_imports=False)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +63,7 @@ def test_code_in_a_file_needs_trust(tmp_path, hostile):
 )
 def test_classes_of_others_are_not_imported_unasked(tmp_path, foreign):
     with pytest.raises(ModelRefused, match="--import"):
-        trust.check_layers(model(layer(units=3), foreign), tmp_path, trusted=False, imported=False)
+        trust.check_layers(model(layer(units=3), foreign), tmp_path, trusted=False, has_imports=False)
 
 
 @pytest.mark.parametrize("content", [b"", b"not a model", b"PK\x03\x04 half an archive"])
@@ -85,7 +84,7 @@ def test_a_deeply_nested_description_ends_no_one(tmp_path):
     nested = {"config": {}}
     for _ in range(5000):
         nested = {"config": nested}
-    trust.check_layers(nested, tmp_path, trusted=False, imported=False)
+    trust.check_layers(nested, tmp_path, trusted=False, has_imports=False)
 
 
 @pytest.mark.parametrize(("name", "hint"), [("gone.keras", "no model"), ("m.tflite", "--compare")])
@@ -121,8 +120,8 @@ def stored(path, **arrays):
 
 
 def test_labels_are_told_from_inputs(tmp_path):
-    samples = data.gather(stored(tmp_path / "d.npz", x=np.zeros((5, 8, 8, 1)), y=np.arange(5)), [IMAGE], None, 10)
-    assert [array.shape for array in columns.matched(samples, [IMAGE], True)] == [(5, 8, 8, 1)]
+    samples = data.read_samples(stored(tmp_path / "d.npz", x=np.zeros((5, 8, 8, 1)), y=np.arange(5)), [IMAGE], None, 10)
+    assert [array.shape for array in input_matching.match_inputs(samples, [IMAGE], True)] == [(5, 8, 8, 1)]
     assert samples.labels[0].tolist() == [0, 1, 2, 3, 4]
 
 
@@ -130,15 +129,17 @@ def test_of_two_parts_the_one_that_was_not_trained_on_is_taken(tmp_path):
     path = stored(
         tmp_path / "d.npz", x_train=np.zeros((5, 4)), y_train=np.ones(5), x_test=np.ones((3, 4)), y_test=np.zeros(3)
     )
-    samples = data.gather(path, None, None, 10)
+    samples = data.read_samples(path, None, None, 10)
     assert list(samples.arrays) == ["x_test"]
     assert samples.labels[0].tolist() == [0, 0, 0]
 
 
 def test_arrays_named_after_inputs_find_them(tmp_path):
-    inputs = [Declared("second", "float32", (None, 2)), Declared("first", "int32", (None, 3))]
-    samples = data.gather(stored(tmp_path / "d.npz", first=np.zeros((4, 3)), second=np.ones((4, 2))), inputs, None, 10)
-    matched = columns.matched(samples, inputs, True)
+    inputs = [DeclaredInput("second", "float32", (None, 2)), DeclaredInput("first", "int32", (None, 3))]
+    samples = data.read_samples(
+        stored(tmp_path / "d.npz", first=np.zeros((4, 3)), second=np.ones((4, 2))), inputs, None, 10
+    )
+    matched = input_matching.match_inputs(samples, inputs, True)
     assert [(array.shape, array.dtype.name) for array in matched] == [((4, 2), "float32"), ((4, 3), "int32")]
 
 
@@ -154,41 +155,41 @@ def test_arrays_named_after_inputs_find_them(tmp_path):
 )
 def test_data_that_does_not_fit(array, hint):
     with pytest.raises(DataUnusable, match=hint):
-        columns.matched(data.Samples({"0": array}, origin="d.npz"), [IMAGE], True)
+        input_matching.match_inputs(data.Samples({"0": array}, origin="d.npz"), [IMAGE], True)
 
 
 def test_too_many_arrays_say_which_inputs_there_are(tmp_path):
     path = stored(tmp_path / "d.npz", a=np.zeros((3, 1)), b=np.zeros((3, 1)), c=np.zeros((3, 1)))
     with pytest.raises(DataUnusable, match="image"):
-        columns.matched(data.gather(path, [IMAGE], None, 10), [IMAGE], True)
+        input_matching.match_inputs(data.read_samples(path, [IMAGE], None, 10), [IMAGE], True)
 
 
 def test_pickles_are_not_opened(tmp_path):
     np.save(tmp_path / "d.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     with pytest.raises(DataUnusable, match="run code"):
-        data.gather(str(tmp_path / "d.npy"), None, None, 10)
+        data.read_samples(str(tmp_path / "d.npy"), None, None, 10)
 
 
 @pytest.mark.parametrize("name", ["gone.npz", "text.npz"])
 def test_data_that_cannot_be_read(tmp_path, name):
     (tmp_path / "text.npz").write_text("no arrays")
     with pytest.raises(DataUnusable, match=name):
-        data.gather(str(tmp_path / name), None, None, 10)
+        data.read_samples(str(tmp_path / name), None, None, 10)
 
 
 def test_records_need_their_description(tmp_path):
     with pytest.raises(DataUnusable, match="--features"):
-        data.gather(str(tmp_path), None, None, 10)
+        data.read_samples(str(tmp_path), None, None, 10)
 
 
 def test_a_metric_without_labels():
     with pytest.raises(DataUnusable, match="labels"):
-        preparing._judge("accuracy", None, [])
+        preparation._evaluator("accuracy", None, [])
 
 
 def test_what_converters_see_is_never_judged_by():
     rows = np.arange(100).reshape(100, 1)
-    parts = preparing._parts([rows], [], preparing.Request("", "m", calibration=256, samples=50))
+    parts = preparation._parts([rows], [], preparation.SubjectRequest("", "m", calibration=256, samples=50))
     seen, kept = (set(parts[name][0][0][:, 0].tolist()) for name in ("calibration", "held_out"))
     assert not seen & kept
     assert (len(seen), len(kept)) == (25, 50)
@@ -198,17 +199,17 @@ def test_what_converters_see_is_never_judged_by():
 
 
 def test_open_lengths_are_filled_in():
-    inputs = columns.settled([Declared("x", "float32", (None, None, 64))], {"x": [128, 64]}, True)
+    inputs = input_matching.apply_shapes([DeclaredInput("x", "float32", (None, None, 64))], {"x": [128, 64]}, True)
     assert inputs[0].shape == (None, 128, 64)
     with pytest.raises(DataUnusable, match="does not fit"):
-        columns.settled([IMAGE], {"image": [9, 9, 1]}, True)
+        input_matching.apply_shapes([IMAGE], {"image": [9, 9, 1]}, True)
     with pytest.raises(DataUnusable, match="image"):
-        columns.settled([IMAGE], {"picture": [8, 8, 1]}, True)
+        input_matching.apply_shapes([IMAGE], {"picture": [8, 8, 1]}, True)
 
 
 def test_an_open_length_without_data_asks_for_it():
     with pytest.raises(FlatoutError, match="--shape x=N,64"):
-        preparing._tensor(Declared("x", "float32", (None, None, 64)), 0, None, "dynamic")
+        preparation._tensor(DeclaredInput("x", "float32", (None, None, 64)), 0, None, "dynamic")
 
 
 @pytest.mark.parametrize(
@@ -222,7 +223,7 @@ def test_an_open_length_without_data_asks_for_it():
     ],
 )
 def test_how_a_model_takes_batches(shapes, batching):
-    assert preparing._batching([Declared("x", "float32", shape) for shape in shapes], None) == batching
+    assert preparation._batching([DeclaredInput("x", "float32", shape) for shape in shapes], None) == batching
 
 
 def test_random_samples_have_the_inputs_forms():
@@ -231,7 +232,7 @@ def test_random_samples_have_the_inputs_forms():
         Tensor("b", "int64", (None,), ()),
         Tensor("c", "str", (None, 1), (1,)),
     ]
-    arrays = synthetic.samples(inputs, 5)
+    arrays = input_matching.random_samples(inputs, 5)
     assert [array.shape for array in arrays] == [(5, 3), (5,), (5, 1)]
     assert [array.dtype.kind for array in arrays] == ["f", "i", "S"]
     assert arrays[1].min() >= 0
@@ -240,13 +241,13 @@ def test_random_samples_have_the_inputs_forms():
 @pytest.mark.parametrize("text", ["0", "", "1,x", "-1"])
 def test_batches_that_are_none(text):
     with pytest.raises(FlatoutError, match="--batch"):
-        _batches(text)
+        parse_batches(text)
 
 
 def test_shapes_on_the_command_line():
-    assert _shapes(["x=224,224,3", "scalar="]) == {"x": [224, 224, 3], "scalar": []}
+    assert parse_shapes(["x=224,224,3", "scalar="]) == {"x": [224, 224, 3], "scalar": []}
     with pytest.raises(FlatoutError, match="--shape"):
-        _shapes(["224,224"])
+        parse_shapes(["224,224"])
 
 
 # ── artefacts ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -257,4 +258,4 @@ def test_what_is_no_artefact(tmp_path, content):
     if content is not None:
         (tmp_path / "manifest.json").write_text(content)
     with pytest.raises(ArtefactUnreadable, match=r"manifest\.json"):
-        read(tmp_path)
+        read_manifest(tmp_path)

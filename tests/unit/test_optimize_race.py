@@ -9,16 +9,16 @@ import pytest
 from flatout.measure.race import Race, Rules, TimeLimit, compare
 from flatout.model.case import Latency, Serving, Trial
 from flatout.model.errors import FlatoutError
-from flatout.optimize import allowance, claiming, front, handover, lineup
-from flatout.optimize.checks import Budget
+from flatout.optimize import artefact, candidates, claiming, pareto, time_budget
+from flatout.optimize.builder import Accuracy, Builder
+from flatout.optimize.candidates import Candidate, CandidateList, RouteChoice
+from flatout.optimize.checks import AccuracyBudget
 from flatout.optimize.contestant import Block, Contestant
 from flatout.optimize.energy import Meter
-from flatout.optimize.lineup import Candidate, line_up
 from flatout.optimize.optimizer import EARLY_ROUNDS, SCREENING
-from flatout.optimize.workshop import Workshop
 from flatout.routes import catalogue, find
 from flatout.routes._route import Route
-from flatout.subject.subject import Subject, Tensor, in_batches
+from flatout.subject import Subject, Tensor, in_batches
 
 FEWEST_ROUNDS = SCREENING.fewest_rounds
 SUBJECT = Subject(Path("."), "model.keras", "keras", (Tensor("x", "float32", (None, 4), (4,)),), ())
@@ -87,17 +87,17 @@ def test_what_is_claimed_gets_rounds_enough_for_an_interval_even_when_it_is_late
 
 
 def test_what_is_many_times_slower_than_the_model_is_neither_checked_nor_raced(tmp_path):
-    def workshop(patient):
-        made = Workshop(SUBJECT, tmp_path, None, None, Budget(), None, 0.0, patient=patient)
+    def builder(accept_slow):
+        made = Builder(SUBJECT, tmp_path, None, Accuracy(AccuracyBudget()), 0.0, accept_slow=accept_slow)
         made._baseline_ms = 100.0
         return made
 
     slow, compared = Paced("slow", 1100.0), Paced("compared", 1100.0)
     compared.candidate.given = Path("theirs.tflite")
-    assert workshop(False).too_slow(slow) == "a call takes 1.1 s, 11 times as long as one of tf-function"
-    assert not workshop(True).too_slow(slow)
-    assert not workshop(False).too_slow(compared)
-    assert not workshop(False).too_slow(Paced("behind", 900.0))
+    assert builder(False).too_slow(slow) == "a call takes 1.1 s, 11 times as long as one of tf-function"
+    assert not builder(True).too_slow(slow)
+    assert not builder(False).too_slow(compared)
+    assert not builder(False).too_slow(Paced("behind", 900.0))
 
 
 def test_too_few_rounds_give_no_interval():
@@ -152,19 +152,19 @@ def test_the_front_holds_what_nothing_beats():
         trial("c", 3.0, 100, 0.0),
         trial("d", 0.1, 1, 0, "failed"),
     ]
-    marked = {one.levers[0]: one.serving.on_front for one in front.with_front(trials)}
+    marked = {one.levers[0]: one.serving.on_front for one in pareto.mark_front(trials)}
     assert marked == {"a": True, "b": True, "c": False, "d": False}
 
 
 def test_what_is_only_compared_with_is_not_on_the_front():
-    assert not front.with_front([trial("keras-call", 1.0, 0, 0.0)])[0].serving.on_front
+    assert not pareto.mark_front([trial("keras-call", 1.0, 0, 0.0)])[0].serving.on_front
 
 
 # ── the line-up ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def lined(**options):
-    return line_up(catalogue(), SUBJECT, Path("made"), **options)
+    return CandidateList(catalogue(), SUBJECT, Path("made")).from_routes(RouteChoice(**options))
 
 
 def test_routes_come_in_their_turn_and_the_baseline_always():
@@ -184,12 +184,14 @@ def test_what_most_often_wins_is_tried_before_what_seldom_does():
 
 
 def test_other_runtimes_are_made_while_tensorflow_waits(tmp_path, monkeypatch):
-    made = Workshop(SUBJECT, tmp_path, None, None, Budget(), None, 0.0)
+    made = Builder(SUBJECT, tmp_path, None, Accuracy(AccuracyBudget()), 0.0)
     seen = []
-    monkeypatch.setattr(made, "_family", lambda family, batch: seen.append([one.route.name for one in family]) or [])
+    monkeypatch.setattr(
+        made, "_build_family", lambda family, batch: seen.append([one.route.name for one in family]) or []
+    )
     candidates = [Candidate(route, tmp_path / route.name) for route in catalogue().values()]
-    monkeypatch.setattr("flatout.optimize.workshop.cores", lambda: 1)
-    made.make(candidates, 1)
+    monkeypatch.setattr("flatout.optimize.builder.cores", lambda: 1)
+    made.build(candidates, 1)
     assert seen[0] == ["tf-function"]
     families = [catalogue()[names[0]].family for names in seen[1:]]
     assert families[-2:] == ["TensorFlow", "Keras"]
@@ -197,12 +199,12 @@ def test_other_runtimes_are_made_while_tensorflow_waits(tmp_path, monkeypatch):
 
 def test_time_is_allowed_by_size_and_by_the_time_of_a_call():
     def seconds(**facts):
-        return allowance.seconds_for(dataclasses.replace(SUBJECT, **facts))
+        return time_budget.seconds_for(dataclasses.replace(SUBJECT, **facts))
 
-    assert seconds(parameters=3_500_000, sample_ms=20.0) == allowance.LEAST
+    assert seconds(parameters=3_500_000, sample_ms=20.0) == time_budget.MIN_SECONDS
     assert 600 < seconds(parameters=23_600_000, sample_ms=20.0) < 900
-    assert seconds(parameters=1000, sample_ms=800.0) > 2 * allowance.LEAST
-    assert seconds(parameters=10**9, sample_ms=0.0) == allowance.MOST
+    assert seconds(parameters=1000, sample_ms=800.0) > 2 * time_budget.MIN_SECONDS
+    assert seconds(parameters=10**9, sample_ms=0.0) == time_budget.MAX_SECONDS
 
 
 def test_what_needs_samples_is_left_out_without_them():
@@ -214,9 +216,11 @@ def test_what_needs_samples_is_left_out_without_them():
 
 def test_hopeless_routes_say_why_and_are_tried_when_asked():
     deep = Subject(Path("."), "m", "keras", SUBJECT.inputs, (), ops={"DepthwiseConv2dNative": 3})
-    _, skipped = line_up(catalogue(), deep, Path("made"), only=["tf-xla"])
+    _, skipped = CandidateList(catalogue(), deep, Path("made")).from_routes(RouteChoice(only=["tf-xla"]))
     assert any("depthwise" in one.why for one in skipped)
-    candidates, _ = line_up(catalogue(), deep, Path("made"), only=["tf-xla"], exhaustive=True)
+    candidates, _ = CandidateList(catalogue(), deep, Path("made")).from_routes(
+        RouteChoice(only=["tf-xla"], exhaustive=True)
+    )
     assert "tf-xla" in {one.name for one in candidates}
 
 
@@ -227,18 +231,18 @@ def test_a_package_that_is_missing_names_the_extra():
         convert = inspect = open = loader = None
 
     Elsewhere.__abstractmethods__ = frozenset()
-    _, skipped = line_up({"elsewhere": Elsewhere()}, SUBJECT, Path("made"))
+    _, skipped = CandidateList({"elsewhere": Elsewhere()}, SUBJECT, Path("made")).from_routes(RouteChoice())
     assert skipped[0].why == 'needs the package no_such_package: pip install "flatout[backends]"'
 
 
 def test_unknown_names_are_told_with_the_known():
     with pytest.raises(FlatoutError, match="litert-int8"):
-        lineup.check_names(catalogue(), ["litert-int9"])
+        RouteChoice(only=["litert-int9"]).check_names(catalogue())
 
 
 def test_a_file_to_compare_with_has_to_be_one(tmp_path):
     with pytest.raises(FlatoutError, match="--compare takes"):
-        lineup.given(tmp_path / "model.pb", catalogue(), tmp_path, SUBJECT, 2)
+        CandidateList(catalogue(), SUBJECT, tmp_path).from_comparison_file(tmp_path / "model.pb")
 
 
 @pytest.mark.parametrize(
@@ -251,8 +255,10 @@ def test_a_file_to_compare_with_has_to_be_one(tmp_path):
     ],
 )
 def test_compressed_files_run_where_routes_were_asked_for(monkeypatch, tmp_path, asked, runs):
-    monkeypatch.setattr(lineup.Route, "missing_package", lambda self: None)
-    found = lineup.ours(tmp_path / "small.onnx", catalogue(), tmp_path, SUBJECT, **asked)
+    monkeypatch.setattr(candidates.Route, "missing_package", lambda self: None)
+    found = CandidateList(catalogue(), SUBJECT, tmp_path).from_compressed_file(
+        tmp_path / "small.onnx", RouteChoice(**asked)
+    )
     assert {one.route.name for one in found} == runs
     assert all(one.ours for one in found)
 
@@ -276,11 +282,11 @@ def test_a_subject_round_trips(tmp_path):
 def test_an_artefact_is_not_overwritten_unasked(tmp_path):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(FlatoutError, match="--force"):
-        handover.place_for(tmp_path, tmp_path, force=False)
+        artefact.output_directory(tmp_path, tmp_path, force=False)
     with pytest.raises(FlatoutError, match="not an artefact"):
-        handover.place_for(tmp_path, tmp_path, force=True)
+        artefact.output_directory(tmp_path, tmp_path, force=True)
     (tmp_path / "manifest.json").write_text("{}")
-    assert handover.place_for(tmp_path, tmp_path, force=True) == tmp_path
+    assert artefact.output_directory(tmp_path, tmp_path, force=True) == tmp_path
 
 
 def test_energy_is_read_where_there_are_counters_and_survives_their_turning_over(tmp_path):

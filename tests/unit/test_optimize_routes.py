@@ -12,7 +12,7 @@ import pytest
 
 from flatout.routes import catalogue, openvino, tensorrt
 from flatout.routes._onnx.repair import repair
-from flatout.subject.subject import Subject, Tensor
+from flatout.subject import Subject, Tensor
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402

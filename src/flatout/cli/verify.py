@@ -13,14 +13,14 @@ import typer
 def register(app: typer.Typer) -> None:
     @app.command("verify")
     def _command(
-        artefact: Annotated[Path, typer.Argument(help="The directory that `flatout optimize` handed over.")],
+        artefact: Annotated[Path, typer.Argument(help="The directory that `flatout optimize` wrote.")],
         json: Annotated[
             str | None, typer.Option("--json", metavar="FILE", help="Write the findings as JSON (- is stdout).")
         ] = None,
-        quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print what is wrong only.")] = False,
+        quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only what is wrong.")] = False,
     ) -> None:
         """Check an artefact here: its files, weights, precision and answers, and how fast it is on this machine."""
-        from flatout.optimize.verifying import Finding, verify
+        from flatout.optimize.verification import Finding, verify
         from flatout.report.terminal.text import clean
 
         findings: list[Finding] = []

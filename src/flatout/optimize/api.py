@@ -1,4 +1,4 @@
-"""`flatout.optimize(model, data, …)`: the same as the command, for a model, data or a metric in memory."""
+"""`flatout.optimize(model, data, …)`: the same as the command, also for a model, data or a metric in memory."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from flatout.optimize.metrics import lower_is_better
-from flatout.optimize.optimizer import Options
+from flatout.optimize import session
+from flatout.optimize.request import OptimizeRequest
 from flatout.optimize.session import Result
-from flatout.optimize.session import optimize as run
-from flatout.optimize.session import show as tell
-from flatout.subject.preparing import Request
+from flatout.subject.preparation import InMemory
 
 
 def optimize(
@@ -36,43 +34,40 @@ def optimize(
 
     `model` is a Keras model, a path or `module:function`; `data` arrays, a pair of inputs and labels, a
     `tf.data.Dataset`, a path or `module:function`; `metric` the name of a Keras metric or a function of labels and
-    answers. A model in memory is traced in this process; everything else happens in others.
+    answers. A model in memory is traced in this process; everything else happens in child processes.
     """
-    named_model = isinstance(model, (str, os.PathLike))
-    named_data = data is None or isinstance(data, (str, os.PathLike))
-    name = metric if isinstance(metric, str) else getattr(metric, "__name__", None)
-    request = Request(
-        directory="",
-        model=os.fspath(model) if named_model else str(getattr(model, "name", "model")),
-        data=os.fspath(data) if named_data and data is not None else None,
-        metric=name,
+    request = OptimizeRequest(
+        model=_path(model) or str(getattr(model, "name", "model")),
+        data=_path(data),
+        metric=metric if isinstance(metric, str) else getattr(metric, "__name__", None),
+        max_drop=max_drop,
+        objective=objective,
         batches=tuple(batches),
         shapes=dict(shapes or {}),
-        trust=trust,
-    )
-    options = Options(
-        objective=objective,
-        max_drop=max_drop,
-        lower_is_better=lower_is_better(name) if minimize is None else minimize,
+        lower_is_better=minimize,
         routes=tuple(routes),
         without=tuple(without),
-        budget=seconds,
+        seconds=seconds,
         output=None if output is None else Path(output),
+        trust=trust,
     )
-    result = run(
-        request,
-        options,
-        quiet=not show,
-        original=None if named_model else _original(model),
-        given=None if named_data else data,
-        metric=None if metric is None or isinstance(metric, str) else metric,
+    in_memory = InMemory(
+        original=None if _path(model) else _original(model),
+        data=None if _path(data) else data,
+        metric=None if isinstance(metric, str) else metric,
     )
+    result = session.optimize(request, quiet=not show, in_memory=in_memory)
     if show:
-        tell(result)
+        session.show(result)
     return result
 
 
-def _original(model: Any) -> Any:
-    from flatout.subject.keras_models import of_object
+def _path(value: Any) -> str | None:
+    """The path or name that was given; None for an object in memory."""
+    return os.fspath(value) if isinstance(value, (str, os.PathLike)) else None
 
-    return of_object(model, {})
+
+def _original(model: Any) -> Any:
+    from flatout.subject.keras_models import wrap_model
+
+    return wrap_model(model, {})

@@ -17,16 +17,15 @@ import numpy as np
 from flatout.measure.agreement import relative_error
 from flatout.measure.race import Exit, Race, Rules, TimeLimit, compare
 from flatout.model.case import Interval, Latency
-from flatout.optimize import handover
+from flatout.optimize import artefact
+from flatout.optimize.builder import Builder
+from flatout.optimize.candidates import BASELINE
 from flatout.optimize.contestant import Contestant, feeds
-from flatout.optimize.lineup import BASELINE
-from flatout.optimize.work.workers import start_worker
-from flatout.optimize.workshop import Workshop
 from flatout.process.worker import WorkFailed
-from flatout.subject.subject import Array
+from flatout.subject import Array
 
 if TYPE_CHECKING:
-    from flatout.optimize.optimizer import Options
+    from flatout.optimize.request import OptimizeRequest
     from flatout.report.progress import Progress
 
 FINALISTS = 3
@@ -67,21 +66,21 @@ class Claim:
 
 def claim(
     heats: Sequence[Race[Contestant]],
-    workshop: Workshop,
-    options: Options,
+    builder: Builder,
+    request: OptimizeRequest,
     place: Path,
     deadline: float,
     progress: Progress,
 ) -> Claim:
     baselines = [_fresh(heats[0].baselines[0]) for _ in range(2)]
     for one in baselines:
-        _try_to_open(one, workshop)
-    finalists, answers = _admitted(ranked(heats, options.objective), workshop, options.objective, deadline)
+        _try_to_open(one, builder)
+    finalists, answers = _admitted(ranked(heats, request.objective), builder, request.objective, deadline)
     race = Race(baselines, show=progress.show)
     race.run(finalists, Rules("all-rounds", ROUNDS, len(finalists)), TimeLimit(enough=deadline + GRACE_SECONDS))
     result = Claim(race, None)
-    for one in _best_first([one for one in finalists if not one.broken], options.objective):
-        problem = _hand_over(one, answers[id(one)], workshop, place)
+    for one in _best_first([one for one in finalists if not one.broken], request.objective):
+        problem = _hand_over(one, answers[id(one)], builder, place)
         if not problem:
             result.winner, result.place = one, place
             break
@@ -92,7 +91,7 @@ def claim(
     if result.winner is not None:
         result.speedup = race.verdict(result.winner).speedup
         result.ties = [one for one in finalists if one is not result.winner and _tied(result.winner, one)]
-        _measure_other_batches(result, workshop, deadline, progress)
+        _measure_other_batches(result, builder, deadline, progress)
     return result
 
 
@@ -135,7 +134,7 @@ def _finalists(ranking: Sequence[Contestant], objective: str) -> list[Contestant
 
 
 def _admitted(
-    ranking: Sequence[Contestant], workshop: Workshop, objective: str, deadline: float
+    ranking: Sequence[Contestant], builder: Builder, objective: str, deadline: float
 ) -> tuple[list[Contestant], dict[int, list[Array]]]:
     """Finalists that pass the strict check; where none of them does, those that come after."""
     first = _finalists(ranking, objective)
@@ -147,16 +146,16 @@ def _admitted(
         if one.candidate.over or (admitted and time.monotonic() > deadline):
             continue
         again = _fresh(one)
-        if _try_to_open(again, workshop):
-            answers[id(again)] = _checked(again, workshop)
+        if _try_to_open(again, builder):
+            answers[id(again)] = _checked(again, builder)
         if again.active:
             admitted.append(again)
     return admitted, answers
 
 
-def _try_to_open(one: Contestant, workshop: Workshop) -> bool:
+def _try_to_open(one: Contestant, builder: Builder) -> bool:
     try:
-        workshop.open(one)
+        builder.open(one)
     except WorkFailed as error:
         one.fail(error)
     return one.active
@@ -166,10 +165,10 @@ def _fresh(one: Contestant) -> Contestant:
     return Contestant(one.candidate, one.setting, one.batch)
 
 
-def _checked(one: Contestant, workshop: Workshop) -> list[Array]:
+def _checked(one: Contestant, builder: Builder) -> list[Array]:
     """All held-out samples this time, as far as the time allows."""
     try:
-        given = workshop.check(one, strictly=True)
+        given = builder.check(one, strictly=True)
     except WorkFailed as error:
         one.fail(error)
         return []
@@ -178,24 +177,24 @@ def _checked(one: Contestant, workshop: Workshop) -> list[Array]:
     return given
 
 
-def _hand_over(one: Contestant, answers: list[Array], workshop: Workshop, place: Path) -> str:
+def _hand_over(one: Contestant, answers: list[Array], builder: Builder, place: Path) -> str:
     """Put the artefact in its place and run its loader there, in a fresh process. Says what is wrong, if anything."""
-    subject = workshop.subject
+    subject = builder.subject
     try:
-        handover.assemble(one, place)
-        count = handover.write_check(subject, answers, place)
-        output = workshop.directory / "loaded.npz"
-        worker = start_worker(workshop.directory / "logs" / "loader.txt", workshop.watchdog)
+        artefact.assemble(one, place)
+        count = artefact.write_check(subject, answers, place)
+        output = builder.directory / "loaded.npz"
+        worker = builder.processes.worker(builder.directory / "logs" / "loader.txt", with_tensorflow=False)
         names = feeds(subject)[1:]
         try:
             worker.ask(
                 "snippet",
                 120.0,
-                workshop.memory_limit,
-                path=str(place / handover.LOADER),
+                builder.memory_limit,
+                path=str(place / artefact.LOADER),
                 directory=str(place),
                 batch=one.batch,
-                feeds=[str(place / handover.CHECK), *names],
+                feeds=[str(place / artefact.CHECK), *names],
                 output=str(output),
             )
         finally:
@@ -218,10 +217,10 @@ def _tied(winner: Contestant, one: Contestant) -> bool:
     return ratio is not None and ratio.high >= 1
 
 
-def _measure_other_batches(result: Claim, workshop: Workshop, deadline: float, progress: Progress) -> None:
+def _measure_other_batches(result: Claim, builder: Builder, deadline: float, progress: Progress) -> None:
     winner = result.winner
     assert winner is not None
-    for batch in workshop.subject.batches:
+    for batch in builder.subject.batches:
         if batch == winner.batch:
             continue
         if time.monotonic() > deadline:
@@ -229,7 +228,7 @@ def _measure_other_batches(result: Claim, workshop: Workshop, deadline: float, p
             continue
         base = Contestant(result.race.baselines[0].candidate, {}, batch)
         ways = [Contestant(winner.candidate, setting, batch) for setting in winner.candidate.settings]
-        opened = [one for one in (base, *ways) if _try_to_open(one, workshop)]
+        opened = [one for one in (base, *ways) if _try_to_open(one, builder)]
         if base in opened and len(opened) > 1:
             rules = Rules("all-rounds", ROUNDS_OF_OTHER_BATCHES)
             race = Race([base], show=progress.show)

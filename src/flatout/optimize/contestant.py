@@ -13,11 +13,11 @@ from flatout.measure import race
 from flatout.measure.race import Exit
 from flatout.measure.race.rules import LONG_UNIT_SECONDS
 from flatout.model.case import Latency
+from flatout.optimize.candidates import Candidate
 from flatout.optimize.energy import Meter
-from flatout.optimize.lineup import Candidate
 from flatout.process.worker import Worker, WorkFailed
 from flatout.routes._route import Setting
-from flatout.subject.subject import Array, Subject
+from flatout.subject import Array, Subject
 
 BLOCK_SECONDS = 0.15
 OPEN_SECONDS = 120.0

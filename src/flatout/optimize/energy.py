@@ -1,4 +1,4 @@
-"""What the processor's own counters say of energy (RAPL), where they may be read."""
+"""Energy, read from the processor's own counters (RAPL) where the user may read them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ class Meter:
         self._counters = [(folder / "energy_uj", _number(folder / "max_energy_range_uj")) for folder in packages]
 
     def read(self) -> list[int] | None:
-        """Of each package, in microjoules; None where the machine does not tell."""
+        """Microjoules of each processor package; None where there are no readable counters."""
         values = [_number(path) for path, _ in self._counters]
         return [value for value in values if value is not None] if values and None not in values else None
 
     def joules(self, before: list[int] | None, after: list[int] | None) -> float | None:
-        """Used in between; a counter that has begun again from zero is told by its range."""
+        """Energy used between two readings. The range of a counter makes up for one that has wrapped around."""
         if not before or not after:
             return None
         used = 0

@@ -1,9 +1,9 @@
-"""The story of an optimize: prepare, line up, make and check, race, claim in fresh processes, hand over."""
+"""The optimize workflow: prepare, select candidates, build and check them, race, claim, hand over."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,170 +12,144 @@ from typing import Any
 from flatout.environment.machine import cores, free_memory
 from flatout.measure.race import Exit, Race, Rules, TimeLimit
 from flatout.model.errors import ModelUnusable
-from flatout.optimize import allowance, handover, lineup
-from flatout.optimize.checks import Budget
+from flatout.optimize import artefact, time_budget
+from flatout.optimize.builder import KEPT_FREE, Accuracy, Builder, Evaluate, Processes
+from flatout.optimize.candidates import BASELINE, Candidate, CandidateList, RouteChoice, Skipped
+from flatout.optimize.checks import AccuracyBudget
 from flatout.optimize.claiming import Claim, claim
 from flatout.optimize.contestant import Contestant
-from flatout.optimize.lineup import BASELINE, Candidate, Skipped
-from flatout.optimize.work.workers import open_fork_server, start_worker
-from flatout.optimize.workshop import JUDGE_SECONDS, KEPT_FREE, JudgeCall, Workshop
-from flatout.process.fork_server import ForkServer
+from flatout.optimize.request import OptimizeRequest
+from flatout.optimize.work.workers import open_fork_server
 from flatout.process.watchdog import Watchdog
 from flatout.process.worker import Worker, WorkFailed
 from flatout.report.progress import Progress
 from flatout.routes import catalogue
-from flatout.subject.preparing import Prepared, Request
-from flatout.subject.subject import Subject
+from flatout.subject import Subject
+from flatout.subject.preparation import Prepared
 
 PREPARE_SECONDS = 300.0
+EVALUATE_SECONDS = 120.0
 SCREENING = Rules("behind", rounds=9)
 EARLY_ROUNDS = 3
-"""Of each heat, however late it is: what has run so far is compared."""
-SHARE_FOR_MAKING = 0.6
-SHARE_FOR_RACING = 0.8
-"""Of the time that is given. The rest is for the claim."""
-
-
-@dataclass(frozen=True)
-class Options:
-    objective: str = "latency"
-    max_drop: float = 0.01
-    lower_is_better: bool = False
-    routes: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
-    compare: tuple[Path, ...] = ()
-    compressed: tuple[Path, ...] = ()
-    """Files that `compress/` has made from the model: checked and raced like routes, and handed over if one wins."""
-    exhaustive: bool = False
-    budget: float | None = None
-    """Seconds. None: what a model of this size needs (`allowance`)."""
-    output: Path | None = None
-    force: bool = False
+"""Rounds that every race has, however late it is, so that what has run so far can be compared."""
+BUILD_SHARE = 0.6
+RACE_SHARE = 0.8
+"""Shares of the time budget after which building and racing end. The rest is for the claim."""
+NOT_RACED = "there was no time left to race it: give more with --budget"
 
 
 @dataclass
 class Outcome:
-    """All that was found out; `telling` makes a Case of it."""
+    """All results; `case.py` makes the Case of them."""
 
     subject: Subject
-    budget: Budget
+    budget: AccuracyBudget
     original_metric: float | None
     notes: list[str]
     candidates: list[Candidate] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     heats: list[Race[Contestant]] = field(default_factory=list)
+    """Races of as many contestants as fit into memory at a time."""
     claim: Claim | None = None
 
 
 class Optimizer:
     def __init__(
-        self, request: Request, options: Options, directory: Path, progress: Progress, prepared: Prepared | None = None
+        self, request: OptimizeRequest, directory: Path, progress: Progress, prepared: Prepared | None = None
     ) -> None:
-        """`prepared` is for a model in memory: it was made ready in the user's own process."""
+        """`prepared`: the subject of a model in memory, which was prepared in the user's own process."""
         self.request = request
-        self.options = options
         self.directory = directory
         self.progress = progress
         self.prepared = prepared
+        self.choice = RouteChoice(request.routes, request.without, request.exhaustive)
         self.began = time.monotonic()
 
     def run(self) -> Outcome:
-        lineup.check_names(catalogue(), (*self.options.routes, *self.options.without))
-        place = handover.place_for(self.options.output, self.directory, self.options.force)
+        self.choice.check_names(catalogue())
+        output = artefact.output_directory(self.request.output, self.directory, self.request.force)
         watchdog = Watchdog()
-        server = open_fork_server(watchdog, self.directory / "logs" / "fork-server.txt")
+        fork_server = open_fork_server(watchdog, self.directory / "logs" / "fork-server.txt")
         try:
-            outcome, judge = self._prepare(watchdog, server)
-            if self.options.budget is None:
-                self._allow(outcome.subject)
-            workshop = Workshop(
+            processes = Processes(watchdog, fork_server)
+            outcome, evaluate = self._prepare(processes)
+            if self.request.seconds is None:
+                self._extend_time_budget(outcome.subject)
+            builder = Builder(
                 outcome.subject,
                 self.directory,
-                watchdog,
-                server,
-                outcome.budget,
-                judge,
-                self._at(SHARE_FOR_MAKING),
+                processes,
+                Accuracy(outcome.budget, evaluate),
+                self._time_at(BUILD_SHARE),
                 self.progress.say,
-                patient=self._patient(),
+                self.request.accepts_slow_routes,
             )
-            contestants = self._make(outcome, workshop)
-            self._race(outcome, workshop, contestants)
+            contestants = self._build(outcome, builder)
+            self._race(outcome, builder, contestants)
             self.progress.phase("measuring the best again, in fresh processes")
-            outcome.claim = claim(outcome.heats, workshop, self.options, place, self._at(1.0), self.progress)
+            outcome.claim = claim(outcome.heats, builder, self.request, output, self._time_at(1.0), self.progress)
             return outcome
         finally:
-            if server is not None:
-                server.close()
+            if fork_server is not None:
+                fork_server.close()
             watchdog.close()
 
-    def _patient(self) -> bool:
-        """Whether routes count that are many times slower than the model: asked for, or wanted for their size."""
-        asked = self.options.exhaustive or bool(self.options.routes)
-        return asked or self.options.objective in ("size", "memory")
+    def _extend_time_budget(self, subject: Subject) -> None:
+        self.progress.budget = time_budget.seconds_for(subject)
+        if self.progress.budget > time_budget.MIN_SECONDS:
+            minutes = self.progress.budget / 60
+            self.progress.say(f"a large or slow model: the time budget is {minutes:.0f} minutes (--budget)")
 
-    def _allow(self, subject: Subject) -> None:
-        self.progress.budget = allowance.seconds_for(subject)
-        if self.progress.budget > allowance.LEAST:
-            self.progress.say(f"a large or slow model: {self.progress.budget / 60:.0f} minutes are allowed (--budget)")
-
-    def _at(self, share: float) -> float:
+    def _time_at(self, share: float) -> float:
+        """When this share of the time budget is used up."""
         return self.began + share * self.progress.budget
 
-    # ── preparing ────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _prepare(self, watchdog: Watchdog, server: ForkServer | None) -> tuple[Outcome, JudgeCall | None]:
+    def _prepare(self, processes: Processes) -> tuple[Outcome, Evaluate | None]:
         self.progress.phase("opening the model")
+        evaluate: Evaluate | None
+        directory = self.directory / "subject"
         if self.prepared is not None:
-            said, judge = self.prepared.summary(), self.prepared.judge
-            call: JudgeCall | None = judge
+            summary, evaluate = self.prepared.summary(), self.prepared.evaluator
         else:
-            worker = start_worker(self.directory / "logs" / "prepare.txt", watchdog, server)
+            worker = processes.worker(self.directory / "logs" / "prepare.txt")
             try:
-                said = worker.ask("prepare", PREPARE_SECONDS, request=self.request.to_json())
+                request = self.request.subject_request(directory).to_json()
+                summary = worker.ask("prepare", PREPARE_SECONDS, request=request)
             except WorkFailed as error:
                 raise ModelUnusable(str(error)) from None
-            call = _asking(worker) if said["judged"] else None
-        subject = Subject.read(Path(self.request.directory))
-        metric = self.request.metric if said["judged"] else None
-        budget = Budget(self.options.max_drop, metric, self.options.lower_is_better)
-        return Outcome(subject, budget, said["metric"], list(said["notes"])), call
+            evaluate = _evaluate_in(worker) if summary["judged"] else None
+        budget = self.request.accuracy_budget(self.request.metric if summary["judged"] else None)
+        return Outcome(Subject.read(directory), budget, summary["metric"], list(summary["notes"])), evaluate
 
-    # ── making and racing ────────────────────────────────────────────────────────────────────────────────────
-
-    def _make(self, outcome: Outcome, workshop: Workshop) -> list[Contestant]:
-        subject, routes = outcome.subject, catalogue()
-        made = self.directory / "candidates"
-        asked: dict[str, Any] = {"only": self.options.routes, "without": self.options.without, "cores": cores()}
-        outcome.candidates, outcome.skipped = lineup.line_up(
-            routes, subject, made, exhaustive=self.options.exhaustive, **asked
-        )
-        outcome.candidates += [lineup.given(path, routes, made, subject, cores()) for path in self.options.compare]
-        for path in self.options.compressed:
-            outcome.candidates += lineup.ours(path, routes, made, subject, **asked)
+    def _build(self, outcome: Outcome, builder: Builder) -> list[Contestant]:
+        subject = outcome.subject
+        source = CandidateList(catalogue(), subject, self.directory / "candidates", cores())
+        outcome.candidates, outcome.skipped = source.from_routes(self.choice)
+        outcome.candidates += [source.from_comparison_file(path) for path in self.request.compare]
+        for path in self.request.compressed:
+            outcome.candidates += source.from_compressed_file(path, self.choice)
         self.progress.phase(f"converting and checking {len(outcome.candidates)} candidates")
-        contestants = workshop.make(outcome.candidates, self._batch(subject))
+        contestants = builder.build(outcome.candidates, self._race_batch(subject))
         if not any(one.candidate.route.name == BASELINE for one in contestants):
             failed = next(one for one in outcome.candidates if one.route.name == BASELINE)
             raise ModelUnusable(f"The model itself does not run as a tf.function: {failed.note}")
-        more = [
+        other_settings = [
             Contestant(one.candidate, setting, one.batch)
             for one in contestants
             for setting in one.candidate.settings[1:]
         ]
-        return [*contestants, *more]
+        return [*contestants, *other_settings]
 
-    def _batch(self, subject: Subject) -> int:
-        """At which the race is run."""
-        return max(subject.batches) if self.options.objective == "throughput" else subject.batches[0]
+    def _race_batch(self, subject: Subject) -> int:
+        return max(subject.batches) if self.request.objective == "throughput" else subject.batches[0]
 
-    def _race(self, outcome: Outcome, workshop: Workshop, contestants: list[Contestant]) -> None:
+    def _race(self, outcome: Outcome, builder: Builder, contestants: list[Contestant]) -> None:
         baseline = next(one for one in contestants if one.candidate.route.name == BASELINE)
         waiting = [one for one in contestants if one is not baseline]
         self.progress.phase(f"racing {len(waiting)} contestants")
-        deadline = self._at(SHARE_FOR_RACING)
+        deadline = self._time_at(RACE_SHARE)
         while True:
-            heat, waiting = _that_fit(waiting, workshop, baseline)
+            heat, waiting = _open_while_memory_lasts(waiting, builder)
             race = Race([baseline], show=self.progress.show)
             outcome.heats.append(race)
             race.run(heat, SCREENING, TimeLimit(deadline, fewest_rounds=EARLY_ROUNDS))
@@ -183,50 +157,43 @@ class Optimizer:
                 one.close()
             if not waiting or time.monotonic() > deadline:
                 break
-            baseline = _again(baseline)
-            workshop.open(baseline)
+            baseline.close()
+            baseline = Contestant(baseline.candidate, baseline.setting, baseline.batch)
+            builder.open(baseline)
         for one in waiting:
-            one.leave(Exit("timeout", "there was no time left to race it: give more with --budget"))
+            one.leave(Exit("timeout", NOT_RACED))
         for race in outcome.heats:
             for one in race.baselines:
                 one.close()
 
 
-def _that_fit(
-    waiting: Sequence[Contestant], workshop: Workshop, baseline: Contestant
+def _open_while_memory_lasts(
+    waiting: Sequence[Contestant], builder: Builder
 ) -> tuple[list[Contestant], list[Contestant]]:
-    """As many as there is memory for, opened two at a time."""
+    """Contestants for one race, a few opened at a time while there is free memory; and those that wait for the next."""
     heat = [one for one in waiting if one.worker is not None]
     rest = [one for one in waiting if one.worker is None]
     step = max(1, min(cores(), 4))
     with ThreadPoolExecutor(max_workers=step) as pool:
         while rest and (free_memory() > KEPT_FREE or not heat):
             now, rest = rest[:step], rest[step:]
-            list(pool.map(_opener(workshop), now))
+            list(pool.map(lambda one: _open(one, builder), now))
             heat += now
     return [one for one in heat if one.active], rest
 
 
-def _opener(workshop: Workshop) -> Callable[[Contestant], None]:
-    def opened(one: Contestant) -> None:
-        try:
-            workshop.open(one)
-        except WorkFailed as error:
-            one.fail(error)
-            return
-        if reason := workshop.too_slow(one):
-            one.leave(Exit("timeout", reason))
-
-    return opened
+def _open(one: Contestant, builder: Builder) -> None:
+    try:
+        builder.open(one)
+    except WorkFailed as error:
+        one.fail(error)
+        return
+    if reason := builder.too_slow(one):
+        one.leave(Exit("timeout", reason))
 
 
-def _again(one: Contestant) -> Contestant:
-    one.close()
-    return Contestant(one.candidate, one.setting, one.batch)
+def _evaluate_in(worker: Worker) -> Evaluate:
+    def evaluate(answers: Path) -> dict[str, Any]:
+        return worker.ask("judge", EVALUATE_SECONDS, answers=str(answers))
 
-
-def _asking(worker: Worker) -> JudgeCall:
-    def judge(answers: Path) -> dict[str, Any]:
-        return worker.ask("judge", JUDGE_SECONDS, answers=str(answers))
-
-    return judge
+    return evaluate

@@ -1,4 +1,4 @@
-"""What surrounds an optimize: its directory, its display, the case that is kept. For the command and for the API."""
+"""Runs an optimize request from start to end: directory, compression, display, the kept case. For command and API."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from flatout import store
 from flatout.model.case import Case
-from flatout.model.errors import CaseNotReady, FlatoutError, InvalidOption
-from flatout.optimize import allowance
-from flatout.optimize.front import OBJECTIVES
-from flatout.optimize.optimizer import Optimizer, Options
-from flatout.optimize.telling import case_of, now, write_manifest
+from flatout.model.errors import CaseNotReady, FlatoutError
+from flatout.optimize import case as case_module
+from flatout.optimize import time_budget
+from flatout.optimize.optimizer import Optimizer
+from flatout.optimize.request import OptimizeRequest
 from flatout.report.progress import Progress
 from flatout.store import saving
-from flatout.subject.preparing import Request, prepare
+from flatout.subject.preparation import InMemory, prepare
 
 
 @dataclass(frozen=True)
 class Result:
-    """What the API gives back: the case, and the directory of the artefact where one passed its checks."""
+    """What the API returns: the case, and the directory of the artefact if one passed its checks."""
 
     case: Case
     artefact: Path | None
@@ -42,31 +42,22 @@ class Result:
         return find(trial.serving.route).open(self.artefact, trial.serving.setting, trial.serving.latencies[0].batch)
 
 
-def optimize(
-    request: Request,
-    options: Options,
-    *,
-    quiet: bool = False,
-    original: Any = None,
-    given: Any = None,
-    metric: Callable[..., Any] | None = None,
-) -> Result:
-    """`original`, `given` and `metric` are for a model, data and a function in memory."""
-    if options.objective not in OBJECTIVES:
-        raise InvalidOption(f"An artefact is made for {', '.join(OBJECTIVES)}, not for {options.objective!r}.")
-    started, began = now(), time.monotonic()
+def optimize(request: OptimizeRequest, *, quiet: bool = False, in_memory: InMemory | None = None) -> Result:
+    if request.compress is not None:
+        from flatout.optimize.compress.command import compress_for_race
+
+        request = compress_for_race(request, quiet)
+    started, began = case_module.now(), time.monotonic()
     directory = store.new_directory(f"optimize-{Path(request.model).stem}")
-    request = replace(request, directory=str(directory / "subject"))
     (directory / "subject").mkdir()
     try:
-        in_memory = original is not None or given is not None or metric is not None
-        prepared = prepare(request, original, given, metric) if in_memory else None
-        progress = Progress(options.budget or allowance.LEAST, quiet)
-        with progress:
-            outcome = Optimizer(request, options, directory, progress, prepared).run()
-        command = tuple(sys.argv[1:]) if original is None else ("flatout.optimize", request.model)
-        case = case_of(outcome, options, command, started, time.monotonic() - began)
-        write_manifest(outcome, case)
+        prepared = prepare(request.subject_request(directory / "subject"), in_memory) if in_memory else None
+        with Progress(request.seconds or time_budget.MIN_SECONDS, quiet) as progress:
+            outcome = Optimizer(request, directory, progress, prepared).run()
+        in_process = in_memory is not None and in_memory.original is not None
+        command = ("flatout.optimize", request.model) if in_process else tuple(sys.argv[1:])
+        case = case_module.make_case(outcome, request, command, started, time.monotonic() - began)
+        case_module.write_manifest(outcome, case)
         saving.save(case, directory)
         return Result(case, outcome.claim.place if outcome.claim and outcome.claim.winner else None, directory)
     except (FlatoutError, KeyboardInterrupt):

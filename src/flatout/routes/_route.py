@@ -30,7 +30,7 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 
 from flatout.model.case import Equivalence
-from flatout.subject.subject import Subject
+from flatout.subject import Subject
 
 Arrays = Sequence[np.ndarray[Any, Any]]
 Setting = Mapping[str, Any]
@@ -86,13 +86,18 @@ class Route(ABC):
 
     @property
     def title(self) -> str:
-        """One line for lists: the first sentence of the page."""
-        return self.page.partition("\n\n")[0].replace("\n", " ")
+        """The first line of the docstring of the class, or else of its module."""
+        return self._docstring.partition("\n")[0].strip().rstrip(".")
 
     @property
     def page(self) -> str:
+        """The rest of that docstring, in Markdown."""
+        return self._docstring.partition("\n")[2].strip()
+
+    @property
+    def _docstring(self) -> str:
         own = type(self).__dict__.get("__doc__")
-        return inspect.cleandoc(own or sys.modules[type(self).__module__].__doc__ or self.name)
+        return inspect.cleandoc(own or sys.modules[type(self).__module__].__doc__ or "")
 
     def missing_package(self) -> str | None:
         """The first package that is not installed."""

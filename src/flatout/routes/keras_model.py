@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from flatout.routes._route import Arrays, Contents, Route, Runner, Setting
-from flatout.subject.subject import Subject
+from flatout.subject import Subject
 
 FILE = "keras.json"
 
@@ -58,9 +58,9 @@ def _open(directory: Path) -> Any:
 
     model_source = json.loads((directory / FILE).read_text())
     if model_source["how"] == "factory":
-        return original.named(model_source["name"])()
+        return original.import_object(model_source["name"])()
     for name in model_source["imports"]:
-        original.imported(name)
+        original.import_module(name)
     return keras_models.load_file(Path(model_source["path"]), model_source["trust"], bool(model_source["imports"]))
 
 
@@ -68,8 +68,8 @@ def _runner(model: Any, call: Any) -> Runner:
     from flatout.subject import keras_models
 
     def run(inputs: Arrays) -> Arrays:
-        answer = call(keras_models.packed(model, inputs))
-        return [np.asarray(output) for output in keras_models.flat(model, answer)]
+        answer = call(keras_models.pack_inputs(model, inputs))
+        return [np.asarray(output) for output in keras_models.flatten_outputs(model, answer)]
 
     return run
 

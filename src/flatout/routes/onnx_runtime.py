@@ -14,7 +14,7 @@ from typing import ClassVar
 from flatout.model.case import Equivalence
 from flatout.routes._onnx import convert
 from flatout.routes._route import Contents, Precision, Route, Setting, lines_if
-from flatout.subject.subject import Subject
+from flatout.subject import Subject
 
 FILE = "model.onnx"
 SMALL = 8_000_000

@@ -12,7 +12,7 @@ import numpy as np
 from flatout.environment.machine import cpu_flags, has_gpu
 from flatout.model.case import Equivalence
 from flatout.routes._route import Contents, Precision, Route, Setting
-from flatout.subject.subject import FEW_ELEMENTS, Subject
+from flatout.subject import FEW_ELEMENTS, Subject
 
 FOLDER = "saved_model"
 HEAVY = {

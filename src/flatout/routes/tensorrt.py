@@ -17,7 +17,7 @@ from flatout.model.case import Equivalence
 from flatout.model.errors import ConversionFailed
 from flatout.routes._onnx import convert
 from flatout.routes._route import Contents, Precision, Route, Setting
-from flatout.subject.subject import Subject
+from flatout.subject import Subject
 
 ONNX, ENGINE = "model.onnx", "model.engine"
 HEAVY = ("conv", "gemm", "matrix", "matmul", "rnn", "mha")

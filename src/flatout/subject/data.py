@@ -1,7 +1,7 @@
-"""Samples from where the user keeps them: .npz and .npy files, directories of TFRecords, functions.
+"""Reads samples: .npz and .npy files, directories of TFRecords, functions.
 
-All end as plain arrays in memory, named or in order, and labels where there are any. Of what comes one by one (records,
-datasets) no more is read than is needed.
+The result is always arrays in memory, by name or in order, with labels where there are any. From records and datasets
+no more elements are read than are needed.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import Any
 import numpy as np
 
 from flatout.model.errors import DataUnusable
-from flatout.subject.original import Declared, named
+from flatout.subject.original import DeclaredInput, import_object
 from flatout.subject.subject import Array
 
 LABELS = ("y", "label", "labels", "target", "targets", "y_val", "y_test", "y_true", "test_labels")
 SAMPLES = ("x", "inputs", "input", "features", "data", "images", "x_val", "x_test", "test_images")
-"""Names of arrays in .npz files, as people give them. `x_train` is not among them: a model is judged on other data."""
+"""Usual names of arrays in .npz files. `x_train` is left out: a model is checked on other data than it trained on."""
 
 
 @dataclass
 class Samples:
     arrays: dict[str, Array]
-    """Each with samples first. Names are `0`, `1`, … where the source has only an order."""
+    """Each with the samples along the first axis. Names are `0`, `1`, … where the source has only an order."""
     labels: list[Array] = field(default_factory=list)
     origin: str = ""
 
@@ -35,7 +35,7 @@ class Samples:
         return min(len(array) for array in self.arrays.values())
 
 
-def gather(source: str, inputs: Sequence[Declared] | None, features: str | None, most: int) -> Samples:
+def read_samples(source: str, inputs: Sequence[DeclaredInput] | None, features: str | None, limit: int) -> Samples:
     path = Path(source)
     if path.is_dir():
         from flatout.subject.records import read
@@ -45,40 +45,40 @@ def gather(source: str, inputs: Sequence[Declared] | None, features: str | None,
                 f"{source} is a directory: record files need --features FILE, a JSON that describes their features, "
                 'such as {"image": {"dtype": "float32", "shape": [28, 28, 1]}, "label": {"dtype": "int64"}}.'
             )
-        return read(path, _json(features), most)
+        return read(path, _read_features(features), limit)
     if path.exists():
-        return _file(path)
+        return _read_file(path)
     if ":" in source and os.sep not in source:
-        return of_object(named(source)(), inputs, most, source)
+        return samples_from_object(import_object(source)(), inputs, limit, source)
     raise DataUnusable(
         f"There is no data at {source}. Give an .npz or .npy file, a directory of TFRecords, or `module:function`."
     )
 
 
-def _json(path: str) -> dict[str, Any]:
+def _read_features(path: str) -> dict[str, Any]:
     try:
         return dict(json.loads(Path(path).read_text()))
     except (OSError, ValueError) as error:
-        raise DataUnusable(f"{path} cannot be read as the description of features: {error}") from None
+        raise DataUnusable(f"{path} cannot be read as a JSON description of features: {error}") from None
 
 
-def _file(path: Path) -> Samples:
+def _read_file(path: Path) -> Samples:
     try:
         stored = np.load(path, allow_pickle=False)
         if isinstance(stored, np.ndarray):
             return Samples({"0": stored}, origin=str(path))
         with stored:
-            return _named({name: stored[name] for name in stored.files}, str(path))
+            return _from_named_arrays({name: stored[name] for name in stored.files}, str(path))
     except (OSError, ValueError, EOFError, KeyError) as error:
         hint = (
-            "It holds Python objects, which would run code when read. Save plain arrays."
+            "It contains Python objects, which would run code when read. Save plain arrays."
             if "allow_pickle" in str(error)
-            else "An .npz or .npy file that numpy wrote was expected."
+            else "An .npz or .npy file written by numpy was expected."
         )
         raise DataUnusable(f"{path} cannot be read: {error}. {hint}") from None
 
 
-def _named(arrays: dict[str, Array], origin: str) -> Samples:
+def _from_named_arrays(arrays: dict[str, Array], origin: str) -> Samples:
     if not arrays:
         raise DataUnusable(f"{origin} is empty.")
     lower = {name.lower(): name for name in arrays}
@@ -87,19 +87,19 @@ def _named(arrays: dict[str, Array], origin: str) -> Samples:
     labels = [arrays[label]] if label is not None else []
     chosen = next((lower[name] for name in SAMPLES if name in lower), None)
     if chosen in rest and any(name.lower() in ("x_train", "y_train") for name in rest):
-        rest = {chosen: rest[chosen]}  # a data set in its two parts: the one that was not trained on
+        rest = {chosen: rest[chosen]}  # the file has training and test data: only the test data is used
     return Samples(rest, labels, origin)
 
 
-def of_object(given: Any, inputs: Sequence[Declared] | None, most: int, origin: str) -> Samples:
+def samples_from_object(value: Any, inputs: Sequence[DeclaredInput] | None, limit: int, origin: str) -> Samples:
     """Arrays, a tuple of inputs and labels, a dictionary, or a tf.data.Dataset of any of these."""
-    if hasattr(given, "element_spec") or (hasattr(given, "__iter__") and hasattr(given, "take")):
-        given = _collected(given, inputs, most)
-    if isinstance(given, (tuple, list)) and len(given) in (2, 3) and (inputs is None or len(inputs) != len(given)):
-        return Samples(_columns(given[0]), _labels(given[1]), origin)
-    if isinstance(given, Mapping) and all(not isinstance(value, Mapping) for value in given.values()):
-        return _named({str(name): np.asarray(value) for name, value in given.items()}, origin)
-    return Samples(_columns(given), [], origin)
+    if hasattr(value, "element_spec") or (hasattr(value, "__iter__") and hasattr(value, "take")):
+        value = _collect(value, inputs, limit)
+    if isinstance(value, (tuple, list)) and len(value) in (2, 3) and (inputs is None or len(inputs) != len(value)):
+        return Samples(_columns(value[0]), _labels(value[1]), origin)
+    if isinstance(value, Mapping) and all(not isinstance(item, Mapping) for item in value.values()):
+        return _from_named_arrays({str(name): np.asarray(item) for name, item in value.items()}, origin)
+    return Samples(_columns(value), [], origin)
 
 
 def _columns(given: Any) -> dict[str, Array]:
@@ -120,8 +120,8 @@ def _labels(given: Any) -> list[Array]:
     return [np.asarray(given)]
 
 
-def _collected(dataset: Iterable[Any], inputs: Sequence[Declared] | None, most: int) -> Any:
-    """The elements of a dataset put together; in batches or one by one, which the rank of the first input tells."""
+def _collect(dataset: Iterable[Any], inputs: Sequence[DeclaredInput] | None, limit: int) -> Any:
+    """The elements of a dataset, joined. The rank of the first input decides whether they are batches or samples."""
     import tensorflow as tf
 
     elements: list[Any] = []
@@ -133,7 +133,7 @@ def _collected(dataset: Iterable[Any], inputs: Sequence[Declared] | None, most: 
             batched = inputs is None or flat[0].ndim >= len(inputs[0].shape)
         elements.append(flat)
         count += len(flat[0]) if batched else 1
-        if count >= most:
+        if count >= limit:
             break
     if not elements:
         raise DataUnusable("The dataset has no elements.")
@@ -142,6 +142,6 @@ def _collected(dataset: Iterable[Any], inputs: Sequence[Declared] | None, most: 
         columns = [join(column) for column in zip(*elements, strict=True)]
     except ValueError as error:
         raise DataUnusable(
-            f"The elements of the dataset have different shapes: {error}. Pad them, or batch them alike."
+            f"The elements of the dataset have different shapes: {error}. Pad them to one shape."
         ) from None
     return tf.nest.pack_sequence_as(structure, columns)

@@ -1,7 +1,7 @@
-"""The subject as a TensorFlow function, in a child process: what converters start from.
+"""The subject as a TensorFlow function, from which converters start. Runs in a child process.
 
-The SavedModel's `serve` takes the inputs one by one and gives a tuple of outputs, both in the original's order. A
-function of it for a given batch has static shapes throughout, which is what LiteRT needs for recurrent layers.
+The SavedModel's `serve` takes the inputs as arguments and returns a tuple of outputs, both in the original's order. Its
+concrete function for a given batch size has static shapes throughout, which LiteRT needs for recurrent layers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from flatout.subject.subject import Subject
 
 
 def specifications(subject: Subject, batch: int | None) -> list[Any]:
-    """One TensorSpec for each input. Batch None: any; 0: the model has no batch dimension."""
+    """One TensorSpec for each input. Batch None: any size; 0: the model has no batch dimension."""
     import tensorflow as tf
 
     lead = [] if subject.batching == "none" else [batch]
@@ -30,7 +30,7 @@ def load(subject: Subject, flavour: str = "saved_model") -> Any:
 
 
 def concrete(subject: Subject, batch: int | None = None, flavour: str = "saved_model") -> Any:
-    """A concrete function with variables, for this batch."""
+    """A concrete function with variables, for this batch size."""
     import tensorflow as tf
 
     model = load(subject, flavour)
@@ -43,7 +43,7 @@ def concrete(subject: Subject, batch: int | None = None, flavour: str = "saved_m
 def frozen(subject: Subject, batch: int | None = None, flavour: str = "saved_model") -> Any:
     """A concrete function whose weights are constants: its graph is `frozen(…).graph.as_graph_def()`.
 
-    Converters that are given variables lose them or store them twice; what is frozen first, they cannot.
+    Given variables, converters may lose them or store them twice; with a frozen graph they cannot.
     """
     return frozen_from(concrete(subject, batch, flavour))
 
@@ -51,16 +51,15 @@ def frozen(subject: Subject, batch: int | None = None, flavour: str = "saved_mod
 def frozen_from(function: Any) -> Any:
     from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
-    return _settled(convert_variables_to_constants_v2(function))
+    return _with_static_shapes(convert_variables_to_constants_v2(function))
 
 
-def _settled(function: Any) -> Any:
-    """The same with what is known of its shapes said in the graph, where Keras works it out at run time.
+def _with_static_shapes(function: Any) -> Any:
+    """The function with its known shapes as constants, where Keras computes them at run time.
 
-    A reshape in which one length alone is open gets -1 there: converters take all that follows for dynamic otherwise,
-    and their fast kernels stand aside. Ones or zeros in the shape of a tensor are a constant where that shape is known,
-    and with them what is computed from constants alone (positions, masks): converters fold it, once it does not hang
-    on the input.
+    A Reshape with exactly one open length gets -1 for it: otherwise converters treat everything after it as dynamic
+    and do not use their fast kernels. OnesLike and ZerosLike of a tensor with a known shape become constants. What is
+    computed from constants alone (positions, masks) no longer depends on the input then, and converters fold it.
     """
     definition = function.graph.as_graph_def()
     shapes: list[tuple[str, list[int]]] = []
@@ -70,34 +69,34 @@ def _settled(function: Any) -> Any:
             continue
         tensor = function.graph.get_tensor_by_name(f"{node.name}:0")
         if node.op in FILLED:
-            filled |= _filled(node, tensor)
+            filled |= _make_filled_constant(node, tensor)
         elif tensor.shape.rank is not None and tensor.shape.as_list().count(None) == 1:
-            shapes.append((f"{node.name}/settled", [-1 if one is None else one for one in tensor.shape.as_list()]))
+            shapes.append((f"{node.name}/static", [-1 if one is None else one for one in tensor.shape.as_list()]))
             node.input[1] = shapes[-1][0]
             node.attr["Tshape"].type = INT32
     for name, lengths in shapes:
-        _hold(definition.node.add(name=name), lengths, INT32)
-    return function_of(definition, function) if shapes or filled else function
+        _make_constant(definition.node.add(name=name), lengths, INT32)
+    return function_from_graph(definition, function) if shapes or filled else function
 
 
 FILLED = {"OnesLike": 1, "ZerosLike": 0}
 INT32 = 3
-"""As TensorFlow's DataType has it."""
+"""The value in TensorFlow's DataType enum."""
 
 
-def _filled(node: Any, tensor: Any) -> bool:
-    """Make a constant of ones or zeros in a shape that is known; whether that could be done."""
+def _make_filled_constant(node: Any, tensor: Any) -> bool:
+    """Turn OnesLike or ZerosLike of a tensor with a known shape into a constant. Returns whether it was possible."""
     if not tensor.shape.is_fully_defined() or not (tensor.dtype.is_floating or tensor.dtype.is_integer):
         return False
     value, shape = FILLED[node.op], tensor.shape.as_list()
     node.ClearField("input")
     node.ClearField("attr")
-    _hold(node, value, tensor.dtype.as_datatype_enum, shape)
+    _make_constant(node, value, tensor.dtype.as_datatype_enum, shape)
     return True
 
 
-def _hold(node: Any, value: Any, dtype: int, shape: list[int] | None = None) -> None:
-    """Let a node be a constant. Of a single value in a shape the file holds that value alone."""
+def _make_constant(node: Any, value: Any, dtype: int, shape: list[int] | None = None) -> None:
+    """Turn a node into a constant. A single value for a whole shape is stored once."""
     import tensorflow as tf
 
     node.op = "Const"
@@ -105,8 +104,8 @@ def _hold(node: Any, value: Any, dtype: int, shape: list[int] | None = None) -> 
     node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(value, tf.as_dtype(dtype), shape))
 
 
-def function_of(definition: Any, like: Any) -> Any:
-    """A graph as a concrete function with the inputs and outputs of another, by their names."""
+def function_from_graph(definition: Any, like: Any) -> Any:
+    """A concrete function of a graph, with the inputs and outputs of another function, matched by name."""
     import tensorflow as tf
 
     wrapped = tf.compat.v1.wrap_function(lambda: tf.import_graph_def(definition, name=""), [])

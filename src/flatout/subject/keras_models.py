@@ -1,4 +1,4 @@
-"""Keras 3 and tf_keras models: files and objects, as a function of tensors."""
+"""Opens Keras 3 and tf_keras models, from files or in memory, as functions of tensors."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 
 from flatout.model.errors import ModelRefused, ModelUnusable
 from flatout.subject import trust
-from flatout.subject.original import Declared, Original
+from flatout.subject.original import DeclaredInput, Original
 
 
 def open_file(path: Path, trusted: bool, imports: Sequence[str]) -> Original:
     reopen = {"how": "file", "path": str(path.resolve()), "trust": trusted, "imports": list(imports)}
-    return of_object(load_file(path, trusted, bool(imports)), reopen)
+    return wrap_model(load_file(path, trusted, bool(imports)), reopen)
 
 
-def load_file(path: Path, trusted: bool, imported: bool) -> Any:
-    """The model in a file, by the Keras that wrote it. Its description has been looked through before."""
+def load_file(path: Path, trusted: bool, has_imports: bool) -> Any:
+    """Load a model file with the Keras that wrote it, after checking its description for code."""
     with open(path, "rb") as stream:
         beginning = stream.read(8)
     if beginning.startswith(b"PK"):
@@ -29,15 +29,15 @@ def load_file(path: Path, trusted: bool, imported: bool) -> Any:
         raise ModelRefused(
             f"{path} is neither a .keras file nor an HDF5 file. Save the model with `model.save('name.keras')`."
         )
-    trust.check_layers(config, path, trusted, imported)
+    trust.check_layers(config, path, trusted, has_imports)
     keras = _package(version)
     try:
         return keras.models.load_model(path, compile=False, safe_mode=not trusted)
     except Exception as error:
-        words = " ".join(str(error).split())[:400]
+        reason = " ".join(str(error).split())[:400]
         raise ModelRefused(
-            f"{path} could not be opened by Keras {keras.__version__}: {words}. Classes of your own are found with "
-            "--import MODULE; a function that builds the model is given as `module:function`."
+            f"{path} could not be opened by Keras {keras.__version__}: {reason}. Name the module of your own classes "
+            "with --import MODULE, or give a function that builds the model as `module:function`."
         ) from error
 
 
@@ -52,21 +52,21 @@ def _package(version: str) -> Any:
     return keras
 
 
-def of_object(model: Any, reopen: dict[str, Any]) -> Original:
+def wrap_model(model: Any, reopen: dict[str, Any]) -> Original:
     package = _package_of(model)
     if package is None:
         raise ModelUnusable(
-            f"A Keras model was expected, not {type(model).__module__}.{type(model).__name__}. A SavedModel is given "
+            f"A Keras model was expected, not {type(model).__module__}.{type(model).__name__}. Give a SavedModel "
             "by its directory."
         )
 
     def call(inputs: Sequence[Any]) -> Sequence[Any]:
-        return flat(model, model(packed(model, inputs), training=False))
+        return flatten_outputs(model, model(pack_inputs(model, inputs), training=False))
 
     return Original(
         kind="tf_keras" if package.__name__ == "tf_keras" else "keras",
         call=call,
-        inputs=declared(model),
+        inputs=declared_inputs(model),
         output_names=lambda count: _output_names(model, count),
         variables=[
             getattr(variable, "value", variable) if package.__name__ == "keras" else variable
@@ -91,7 +91,7 @@ def _package_of(model: Any) -> Any:
     return None
 
 
-def declared(model: Any) -> tuple[Declared, ...] | None:
+def declared_inputs(model: Any) -> tuple[DeclaredInput, ...] | None:
     try:
         tensors = model.inputs
     except (AttributeError, ValueError):
@@ -100,7 +100,7 @@ def declared(model: Any) -> tuple[Declared, ...] | None:
         return None
     names = getattr(model, "input_names", None) or [tensor.name for tensor in tensors]
     return tuple(
-        Declared(plain_name(name, i), dtype_name(tensor.dtype), tuple(tensor.shape))
+        DeclaredInput(plain_name(name, i), dtype_name(tensor.dtype), tuple(tensor.shape))
         for i, (name, tensor) in enumerate(zip(names, tensors, strict=False))
     )
 
@@ -111,12 +111,12 @@ def dtype_name(dtype: Any) -> str:
 
 
 def plain_name(name: str, position: int) -> str:
-    """A name that every format takes."""
+    """A name that every format accepts."""
     kept = "".join(c if c.isalnum() or c == "_" else "_" for c in str(name).partition(":")[0]).strip("_")
     return kept if kept and not kept[0].isdigit() else f"input_{position}"
 
 
-def packed(model: Any, inputs: Sequence[Any]) -> Any:
+def pack_inputs(model: Any, inputs: Sequence[Any]) -> Any:
     """The inputs in the structure that the model was built with."""
     structure = getattr(model, "_inputs_struct", None)
     if structure is None:  # a lone input is a symbolic tensor, which has no truth value
@@ -126,12 +126,12 @@ def packed(model: Any, inputs: Sequence[Any]) -> Any:
     return _tree(model).pack_sequence_as(structure, list(inputs))
 
 
-def flat(model: Any, outputs: Any) -> list[Any]:
+def flatten_outputs(model: Any, outputs: Any) -> list[Any]:
     return list(_tree(model).flatten(outputs))
 
 
 def _tree(model: Any) -> Any:
-    """Keras 3 and tf_keras put nested inputs and outputs in order each in their own way."""
+    """Keras 3 and tf_keras flatten nested inputs and outputs in different orders."""
     import keras
     import tensorflow as tf
 
@@ -145,7 +145,7 @@ def _output_names(model: Any, count: int) -> Sequence[str]:
 
 @contextlib.contextmanager
 def _unrolled(model: Any) -> Iterator[bool]:
-    """Recurrent layers unrolled for as long as this lasts: the switch is read at each trace."""
+    """Unroll recurrent layers within the context: the layers read `unroll` at each trace."""
     layers = [
         layer
         for layer in _all_layers(model)

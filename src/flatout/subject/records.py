@@ -1,9 +1,9 @@
-"""Samples from a directory of TFRecords, by a description of their features.
+"""Reads samples from a directory of TFRecords, by a description of their features.
 
     {"image": {"dtype": "uint8", "shape": [28, 28, 1], "encoding": "raw"},
      "label": {"dtype": "int64", "shape": []}}
 
-`encoding` tells what a feature of bytes holds: `raw` numbers, or an `image` (JPEG, PNG, BMP, GIF). The feature named
+`encoding` is the content of a bytes feature: `raw` numbers, or an `image` (JPEG, PNG, BMP, GIF). The feature named
 `label` (or one with `"label": true`) is the label.
 """
 
@@ -18,15 +18,15 @@ from flatout.model.errors import DataUnusable
 from flatout.subject.data import LABELS, Samples
 
 
-def read(directory: Path, features: dict[str, dict[str, Any]], most: int) -> Samples:
+def read(directory: Path, features: dict[str, dict[str, Any]], limit: int) -> Samples:
     import tensorflow as tf
 
     files = sorted(str(path) for path in directory.rglob("*") if path.is_file() and "tfrecord" in path.name.lower())
     if not files:
-        raise DataUnusable(f"{directory} has no record files: names with `tfrecord` in them were looked for.")
+        raise DataUnusable(f"{directory} has no record files: no file name in it contains `tfrecord`.")
     specification = {name: _feature(tf, name, entry) for name, entry in features.items()}
     compression = "GZIP" if files[0].endswith(".gz") else None
-    records = tf.data.TFRecordDataset(files, compression_type=compression).take(most).batch(256)
+    records = tf.data.TFRecordDataset(files, compression_type=compression).take(limit).batch(256)
     columns: dict[str, list[Any]] = {name: [] for name in features}
     try:
         for batch in records:
@@ -34,7 +34,9 @@ def read(directory: Path, features: dict[str, dict[str, Any]], most: int) -> Sam
             for name, entry in features.items():
                 columns[name].append(_decoded(tf, parsed[name], entry).numpy())
     except tf.errors.OpError as error:
-        raise DataUnusable(f"The records in {directory} do not fit their description: {error.message}") from None
+        raise DataUnusable(
+            f"The records in {directory} do not match the description of their features: {error.message}"
+        ) from None
     if not columns or not next(iter(columns.values())):
         raise DataUnusable(f"The record files in {directory} are empty.")
     arrays = {name: np.concatenate(parts) for name, parts in columns.items()}

@@ -1,4 +1,4 @@
-"""SavedModels by signature, as a function of tensors."""
+"""Opens a signature of a SavedModel as a function of tensors."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 from flatout.model.errors import ModelRefused
 from flatout.subject import trust
 from flatout.subject.keras_models import dtype_name, plain_name
-from flatout.subject.original import Declared, Original
+from flatout.subject.original import DeclaredInput, Original
 
-USUAL = "serving_default"
+DEFAULT_SIGNATURE = "serving_default"
 
 
 def open_directory(path: Path, signature: str | None, trusted: bool) -> Original:
@@ -21,8 +21,8 @@ def open_directory(path: Path, signature: str | None, trusted: bool) -> Original
     try:
         model = tf.saved_model.load(str(path))
     except Exception as error:
-        words = " ".join(str(error).split())[:400]
-        raise ModelRefused(f"{path} could not be opened as a SavedModel: {words}") from error
+        reason = " ".join(str(error).split())[:400]
+        raise ModelRefused(f"{path} could not be opened as a SavedModel: {reason}") from error
     function = _function(model, path, signature)
     declared = function.structured_input_signature[1]
     names = list(declared)
@@ -36,7 +36,7 @@ def open_directory(path: Path, signature: str | None, trusted: bool) -> Original
         kind="saved_model",
         call=call,
         inputs=tuple(
-            Declared(plain_name(name, i), dtype_name(declared[name].dtype), _shape(declared[name]))
+            DeclaredInput(plain_name(name, i), dtype_name(declared[name].dtype), _shape(declared[name]))
             for i, name in enumerate(names)
         ),
         output_names=lambda count: outputs,
@@ -53,19 +53,19 @@ def _shape(specification: Any) -> tuple[int | None, ...]:
 
 def _function(model: Any, path: Path, wanted: str | None) -> Any:
     known = [name for name in model.signatures if not name.startswith("__")]
-    name = wanted or (USUAL if USUAL in known else known[0] if len(known) == 1 else None)
+    name = wanted or (DEFAULT_SIGNATURE if DEFAULT_SIGNATURE in known else known[0] if len(known) == 1 else None)
     if name in known:
         return model.signatures[name]
     if not known:
         raise ModelRefused(
             f"{path} has no signature. Save it with one: tf.saved_model.save(model, path, signatures=function)."
         )
-    what = f"no signature named {wanted!r}" if wanted else "several signatures"
-    raise ModelRefused(f"{path} has {what}. Choose with --signature: {', '.join(known)}.")
+    problem = f"no signature named {wanted!r}" if wanted else "several signatures"
+    raise ModelRefused(f"{path} has {problem}. Choose with --signature: {', '.join(known)}.")
 
 
 def _operations(path: Path) -> set[str]:
-    """Every operation in the file, called or not."""
+    """All operations in the file, whether they are called or not."""
     from google.protobuf.message import DecodeError
     from tensorflow.core.protobuf import saved_model_pb2
 

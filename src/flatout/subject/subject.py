@@ -1,14 +1,14 @@
-"""The model to be optimized as everything in this room sees it: a directory, written once by a child process.
+"""`Subject`: the model to be optimized, as a directory that a child process writes once.
 
-Whatever was given (Keras file, H5, SavedModel, a model in memory, a factory), the same things lie there afterwards:
+Whatever the user gave (a Keras file, H5, SavedModel, a model in memory, a factory), the directory contains:
 
     subject.json          this module's `Subject`
-    saved_model/          the model as a SavedModel, its weights once; `graph.py` opens it
-    unrolled/             the same with its recurrent layers unrolled, where it has some and their length is known
-    calibration.npz       samples that converters may see: `in0`, `in1`, … in the order of the inputs
-    calibration_out.npz   what the original answers to them: `out0`, `out1`, …
-    held_out.npz          samples that they never see; only checks read them
-    held_out_out.npz      what the original answers to those
+    saved_model/          the model as a SavedModel, its weights stored once; `graph.py` opens it
+    unrolled/             the same with unrolled recurrent layers, where it has some and their length is known
+    calibration.npz       samples for converters: `in0`, `in1`, … in the order of the inputs
+    calibration_out.npz   the original's answers to them: `out0`, `out1`, …
+    held_out.npz          samples that converters never see; only checks read them
+    held_out_out.npz      the original's answers to those
 
 Imports numpy and nothing heavier.
 """
@@ -36,46 +36,44 @@ class Tensor:
 
     name: str
     dtype: str
-    """As numpy spells it; `str` for strings, and `bfloat16`, whose arrays are float32."""
+    """numpy's name; `str` for strings, and `bfloat16`, whose arrays are float32."""
     shape: tuple[int | None, ...]
-    """As the model declares it, batch dimension included; None is any length."""
+    """As the model declares it, with the batch dimension; None is any length."""
     sample: tuple[int, ...] = ()
-    """What one sample has: the shape without the batch dimension, every length settled (data, --shape)."""
+    """The shape of one sample, without the batch dimension; open lengths are fixed by the data or --shape."""
 
 
 @dataclass(frozen=True)
 class Subject:
     directory: Path
     source: str
-    """What the user gave, for people."""
+    """What the user gave, for display."""
     kind: Literal["keras", "tf_keras", "saved_model"]
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     batches: tuple[int, ...] = (1,)
-    """Batch sizes that matter to the user, the first most. (0,): the model has no batch dimension."""
+    """Batch sizes to optimize for, the most important first. (0,): the model has no batch dimension."""
     batching: Literal["dynamic", "fixed", "none"] = "dynamic"
     parameters: int = 0
-    """Elements of all constants of the frozen graph with more than a few elements."""
+    """Elements of all constants of the frozen graph with more than `FEW_ELEMENTS` elements."""
     parameter_bytes: int = 0
     float16_error: float = 0.0
-    """Relative error of the original's answers with weights and inputs rounded to float16: how much precision matters.
-    0: not known."""
+    """Relative error of the original's answers with weights and inputs rounded to float16: how sensitive the model is
+    to precision. 0: not known."""
     ops: dict[str, int] = field(default_factory=dict)
-    """Operations of the frozen graph and of its functions: {"Conv2D": 52}."""
+    """Operations of the frozen graph and of its functions, with their number: {"Conv2D": 52}."""
     sample_ms: float = 0.0
-    """That the original takes to answer a held-out sample, many at a time. 0: not known."""
+    """Time of the original per held-out sample, in large batches. 0: not known."""
     flavours: tuple[str, ...] = ("saved_model",)
-    """Directories with a SavedModel: `unrolled` is there for recurrent models where it could be made."""
+    """Directories with a SavedModel; `unrolled` is one of them where a recurrent model could be unrolled."""
     data: Literal["given", "synthetic"] = "given"
-    """Synthetic: random numbers, made because no data was given. They calibrate nothing."""
+    """synthetic: random numbers, because no data was given. They are not used for calibration."""
     original: dict[str, Any] = field(default_factory=dict)
-    """How a runner opens the Keras model itself (`prepare/original.py`); empty where it cannot."""
-
-    # ── files ────────────────────────────────────────────────────────────────────────────────────────────────
+    """How another process opens the Keras model itself (`original.py`); empty where it cannot."""
 
     def write(self) -> None:
-        plain = dataclasses.asdict(self) | {"directory": "."}
-        (self.directory / FILE).write_text(json.dumps(plain, indent=1))
+        values = dataclasses.asdict(self) | {"directory": "."}
+        (self.directory / FILE).write_text(json.dumps(values, indent=1))
 
     @classmethod
     def read(cls, directory: Path) -> Subject:
@@ -85,31 +83,29 @@ class Subject:
         data["batches"], data["flavours"] = tuple(data["batches"]), tuple(data["flavours"])
         return cls(**data | {"directory": directory})
 
-    # ── what routes ask ──────────────────────────────────────────────────────────────────────────────────────
-
     @property
     def recurrent(self) -> bool:
-        """Whether it has loops (LSTM, GRU, while): static batch and unrolling matter to converters."""
+        """Whether it has loops (LSTM, GRU, while), for which converters may need a static batch or unrolling."""
         return any(name in self.ops for name in ("While", "StatelessWhile", "TensorListReserve"))
 
     @property
-    def calibrated(self) -> bool:
+    def has_calibration_data(self) -> bool:
         return self.data == "given" and (self.directory / "calibration.npz").exists()
 
     def calibration(self, batch: int = 1, at_most: int = 1024) -> Iterator[list[Array]]:
-        """Real samples in batches of this size, a list of arrays in the order of the inputs each time."""
+        """Calibration samples in batches of this size: lists of arrays in the order of the inputs."""
         yield from in_batches(self.samples("calibration"), batch, at_most)
 
     def samples(self, part: Literal["calibration", "held_out"]) -> list[Array]:
         return _read(self.directory / f"{part}.npz", "in", len(self.inputs))
 
     def answers(self, part: Literal["calibration", "held_out"]) -> list[Array]:
-        """What the original answers to these samples, a list of arrays in the order of the outputs."""
+        """The original's answers to these samples: a list of arrays in the order of the outputs."""
         return _read(self.directory / f"{part}_out.npz", "out", len(self.outputs))
 
 
 def in_batches(arrays: list[Array], batch: int, at_most: int | None = None) -> Iterator[list[Array]]:
-    """Full batches only: the last is filled up with the first samples. Batch 0: one sample, without the dimension."""
+    """Full batches: the last one is filled up with the first samples. Batch 0: single samples, no batch dimension."""
     count = min(len(arrays[0]), at_most or len(arrays[0]))
     if batch == 0:
         for i in range(count):
@@ -120,8 +116,8 @@ def in_batches(arrays: list[Array], batch: int, at_most: int | None = None) -> I
         yield [np.ascontiguousarray(array[rows]) for array in arrays]
 
 
-def plain(array: Any) -> Array:
-    """As an array of numpy's own types: bfloat16 is not one of them."""
+def plain_array(array: Any) -> Array:
+    """An array of one of numpy's own types: bfloat16, which is not one, becomes float32."""
     made: Array = np.array(array)
     return made.astype(np.float32) if made.dtype.name == "bfloat16" else made
 

@@ -1,8 +1,8 @@
-"""What a model file would run when it is opened. Refused, with its name, unless the user trusts the file.
+"""Refuses model files that would run code when they are opened, unless the user trusts the file.
 
-A `.keras` file is a description of layers: a Lambda holds Python bytecode, and any other class is imported from the
-module that the file names. H5 files are the same in an attribute. A SavedModel is a graph, which can read and write
-files when it is called. None of that happens here: the description is read, not followed.
+A `.keras` file is a description of layers: a Lambda contains Python bytecode, and any other class is imported from the
+module that the file names. H5 files have the same description in an attribute. A SavedModel is a graph, which can read
+and write files when it is called. The checks here only read the description; nothing is imported or run.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 from flatout.model.errors import ModelRefused
 
 LARGEST_CONFIG = 64 << 20
-REACHES_OUT = {"PyFunc", "PyFuncStateless", "EagerPyFunc", "ReadFile", "WriteFile", "MatchingFiles"}
-"""Operations of a graph that run Python or touch files. Tables and checkpoints are loaded by others."""
+UNSAFE_OPERATIONS = {"PyFunc", "PyFuncStateless", "EagerPyFunc", "ReadFile", "WriteFile", "MatchingFiles"}
+"""Operations that run Python or access files. Tables and checkpoints are loaded by other operations."""
 
 
 def keras_archive(path: Path) -> tuple[dict[str, Any], str]:
@@ -35,10 +35,10 @@ def keras_archive(path: Path) -> tuple[dict[str, Any], str]:
 
 def _member(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
     if archive.getinfo(name).file_size > LARGEST_CONFIG:
-        raise ValueError(f"{name} in it is larger than any description of a model")
+        raise ValueError(f"its {name} is larger than any description of a model")
     data = json.loads(archive.read(name))
     if not isinstance(data, dict):
-        raise ValueError(f"{name} in it does not describe a model")
+        raise ValueError(f"its {name} does not describe a model")
     return data
 
 
@@ -52,7 +52,7 @@ def h5_config(path: Path) -> tuple[dict[str, Any], str]:
         version = version.decode() if isinstance(version, bytes) else str(version)
         if text is None:
             raise ModelRefused(
-                f"{path} holds weights only, not a model. Save the whole model, or give a function that builds it "
+                f"{path} contains only weights, not a model. Save the whole model, or give a function that builds it "
                 "and loads them: `module:function`."
             )
         return dict(json.loads(text)), version
@@ -60,16 +60,16 @@ def h5_config(path: Path) -> tuple[dict[str, Any], str]:
         raise ModelRefused(f"{path} cannot be read as an HDF5 model: {error}. Save the model again.") from None
 
 
-def check_layers(config: dict[str, Any], path: Path, trusted: bool, imported: bool) -> None:
-    """Refuse a description with code in it, or with classes that are not Keras' own."""
+def check_layers(config: dict[str, Any], path: Path, trusted: bool, has_imports: bool) -> None:
+    """Refuse a description that contains code, or classes that are not part of Keras."""
     code = sorted({f"{kind} {name!r}" for kind, name in _code_in(config)})
     if code and not trusted:
         raise ModelRefused(
-            f"{path} holds Python code that would run when it is opened: {_some(code)}. If you trust where it comes "
-            "from, say --trust; otherwise rebuild the model with layers of Keras."
+            f"{path} contains Python code that would run when it is opened: {_some(code)}. Give --trust if you trust "
+            "its source; otherwise rebuild the model with layers of Keras."
         )
     foreign = sorted(set(_foreign_in(config)))
-    if foreign and not (trusted or imported):
+    if foreign and not (trusted or has_imports):
         raise ModelRefused(
             f"{path} uses classes that are not part of Keras: {_some(foreign)}. Name the module that defines and "
             "registers them with --import MODULE (it is run), or give a function that builds the model: "
@@ -78,24 +78,24 @@ def check_layers(config: dict[str, Any], path: Path, trusted: bool, imported: bo
 
 
 def check_graph(operations: set[str], path: Path, trusted: bool) -> None:
-    reaching = sorted(operations & REACHES_OUT)
-    if reaching and not trusted:
+    unsafe = sorted(operations & UNSAFE_OPERATIONS)
+    if unsafe and not trusted:
         raise ModelRefused(
-            f"{path} has operations that run Python or touch files when it is called: {_some(reaching)}. If you trust "
-            "where it comes from, say --trust."
+            f"{path} has operations that run Python or access files when it is called: {_some(unsafe)}. Give --trust "
+            "if you trust its source."
         )
 
 
-def _some(names: list[str], most: int = 5) -> str:
-    shown = ", ".join(name[:80] for name in names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+def _some(names: list[str], limit: int = 5) -> str:
+    shown = ", ".join(name[:80] for name in names[:limit])
+    return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
 
 
 def _code_in(node: Any) -> Iterator[tuple[str, str]]:
     for item in _walk(node):
         if item.get("class_name") in ("Lambda", "__lambda__", "TFOpLambda", "SlicingOpLambda"):
             inner = item.get("config")
-            # TFOpLambda names an operation of TensorFlow and holds no code of its own.
+            # TFOpLambda names an operation of TensorFlow and contains no code.
             if item["class_name"] in ("Lambda", "__lambda__"):
                 name = inner.get("name", "") if isinstance(inner, dict) else ""
                 yield "Lambda layer" if item["class_name"] == "Lambda" else "lambda", str(name)

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from flatout.optimize.compress import checks, graph
+from flatout.optimize.compress import checks
+from flatout.optimize.compress.structure import graph
 
 SHARE = 3.0
 """The mean reaches back over one part of so many of the steps that were taken, so that a short training counts, too…"""
@@ -88,9 +89,9 @@ def settled(model: Any) -> list[Any]:
 
 def _mixable(model: Any) -> list[Any]:
     """What has a mean: no counters, and not the ranges of rounding, which belong to the values of the end."""
-    from flatout.optimize.compress.fake_quant import RoundedValues
+    from flatout.optimize.compress.int8.rounding_layers import is_rounded_values
 
-    ranges = {id(v) for layer in graph.layers(model) if isinstance(layer, RoundedValues) for v in layer.weights}
+    ranges = {id(v) for layer in graph.layers(model) if is_rounded_values(layer) for v in layer.weights}
     return [v for v in model.weights if "float" in str(v.dtype) and id(v) not in ranges]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from flatout.model.errors import CompressionFailed
-from flatout.optimize.compress import graph
+from flatout.optimize.compress.structure import graph
 
 Array = np.ndarray[Any, Any]
 

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from flatout.model.errors import CompressionFailed, CompressionRefused
-from flatout.optimize.compress import graph, training
+from flatout.optimize.compress import training
 from flatout.optimize.compress.magnitude import kernels, packed
 from flatout.optimize.compress.results import Compressed, Size
+from flatout.optimize.compress.structure import graph
 
 Array = np.ndarray[Any, Any]
 

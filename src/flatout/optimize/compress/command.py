@@ -1,9 +1,8 @@
-"""`flatout optimize --compress`: the model is compressed in a process of its own, and its files are raced like all
-others.
+"""`flatout optimize --compress`: compresses the model in a child process; its files join the race.
 
-    flatout (never imports Keras)            a child: python -m flatout.optimize.compress.command
-    `compressed(…)` starts it            →   opens the model, runs the stages, writes .keras, .tflite and .onnx files
-    the files are contestants            ←   checked and timed beside the routes, on held-out samples
+flatout (never imports Keras)            a child: python -m flatout.optimize.compress.command
+`run_compression(…)` starts it       →   opens the model, runs the stages, writes .keras, .tflite and .onnx files
+the files become contestants         ←   checked and timed like the routes, on held-out samples
 """
 
 from __future__ import annotations
@@ -14,148 +13,160 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from flatout.model.errors import CompressionFailed, FlatoutError, InvalidOption
-from flatout.optimize.checks import Budget
-from flatout.optimize.compress.search import SEARCH, Search, file_name
-from flatout.optimize.compress.stages import Means, apply, parse
-from flatout.subject.preparing import Request
+from flatout.optimize import time_budget
+from flatout.optimize.checks import AccuracyBudget
+from flatout.optimize.compress.search import Search, file_name
+from flatout.optimize.compress.stages import Resources, apply, parse
+from flatout.optimize.request import SEARCH, OptimizeRequest
+from flatout.subject.preparation import SubjectRequest
 
 
 @dataclass(frozen=True)
-class Wish:
-    request: Request
+class CompressionRequest:
+    """What the child is asked for."""
+
+    subject: SubjectRequest
     stages: str
     """Techniques in sequence, or `search`."""
     train: str | None
-    budget: Budget
+    budget: AccuracyBudget
     seconds: float
-    """For a search; the stages that are asked for by name take as long as they take."""
+    """Time limit of a search; named stages have none."""
 
     @property
-    def place(self) -> Path:
+    def directory(self) -> Path:
         """Where files and checkpoints are kept."""
-        return (
-            Path(".flatout")
-            / "compressed"
-            / f"{Path(self.request.model).stem.replace(':', '-')}-{file_name(self.stages)}"
-        )
+        name = Path(self.subject.model).stem.replace(":", "-")
+        return Path(".flatout") / "compressed" / f"{name}-{file_name(self.stages)}"
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> CompressionRequest:
+        subject, budget = SubjectRequest.from_json(values["subject"]), AccuracyBudget(**values["budget"])
+        return cls(**values | {"subject": subject, "budget": budget})
 
 
 @dataclass(frozen=True)
-class Files:
-    """What was written, and what the stages say of themselves."""
-
+class CompressedFiles:
     paths: tuple[Path, ...] = ()
-    told: tuple[str, ...] = ()
-    missing: tuple[str, ...] = field(default_factory=tuple)
+    reports: tuple[str, ...] = ()
+    """What the stages did."""
+    missing: tuple[str, ...] = ()
+    """Files that could not be written, and why."""
 
 
-def compressed_files(wish: Wish, quiet: bool) -> tuple[Path, ...]:
-    """For the command: compress what it was asked to optimize; the files that can be raced."""
-    if wish.stages != SEARCH:
-        parse(wish.stages)
-    elif wish.budget.metric is None or wish.request.data is None:
-        raise InvalidOption("A search has to know what is good enough: give --metric, and --data with labels.")
-    files = compressed(wish)
+def compress_for_race(request: OptimizeRequest, quiet: bool) -> OptimizeRequest:
+    """The request with the compressed files to race, and the time that is left for the race.
+
+    A search takes at most half of the time budget. Named stages take as long as they need, on top of it.
+    """
+    assert request.compress is not None
+    if request.compress != SEARCH:
+        parse(request.compress)
+    began, total = time.monotonic(), request.seconds or time_budget.MIN_SECONDS
+    budget = request.accuracy_budget(request.metric)
+    compression = CompressionRequest(request.subject_request(), request.compress, request.train, budget, total / 2)
+    files = run_compression(compression)
     if not quiet:
-        lines = [*files.told, *files.missing, f"kept in {wish.place}"]
+        lines = [*files.reports, *files.missing, f"kept in {compression.directory}"]
         sys.stderr.write("".join(f"flatout: {line}\n" for line in lines))
-    return tuple(path for path in files.paths if path.suffix in (".tflite", ".onnx"))
+    servable = tuple(path for path in files.paths if path.suffix in (".tflite", ".onnx"))
+    left = max(total - (time.monotonic() - began), total / 2) if request.compress == SEARCH else request.seconds
+    return replace(request, compressed=servable, seconds=left)
 
 
-def compressed(wish: Wish) -> Files:
-    """In flatout's own process: start the child, let its progress through, read what it wrote."""
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as request:
-        json.dump(asdict(wish), request)
-        request.flush()
-        quieter = {"TF_CPP_MIN_LOG_LEVEL": "3", **os.environ}
-        command = [sys.executable, "-m", __name__, request.name]
-        child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=quieter)
+def run_compression(request: CompressionRequest) -> CompressedFiles:
+    """Start the child, let its progress through to standard error, and read its answer."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(asdict(request), file)
+        file.flush()
+        environment = {"TF_CPP_MIN_LOG_LEVEL": "3", **os.environ}
+        command = [sys.executable, "-m", __name__, file.name]
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
         try:
-            said, _ = child.communicate()
+            output, _ = child.communicate()
         except BaseException:
             child.terminate()
             child.wait()
             raise
-    answer = (
-        json.loads(said.strip().splitlines()[-1]) if said.strip() else {"error": f"it ended with {child.returncode}"}
-    )
+    lines = output.strip().splitlines()
+    answer = json.loads(lines[-1]) if lines else {"error": f"its process ended with exit code {child.returncode}"}
     if "error" in answer:
-        raise CompressionFailed(f"The compression did not come to its end: {answer['error']}")
-    return Files(tuple(Path(path) for path in answer["paths"]), tuple(answer["told"]), tuple(answer["missing"]))
+        raise CompressionFailed(f"The compression failed: {answer['error']}")
+    paths = tuple(Path(path) for path in answer["paths"])
+    return CompressedFiles(paths, tuple(answer["reports"]), tuple(answer["missing"]))
 
 
-def _work(wish: Wish) -> dict[str, Any]:
-    """In the child."""
+def _compress(request: CompressionRequest) -> dict[str, Any]:
+    """The work of the child."""
     from flatout.optimize.compress import samples
     from flatout.subject import original
 
-    for name in wish.request.imports:
-        original.imported(name)
-    model = _opened(wish.request)
-    seen = samples.read(wish.request, model)
-    train = original.named(wish.train) if wish.train else None
-    score = samples.score(seen, wish.budget)
-    means = Means(model, train, seen.calibration, wish.place / "checkpoints", score)
-    if wish.stages == SEARCH:
-        drop, deadline = samples.judge(seen, model, wish.budget), time.monotonic() + wish.seconds
-        found = Search(means, drop, wish.budget.max_drop, deadline, _say).run()
+    for name in request.subject.imports:
+        original.import_module(name)
+    model = _open_model(request.subject)
+    data = samples.read(request.subject, model)
+    train = original.import_object(request.train) if request.train else None
+    score = samples.score(data, request.budget)
+    resources = Resources(model, train, data.calibration, request.directory / "checkpoints", score)
+    if request.stages == SEARCH:
+        drop, deadline = samples.metric_drop(data, model, request.budget), time.monotonic() + request.seconds
+        found = Search(resources, drop, request.budget.max_drop, deadline, _say).run()
         made = [(one.stages, one.model, one.int8) for one in found]
-        told = [] if made else ["search: nothing smaller was good enough"]
+        reports = [] if made else ["search: no smaller model was good enough"]
     else:
-        stages = parse(wish.stages)
-        if wish.request.data is None and any(name == "int8" for name, _ in stages):
-            raise InvalidOption("int8 has to see real samples to find its ranges: give --data.")
-        results = apply(stages, means)
-        made = [(wish.stages, results[-1].model, stages[-1][0] == "int8")]
-        told = [str(result) for result in results]
+        stages = parse(request.stages)
+        if request.subject.data is None and any(name == "int8" for name, _ in stages):
+            raise InvalidOption("int8 needs real samples to find its ranges: give --data.")
+        results = apply(stages, resources)
+        made = [(request.stages, results[-1].model, stages[-1][0] == "int8")]
+        reports = [str(result) for result in results]
     paths, missing = list[str](), list[str]()
     for name, smaller, int8 in made:
-        written, failed = _written(smaller, int8, seen.calibration, wish.place, file_name(name))
+        written, failed = _write_files(smaller, int8, data.calibration, request.directory, file_name(name))
         paths += map(str, written)
         missing += failed
-    return {"paths": paths, "told": told, "missing": missing}
+    return {"paths": paths, "reports": reports, "missing": missing}
 
 
 def _say(text: str) -> None:
     print(f"flatout: {text}", file=sys.stderr, flush=True)  # noqa: T201
 
 
-def _opened(request: Request) -> Any:
+def _open_model(request: SubjectRequest) -> Any:
     from flatout.subject import keras_models, original
 
     if Path(request.model).is_file():
         return keras_models.load_file(Path(request.model), request.trust, bool(request.imports))
     if ":" in request.model:
-        return original.named(request.model)()
+        return original.import_object(request.model)()
     raise InvalidOption(f"--compress needs a Keras model: a .keras file or module:function, not {request.model}.")
 
 
-def _written(model: Any, int8: bool, inputs: list[Any], output: Path, name: str) -> tuple[list[Path], list[str]]:
-    from flatout.optimize.compress import floats, litert, onnx_qdq
+def _write_files(model: Any, int8: bool, inputs: list[Any], output: Path, name: str) -> tuple[list[Path], list[str]]:
+    """The model in each format. Returns the paths, and what could not be written."""
+    from flatout.optimize.compress import float_files, litert, onnx_qdq
 
     output.mkdir(parents=True, exist_ok=True)
     keras_file = output / f"{name}.keras"
     model.save(keras_file)
     paths, missing = [keras_file], list[str]()
-    writers = (litert.write, onnx_qdq.write) if int8 else (floats.write_litert, floats.write_onnx)
-    for write, ending in zip(writers, (".tflite", ".onnx"), strict=True):
+    writers = (litert.write, onnx_qdq.write) if int8 else (float_files.write_litert, float_files.write_onnx)
+    for write, suffix in zip(writers, (".tflite", ".onnx"), strict=True):
         try:
-            paths.append(write(model, output / (name + ending), inputs).path)
+            paths.append(write(model, output / (name + suffix), inputs).path)
         except FlatoutError as error:
-            missing.append(f"{name}{ending}: {error}")
+            missing.append(f"{name}{suffix}: {error}")
     return paths, missing
 
 
 def main() -> None:
-    wish = json.loads(Path(sys.argv[1]).read_text())
     try:
-        request, budget = Request.from_json(wish["request"]), Budget(**wish["budget"])
-        answer = _work(Wish(**wish | {"request": request, "budget": budget}))
+        answer = _compress(CompressionRequest.from_json(json.loads(Path(sys.argv[1]).read_text())))
     except FlatoutError as error:
         answer = {"error": str(error)}
     sys.stdout.write("\n" + json.dumps(answer) + "\n")

@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from flatout.model.errors import CompressionRefused, ToolMissing
-from flatout.optimize.compress import cost, graph, training
-from flatout.optimize.compress.activations import activation_of
+from flatout.optimize.compress import training
 from flatout.optimize.compress.results import Compressed, Size
+from flatout.optimize.compress.structure import cost, graph
+from flatout.optimize.compress.structure.graph import activation_name
 from flatout.optimize.compress.students import derive
 
 
@@ -97,7 +98,7 @@ def _answers(teacher: Any, temperature: float) -> Any:
 
     last = graph.wiring(teacher)
     makers = [last.maker(tensor) for tensor in last.outputs]
-    if all(maker is not None and activation_of(maker.operation) == "softmax" for maker in makers):
+    if all(maker is not None and activation_name(maker.operation) == "softmax" for maker in makers):
 
         class Logarithms(keras.distillation.LogitsDistillation):  # type: ignore[misc]
             def compute_loss(self, teacher_outputs: Any, student_outputs: Any, **keywords: Any) -> Any:

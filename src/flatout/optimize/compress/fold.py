@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from flatout.optimize.compress import checks, cost, graph, shrink
-from flatout.optimize.compress.channels import Channels, follow
+from flatout.optimize.compress import checks
 from flatout.optimize.compress.results import Compressed, Size
-from flatout.optimize.compress.rules import channel_axis
+from flatout.optimize.compress.structure import cost, graph, shrink
+from flatout.optimize.compress.structure.channels import Channels, follow
+from flatout.optimize.compress.structure.rules import channel_axis
 
 _OUT_AXIS = {
     **{f"Conv{rank}D": -1 for rank in (1, 2, 3)},

@@ -12,7 +12,8 @@ import numpy as np
 from flatout.measure import race
 from flatout.measure.race import Exit, Race, Rules
 from flatout.model.case import Interval
-from flatout.optimize.compress import checks, graph
+from flatout.optimize.compress import checks
+from flatout.optimize.compress.structure import graph
 
 BLOCK_SECONDS = 0.02
 """Calls are repeated until a block is that long: the clock and the scheduler weigh little against it."""

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from flatout.model.errors import CompressionFailed, ToolMissing
-from flatout.optimize.compress import checks, graph
+from flatout.optimize.compress import checks
 from flatout.optimize.compress.quantize import Array, served
+from flatout.optimize.compress.structure import graph
 
 STEPS_APART = 3.0
 """How many steps of the output's quantization file and model may be apart in the mean. Each rounds as the other does,

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from flatout.model.errors import CompressionFailed, CompressionRefused
-from flatout.optimize.compress import graph, training
+from flatout.optimize.compress import training
 from flatout.optimize.compress.results import Compressed, Size
+from flatout.optimize.compress.structure import graph
 
 SCHEDULES: dict[str, Callable[[float], float]] = {
     "constant": lambda done: 1.0,

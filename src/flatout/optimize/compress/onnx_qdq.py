@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from flatout.model.errors import CompressionFailed, ToolMissing
-from flatout.optimize.compress import checks, graph
+from flatout.optimize.compress import checks
 from flatout.optimize.compress.litert import Written, agree
 from flatout.optimize.compress.quantize import Array, served
+from flatout.optimize.compress.structure import graph
 from flatout.routes._onnx import convert
 
 _OUT_AXIS = {"Conv": 0, "ConvTranspose": 1, "MatMul": 1, "Gemm": 1}

@@ -11,12 +11,13 @@ import os
 from typing import Any
 
 from flatout.model.errors import CompressionRefused
-from flatout.optimize.compress import checks, graph, importance, latency, progress, shrink, training
-from flatout.optimize.compress.channels import Channels, follow
+from flatout.optimize.compress import checks, latency, progress, training
 from flatout.optimize.compress.checks import Check
-from flatout.optimize.compress.cost import Costs
-from flatout.optimize.compress.plan import Limits, Planner
 from flatout.optimize.compress.results import Compressed, Size
+from flatout.optimize.compress.structure import graph, importance, shrink
+from flatout.optimize.compress.structure.channels import Channels, follow
+from flatout.optimize.compress.structure.cost import Costs
+from flatout.optimize.compress.structure.plan import Limits, Planner
 
 
 def prune(

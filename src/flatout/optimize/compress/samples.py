@@ -1,4 +1,4 @@
-"""The user's samples as compression may see them: never those that the race checks with."""
+"""The user's samples for compression: never those that the race checks with."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 
 from flatout.model.errors import InvalidOption
-from flatout.optimize.checks import Budget
+from flatout.optimize.checks import AccuracyBudget
 from flatout.optimize.compress import checks
 from flatout.optimize.compress.checks import Array
-from flatout.optimize.compress.paying import FEWEST, Score
-from flatout.subject import columns, data, judging, keras_models
-from flatout.subject.preparing import Request, parted
+from flatout.optimize.compress.int8.benefit import MIN_PARTS, Score
+from flatout.subject import data, input_matching, keras_models
+from flatout.subject.metric import metric_function
+from flatout.subject.preparation import SubjectRequest, split_samples
 
-AT_ONCE = 256
+BATCH = 256
 PARTS = 40
-"""Into which samples are cut to see how much of a difference is chance."""
+"""Parts of the samples that are evaluated separately, to see how much of a difference is chance."""
 
 
 @dataclass(frozen=True)
@@ -30,42 +31,41 @@ class Samples:
     labels: list[Array]
 
 
-def read(request: Request, model: Any) -> Samples:
-    declared = keras_models.declared(model)
+def read(request: SubjectRequest, model: Any) -> Samples:
+    declared = keras_models.declared_inputs(model)
     if request.data is None or declared is None:
         return Samples(checks.samples(model, 32), [], [])
-    given = data.gather(request.data, declared, request.features, request.most)
-    arrays = columns.matched(given, columns.settled(declared, request.shapes, True), True)
-    rows = parted([*arrays, *given.labels], request)
-    seen, others = rows["calibration"], np.concatenate([rows["calibration"], rows["spare"]])
-    return Samples([a[seen] for a in arrays], [a[others] for a in arrays], [a[others] for a in given.labels])
+    samples = data.read_samples(request.data, declared, request.features, request.read_limit)
+    arrays = input_matching.match_inputs(samples, input_matching.apply_shapes(declared, request.shapes, True), True)
+    rows = split_samples([*arrays, *samples.labels], request)
+    calibration, choosing = rows["calibration"], np.concatenate([rows["calibration"], rows["spare"]])
+    labels = [array[choosing] for array in samples.labels]
+    return Samples([array[calibration] for array in arrays], [array[choosing] for array in arrays], labels)
 
 
-def judge(samples: Samples, original: Any, budget: Budget) -> Callable[[Any], float]:
-    """How much worse than the original a model is, in the user's metric."""
+def metric_drop(samples: Samples, original: Any, budget: AccuracyBudget) -> Callable[[Any], float]:
+    """A function of a model: how much worse than the original it is, in the user's metric."""
     if budget.metric is None or not samples.labels:
-        raise InvalidOption(
-            "A search has to know what is good enough: give --metric, and --data with labels (`y` in an .npz)."
-        )
-    measure = judging.measure_of(budget.metric)
+        raise InvalidOption("A search chooses by the metric: give --metric, and --data with labels (`y` in an .npz).")
+    evaluate = metric_function(budget.metric)
 
     def metric(model: Any) -> float:
-        return measure(samples.labels, checks.outputs_by_batch(model, samples.inputs, AT_ONCE))
+        return evaluate(samples.labels, checks.outputs_by_batch(model, samples.inputs, BATCH))
 
     reference = metric(original)
     return lambda model: budget.drop(metric(model), reference)
 
 
-def score(samples: Samples, budget: Budget) -> Score | None:
-    """What a model is worth on each part of the samples, in the user's metric; None where that cannot be told."""
-    if budget.metric is None or not samples.labels or len(samples.inputs[0]) < FEWEST:
+def score(samples: Samples, budget: AccuracyBudget) -> Score | None:
+    """A function that gives the user's metric of a model on each part of the samples; None without metric or data."""
+    if budget.metric is None or not samples.labels or len(samples.inputs[0]) < MIN_PARTS:
         return None
-    measure = judging.measure_of(budget.metric)
+    evaluate = metric_function(budget.metric)
     parts = np.array_split(np.arange(len(samples.inputs[0])), min(PARTS, len(samples.inputs[0])))
 
-    def of(model: Any) -> list[float]:
-        answers = checks.outputs_by_batch(model, samples.inputs, AT_ONCE)
-        values = [measure([a[part] for a in samples.labels], [a[part] for a in answers]) for part in parts]
+    def by_part(model: Any) -> list[float]:
+        answers = checks.outputs_by_batch(model, samples.inputs, BATCH)
+        values = [evaluate([a[part] for a in samples.labels], [a[part] for a in answers]) for part in parts]
         return [-value if budget.lower_is_better else value for value in values]
 
-    return of
+    return by_part

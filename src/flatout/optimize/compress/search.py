@@ -1,10 +1,11 @@
-"""`--compress search`: how far a model can be compressed and still be good enough.
+"""`--compress search`: finds how far a model can be compressed and still be good enough.
 
-    original → half of its FLOPs → a quarter → …      each pruned from the one before, and taught by the original
-                                         ↳ int8       of the smallest that are good enough; trained where rounding hurts
+    original → half of its FLOPs → a quarter → …      each pruned from the one before, and distilled from the original
+                                         ↳ int8       of the smallest that are good enough; trained if rounding costs
+                                                      too much
 
-Where a step goes too far, half of it is tried. The samples that decide here are not those of the race that follows:
-what comes out is judged once more, on samples that nothing was chosen by.
+Where a step goes too far, half of it is tried. The samples that decide here are not those of the race that follows: the
+race checks the result on samples that were not used to choose it.
 """
 
 from __future__ import annotations
@@ -18,28 +19,27 @@ from pathlib import Path
 from typing import Any
 
 from flatout.model.errors import CompressionFailed, CompressionRefused, Internal
-from flatout.optimize.compress import cost, training
+from flatout.optimize.compress import training
 from flatout.optimize.compress.distill import distill
 from flatout.optimize.compress.prune import prune
 from flatout.optimize.compress.quantize import quantize
-from flatout.optimize.compress.stages import Means
+from flatout.optimize.compress.stages import Resources
+from flatout.optimize.compress.structure import cost
 
-SEARCH = "search"
-"""What stands in the place of the stages."""
 STEP = 0.5
 """Share of the FLOPs that a step leaves."""
-LEAST = 0.01
+SMALLEST_SHARE = 0.01
 """Share of the original's FLOPs below which nothing is tried."""
-ROUNDED = 2
-"""How many of the smallest are rounded to int8."""
+INT8_MODELS = 2
+"""How many of the smallest models are rounded to int8."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """A model on the way, and how much worse than the original it is."""
+    """A model that was tried, and how much worse than the original it is."""
 
     stages: str
-    """In the words of `--compress`; empty for the original."""
+    """As `--compress` takes them; empty for the original."""
     model: Any
     share: float
     """Of the original's FLOPs."""
@@ -57,108 +57,108 @@ class OutOfTime(Internal):
 
 @dataclass
 class Search:
-    means: Means
+    resources: Resources
     drop: Callable[[Any], float]
     """How much worse than the original a model is, in the user's metric."""
     allowed: float
     deadline: float
     say: Callable[[str], None]
-    longest: float = 0.0
-    """Seconds that the longest training took so far."""
+    longest_training: float = 0.0
+    """Seconds."""
 
     def run(self) -> list[Found]:
-        """What is good enough, the smallest first; each in float and, where rounding did not hurt too much, in int8."""
-        whole = Found("", self.means.original, 1.0, 0.0)
+        """The models that are good enough, the smallest first: in int8 where that is good enough, and in float."""
+        whole = Found("", self.resources.original, 1.0, 0.0)
         good = [whole]
         try:
             self._descend(good)
         except OutOfTime:
-            self.say("there is no time to go further down: give more with --budget")
+            self.say("no time left to try smaller models: give more with --budget")
         smallest = list(reversed(good))
-        floats = [one for one in smallest[:ROUNDED] if one is not whole]
-        return [*self._rounded(smallest), *floats]
+        floats = [one for one in smallest[:INT8_MODELS] if one is not whole]
+        return [*self._quantize_smallest(smallest), *floats]
 
     def _descend(self, good: list[Found]) -> None:
-        """Smaller and smaller, as long as it is good enough."""
+        """Try smaller and smaller models, as long as they are good enough."""
         share = STEP
-        while share >= LEAST:
-            found = self._pruned(good[-1], share)
+        while share >= SMALLEST_SHARE:
+            found = self._prune(good[-1], share)
             if found is not None and found.drop <= self.allowed:
                 good.append(found)
                 share = found.share * STEP
                 continue
-            if found is not None:  # too far
-                between = self._pruned(good[-1], math.sqrt(good[-1].share * share))
+            if found is not None:  # a step too far
+                between = self._prune(good[-1], math.sqrt(good[-1].share * share))
                 if between is not None and between.drop <= self.allowed:
                     good.append(between)
             return
 
-    def _pruned(self, before: Found, share: float) -> Found | None:
-        """Down to this share of the original's FLOPs; None where the model cannot be made so small."""
+    def _prune(self, before: Found, share: float) -> Found | None:
+        """The model at this share of the original's FLOPs; None where it cannot be made so small."""
         stages = f"prune={share:.2g}"
         try:
-            made = prune(before.model, flops=share / before.share, checkpoint=self._place(stages, before.model))
-            if self.means.train is not None:
+            made = prune(before.model, flops=share / before.share, checkpoint=self._checkpoint(stages, before.model))
+            if self.resources.train is not None:
                 stages += ",distill"
-                made = self._trained(lambda: self._taught(made.model, stages))
+                made = self._timed(lambda: self._distill(made.model, stages))
         except (CompressionRefused, CompressionFailed) as error:
             self.say(f"{stages}: {error}")
             return None
-        left = cost.of(made.model)[1] / max(cost.of(self.means.original)[1], 1.0)
-        return self._judged(Found(stages, made.model, left, 0.0))
+        left = cost.of(made.model)[1] / max(cost.of(self.resources.original)[1], 1.0)
+        return self._evaluate(Found(stages, made.model, left, 0.0))
 
-    def _taught(self, model: Any, stages: str) -> Any:
-        assert self.means.train is not None
-        place = self._place(stages, model)
-        return distill(self.means.original, model, train=self.means.train, checkpoint=place)
+    def _distill(self, model: Any, stages: str) -> Any:
+        assert self.resources.train is not None
+        checkpoint = self._checkpoint(stages, model)
+        return distill(self.resources.original, model, train=self.resources.train, checkpoint=checkpoint)
 
-    def _rounded(self, smallest: list[Found]) -> list[Found]:
-        """In int8: as many as are wanted of those that stay good enough."""
+    def _quantize_smallest(self, smallest: list[Found]) -> list[Found]:
+        """In int8: the first `INT8_MODELS` that stay good enough."""
         rounded: list[Found] = []
         for one in smallest:
-            if len(rounded) == ROUNDED:
+            if len(rounded) == INT8_MODELS:
                 break
             try:
-                found = self._judged(self._int8(one, trained=False))
-                if found.drop > self.allowed and self.means.train is not None:
-                    found = self._judged(self._trained(functools.partial(self._int8, one, trained=True)))
+                found = self._evaluate(self._int8(one, trained=False))
+                if found.drop > self.allowed and self.resources.train is not None:
+                    found = self._evaluate(self._timed(functools.partial(self._int8, one, trained=True)))
             except (CompressionRefused, CompressionFailed) as error:
                 self.say(f"{one.stages or 'the original'} in int8: {error}")
                 continue
             except OutOfTime:
-                continue  # a larger one may do without training
+                continue  # a larger model may not need training
             if found.drop <= self.allowed:
                 rounded.append(found)
         return rounded
 
     def _int8(self, one: Found, trained: bool) -> Found:
         stages = f"{one.stages},int8".lstrip(",") + ("-trained" if trained else "")
-        train = self.means.train if trained else None
-        place = self._place(stages, one.model)
-        teacher = self.means.original
-        made = quantize(one.model, self.means.inputs, train=train, teacher=teacher, checkpoint=place)
+        train = self.resources.train if trained else None
+        checkpoint = self._checkpoint(stages, one.model)
+        teacher = self.resources.original
+        made = quantize(one.model, self.resources.inputs, train=train, teacher=teacher, checkpoint=checkpoint)
         return Found(stages, made.model, one.share, 0.0, int8=True)
 
-    def _trained(self, work: Callable[[], Any]) -> Any:
-        """Whatever trains: not begun where it would take longer than there is time. The first is always made."""
+    def _timed(self, train: Callable[[], Any]) -> Any:
+        """Run a training, unless the longest one so far would not fit into the time left. The first always runs."""
         began = time.monotonic()
-        if self.longest and began + self.longest > self.deadline:
+        if self.longest_training and began + self.longest_training > self.deadline:
             raise OutOfTime
-        made = work()
-        self.longest = max(self.longest, time.monotonic() - began)
+        made = train()
+        self.longest_training = max(self.longest_training, time.monotonic() - began)
         return made
 
-    def _judged(self, found: Found) -> Found:
-        judged = replace(found, drop=self.drop(found.model))
-        self.say(str(judged) + ("" if judged.drop <= self.allowed else f"; {self.allowed:.4g} is allowed"))
-        return judged
+    def _evaluate(self, found: Found) -> Found:
+        evaluated = replace(found, drop=self.drop(found.model))
+        self.say(str(evaluated) + ("" if evaluated.drop <= self.allowed else f"; {self.allowed:.4g} is allowed"))
+        return evaluated
 
-    def _place(self, stages: str, model: Any) -> Path | None:
-        """For what is made of this very model: a search with other limits comes by the same stages from elsewhere."""
-        if self.means.checkpoint is None:
+    def _checkpoint(self, stages: str, model: Any) -> Path | None:
+        """A directory for this very model: searches with other limits reach the same stages from other models."""
+        if self.resources.checkpoint is None:
             return None
-        mark = training.fingerprint(model, [stages, training.fingerprint(self.means.original, [])])
-        return self.means.checkpoint / f"{file_name(stages)}-{mark[:12]}"
+        fingerprint = training.fingerprint(model, [stages, training.fingerprint(self.resources.original, [])])
+        return self.resources.checkpoint / f"{file_name(stages)}-{fingerprint[:12]}"
 
 
 def file_name(stages: str) -> str:

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from flatout.model.errors import CompressionRefused
-from flatout.optimize.compress import graph, importance, shrink
-from flatout.optimize.compress.channels import follow
+from flatout.optimize.compress.structure import graph, importance, shrink
+from flatout.optimize.compress.structure.channels import follow
 
 
 def derive(teacher: Any, *, width: float = 1.0, depth: float = 1.0, inherit: bool = True) -> Any:

@@ -15,7 +15,7 @@ from flatout.model.errors import ProcessFailed, RouteNotNeeded
 from flatout.process.memory import peak_bytes
 from flatout.routes import find
 from flatout.routes._route import Runner
-from flatout.subject.subject import Array, Subject, in_batches, plain, write_arrays
+from flatout.subject import Array, Subject, in_batches, plain_array, write_arrays
 
 FEEDS = 8
 """Different inputs that a timed block goes through in turn."""
@@ -37,10 +37,10 @@ class Tasks:
 
     def prepare(self, request: dict[str, Any]) -> dict[str, Any]:
         """Make the subject from what the user gave; stay ready to judge answers."""
-        from flatout.subject.preparing import Request, prepare
+        from flatout.subject.preparation import SubjectRequest, prepare
 
-        prepared = prepare(Request.from_json(request))
-        self._judge = prepared.judge
+        prepared = prepare(SubjectRequest.from_json(request))
+        self._judge = prepared.evaluator
         return prepared.summary()
 
     def judge(self, answers: str) -> dict[str, Any]:
@@ -132,7 +132,7 @@ class Tasks:
 def answers_of(runner: Runner, samples: list[Array], batch: int, at_most: int | None) -> list[Array]:
     """All answers, one row for each sample; what a batch was filled up with is cut off again."""
     count = min(len(samples[0]), at_most or len(samples[0]))
-    pieces = [[plain(array) for array in runner(feed)] for feed in in_batches(samples, batch, count)]
+    pieces = [[plain_array(array) for array in runner(feed)] for feed in in_batches(samples, batch, count)]
     if batch == 0:
         return [np.stack(column) for column in zip(*pieces, strict=True)]
     return [np.concatenate(column)[:count] for column in zip(*pieces, strict=True)]

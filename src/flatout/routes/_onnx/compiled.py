@@ -32,4 +32,4 @@ def inline(function: Any) -> Any:
         if called in renamed:
             node.attr["f"].func.name = renamed[called]
             node.attr.pop(MUST_COMPILE, None)
-    return graph.function_of(definition, frozen)
+    return graph.function_from_graph(definition, frozen)

@@ -10,7 +10,7 @@ from typing import Any
 
 from flatout.routes._onnx.graph import graphs
 from flatout.routes._route import Contents
-from flatout.subject.subject import FEW_ELEMENTS
+from flatout.subject import FEW_ELEMENTS
 
 OPERATIONS = {
     "float32": "Conv FusedConv ConvTranspose Gemm FusedGemm MatMul FusedMatMul LSTM GRU RNN Attention",

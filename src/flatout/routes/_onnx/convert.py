@@ -17,8 +17,7 @@ from flatout.model.errors import ConversionFailed
 from flatout.routes._onnx import compiled, recurrent
 from flatout.routes._onnx.graph import graphs
 from flatout.routes._onnx.repair import repair
-from flatout.subject import graph
-from flatout.subject.subject import Subject
+from flatout.subject import Subject, graph
 
 OPSET = 17
 """The first opset with LayerNormalization; tf2onnx supports up to 18."""

@@ -17,7 +17,7 @@ import numpy as np
 from flatout.environment.machine import cpu_flags
 from flatout.measure.agreement import agreement
 from flatout.model.errors import ConversionFailed, RouteNotNeeded
-from flatout.subject.subject import Subject, in_batches
+from flatout.subject import Subject, in_batches
 
 SAMPLES = 128
 """More than some dozens of samples hardly change the ranges."""

@@ -14,7 +14,7 @@ from typing import ClassVar
 from flatout.model.case import Equivalence
 from flatout.model.errors import ArtefactUnreadable
 from flatout.routes._route import Contents, Precision, Route, Setting
-from flatout.subject.subject import Subject
+from flatout.subject import Subject
 
 ANY_BATCH = "model.tflite"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from flatout.routes._route import Contents
-from flatout.subject.subject import FEW_ELEMENTS
+from flatout.subject import FEW_ELEMENTS
 
 HEAVY = (
     "CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "CONV_3D", "FULLY_CONNECTED", "BATCH_MATMUL", "LSTM",

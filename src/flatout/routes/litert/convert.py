@@ -14,8 +14,7 @@ from typing import Any
 from flatout.model.errors import FlatoutError
 from flatout.routes._route import Precision
 from flatout.routes.litert import ANY_BATCH, file_for
-from flatout.subject import graph
-from flatout.subject.subject import Array, Subject
+from flatout.subject import Array, Subject, graph
 
 SHAPE_OPS = {"Shape", "Size", "Rank", "BroadcastArgs"}
 CALIBRATION_SAMPLES = 128

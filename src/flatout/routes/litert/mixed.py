@@ -21,7 +21,7 @@ from flatout.model.errors import ConversionFailed, RouteNotNeeded
 from flatout.routes._route import run_loader
 from flatout.routes.litert import ANY_BATCH, loader_source
 from flatout.routes.litert.convert import calibration, configure, write
-from flatout.subject.subject import Subject, in_batches
+from flatout.subject import Subject, in_batches
 
 ENOUGH = 0.995
 """Agreement with the original at which no further layer is returned to float."""

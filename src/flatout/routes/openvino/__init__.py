@@ -16,7 +16,7 @@ from flatout.environment.machine import cpu_flags
 from flatout.model.case import Equivalence
 from flatout.routes._onnx import convert
 from flatout.routes._route import Contents, Precision, Route, Setting, lines_if
-from flatout.subject.subject import FEW_ELEMENTS, Subject
+from flatout.subject import FEW_ELEMENTS, Subject
 
 FILE = "model.xml"
 HEAVY = ("Convolution", "Deconvolution", "FullyConnected", "MatMul", "RNNSeq", "RNNCell", "ScaledDotProductAttention")

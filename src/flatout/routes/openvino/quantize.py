@@ -10,7 +10,7 @@ import numpy as np
 
 from flatout.measure.agreement import agreement
 from flatout.model.errors import RouteNotNeeded
-from flatout.subject.subject import Subject, in_batches
+from flatout.subject import Subject, in_batches
 
 SAMPLES = 128
 ENOUGH = 0.995

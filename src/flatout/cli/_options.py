@@ -1,0 +1,45 @@
+"""Commands with many options: the options are the fields of a dataclass, and the command takes one object.
+
+Typer reads the options of a command from the parameters of a function. `command` gives it a function whose signature
+is made from the dataclass, so that a command with twenty options is still a function of one argument:
+
+    @dataclass(frozen=True)
+    class Options:
+        model: Annotated[str, typer.Argument(help="…")]
+        batch: Annotated[str, typer.Option(help="…")] = "1"
+
+    command(app, "optimize", Options, run, help="…")
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar, get_type_hints
+
+import typer
+
+T = TypeVar("T")
+
+
+def command(app: typer.Typer, name: str, options: type[T], run: Callable[[T], None]) -> None:
+    """Register a command. Its help is the docstring of `run`."""
+    hints = get_type_hints(options, include_extras=True)
+
+    def call(**values: Any) -> None:
+        run(options(**values))
+
+    parameters = [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default,
+            annotation=hints[field.name],
+        )
+        for field in dataclasses.fields(options)  # type: ignore[arg-type]
+    ]
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = hints
+    call.__doc__ = run.__doc__
+    app.command(name)(call)

@@ -1,0 +1,128 @@
+"""Writes the artefact: the model files, a loader, samples for checks elsewhere, and a manifest.
+
+manifest.json   route, versions, measurements, the files and their digests
+load.py         `load(directory)` returns a function from arrays to arrays; needs the runtime and nothing of flatout
+check.npz       samples with the original's answers and the artefact's, for `flatout verify`
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import platform
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from flatout.environment import gather
+from flatout.environment.machine import cores
+from flatout.model.case import Interval, Serving, to_plain
+from flatout.model.errors import OutputNotWritable
+from flatout.model.version import __version__
+from flatout.optimize.contestant import Contestant
+from flatout.subject import Array, Subject
+
+MANIFEST = "manifest.json"
+LOADER = "load.py"
+CHECK = "check.npz"
+SCHEMA = 1
+KEPT_SAMPLES = 32
+KEPT_BYTES = 8 << 20
+PACKAGES = ("tensorflow", "tensorflow-cpu", "keras", "tf-keras", "numpy", "ai-edge-litert", "onnxruntime", "onnx",
+            "tf2onnx", "openvino", "nncf", "tensorrt")  # fmt: skip
+
+
+def output_directory(output: Path | None, directory: Path, force: bool) -> Path:
+    """Where the artefact goes. Called before anything is run, so that a wrong --output fails early."""
+    if output is None:
+        return directory / "artefact"
+    if output.exists() and any(output.iterdir() if output.is_dir() else [output]):
+        if not force:
+            raise OutputNotWritable(f"{output} already exists: give --force to overwrite it.")
+        if not (output / MANIFEST).exists():
+            raise OutputNotWritable(
+                f"{output} is not an artefact of flatout and is not overwritten, not even with --force."
+            )
+    return output
+
+
+def assemble(one: Contestant, directory: Path) -> None:
+    """Copy the model files and write the loader. The manifest is written after both were tried."""
+    if directory.exists():
+        shutil.rmtree(directory)
+    shutil.copytree(one.candidate.directory, directory)
+    route = one.candidate.route
+    (directory / LOADER).write_text(route.loader(one.setting, one.batch), encoding="utf-8")
+
+
+def write_check(subject: Subject, answers: list[Array], directory: Path) -> int:
+    """Write some held-out samples with both answers. Returns how many fit."""
+    samples, original = subject.samples("held_out"), subject.answers("held_out")
+    sample_bytes = sum(array[:1].nbytes for array in (*samples, *original, *answers))
+    count = max(1, min(KEPT_SAMPLES, len(answers[0]), KEPT_BYTES // max(sample_bytes, 1)))
+    arrays: dict[str, Any] = {f"in{i}": array[:count] for i, array in enumerate(samples)}
+    arrays |= {f"original{i}": array[:count] for i, array in enumerate(original)}
+    arrays |= {f"answer{i}": array[:count] for i, array in enumerate(answers)}
+    np.savez_compressed(directory / CHECK, **arrays)
+    return count
+
+
+def write_manifest(
+    directory: Path,
+    one: Contestant,
+    subject: Subject,
+    serving: Serving,
+    speedup: Interval | None,
+    extra: Mapping[str, Any],
+) -> None:
+    """`extra`: further entries of the manifest."""
+    route = one.candidate.route
+    manifest = {
+        "schema": SCHEMA,
+        "flatout": __version__,
+        "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "route": route.name,
+        "family": route.family,
+        "format": route.format,
+        "precision": route.precision,
+        "equivalence": route.equivalence,
+        "setting": dict(one.setting),
+        "batch": one.batch,
+        "source": Path(subject.source).name if "/" in subject.source else subject.source,
+        "parameters": subject.parameters,
+        "inputs": [to_plain(tensor) for tensor in subject.inputs],
+        "outputs": [to_plain(tensor) for tensor in subject.outputs],
+        "serving": to_plain(serving),
+        "speedup_over_tf_function": None if speedup is None else to_plain(speedup),
+        **extra,
+        "versions": versions(),
+        "machine": {"processor": gather.cpu()["model"] or platform.machine(), "cores": cores()},
+        "files": {
+            str(path.relative_to(directory)): digest(path) for path in sorted(directory.rglob("*")) if path.is_file()
+        },
+    }
+    (directory / MANIFEST).write_text(json.dumps(manifest, indent=1, allow_nan=False), encoding="utf-8")
+
+
+def versions() -> dict[str, str]:
+    found = {"python": platform.python_version(), "platform": sys.platform}
+    for name in PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def digest(path: Path) -> str:
+    total = hashlib.sha256()
+    with open(path, "rb") as stream:
+        while chunk := stream.read(1 << 20):
+            total.update(chunk)
+    return total.hexdigest()

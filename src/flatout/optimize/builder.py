@@ -1,0 +1,251 @@
+"""Builds candidates, a few at a time: converts, inspects, opens in a fresh process, and checks them.
+
+Routes of one runtime share a conversion process one after the other, which saves their imports. A conversion that
+crashes, hangs or takes too much memory costs that process; the next one starts a new one. Nothing is timed meanwhile.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from flatout.environment.machine import cores, free_memory
+from flatout.measure.race.rules import HOPELESS, LONG_UNIT_SECONDS
+from flatout.optimize import checks
+from flatout.optimize.candidates import BASELINE, Candidate
+from flatout.optimize.checks import AccuracyBudget
+from flatout.optimize.contestant import ANSWER_SECONDS, FEWEST, SCREENED, Contestant
+from flatout.optimize.work.workers import start_worker
+from flatout.process.fork_server import ForkServer
+from flatout.process.watchdog import Watchdog
+from flatout.process.worker import Worker, WorkFailed
+from flatout.routes._route import Contents
+from flatout.subject import Array, Subject
+
+CONVERT_SECONDS = 240.0
+INSPECT_SECONDS = 60.0
+STRICT_SECONDS = 45.0
+STRICT_MIN_SAMPLES = 128
+ALL_SAMPLES = 1 << 40
+CHANCE_SAMPLES = 3
+"""When screening on few samples, this many may be wrong beyond what the accuracy budget allows."""
+SHARE_OF_MEMORY = 0.7
+KEPT_FREE = 2 << 30
+"""Contestants stay open for the race only while this much memory is free."""
+OUT_OF_TIME = "there was no time left to try it: give more with --budget"
+
+Evaluate = Callable[[Path], dict[str, Any]]
+"""Takes a file of answers, returns `metric` of these answers and of the `original`'s."""
+
+
+@dataclass(frozen=True)
+class Processes:
+    """Where worker processes come from."""
+
+    watchdog: Watchdog
+    fork_server: ForkServer | None = None
+
+    def worker(self, log: Path, with_tensorflow: bool = True) -> Worker:
+        return start_worker(log, self.watchdog, self.fork_server if with_tensorflow else None)
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """How much worse than the original an artefact may be, and how the user's metric is evaluated, if there is one."""
+
+    budget: AccuracyBudget
+    evaluate: Evaluate | None = None
+
+
+class Builder:
+    def __init__(
+        self,
+        subject: Subject,
+        directory: Path,
+        processes: Processes,
+        accuracy: Accuracy,
+        deadline: float,
+        say: Callable[[str], None] = lambda text: None,
+        accept_slow: bool = False,
+    ) -> None:
+        """`accept_slow`: also check and race what is many times slower than the model itself."""
+        self.subject = subject
+        self.directory = directory
+        self.processes = processes
+        self.accuracy = accuracy
+        self.deadline = deadline
+        self.say = say
+        self.accept_slow = accept_slow
+        self.memory_limit = int(SHARE_OF_MEMORY * free_memory())
+        self._evaluation = threading.Lock()
+        self._numbers = itertools.count(1)
+        self._workers: list[Worker] = []
+        self._baseline_ms: float | None = None
+
+    def build(self, candidates: Sequence[Candidate], batch: int) -> list[Contestant]:
+        """Contestants for the candidates that passed, with their first setting. The others have a `note` why not."""
+        families: dict[str, list[Candidate]] = {}
+        for candidate in sorted(candidates, key=_urgency):
+            family = candidate.route.name if candidate.route.name == BASELINE else candidate.route.family
+            families.setdefault(family, []).append(candidate)
+        with ThreadPoolExecutor(max_workers=max(1, min(cores(), 4))) as pool:
+            built = pool.map(lambda family: self._build_family(family, batch), families.values())
+            try:
+                return [one for members in built for one in members]
+            except KeyboardInterrupt:
+                self.stop()
+                raise
+
+    def stop(self) -> None:
+        """Give up everything that is under way."""
+        self.deadline = 0.0
+        for worker in list(self._workers):
+            worker.end()
+
+    def _build_family(self, candidates: Sequence[Candidate], batch: int) -> list[Contestant]:
+        worker: Worker | None = None
+        contestants = []
+        try:
+            for candidate in candidates:
+                if time.monotonic() > self.deadline and not (candidate.route.name == BASELINE and self.deadline):
+                    candidate.drop("timeout", OUT_OF_TIME)
+                    continue
+                if worker is None or not worker.alive:
+                    worker = self.processes.worker(self._log("convert"))
+                    self._workers.append(worker)
+                if self._convert(candidate, worker) and self._inspect(candidate, worker):
+                    contestants += self._open_and_check(candidate, batch)
+                self.say(f"{candidate.name}: {candidate.note if candidate.over else 'ready'}")
+        finally:
+            if worker is not None:
+                worker.end()
+        return contestants
+
+    def _convert(self, candidate: Candidate, worker: Worker) -> bool:
+        given = candidate.given
+        source = {"subject": str(self.subject.directory)} if given is None else {"given": str(given.resolve())}
+        try:
+            candidate.directory.mkdir(parents=True)
+            answer = worker.ask(
+                "convert" if given is None else "adopt",
+                min(CONVERT_SECONDS, max(self.deadline - time.monotonic(), 30.0)),
+                self.memory_limit,
+                route=candidate.route.name,
+                directory=str(candidate.directory),
+                **source,
+            )
+            candidate.convert_ms = 1e3 * answer["seconds"]
+        except WorkFailed as error:
+            self._drop_unconverted(candidate, error)
+            return False
+        return True
+
+    def _inspect(self, candidate: Candidate, worker: Worker) -> bool:
+        try:
+            answer = worker.ask(
+                "inspect",
+                INSPECT_SECONDS,
+                self.memory_limit,
+                route=candidate.route.name,
+                directory=str(candidate.directory),
+            )
+        except WorkFailed as error:
+            self._drop_unconverted(candidate, error)
+            return False
+        candidate.contents = Contents(answer["weights"], answer["weight_bytes"], answer["computes"])
+        if candidate.route.deployable:
+            candidate.size_bytes = sum(path.stat().st_size for path in candidate.directory.rglob("*") if path.is_file())
+        if candidate.given:  # nothing is stated about the precision of a file made elsewhere
+            return True
+        problem = checks.check_contents(candidate.route, candidate.contents, self.subject.parameters)
+        if problem:
+            candidate.drop("failed", f"check: {problem}")
+        return not problem
+
+    def _drop_unconverted(self, candidate: Candidate, error: WorkFailed) -> None:
+        if error.how == "needless":
+            candidate.drop("needless", str(error))
+        else:
+            candidate.drop("timeout" if error.how == "timeout" else "failed", f"conversion: {error}")
+
+    def _open_and_check(self, candidate: Candidate, batch: int) -> list[Contestant]:
+        one = Contestant(candidate, candidate.settings[0], batch)
+        try:
+            self.open(one)
+            if candidate.route.name == BASELINE and candidate.given is None:
+                self._baseline_ms = one.warm_ms
+            if reason := self.too_slow(one):
+                candidate.drop("timeout", reason)
+            else:
+                self.check(one)
+        except WorkFailed as error:
+            candidate.drop("timeout" if error.how == "timeout" else "failed", f"run: {error}")
+        if candidate.over:
+            one.close()
+            return []
+        if free_memory() < KEPT_FREE:
+            one.close()
+        return [one]
+
+    def too_slow(self, one: Contestant) -> str:
+        """Why its check and its rounds would take minutes only to show how slow it is; empty if they would not."""
+        if self.accept_slow or one.candidate.given or not one.candidate.route.deployable or self._baseline_ms is None:
+            return ""
+        times = one.warm_ms / self._baseline_ms
+        if one.warm_ms < 1e3 * LONG_UNIT_SECONDS or times < HOPELESS:
+            return ""
+        return f"a call takes {one.warm_ms / 1e3:.1f} s, {times:.0f} times as long as one of {BASELINE}"
+
+    def open(self, one: Contestant) -> None:
+        """Open a contestant in a fresh process, without TensorFlow if its route serves without. Raises WorkFailed."""
+        try:
+            worker = self.processes.worker(self._log("run"), with_tensorflow=not one.candidate.route.packages)
+            self._workers.append(worker)
+            one.open(self.subject, worker, self.memory_limit)
+        except WorkFailed:
+            one.close()
+            raise
+
+    def check(self, one: Contestant, strictly: bool = False) -> list[Array]:
+        """Compare the answers to held-out samples with the original's; the result is kept in the candidate.
+
+        Strictly: on all samples. Otherwise on some of them, with a tolerance for a few wrong ones by chance.
+        """
+        candidate = one.candidate
+        output = self.directory / f"answers-{next(self._numbers):03d}.npz"
+        limits = (ALL_SAMPLES, STRICT_MIN_SAMPLES, STRICT_SECONDS) if strictly else (SCREENED, FEWEST, ANSWER_SECONDS)
+        answers = one.answers(self.subject, output, *limits)
+        budget = self.accuracy.budget
+        checked = checks.check_answers(
+            candidate.route, self.subject.answers("held_out"), answers, budget, self.subject.float16_error
+        )
+        if candidate.given and checked.wrong_precision:  # nothing is stated about a file made elsewhere
+            checked = replace(checked, problem="", wrong_precision=False)
+        if self.accuracy.evaluate is not None and checked.samples:
+            with self._evaluation:
+                values = self.accuracy.evaluate(output)
+            chance = 0.0 if strictly else CHANCE_SAMPLES / checked.samples
+            budget = replace(budget, max_drop=budget.max_drop + chance)
+            checked = checks.check_metric(checked, float(values["metric"]), float(values["original"]), budget)
+        candidate.checked = checked
+        output.unlink(missing_ok=True)
+        if checked.problem:
+            candidate.drop("failed", f"check: {checked.problem}")
+        return answers
+
+    def _log(self, purpose: str) -> Path:
+        return self.directory / "logs" / f"{next(self._numbers):03d}-{purpose}.txt"
+
+
+def _urgency(candidate: Candidate) -> int:
+    """Sort key, in case time runs short: the model itself, other runtimes, TensorFlow, what is only for comparison."""
+    route = candidate.route
+    if route.name == BASELINE:
+        return 0
+    return 3 if not route.deployable else 1 if route.packages else 2

@@ -1,0 +1,136 @@
+"""Candidates: which routes are tried, in which order, and why the others are not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from flatout.model.errors import InvalidOption
+from flatout.optimize.checks import CheckResult
+from flatout.routes import find
+from flatout.routes._route import Contents, Route, Setting
+from flatout.subject import Subject
+
+BASELINE = "tf-function"
+NATIVE_FORMATS = ("LiteRT", "ONNX")
+"""Formats of the files that users bring."""
+
+
+@dataclass
+class Candidate:
+    """A route on its way into the race: converted, inspected, checked; or the reason why it dropped out."""
+
+    route: Route
+    directory: Path
+    over: str = ""
+    """`failed`, `timeout` or `needless`, once it has dropped out."""
+    note: str = ""
+    title: str = ""
+    contents: Contents | None = None
+    size_bytes: int = 0
+    convert_ms: float | None = None
+    checked: CheckResult | None = None
+    settings: Sequence[Setting] = field(default_factory=lambda: ({},))
+    given: Path | None = None
+    """A file to use in place of a conversion."""
+    ours: bool = False
+    """Whether that file is a compressed form of the subject, made by `compress/`: then it may be handed over."""
+
+    @property
+    def name(self) -> str:
+        return self.title or self.route.name
+
+    def drop(self, over: str, note: str) -> None:
+        self.over, self.note = over, note
+
+
+@dataclass(frozen=True)
+class Skipped:
+    name: str
+    why: str
+
+
+@dataclass(frozen=True)
+class RouteChoice:
+    """The routes that the user wants. A name stands for all routes that begin with it: `litert`."""
+
+    only: Sequence[str] = ()
+    without: Sequence[str] = ()
+    exhaustive: bool = False
+
+    def includes(self, route: Route) -> bool:
+        return (not self.only or _matches(route.name, self.only)) and not _matches(route.name, self.without)
+
+    def check_names(self, routes: Mapping[str, Route]) -> None:
+        """Fail on a name that no route has."""
+        for name in (*self.only, *self.without):
+            if not any(_matches(route, [name]) for route in routes):
+                find(name)  # raises, with the known names
+
+
+def _matches(route: str, names: Sequence[str]) -> bool:
+    return any(route == name or route.startswith(f"{name}-") for name in names)
+
+
+class CandidateList:
+    """Makes candidates for one subject, each with a directory of its own for the artefact."""
+
+    def __init__(self, routes: Mapping[str, Route], subject: Subject, directory: Path, cores: int = 1) -> None:
+        self.routes = routes
+        self.subject = subject
+        self.directory = directory
+        self.cores = cores
+
+    def from_routes(self, choice: RouteChoice) -> tuple[list[Candidate], list[Skipped]]:
+        """The chosen routes in their order, the baseline always among them; and those that are skipped."""
+        candidates, skipped = [], []
+        for route in sorted(self.routes.values(), key=lambda route: route.order):
+            if route.name != BASELINE and not choice.includes(route):
+                continue
+            why = self._obstacle(route, choice.exhaustive)
+            if why:
+                skipped.append(Skipped(route.name, why))
+                continue
+            candidates.append(Candidate(route, self.directory / route.name, settings=self._settings(route)))
+        return candidates, skipped
+
+    def from_comparison_file(self, path: Path) -> Candidate:
+        """A file that exists already, to compare with: served by the route of its own format."""
+        native = next((route for route in self._accepting(path) if route.format in NATIVE_FORMATS), None)
+        if not path.is_file() or native is None:
+            raise InvalidOption(f"--compare takes a .tflite or .onnx file that exists, not {path}.")
+        if (package := native.missing_package()) is not None:
+            raise InvalidOption(f'{path} needs the package {package}: pip install "flatout[{native.extra}]"')
+        return self._from_file(path, native)
+
+    def from_compressed_file(self, path: Path, choice: RouteChoice) -> list[Candidate]:
+        """A compressed form of the subject, on each chosen route that accepts it; handed over if it wins."""
+        return [
+            self._from_file(path, route, ours=True)
+            for route in self._accepting(path)
+            if choice.includes(route) and not route.missing_package()
+        ]
+
+    def _obstacle(self, route: Route, exhaustive: bool) -> str | None:
+        package = route.missing_package()
+        if package is not None:
+            return f'needs the package {package}: pip install "flatout[{route.extra}]"'
+        if route.needs_data and not self.subject.has_calibration_data:
+            return "needs real samples for calibration: give --data"
+        return None if exhaustive else route.skip_reason(self.subject)
+
+    def _settings(self, route: Route) -> Sequence[Setting]:
+        return route.settings(self.subject, self.cores) or ({},)
+
+    def _accepting(self, path: Path) -> list[Route]:
+        return [
+            route
+            for route in self.routes.values()
+            if route.accepts and route.accepts == path.suffix and route.precision == "float32"
+        ]
+
+    def _from_file(self, path: Path, route: Route, *, ours: bool = False) -> Candidate:
+        title = path.name if route.format in NATIVE_FORMATS else f"{path.name} ({route.family})"
+        directory = self.directory / f"{route.name}-{path.name}"
+        return Candidate(route, directory, title=title, settings=self._settings(route), given=path, ours=ours)

@@ -1,0 +1,244 @@
+"""Makes the Case of an optimize: trials, the Pareto front, the verdict; and writes the artefact's manifest."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from flatout.measure.race import WORTH, Race, Verdict
+from flatout.model.case import Case, Distribution, Evidence, Interval, Note, Program, Serving, Steps, Trial
+from flatout.model.version import __version__
+from flatout.optimize import artefact
+from flatout.optimize.candidates import BASELINE, Candidate
+from flatout.optimize.contestant import Contestant
+from flatout.optimize.optimizer import Outcome
+from flatout.optimize.pareto import mark_front
+from flatout.optimize.request import OptimizeRequest
+
+
+def make_case(
+    outcome: Outcome, request: OptimizeRequest, command: tuple[str, ...], started: str, seconds: float
+) -> Case:
+    trials = [*_race_trials(outcome), *_claim_trials(outcome)]
+    return Case(
+        kind="optimize",
+        program=Program(command=command, directory=str(Path.cwd()), started=started, seconds=seconds, exit_code=0),
+        environment={"versions": artefact.versions()},
+        steps=_baseline_steps(outcome),
+        evidence=_evidence(outcome, request),
+        trials=mark_front(trials),
+        verdict=verdict(outcome, request.objective),
+        notes=tuple(_notes(outcome)),
+        flatout=__version__,
+    )
+
+
+def _race_trials(outcome: Outcome) -> list[Trial]:
+    raced: dict[int, list[tuple[Race[Contestant], Contestant]]] = {}
+    for race in outcome.heats:
+        for one in (*race.baselines, *race.contestants):
+            raced.setdefault(id(one.candidate), []).append((race, one))
+    trials = []
+    for candidate in outcome.candidates:
+        if candidate.over == "needless":
+            continue  # listed among the skipped routes
+        raced_settings = sorted(raced.get(id(candidate), []), key=lambda pair: pair[1].call_ms() or float("inf"))
+        if candidate.over or not raced_settings:
+            status: Literal["timeout", "failed"] = "timeout" if candidate.over == "timeout" else "failed"
+            serving = _serving(candidate, None)
+            trials.append(
+                Trial((candidate.name,), status, None, _parity(candidate), candidate.note,
+                      candidate.route.equivalence, stage="route", serving=serving)
+            )  # fmt: skip
+            continue
+        for index, (race, one) in enumerate(raced_settings):
+            trials.append(_trial(one, race, "setting" if index else "route"))
+    return trials
+
+
+def _claim_trials(outcome: Outcome) -> list[Trial]:
+    claim = outcome.claim
+    if claim is None or claim.winner is None:
+        return []
+    trials = []
+    for one in claim.race.contestants:
+        trial = _trial(one, claim.race, "claim")
+        if one is claim.winner and trial.serving is not None:
+            serving = replace(trial.serving, latencies=claim.latencies(), artefact=str(claim.place))
+            trial = replace(trial, serving=serving)
+        trials.append(trial)
+    return trials
+
+
+def _trial(one: Contestant, race: Race[Contestant], stage: str) -> Trial:
+    candidate, is_baseline = one.candidate, one in race.baselines
+    verdict = Verdict("noise", note="the baseline") if is_baseline else race.verdict(one)
+    return Trial(
+        levers=(one.name if stage != "route" else candidate.name,),
+        status=verdict.status,
+        speedup=verdict.speedup,
+        parity=_parity(candidate),
+        note=one.note or verdict.note,
+        equivalence=candidate.route.equivalence,
+        step_ms=one.call_ms(),
+        rounds=sum(1 for block in one.blocks if block is not None),
+        stage=stage,
+        memory_bytes=one.memory_bytes,
+        serving=_serving(candidate, one),
+    )
+
+
+def _serving(candidate: Candidate, one: Contestant | None) -> Serving:
+    checked = candidate.checked
+    latency = one.latency() if one is not None else None
+    return Serving(
+        route=candidate.route.name,
+        family=candidate.route.family,
+        format=candidate.route.format,
+        precision="" if candidate.given else candidate.route.precision,
+        setting=dict(one.setting) if one is not None else {},
+        latencies=(latency,) if latency is not None else (),
+        metric=checked.metric if checked else None,
+        drop=checked.drop if checked else None,
+        agreement=_finite(checked.agreement) if checked else None,
+        samples=checked.samples if checked else 0,
+        size_bytes=candidate.size_bytes,
+        memory_bytes=one.memory_bytes if one is not None else 0,
+        load_ms=one.load_ms if one is not None else None,
+        convert_ms=candidate.convert_ms,
+        computes=dict(candidate.contents.computes) if candidate.contents else {},
+    )
+
+
+def _parity(candidate: Candidate) -> str:
+    if candidate.checked is None:
+        return ""
+    return "failed" if candidate.checked.problem else candidate.route.equivalence
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and abs(value) != float("inf") and value == value else None
+
+
+def _baseline_steps(outcome: Outcome) -> Steps | None:
+    baseline = outcome.heats[0].baselines[0]
+    latency = baseline.latency()
+    if latency is None:
+        return None
+    times = baseline.call_times()
+    return Steps(
+        count=len(times),
+        found_by=f"calls of {BASELINE} at batch {latency.batch}",
+        ms=Distribution(latency.p50, min(times), latency.p95, sum(times) / len(times), min(times), max(times)),
+        kind="call",
+    )
+
+
+def _evidence(outcome: Outcome, request: OptimizeRequest) -> tuple[Evidence, ...]:
+    subject = outcome.subject
+    facts = [
+        Evidence("parameters", subject.parameters, source="the frozen graph"),
+        Evidence("objective", request.objective),
+        Evidence("max-drop", request.max_drop),
+        Evidence("metric", outcome.budget.metric or "agreement", data={"original": outcome.original_metric}),
+        Evidence("data", subject.data),
+    ]
+    facts += [Evidence("route-skipped", one.name, note=one.why) for one in outcome.skipped]
+    needless = (one for one in outcome.candidates if one.over == "needless")
+    facts += [Evidence("route-skipped", one.name, note=one.note) for one in needless]
+    return tuple(facts)
+
+
+def _notes(outcome: Outcome) -> list[Note]:
+    notes = [Note("warning", text) for text in outcome.notes]
+    if outcome.subject.data == "synthetic":
+        notes.insert(
+            0,
+            Note(
+                "warning",
+                "NO DATA WAS GIVEN: latency was measured with random inputs and ACCURACY WAS NOT CHECKED. Routes that "
+                "need samples were left out.",
+                "Give --data, and --metric if there are labels.",
+            ),
+        )
+    elif outcome.budget.metric is None:
+        notes.append(
+            Note("info", "No metric was given: artefacts are checked for agreement with the original's own answers.")
+        )
+    if outcome.claim is not None:
+        notes += [Note("warning", text) for text in outcome.claim.notes]
+    return notes
+
+
+def verdict(outcome: Outcome, objective: str) -> str:
+    claim = outcome.claim
+    if claim is None or claim.winner is None:
+        return "No route passed its checks: there is no artefact, keep serving the original."
+    winner, base = claim.winner, claim.race.baselines[0]
+    if winner.candidate.route.name == BASELINE:
+        return "Nothing is faster within the budget: the artefact is the model itself, as a SavedModel."
+    mine, its = winner.latency(), base.latency()
+    times = f", {mine.p50:.3g} ms instead of {its.p50:.3g} ms" if mine and its else ""
+    changes = _accuracy(outcome, winner) + _size(outcome, winner, objective)
+    return f"{winner.name}: {_speed(claim.speedup)}{times}{changes}."
+
+
+def _speed(speedup: Interval | None) -> str:
+    if speedup is None:
+        return "as fast as tf.function, as far as it was measured"
+    if speedup.low <= WORTH:
+        return f"no measurable gain over tf.function ({speedup.ratio:.2f}× [{speedup.low:.2f}, {speedup.high:.2f}])"
+    return f"{speedup.ratio:.3g} times as fast as tf.function [{speedup.low:.3g}, {speedup.high:.3g}]"
+
+
+def _accuracy(outcome: Outcome, winner: Contestant) -> str:
+    checked = winner.candidate.checked
+    if checked is None or outcome.subject.data == "synthetic":
+        return "; accuracy not checked"
+    if checked.metric is not None and checked.drop is not None:
+        direction = "worse" if checked.drop > 0 else "better"
+        change = "unchanged" if abs(checked.drop) < 5e-5 else f"{abs(checked.drop):.4f} {direction}"
+        return f"; {outcome.budget.metric} {checked.metric:.4f}, {change}, on {checked.samples:,} held-out samples"
+    return f"; agreement {checked.agreement:.5f} on {checked.samples:,} held-out samples"
+
+
+def _size(outcome: Outcome, winner: Contestant, objective: str) -> str:
+    """On disk, or in memory where that is the objective."""
+    base = next(one for one in outcome.candidates if one.route.name == BASELINE)
+    if objective == "memory":
+        baseline_bytes = outcome.heats[0].baselines[0].memory_bytes
+        return f"; {winner.memory_bytes / 2**20:.0f} MiB of memory instead of {baseline_bytes / 2**20:.0f} MiB"
+    if objective == "size":
+        mine, its = winner.candidate.size_bytes / 2**10, base.size_bytes / 2**10
+        return f"; {mine:,.0f} KiB on disk instead of {its:,.0f} KiB"
+    ratio = base.size_bytes / max(winner.candidate.size_bytes, 1)
+    return f"; {ratio:.1f} times smaller" if ratio > 1.1 else ""
+
+
+def write_manifest(outcome: Outcome, case: Case) -> None:
+    claim = outcome.claim
+    if claim is None or claim.winner is None or claim.place is None:
+        return
+    trial = next(one for one in case.trials if one.serving is not None and one.serving.artefact)
+    assert trial.serving is not None
+    artefact.write_manifest(
+        claim.place,
+        claim.winner,
+        outcome.subject,
+        replace(trial.serving, artefact=None),
+        claim.speedup,
+        {
+            "metric": {"name": outcome.budget.metric or "agreement", "original": outcome.original_metric},
+            "max_drop": outcome.budget.max_drop,
+            "data": outcome.subject.data,
+            "weights": claim.winner.candidate.contents.weights if claim.winner.candidate.contents else 0,
+            "baseline_latencies": [vars(one) for one in claim.baseline_latencies()],
+            "verdict": case.verdict,
+        },
+    )
+
+
+def now() -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,104 @@
+"""The user's metric: a Keras metric by name, or a function of labels and answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from flatout.model.errors import InvalidOption
+from flatout.subject.original import import_object
+from flatout.subject.subject import Array
+
+MetricFunction = Callable[[Sequence[Array], Sequence[Array]], float]
+"""Takes labels and answers, one array for each output."""
+
+_LOWER_IS_BETTER = re.compile(
+    r"error|loss|entropy|perplexity|mse|mae|mape|msle|divergence|hinge|poisson|log_?cosh|false|distance", re.I
+)
+
+
+def lower_is_better(metric: str | None) -> bool:
+    """The usual direction of a metric, by its name."""
+    return bool(metric and _LOWER_IS_BETTER.search(metric.rpartition(":")[2]))
+
+
+class MetricEvaluator:
+    """Evaluates the metric of a file of answers to the held-out samples, or to the first of them."""
+
+    def __init__(self, function: MetricFunction, labels: Sequence[Array]) -> None:
+        self.function = function
+        self.labels = labels
+        self.original: Sequence[Array] = ()
+        """The original's answers to all held-out samples."""
+        self._original_values: dict[int, float] = {}
+
+    def __call__(self, answers: Path) -> dict[str, float]:
+        """The metric of these answers, and of the original's answers to the same samples."""
+        with np.load(answers, allow_pickle=False) as stored:
+            outputs = [stored[f"out{i}"] for i in range(len(stored.files))]
+        count = len(outputs[0])
+        if count not in self._original_values:
+            self._original_values[count] = self.evaluate([output[:count] for output in self.original])
+        return {"metric": self.evaluate(outputs), "original": self._original_values[count]}
+
+    def evaluate(self, outputs: Sequence[Array]) -> float:
+        count = len(outputs[0])
+        value = float(self.function([labels[:count] for labels in self.labels], outputs))
+        return value if np.isfinite(value) else float("nan")
+
+
+def metric_function(metric: str | Callable[..., Any]) -> MetricFunction:
+    if callable(metric):
+        return _from_callable(metric)
+    if ":" in metric:
+        return _from_callable(import_object(metric))
+    return _from_keras(metric)
+
+
+def _from_callable(function: Callable[..., Any]) -> MetricFunction:
+    def evaluate(labels: Sequence[Array], outputs: Sequence[Array]) -> float:
+        value = function(
+            labels[0] if len(labels) == 1 else list(labels), outputs[0] if len(outputs) == 1 else list(outputs)
+        )
+        return float(np.mean(np.asarray(value)))
+
+    return evaluate
+
+
+def _from_keras(name: str) -> MetricFunction:
+    """A Keras metric of the first output, chosen as `compile(metrics=[name])` chooses it."""
+    import keras
+
+    short_names = {"accuracy", "acc", "crossentropy", "ce"}
+    if name not in short_names:
+        try:
+            if keras.metrics.get(name) is None:
+                raise ValueError(name)
+        except (ValueError, TypeError):
+            raise InvalidOption(
+                f"Keras has no metric named {name!r}. Use a name that `compile(metrics=[…])` accepts, such as "
+                "accuracy, auc or mean_absolute_error, or give a function of labels and answers as `module:function`."
+            ) from None
+
+    def evaluate(labels: Sequence[Array], outputs: Sequence[Array]) -> float:
+        truth, answer = labels[0], outputs[0]
+        metric = keras.metrics.get(_full_name(name, truth, answer) if name in short_names else name)
+        if isinstance(metric, keras.metrics.Metric):
+            for start in range(0, len(answer), 1024):
+                metric.update_state(truth[start : start + 1024], answer[start : start + 1024])
+            return float(np.asarray(metric.result()))
+        return float(np.mean(np.asarray(metric(truth, answer))))
+
+    return evaluate
+
+
+def _full_name(name: str, truth: Array, answer: Array) -> str:
+    """Keras' choice among binary, categorical and sparse categorical, by the shapes."""
+    kind = "accuracy" if name in ("accuracy", "acc") else "crossentropy"
+    if answer.ndim < 2 or answer.shape[-1] == 1:
+        return f"binary_{kind}"
+    return f"categorical_{kind}" if truth.shape == answer.shape else f"sparse_categorical_{kind}"

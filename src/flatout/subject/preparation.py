@@ -1,0 +1,211 @@
+"""Prepares the subject: opens the model, reads the data, fixes shapes, writes the directory with the answers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from flatout.model.errors import DataUnusable, ModelUnusable
+from flatout.subject import data, input_matching, metric, writer
+from flatout.subject.original import DeclaredInput, Original, open_original
+from flatout.subject.subject import Array, Subject, Tensor
+
+SYNTHETIC_SAMPLES = 64
+
+Batching = Literal["dynamic", "fixed", "none"]
+
+
+@dataclass(frozen=True)
+class SubjectRequest:
+    """What to make a subject of, in plain values that a child process can be given."""
+
+    directory: str
+    model: str
+    data: str | None = None
+    features: str | None = None
+    metric: str | None = None
+    batches: tuple[int, ...] = (1,)
+    shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    samples: int = 2000
+    """The largest number of held-out samples."""
+    calibration: int = 256
+    """The largest number of calibration samples."""
+    signature: str | None = None
+    trust: bool = False
+    imports: tuple[str, ...] = ()
+
+    @property
+    def read_limit(self) -> int:
+        """How many samples to read from sources that yield them one by one."""
+        return self.samples + self.calibration
+
+    def to_json(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> SubjectRequest:
+        return cls(**values | {"batches": tuple(values["batches"]), "imports": tuple(values["imports"])})
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """A model, data or metric of the user's own process, in place of those that the request names."""
+
+    original: Original | None = None
+    data: Any = None
+    metric: Callable[..., Any] | None = None
+
+    def __bool__(self) -> bool:
+        return self.original is not None or self.data is not None or self.metric is not None
+
+
+@dataclass
+class Prepared:
+    subject: Subject
+    evaluator: metric.MetricEvaluator | None
+    metric: float | None
+    """The original's metric on the held-out samples."""
+    notes: list[str]
+
+    def summary(self) -> dict[str, Any]:
+        return {"metric": self.metric, "notes": self.notes, "judged": self.evaluator is not None}
+
+
+def prepare(request: SubjectRequest, in_memory: InMemory | None = None) -> Prepared:
+    in_memory = in_memory or InMemory()
+    notes: list[str] = []
+    model = in_memory.original or open_original(
+        request.model, trust=request.trust, imports=request.imports, signature=request.signature
+    )
+    samples = _samples(request, in_memory, model)
+    inputs = model.inputs or _inputs_from_data(samples, request.shapes)
+    batching = _batching(inputs, samples)
+    inputs = tuple(input_matching.apply_shapes(inputs, request.shapes, batching != "none"))
+    arrays = input_matching.match_inputs(samples, inputs, batching != "none") if samples else None
+    tensors = tuple(_tensor(one, i, arrays, batching) for i, one in enumerate(inputs))
+    labels = samples.labels if samples else []
+    evaluator = _evaluator(request.metric, in_memory.metric, labels)
+    subject = Subject(
+        directory=Path(request.directory),
+        source=request.model,
+        kind=model.kind,
+        inputs=tensors,
+        outputs=(),
+        batches=_batches(request.batches, batching, inputs, notes),
+        batching=batching,
+        data="given" if samples else "synthetic",
+        original=dict(model.reopen),
+    )
+    parts = _parts(arrays or input_matching.random_samples(tensors, SYNTHETIC_SAMPLES), labels, request)
+    subject = writer.write(subject, model, parts, notes)
+    if evaluator is None:
+        return Prepared(subject, None, None, notes)
+    evaluator.labels, evaluator.original = parts["held_out"][1], subject.answers("held_out")
+    value = evaluator.evaluate(evaluator.original)
+    if not np.isfinite(value):
+        raise DataUnusable(
+            f"{request.metric or 'The metric'} of the original is not a number: labels or answers do not fit it."
+        )
+    return Prepared(subject, evaluator, value, notes)
+
+
+def _samples(request: SubjectRequest, in_memory: InMemory, model: Original) -> data.Samples | None:
+    if in_memory.data is not None:
+        return data.samples_from_object(in_memory.data, model.inputs, request.read_limit, "the data")
+    if request.data is not None:
+        return data.read_samples(request.data, model.inputs, request.features, request.read_limit)
+    return None
+
+
+def _evaluator(
+    name: str | None, function: Callable[..., Any] | None, labels: list[Array]
+) -> metric.MetricEvaluator | None:
+    requested = function or name
+    if requested is None:
+        return None
+    if not labels:
+        raise DataUnusable(
+            f"{name or 'The metric'} compares answers with labels, and the data has none. Add labels (`y` in an .npz, "
+            "the second of a pair in a dataset), or leave the metric out: then agreement with the original is measured."
+        )
+    return metric.MetricEvaluator(metric.metric_function(requested), labels)
+
+
+def _inputs_from_data(samples: data.Samples | None, shapes: Mapping[str, Sequence[int]]) -> tuple[DeclaredInput, ...]:
+    """The inputs of a model that was never built: those of the data, or of --shape."""
+    if samples is not None:
+        return tuple(
+            DeclaredInput(
+                f"input_{i}" if name.isdigit() else name,
+                "float32" if array.dtype == np.float64 else "str" if array.dtype.kind in "SUO" else array.dtype.name,
+                (None, *array.shape[1:]),
+            )
+            for i, (name, array) in enumerate(samples.arrays.items())
+        )
+    if shapes:
+        return tuple(DeclaredInput(name, "float32", (None, *shape)) for name, shape in shapes.items())
+    raise ModelUnusable(
+        "The model was never called, so it does not know the shape of its inputs. Give data, or --shape NAME=28,28,1 "
+        "(without the batch dimension)."
+    )
+
+
+def _batching(inputs: Sequence[DeclaredInput], samples: data.Samples | None) -> Batching:
+    first_lengths = {one.shape[0] if one.shape else 0 for one in inputs}
+    if first_lengths == {None}:
+        return "dynamic"
+    if len(first_lengths) > 1 or 0 in first_lengths:
+        return "none"
+    if samples is not None:
+        first = next(iter(samples.arrays.values()))
+        return "fixed" if first.ndim == len(inputs[0].shape) else "none"
+    return "fixed" if len(inputs[0].shape) > 1 else "none"
+
+
+def _batches(
+    requested: tuple[int, ...], batching: Batching, inputs: Sequence[DeclaredInput], notes: list[str]
+) -> tuple[int, ...]:
+    if batching == "dynamic":
+        return requested
+    only = (inputs[0].shape[0] or 1,) if batching == "fixed" else (0,)
+    if requested not in (only, (1,)):
+        reason = f"only takes batches of {only[0]}" if only[0] else "has no batch dimension"
+        notes.append(f"The model {reason}: --batch {','.join(map(str, requested))} was ignored.")
+    return only
+
+
+def _tensor(one: DeclaredInput, index: int, arrays: list[Array] | None, batching: Batching) -> Tensor:
+    declared = one.shape if batching == "none" else one.shape[1:]
+    sample = arrays[index].shape[1:] if arrays is not None else declared
+    if any(n is None for n in sample):
+        raise ModelUnusable(
+            f"Input {one.name!r} has an open length: {one.shape}. Give data, or --shape {one.name}="
+            + ",".join("N" if n is None else str(n) for n in declared)
+        )
+    return Tensor(one.name, one.dtype, one.shape, tuple(int(n) for n in sample if n is not None))
+
+
+def _parts(
+    arrays: list[Array], labels: list[Array], request: SubjectRequest
+) -> dict[str, tuple[list[Array], list[Array]]]:
+    rows = split_samples([*arrays, *labels], request)
+    return {name: ([a[i] for a in arrays], [a[i] for a in labels]) for name, i in rows.items() if name != "spare"}
+
+
+def split_samples(columns: Sequence[Array], request: SubjectRequest) -> dict[str, Array]:
+    """Indices of the samples for each use, shuffled once. Converters never see the samples of the check.
+
+    `spare` is what is left over: a search may choose by it.
+    """
+    count = min(len(column) for column in columns)
+    if count < 2:
+        raise DataUnusable(f"{count} samples are too few: some are needed for calibration, others for the check.")
+    order = np.random.default_rng(0).permutation(count)
+    calibration = max(1, min(request.calibration, count // 4))
+    end = calibration + request.samples
+    return {"calibration": order[:calibration], "held_out": order[calibration:end], "spare": order[end:]}
