@@ -1,1 +1,1 @@
-"""Honest comparison on noisy machines: interval statistics of paired measurements."""
+"""Measuring on noisy machines: races, intervals, parity of numbers, what other processes take."""

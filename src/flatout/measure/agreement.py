@@ -1,8 +1,8 @@
-"""How well answers agree with those of the original: 1 is the same, 0 no better than always saying the mean.
+"""How well answers agree with those of the original: 1 is the same, 0 no better than always answering the mean.
 
-One number for each output: 1 − (mean squared difference) / (variance of the original's answers), the share of what the
-original says that is kept. 0.99 is a signal to noise ratio of 20 dB. Whole numbers and strings agree where they are
-equal.
+One number for each output: 1 − (mean squared difference) / (variance of the original's answers), the share of the
+original's variance that is kept. 0.99 is a signal to noise ratio of 20 dB. Whole numbers and strings agree where they
+are equal.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ Array = np.ndarray[Any, Any]
 
 
 def agreement(original: Sequence[Array], answers: Sequence[Array]) -> list[float]:
-    """For each output. Answers may be fewer than the original's: they are to the first samples."""
+    """For each output. There may be fewer answers than the original has: they are those to the first samples."""
     return [_of(one[: len(other)], other) for one, other in zip(original, answers, strict=True)]
 
 
 def relative_error(original: Sequence[Array], answers: Sequence[Array]) -> float:
-    """The largest over outputs of root mean squared difference to root mean square: what precision leaves."""
+    """Root mean squared difference over root mean square, the largest of all outputs."""
     errors = [0.0]
     for one, other in zip(original, answers, strict=True):
         one = one[: len(other)]
@@ -47,5 +47,5 @@ def _of(original: Array, answer: Array) -> float:
     if not a.size:
         return 1.0
     off, spread = float(np.mean((a - b) ** 2)), float(np.var(a))
-    # Answers that are nearly alike have no variance to keep; then it is the size of the values that counts.
+    # Answers that are nearly the same for all samples have no variance; then the size of the values counts.
     return 1.0 - off / max(spread, 1e-4 * float(np.mean(a**2)), 1e-30)

@@ -1,9 +1,9 @@
-"""A slower program or a slower machine? What a run says about the speed of its machine, and how far it follows it.
+"""A slower program or a slower machine? The speed of the machine during a run, and how far the steps follow it.
 
-Beside the program a fixed piece of work is timed (`observe/yardstick.py`). How far the steps follow it is the program's
-own: one that computes follows wholly, one that sleeps not at all. The seconds of the run tell, where the machine was
-uneven enough: the slope of the steps' logarithm over that of the work. Where it was even there is nothing to learn, and
-next to nothing to correct; what is assumed then is that the program follows as far as it keeps a core busy.
+A fixed piece of work is timed while the program runs (`observe/yardstick.py`). How far the steps follow it depends on
+the program: one that computes follows fully, one that sleeps not at all. It is estimated from the seconds of the run,
+as the slope of the logarithm of the steps over that of the work. Where the machine was even, there is no slope to
+estimate and next to nothing to correct; the program is then assumed to follow as far as it keeps a core busy.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from flatout.model.case import Case, Evidence
 
 Floats = NDArray[np.float64]
 ASSUMED_ERROR = 0.3
-"""Standard error of what is assumed before the seconds of the run have spoken."""
+"""Standard error of that assumption."""
 LEAST_ERROR = 0.05
-"""No program is known to follow the work better than that: it is not this work."""
+"""Smallest standard error of an estimate: no program does exactly this work."""
 MOST = 1.2
 STEPS_OF_A_SECOND = 3
-"""Steps that a second needs to have a say."""
+"""Steps that a second needs to count."""
 SECONDS = 5
-"""Seconds that a run needs to have one."""
+"""Seconds that an estimate needs."""
 
 
 @dataclass(frozen=True)
 class Pace:
     micros: float
-    """What the work took, in the middle of the steady steps."""
+    """What the work took: the median over the steady steps."""
     by: str
-    """Who did the work: another version may do it in another time."""
+    """What did the work: another version may take another time for it."""
     follows: float
     """By how much the steps' logarithm grows with that of the work."""
     error: float
@@ -42,13 +42,13 @@ class Pace:
     """Standard deviation of the logarithm of the work from second to second, less the error of measuring it."""
 
 
-def read(case: Case, places: NDArray[np.int64], times: Floats) -> tuple[Pace | None, Floats]:
-    """The pace of a run, and its steps (`times`, which lie at `places` in the case) as if the machine had been even."""
+def read(case: Case, indices: NDArray[np.int64], times: Floats) -> tuple[Pace | None, Floats]:
+    """The pace of a run, and its steps as if the machine had been even: `times`, at these `indices` of the case."""
     found = case.evidence_of("yardstick")
     rows = _rows(found[0]) if found else np.zeros((0, 3))
     if case.steps is None or not len(rows) or not len(times) or _has_a_device(case):
         return None, times
-    numbers = places * (max(case.steps.count, len(case.steps.times_ms)) / len(case.steps.times_ms))
+    numbers = indices * (max(case.steps.count, len(case.steps.times_ms)) / len(case.steps.times_ms))
     seconds = np.clip(np.searchsorted(rows[:, 0], numbers, side="right") - 1, 0, None)
     work = np.log(rows[:, 1])[seconds]
     follows, error = _follows(np.log(times), work, seconds, rows[:, 2] / rows[:, 1], _busy(case))
@@ -75,9 +75,9 @@ def _follows(
         return assumed, ASSUMED_ERROR
     slope = float(x @ y) / true
     rest = max(float(((y - slope * x) ** 2).sum()) / (len(each) - 2), 1e-8)
-    told = true**2 / squares / rest
-    value = (known * assumed + told * slope) / (known + told)
-    return float(np.clip(value, 0.0, MOST)), max((known + told) ** -0.5, LEAST_ERROR)
+    measured = true**2 / squares / rest  # the weights are inverse variances
+    value = (known * assumed + measured * slope) / (known + measured)
+    return float(np.clip(value, 0.0, MOST)), max((known + measured) ** -0.5, LEAST_ERROR)
 
 
 def _uneven(rows: Floats) -> float:
@@ -87,7 +87,7 @@ def _uneven(rows: Floats) -> float:
 
 
 def _rows(evidence: Evidence) -> Floats:
-    """Step, what the work took, error of that. A file may hold anything; what is no positive number is left out."""
+    """Step, time of the work, error of that. The file is not trusted: what is no positive number is left out."""
     try:
         rows = np.array(evidence.data.get("rows") or [], dtype=np.float64).reshape(-1, 3)
     except (TypeError, ValueError):
@@ -96,7 +96,7 @@ def _rows(evidence: Evidence) -> Floats:
 
 
 def _has_a_device(case: Case) -> bool:
-    """Steps that a GPU does follow the GPU, of which the work says nothing."""
+    """Steps that run on a GPU follow its speed, and the work runs on a processor."""
     tensorflow: Any = case.environment.get("tensorflow")
     return bool(isinstance(tensorflow, dict) and tensorflow.get("gpu"))
 

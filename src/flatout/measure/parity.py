@@ -25,7 +25,7 @@ momentum, batch 32, without dropout, after 1 to 64 steps; largest deviation of t
 The large values of the right changes come late (an order of samples: 1e-5 after 2 steps, 4e-3 after 16, 0.1 after 64),
 those of the wrong ones at once: a missing regulariser changes the first loss by 1e-3 at least.
 Adam with gradients that are nearly zero (a deep net with batch normalisation, as it begins) makes 0.1 of rounding after
-the first step. Such a program says so itself: run with weights that begin some roundings apart, it deviates as far
+the first step. That can be measured: run with weights that begin some roundings apart, the program deviates as far
 (0.06, 0.1, 0.06, 0.04 after 1, 2, 4, 8 steps, where XLA deviates by 0.09, 0.12, 0.06, 0.05), while its losses do not.
 Rounding and faults are decades apart. Another precision and a small fault are not: where a change promises the same
 precision, all that is more than rounding has failed.
@@ -38,13 +38,19 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal
 
 import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-EXACT, REASSOCIATED, PRECISION, FAILED, UNKNOWN = "exact", "reassociated", "precision", "failed", "unknown"
+Agreement = Literal["exact", "reassociated", "precision", "failed", "unknown"]
+EXACT: Final = "exact"
+REASSOCIATED: Final = "reassociated"
+PRECISION: Final = "precision"
+FAILED: Final = "failed"
+UNKNOWN: Final = "unknown"
+ORDER = (EXACT, REASSOCIATED, PRECISION, FAILED)
 
 
 @dataclass(frozen=True)
@@ -59,7 +65,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class Numbers:
-    """What one run has computed in its first steps, as the child wrote it down."""
+    """What one run has computed in its first steps, as the child recorded it."""
 
     weights: dict[int, dict[int, Weights]] = field(default_factory=dict)
     """By number of steps, then by order of creation."""
@@ -86,18 +92,17 @@ class Numbers:
             }
             series: dict[str, dict[int, list[float]]] = {}
             calls: dict[str, list[tuple[int, float]]] = {}
-            for name, place in index["series"].items():
-                for step, value, made in file[f"series/{place}"].reshape(-1, 3):
+            for name, number in index["series"].items():
+                for step, value, made in file[f"series/{number}"].reshape(-1, 3):
                     series.setdefault(name, {}).setdefault(int(step), []).append(float(value))
                     calls.setdefault(name, []).append((int(made), float(value)))
-            outputs = {name: file[f"outputs/{place}"] for name, place in index["outputs"].items()}
+            outputs = {name: file[f"outputs/{number}"] for name, number in index["outputs"].items()}
         return cls(weights, series, calls, outputs)
 
 
 @dataclass(frozen=True)
 class Parity:
-    verdict: str
-    """exact, reassociated, precision, failed or unknown."""
+    verdict: Agreement
     deviation: float | None
     """The largest one, of weights, losses or outputs, whichever came nearest to its limit."""
     sentence: str
@@ -105,8 +110,8 @@ class Parity:
 
 @dataclass(frozen=True)
 class Limits:
-    """Up to where a deviation is rounding, and up to where another precision explains it, after one step; what they
-    grow with the steps, as a power."""
+    """The largest deviation that rounding explains after one step, and the largest that another precision explains;
+    each grows with the steps to a power."""
 
     rounding: float
     rounding_growth: float
@@ -124,8 +129,8 @@ LIMITS = {
     "outputs": Limits(1e-4, 0.0, 2e-2, 0.0),
 }
 WIDER = 3.0
-"""Times the difference of two baselines, or what some roundings in each weight make of the program, that a trial may
-differ from the baseline."""
+"""A trial may differ from the baseline by this many times what two baselines differ by, or what some roundings in each
+weight make the program differ by."""
 
 
 @dataclass(frozen=True)
@@ -146,19 +151,19 @@ def compare(
     baseline: Numbers,
     trial: Numbers,
     twin: Numbers | None = None,
-    shaken: Numbers | None = None,
+    perturbed: Numbers | None = None,
     *,
     promise: str = PRECISION,
 ) -> Parity:
-    """`twin` is a second run of the baseline: what differs between those two says nothing about the trial. `shaken` is
-    one whose weights began some roundings apart: what differs there is what the program makes of rounding. `promise` is
-    the equivalence that the change claims; where that is exact or reassociated, more than rounding has failed."""
+    """`twin` is a second run of the baseline: what differs between those two is no fault of the trial. `perturbed` is
+    a run whose weights began a few roundings apart: what differs there comes from rounding alone. `promise` is the
+    equivalence that the change claims; where that is exact or reassociated, more than rounding has failed."""
     found = list(deviations(baseline, trial))
     if not found:
         return Parity(UNKNOWN, None, "no number was seen in both")
     chances, roundings = (
         {one.key: WIDER * one.value for one in deviations(baseline, other)} if other is not None else {}
-        for other in (twin, shaken)
+        for other in (twin, perturbed)
     )
     noise = {key: max(chances.get(key, 0.0), roundings.get(key, 0.0)) for key in (*chances, *roundings)}
     decided = [one for one in found if noise.get(one.key, 0.0) <= LIMITS[one.kind].after(one.steps)[1]]
@@ -186,7 +191,7 @@ def _allowed(one: Deviation, noise: dict[tuple[str, str, int], float]) -> tuple[
     return max(rounding, chance), max(precision, chance)
 
 
-def _verdict(one: Deviation, noise: dict[tuple[str, str, int], float]) -> str:
+def _verdict(one: Deviation, noise: dict[tuple[str, str, int], float]) -> Agreement:
     rounding, precision = _allowed(one, noise)
     if one.value == 0.0:
         return EXACT
@@ -194,8 +199,7 @@ def _verdict(one: Deviation, noise: dict[tuple[str, str, int], float]) -> str:
 
 
 def _severity(one: Deviation, noise: dict[tuple[str, str, int], float]) -> tuple[int, float]:
-    order = (EXACT, REASSOCIATED, PRECISION, FAILED)
-    return order.index(_verdict(one, noise)), one.value / _allowed(one, noise)[0]
+    return ORDER.index(_verdict(one, noise)), one.value / _allowed(one, noise)[0]
 
 
 def _sentence(ranked: list[Deviation], verdict: str, noise: dict[tuple[str, str, int], float]) -> str:
@@ -282,7 +286,7 @@ def _alike(baseline: Numbers, trial: Numbers, name: str) -> tuple[dict[int, list
 
 def _by_step(calls: list[tuple[int, float]]) -> dict[int, list[float]]:
     """What the calls of each whole step gave. Until the first update is made, calls may be counted as steps."""
-    begin = max((place for place in range(1, len(calls)) if calls[place][0] < calls[place - 1][0]), default=0)
+    begin = max((i for i in range(1, len(calls)) if calls[i][0] < calls[i - 1][0]), default=0)
     found: dict[int, list[float]] = {}
     for made, value in calls[begin:]:
         found.setdefault(made, []).append(value)

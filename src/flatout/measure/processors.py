@@ -1,7 +1,7 @@
-"""What keeps a program from the processors without being part of it: other processes, other guests of the host.
+"""How much of the processors other processes, or other guests of the host, take from a program.
 
-Linux counts the time in which the processors were idle. What neither was idle nor used by the program was taken by
-something else; a host that lends its processors to several guests counts as such.
+Linux counts the time in which the processors were idle. Time that was neither idle nor used by the program was taken by
+something else; a host that gives its processors to other guests counts as such.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TICK = 1.0 / os.sysconf("SC_CLK_TCK")
 
 
 def idle_seconds() -> float | None:
-    """Idle time of all processors together since the machine was started; None where the system does not tell."""
+    """Idle time of all processors together since the machine was started; None where the system does not count it."""
     try:
         fields = _STAT.read_bytes().split(b"\n", 1)[0].split()
         return (int(fields[4]) + int(fields[5])) * _TICK
@@ -37,7 +37,7 @@ def taken_by_others(wall: float, used: float, idle: float, cores: int) -> float:
 
 
 def others_in(evidence: Iterable[Evidence]) -> float | None:
-    """The share that others had while the steps of a case ran, as far as it tells."""
+    """The share that others had while the steps of a case ran; None where the case does not have it."""
     for item in evidence:
         cores, idle = item.data.get("cores"), item.data.get("idle")
         if item.kind == "cpu-use" and isinstance(item.value, (int, float)) and isinstance(idle, (int, float)) and cores:
@@ -57,7 +57,7 @@ class Mark:
         return cls(time.monotonic(), idle_seconds())
 
     def taken_since(self, used: float) -> float:
-        """The share that others have taken since then, where the program `used` so many seconds of a processor."""
+        """The share that others have taken since then. `used`: processor seconds of the program in the same time."""
         now = Mark.now()
         if self.idle is None or now.idle is None:
             return 0.0

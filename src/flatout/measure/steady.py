@@ -1,9 +1,9 @@
-"""How well one run knows its own median step.
+"""The error of the median step of one run.
 
 Neighbouring steps are alike: a slow phase of the machine, a full buffer, an epoch make a run of slow ones. To treat
-them as independent would make any two runs look different. Whole blocks of neighbouring steps are therefore drawn again
-and again (the stationary bootstrap of Politis and Romano), as long as the steps themselves say that they lean on each
-other (Politis and White's rule, on whether a step lies above the median).
+them as independent would make any two runs look different. Whole blocks of neighbouring steps are therefore resampled
+(the stationary bootstrap of Politis and Romano). How long the blocks are follows from how far the steps are correlated
+(Politis and White's rule, on whether a step lies above the median).
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from flatout.model.case import Steps
 Floats = NDArray[np.float64]
 RESAMPLES = 400
 FEWEST = 8
-"""Steady steps below which a run says nothing about its median."""
+"""Steady steps that the error of a median needs at least."""
 ENOUGH = 30
-"""Steps outside the trace window with which those inside are left out: tracing costs them some percent."""
+"""Steps outside of the trace window, from which on those inside are left out: tracing costs them some percent."""
 
 
-def steady_places(steps: Steps) -> NDArray[np.int64]:
-    """Where in `times_ms` the steps to judge by lie: after the warm-up, and outside the trace window if enough do."""
+def steady_indices(steps: Steps) -> NDArray[np.int64]:
+    """Indices into `times_ms` of the steps to judge by: after the warm-up, outside the trace window if enough are."""
     times = np.asarray(steps.times_ms, dtype=np.float64)
     if not len(times):
         return np.zeros(0, np.int64)
@@ -49,14 +49,14 @@ def error_of_median(times: Floats) -> float | None:
 
 
 def stationary_blocks(count: int, mean_length: float, resamples: int, seed: int = 20) -> NDArray[np.int64]:
-    """Positions to draw, a row for each resample: blocks of random length that wrap around the end."""
+    """Indices to draw, a row for each resample: blocks of random length that wrap around the end."""
     chance = np.random.default_rng(seed)
     begins = chance.random((resamples, count)) < 1 / max(mean_length, 1.0)
     begins[:, 0] = True
     starts = chance.integers(0, count, (resamples, count))
-    place = np.arange(count)
-    origin = np.maximum.accumulate(np.where(begins, place, 0), axis=1)
-    return (np.take_along_axis(starts, origin, axis=1) + place - origin) % count
+    index = np.arange(count)
+    origin = np.maximum.accumulate(np.where(begins, index, 0), axis=1)
+    return (np.take_along_axis(starts, origin, axis=1) + index - origin) % count
 
 
 def block_length(values: Floats) -> float:

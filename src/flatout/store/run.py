@@ -13,7 +13,7 @@ import numpy as np
 
 from flatout.measure import pace
 from flatout.measure.processors import others_in
-from flatout.measure.steady import error_of_median, steady_places
+from flatout.measure.steady import error_of_median, steady_indices
 from flatout.model.case import Case
 from flatout.store.facts import facts_of
 
@@ -85,7 +85,7 @@ def run_of(case: Case, name: str) -> Run:
     source = case.environment.get("source")
     source = source if isinstance(source, dict) else {}
     steps = case.steps
-    places = steady_places(steps) if steps is not None else np.zeros(0, np.int64)
+    places = steady_indices(steps) if steps is not None else np.zeros(0, np.int64)
     times = np.asarray(steps.times_ms, dtype=np.float64)[places] if steps is not None else np.zeros(0)
     found, even = pace.read(case, places, times)
     split = steps.split_ms if steps is not None else None

@@ -1,4 +1,4 @@
-"""What the trials of a tune mean: whether numbers are equal enough for a win, whether a patch holds, the verdict."""
+"""What follows from the trials of a tune: whether a win keeps the numbers, the best combination, the verdict."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from flatout.model.levers import parse, shown
 
 STRENGTH = {"exact": 0, "reassociated": 1, "precision": 2, "semantic": 3}
 CURE_MATTERS = 0.1
-"""Of a step: what a cure that was not tried has to promise to be spoken of in the verdict."""
+"""Share of a step that a cure must promise for the verdict to name it although it was not tried."""
+NO_TIME = "no time left for it"
+"""How the reason begins why a lever was left out for want of time."""
 FEWEST_STEPS = 8
-"""Steps that a program must be seen to make before anything is compared."""
+"""Steps that must be seen before anything is compared."""
 
 
 def promise(levers: Sequence[str]) -> str:
@@ -29,7 +31,7 @@ def keeps_the_numbers(equivalence: str) -> bool:
 
 
 def judge(trial: Trial, compared: parity.Parity) -> Trial:
-    """A win needs equal numbers, as equal as the levers promise."""
+    """A win needs numbers that are as equal as the levers promise."""
     promised = STRENGTH.get(trial.equivalence, 3)
     trial = replace(trial, parity=compared.verdict, note="; ".join(filter(None, [trial.note, compared.sentence])))
     if compared.verdict == "failed" and promised < STRENGTH["semantic"]:
@@ -82,20 +84,23 @@ def verdict_of(case: Case) -> str:
         return f"Nothing is claimed: {_names(unconfirmed)} was faster at first, and the confirmation did not show it."
     if won:
         texts = (f"{shown(trial.levers)} {ratio(trial):.2f}×" for trial in won)
-        return f"Nothing worth changing as the numbers are; with others ({won[0].equivalence}): {', '.join(texts)}."
+        changed = won[0].equivalence
+        return f"Nothing worth changing that keeps the numbers; what changes them ({changed}): {', '.join(texts)}."
     waiting = [trial for trial in tried if trial.undecided]
     other = _untried_cure(case)
     if waiting:
         more = "A longer run or a larger --budget gives them more."
         return f"Not decided: too few rounds of {_names(waiting)}. {more}{other}"
     if not tried:
+        if any(str(item.note).startswith(NO_TIME) for item in case.evidence_of("lever-skipped")):
+            return f"Nothing was tried: there was no time left after the start. A larger --budget gives more.{other}"
         return f"Nothing was tried: no lever fits this program{' as the training is' if other else ''}.{other}"
-    sound = "Nothing worth changing as the training is" if other else "Nothing worth changing"
-    return f"{sound}: of {len(tried)} changes tried, none was faster beyond the noise.{other}"
+    nothing = "Nothing worth changing as the training is" if other else "Nothing worth changing"
+    return f"{nothing}: of {len(tried)} changes tried, none was faster beyond the noise.{other}"
 
 
 def _untried_cure(case: Case) -> str:
-    """A sentence on what diagnosis holds for the cure, where that changes the training and so waits to be asked for."""
+    """A sentence on a cure that diagnosis expects much of, but that changes the training and so was not tried."""
     tried = {parse(text)[0] for trial in case.trials for text in trial.levers}
     cures = [
         (finding.cost_share, find(parse(fix.lever)[0]))
@@ -103,16 +108,16 @@ def _untried_cure(case: Case) -> str:
         for fix in finding.fixes
         if fix.lever and finding.cost_share is not None and finding.cost_share >= CURE_MATTERS
     ]
-    open_to = [
+    untried = [
         (share, lever)
         for share, lever in cures
         if lever.spec.equivalence == "semantic" and lever.name not in tried and lever.spec.skip(case) is None
     ]
-    if not open_to:
+    if not untried:
         return ""
-    share, lever = max(open_to, key=lambda cure: cure[0])
-    asking = "--allow semantic" if lever.spec.by_default else f"--lever {lever.name}"
-    return f" {lever.name}, the cure for {share:.0%} of each step, changes the training itself: {asking} tries it."
+    share, lever = max(untried, key=lambda cure: cure[0])
+    option = "--allow semantic" if lever.spec.by_default else f"--lever {lever.name}"
+    return f" {lever.name}, the cure for {share:.0%} of each step, changes the training itself: {option} tries it."
 
 
 def _names(trials: Sequence[Trial]) -> str:

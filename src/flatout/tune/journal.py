@@ -1,6 +1,6 @@
-"""What a tune has found out so far, written down as soon as it is known: a line for each finished trial.
+"""The journal of a tune: a line for each finished trial, written at once.
 
-A coordinator that is killed loses nothing that was finished; `--resume` reads the lines back and goes on.
+A coordinator that is killed loses nothing that was finished; `--resume` reads the lines and continues from there.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Journal:
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
-    """All whole lines; the last may be cut off where the coordinator was killed while writing it."""
+    """All complete lines; the last one is cut off where the coordinator was killed while it wrote."""
     found = []
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
@@ -72,7 +72,7 @@ def rows(path: Path) -> list[dict[str, Any]]:
 
 
 def unfinished(command: Sequence[str], home: Path | None = None) -> Path | None:
-    """The newest tune of the same command that has not come to its end."""
+    """The directory of the newest tune of the same command that was not finished."""
     cases = (home or Path.cwd() / store.HOME) / "cases"
     for path in sorted(cases.glob(f"*/{FILE}"), key=lambda path: -path.stat().st_mtime):
         found = rows(path)

@@ -13,8 +13,8 @@ from flatout.tune.contestant import Contestant
 from flatout.tune.starter import Starter
 
 FILE = "numbers.npz"
-CALM_SECONDS = 90.0
-CALM_STEPS = 40
+APART_SECONDS = 90.0
+APART_STEPS = 40
 
 
 def compare(baselines: Sequence[Contestant], one: Contestant, starter: Starter, directory: Path) -> parity.Parity:
@@ -32,21 +32,21 @@ def compare(baselines: Sequence[Contestant], one: Contestant, starter: Starter, 
         if found.verdict in ("exact", "reassociated"):
             return found
         seen = min(baseline.steps, trial.steps)
-    apart = directory / "calm" / starter.directory.name  # another race may have another baseline
+    apart = directory / "without-dropout" / starter.directory.name  # another race may have another baseline
     launch = baselines[0].launch
-    calm_base = _calm(launch, apart / "baseline", starter)
-    calm_twin = _calm(launch, apart / "twin", starter)
-    calm_trial = _calm(one.launch, apart / one.directories[0].name, starter)
-    if calm_base is None or calm_trial is None:
+    base = _without_dropout(launch, apart / "baseline", starter)
+    twin_apart = _without_dropout(launch, apart / "twin", starter)
+    trial_apart = _without_dropout(one.launch, apart / one.directories[0].name, starter)
+    if base is None or trial_apart is None:
         return found
-    if min(calm_base.steps, calm_trial.steps) < min(seen, CALM_STEPS) // 2:
+    if min(base.steps, trial_apart.steps) < min(seen, APART_STEPS) // 2:
         return found  # a run that ended too soon does not outweigh what the race has recorded
-    found = parity.compare(calm_base, calm_trial, calm_twin)
+    found = parity.compare(base, trial_apart, twin_apart)
     if found.verdict in ("exact", "reassociated", "unknown"):
         return found
     # More than rounding, as it seems. How far does this program deviate by rounding alone?
-    shaken = _calm(replace(launch, perturbed=True), apart / "shaken", starter)
-    return parity.compare(calm_base, calm_trial, calm_twin, shaken)
+    perturbed = _without_dropout(replace(launch, perturbed=True), apart / "perturbed", starter)
+    return parity.compare(base, trial_apart, twin_apart, perturbed)
 
 
 def _load(directories: Sequence[Path]) -> parity.Numbers | None:
@@ -56,15 +56,15 @@ def _load(directories: Sequence[Path]) -> parity.Numbers | None:
     return None
 
 
-def _calm(launch: Launch, directory: Path, starter: Starter) -> parity.Numbers | None:
+def _without_dropout(launch: Launch, directory: Path, starter: Starter) -> parity.Numbers | None:
     """The numbers of a run without dropout."""
     if not (directory / FILE).exists():
         child = ChildProcess(replace(launch, without_dropout=True), directory, starter.watchdog, starter.fork_servers)
         try:
             with contextlib.suppress(Ended, Overdue):
-                child.warm(CALM_SECONDS)
-                child.go(CALM_STEPS)
-                child.block(CALM_SECONDS)
+                child.warm(APART_SECONDS)
+                child.go(APART_STEPS)
+                child.block(APART_SECONDS)
         finally:
             child.end()
     return _load([directory])

@@ -1,4 +1,4 @@
-"""Which levers to try, in which order, and why the others are left out."""
+"""Which levers to try, in which order, and why others are left out."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from flatout.model.case import Case, Interval
 from flatout.model.levers import parse
 
 ALLOWED = ("exact", "reassociated", "precision")
-"""Equivalences that are tried unasked. What changes only the precision is tried, but never combined unasked."""
+"""Equivalences that are tried by default. What changes the precision is tried, but combined only on request."""
 BOUND_MATTERS = 1.03
 
 
 @dataclass(frozen=True)
 class Plan:
     levers: tuple[str, ...]
-    """With their settings, those first from which diagnosis expects most."""
+    """With their settings; those that diagnosis expects most of come first."""
     skipped: tuple[tuple[str, str], ...]
     """(lever, why)."""
 
@@ -31,7 +31,7 @@ def make(
     without: Collection[str] = (),
     bounds: dict[str, Interval] | None = None,
 ) -> Plan:
-    """`named`: only these; `allow`: further equivalences (semantic); `bounds`: what the bounds have given."""
+    """`named`: only these; `allow`: further equivalences (semantic); `bounds`: the measured speedup of each bound."""
     chosen: list[tuple[float, str]] = []
     skipped: list[tuple[str, str]] = []
     wanted = {parse(text)[0]: parse(text)[1] for text in named}
@@ -52,21 +52,21 @@ def make(
 
 
 def _why_not(
-    lever: LoadedCure, case: Case, asked: bool, allow: Collection[str], bounds: dict[str, Interval]
+    lever: LoadedCure, case: Case, named: bool, allow: Collection[str], bounds: dict[str, Interval]
 ) -> str | None:
-    if not asked and not lever.spec.by_default and lever.spec.equivalence not in allow:
-        return f"only when asked for: --lever {lever.name}"
-    if not asked and lever.spec.equivalence not in (*ALLOWED, *allow):
+    if not named and not lever.spec.by_default and lever.spec.equivalence not in allow:
+        return f"only on request: --lever {lever.name}"
+    if not named and lever.spec.equivalence not in (*ALLOWED, *allow):
         return f"{lever.spec.equivalence}: it changes the training itself; --allow {lever.spec.equivalence} to try it"
-    for side, name, what in (("input", "free-input", "an input"), ("compute", "free-compute", "a computation")):
+    for side, name, free in (("input", "free-input", "an input"), ("compute", "free-compute", "a computation")):
         bound = bounds.get(name)
         if lever.spec.side == side and bound is not None and bound.high < BOUND_MATTERS:
-            return f"even {what} that costs nothing gives {bound.ratio:.2f} [{bound.low:.2f}, {bound.high:.2f}]"
+            return f"even {free} that costs nothing gives {bound.ratio:.2f} [{bound.low:.2f}, {bound.high:.2f}]"
     return lever.spec.skip(case)
 
 
 def expected(lever: LoadedCure, case: Case) -> float:
-    """What diagnosis expects: the cost of the findings that this lever is known to cure."""
+    """What diagnosis expects of a lever: the cost of the findings that it is known to cure."""
     known = causes()
     by_findings = [
         finding.cost_share or 0.0

@@ -22,7 +22,7 @@ LONGEST_SECONDS = 240.0
 def scout(
     launch: Launch, directory: Path, watchdog: Watchdog, deadline: float, tick: Callable[[], None] = lambda: None
 ) -> Case:
-    """Runs until enough steps were seen. A program that ends by itself before has been seen whole."""
+    """Runs the program until enough steps were seen, or until it ends by itself."""
     from flatout.causes import diagnose
     from flatout.environment import summary
     from flatout.observe.reading import assemble
@@ -63,7 +63,7 @@ def scout(
 
 
 def ended_by_itself(directory: Path) -> bool:
-    """Whether the scouting run saw the program's own end, not ours."""
+    """Whether the program came to its end in the scouting run, rather than being stopped."""
     try:
         return '"kind":"scouted"' not in (directory / "facts.jsonl").read_text(encoding="ascii", errors="replace")
     except OSError:
@@ -80,7 +80,7 @@ def imports_of(directory: Path) -> tuple[list[str], dict[str, str | None]]:
 
 
 def ranked(launch: Launch, case: Case) -> Launch:
-    """With what counts as a step in a trial of this program, as its scouting run has shown."""
+    """The launch, with what counts as a step in a trial of this program according to its scouting run."""
     stack = case.evidence_of("step-stack")
     step = _kind(stack[0].value) if stack else None
     if step is None or step in TRAINING:  # a lever may make one kind of training step of another

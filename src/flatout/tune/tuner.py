@@ -29,7 +29,7 @@ from flatout.trial import launcher, patch
 from flatout.trial.child_process import Launch
 from flatout.trial.fork_servers import ForkServers
 from flatout.tune import plan
-from flatout.tune.conclusions import FEWEST_STEPS, best_of, holds, hurts, keeps_the_numbers, ratio, verdict_of
+from flatout.tune.conclusions import FEWEST_STEPS, NO_TIME, best_of, holds, hurts, keeps_the_numbers, ratio, verdict_of
 from flatout.tune.contestant import Contestant
 from flatout.tune.journal import Journal
 from flatout.tune.race import Race
@@ -52,8 +52,6 @@ CONFIRMING_SECONDS, PATCH_SECONDS = 40.0, 30.0
 CLOSING_SECONDS = 10.0
 """Kept back where nothing is ahead, so that nothing will have to be confirmed."""
 MOST_COMBINATIONS = 4
-NO_TIME = "no time left for it: a larger --budget tries it"
-NO_TIME_NOR_FINDING = "no time left for it, and no finding suggests it: --budget 10m tries it too"
 
 
 class Tuner:
@@ -158,7 +156,7 @@ class Tuner:
     def _try(self, race: Race, case: Case, base: tuple[str, ...], levers: list[str], comparisons: int) -> None:
         """These levers side by side, each on top of `base`."""
         if time.monotonic() > self.deadline:
-            self.trials.skip(levers, NO_TIME)
+            self.trials.skip(levers, f"{NO_TIME}: a larger --budget tries it")
             return
         contestants = [self._contestant((*base, text)) for text in self._affordable(race, levers, case)]
         if not contestants:
@@ -274,7 +272,7 @@ class Tuner:
         while kept and race.seconds_for(len(kept)) > left:
             if self.request.levers or plan.expected(find(_name(kept[-1])), case) > 0:
                 break
-            self.trials.skip([kept.pop()], NO_TIME_NOR_FINDING)
+            self.trials.skip([kept.pop()], f"{NO_TIME}, and no finding suggests it: --budget 10m tries it too")
         return kept
 
     def _combinable(self, text: str) -> bool:

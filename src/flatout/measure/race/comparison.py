@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from flatout.measure.interval import CONFIDENCE, confidence_for, envelope, is_bounded, paired_ratio
-from flatout.measure.race.contestant import Contestant
+from flatout.measure.race.contestant import Contestant, Status, Verdict
 from flatout.measure.race.rules import status_of
-from flatout.measure.race.verdict import Status, Verdict
 from flatout.model.case import Interval
 
 Of = Literal["unit", "usual unit", "cpu"]

@@ -1,4 +1,4 @@
-"""What takes part in a race, and what it has run so far."""
+"""What takes part in a race, what it has run so far, and what becomes of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from flatout.measure.race.verdict import Verdict
+from flatout.model.case import Interval
+
+Status = Literal["won", "lost", "noise", "failed", "timeout"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,26 @@ class Exit:
     why: Literal["finished", "decided", "given-up", "behind", "ended", "failed", "timeout"]
     """`finished`: the rounds or the time were used up; `ended`: it has no more work to be timed."""
     note: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`won` and `lost` are beyond the noise against each baseline; `noise` is everything else that ran."""
+
+    status: Status
+    speedup: Interval | None = None
+    """Time of the baselines over that of the contestant; None where there were too few rounds for an interval."""
+    cpu: Interval | None = None
+    """As `speedup`, for the CPU time of a unit."""
+    rounds: int = 0
+    note: str = ""
+    so_far: float | None = None
+    """The ratio, also where it has no interval yet."""
+
+    @property
+    def undecided(self) -> bool:
+        """There were too few rounds to tell."""
+        return self.status == "noise" and self.speedup is None
 
 
 @dataclass(eq=False)

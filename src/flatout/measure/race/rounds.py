@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 from flatout.measure.processors import STARVED
 from flatout.measure.race.comparison import compare, judge, ratios
-from flatout.measure.race.contestant import Contestant, Exit
+from flatout.measure.race.contestant import Contestant, Exit, Status, Verdict
 from flatout.measure.race.rules import (
     DEFAULT,
     FAR_BEHIND,
@@ -24,7 +24,6 @@ from flatout.measure.race.rules import (
     is_decided,
     is_slower_by_far,
 )
-from flatout.measure.race.verdict import Status, Verdict
 from flatout.model.case import Interval
 
 AnyContestant = TypeVar("AnyContestant", bound=Contestant)
