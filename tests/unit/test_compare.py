@@ -11,7 +11,7 @@ from scipy import stats
 
 from flatout.compare import between, words
 from flatout.compare.comparison import compare
-from flatout.measure.steady import block_length, error_of_median, steady_places
+from flatout.measure.steady import block_length, error_of_median, steady_indices
 from flatout.model.errors import FlatoutError
 from flatout.store.run import program_of, run_of
 
@@ -141,10 +141,10 @@ def test_the_trace_window_is_left_out_of_the_steps() -> None:
     assert steps is not None
     marked = tuple(1000.0 if 40 <= i <= 60 else 20.0 for i in range(300))
     traced = replace(steps, times_ms=marked, window=(40, 59), warmup=2)
-    assert {traced.times_ms[place] for place in steady_places(traced)} == {20.0}
-    assert len(steady_places(traced)) == 300 - 2 - 21
+    assert {traced.times_ms[i] for i in steady_indices(traced)} == {20.0}
+    assert len(steady_indices(traced)) == 300 - 2 - 21
     few = replace(traced, times_ms=marked[:70], count=70)
-    assert len(steady_places(few)) >= 30
+    assert len(steady_indices(few)) >= 30
 
 
 def test_steps_that_lean_on_each_other_are_counted_as_fewer() -> None:

@@ -40,7 +40,8 @@ def test_what_diagnosis_expects_most_from_comes_first():
 def test_semantic_levers_are_left_out_unless_allowed():
     skipped = dict(plan.make(case()).skipped)
     assert "placebo" in skipped
-    assert "asked" in skipped["placebo"] or "semantic" in skipped["batch-size"]
+    assert skipped["placebo"] == "only on request: --lever placebo"
+    assert "--lever batch-size" in skipped["batch-size"]
     assert plan.make(case(), named=["placebo"]).levers == ("placebo",)
 
 
@@ -89,9 +90,15 @@ def test_the_verdict_claims_only_the_confirmation():
 
     assert "2.00 times as fast [1.90, 2.10]" in told(trial(), trial(stage="combination", parity="exact"))
     assert "Nothing is claimed: xla" in told(trial(), trial("noise", stage="combination"))
-    assert "with others (precision): xla 2.00×" in told(trial(equivalence="precision"))
+    assert "what changes them (precision): xla 2.00×" in told(trial(equivalence="precision"))
     assert "Nothing worth changing: of 1" in told(trial("noise"))
     assert "No step" in verdict_of(Case("tune"))
+
+
+def test_no_time_for_any_lever_is_not_called_a_lack_of_levers():
+    late = Evidence("lever-skipped", "xla", note="no time left for it: a larger --budget tries it")
+    assert "there was no time" in verdict_of(Case("tune", steps=case().steps, evidence=(late,)))
+    assert "no lever fits" in verdict_of(Case("tune", steps=case().steps))
 
 
 def test_a_lack_of_time_is_not_called_a_lack_of_gain():
