@@ -23,7 +23,7 @@ import sys, time
 import tensorflow
 observer = next((finder.observer for finder in sys.meta_path if hasattr(finder, "observer")), None)
 def probe():
-    return observer.stream("fit", "steps", "sleeps")
+    return observer.streams.make("fit", "steps", "sleeps")
 stream = probe()
 for step in range(100_000):
     began = time.perf_counter()

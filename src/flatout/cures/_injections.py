@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Sequence
 from types import ModuleType
 
@@ -23,6 +25,7 @@ class Injections:
         self.levers = [self._load(Injection(observer, *parse(text))) for text in levers]
 
     def _load(self, injection: Injection) -> tuple[Injection, Hooks]:
+        self.observer.recorder.fact("lever", lever=injection.text)
         try:
             hooks = _catalogue.hooks_of(_catalogue.load(injection.lever))
         except Exception as error:
@@ -41,8 +44,13 @@ class Injections:
                 self._failed(injection, error)
 
     def _failed(self, injection: Injection, error: Exception) -> None:
-        injection.failed = injection.failed or f"{type(error).__name__}: {error}"
+        if injection.failed:
+            return
+        injection.failed = f"{type(error).__name__}: {error}"
         self.observer.recorder.fact("lever-failed", lever=injection.text, text=injection.failed)
+        text = f"flatout: {injection.text} could not be installed: {injection.failed}. The program runs without it.\n"
+        with contextlib.suppress(OSError):  # to descriptor 2: `sys.stderr` may be the program's own, or closed
+            os.write(2, text.encode("utf-8", "backslashreplace"))
 
     @property
     def names(self) -> tuple[str, ...]:

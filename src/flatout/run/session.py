@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flatout import store
-from flatout.model.case import Case, Evidence, Note, Program
+from flatout.model.case import Case, Note, Program
 from flatout.model.errors import FlatoutError, InvalidOption, UnknownView
 from flatout.observe.settings import ObserveSettings
 from flatout.store import saving
@@ -86,7 +86,6 @@ def run(program: str, arguments: Sequence[str], options: Options) -> launcher.En
         case = conclude(directory, told, options)
         if trouble:
             case = replace(case, notes=(Note("warning", trouble), *case.notes))
-        case = replace(case, evidence=(*case.evidence, *(Evidence("injected", lever) for lever in levers)))
         _keep(case, directory, kept)
         _show(case, directory, options)
     except KeyboardInterrupt:

@@ -9,6 +9,9 @@ win here would be a fault of flatout.
 
 ## What it changes
 Nothing: exact.
+
+## In the source
+There is no edit for it.
 """
 
 from __future__ import annotations

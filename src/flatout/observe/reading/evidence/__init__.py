@@ -18,6 +18,7 @@ def read(
 ) -> tuple[Evidence, ...]:
     count = measured.count if measured is not None else 0
     found: list[Evidence] = []
+    found += program.levers(recording)
     found += program.switches(recording)
     found += program.keras(recording)
     found += program.resources(recording, measured)

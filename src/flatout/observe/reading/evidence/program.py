@@ -16,6 +16,12 @@ ENOUGH = 0.25
 """Of the steps, what has to be left to judge by where others are left out."""
 
 
+def levers(recording: Recording) -> list[Evidence]:
+    """The levers that were injected, without those that could not be installed."""
+    failed = {fact["lever"] for fact in recording.all("lever-failed")}
+    return [Evidence("injected", fact["lever"]) for fact in recording.all("lever") if fact["lever"] not in failed]
+
+
 def switches(recording: Recording) -> list[Evidence]:
     found = [
         Evidence(
