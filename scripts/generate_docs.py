@@ -1,7 +1,7 @@
-"""Writes docs/causes/ and docs/levers/ from the catalogues. `--check` only says whether the files are up to date.
+"""Writes docs/causes/, docs/levers/, docs/routes/ and docs/checks/ from the catalogues.
 
-The pages live beside the code that finds the causes, so that they are changed together; docs/ is a copy for
-readers of the web site.
+The pages are docstrings of the code that they describe, so that both are changed together; docs/ is a copy for readers
+of the web site. `--check` writes nothing and fails where a file is out of date.
 """
 
 from __future__ import annotations
@@ -14,9 +14,14 @@ from pathlib import Path
 from flatout.causes import Cause, catalogue
 from flatout.cures import LoadedCure, levers
 from flatout.cures import catalogue as cure_catalogue
-from flatout.plugins import Loaded
+from flatout.environment.checks import catalogue as check_catalogue
+from flatout.environment.reading import Check
+from flatout.plugins import Loaded, page_of
+from flatout.routes import Route
+from flatout.routes import catalogue as route_catalogue
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
+FOLDERS = ("causes", "levers", "routes", "checks")
 
 GROUPS = {
     "input": "The input pipeline",
@@ -28,11 +33,51 @@ GROUPS = {
 
 
 def pages() -> dict[str, str]:
-    """File names and contents of all pages, the index among them."""
+    """File names and contents of all pages, the indexes among them."""
     causes, cures = list(catalogue().values()), list(cure_catalogue().values())
-    found = {"causes/index.md": _index(causes), "levers/index.md": _cure_index(cures)}
-    found |= {f"causes/{cause.name}.md": _page(cause) for cause in causes}
-    return found | {f"levers/{cure.name}.md": _cure_page(cure) for cure in cures}
+    routes, checks = list(route_catalogue().values()), list(check_catalogue().values())
+    return {
+        "causes/index.md": _index(causes),
+        **{f"causes/{cause.name}.md": _page(cause) for cause in causes},
+        "levers/index.md": _cure_index(cures),
+        **{f"levers/{cure.name}.md": _cure_page(cure) for cure in cures},
+        "routes/index.md": _route_index(routes),
+        **{f"routes/{route.name}.md": _route_page(route) for route in routes},
+        "checks/index.md": _check_index(checks),
+        **{f"checks/{check.name}.md": _check_page(check) for check in checks},
+    }
+
+
+def _route_page(route: Route) -> str:
+    title, page = page_of(type(route))
+    facts = (
+        f"Runtime: {route.family} · Format: {route.format} · Precision: {route.precision} · "
+        f"Equivalence: {route.equivalence}"
+    )
+    return "\n\n".join(filter(None, (f"# {route.name}", f"{title}.", facts, _spaced(page)))) + "\n"
+
+
+def _route_index(routes: list[Route]) -> str:
+    rows = "\n".join(
+        f"| [{route.name}]({route.name}.md) | {page_of(type(route))[0]} | {route.family} | {route.precision} |"
+        for route in routes
+    )
+    return (
+        "# Routes\n\nThe ways to serve a model that `flatout optimize` tries. `flatout explain NAME` shows the same page."
+        f"\n\n| route | what it is | runtime | precision |\n|---|---|---|---|\n{rows}\n"
+    )
+
+
+def _check_page(check: Loaded[Check]) -> str:
+    return f"# {check.name}\n\n{check.title}.\n\nGroup: {check.spec.group}\n\n{_spaced(check.page)}\n"
+
+
+def _check_index(checks: list[Loaded[Check]]) -> str:
+    rows = "\n".join(f"| [{check.name}]({check.name}.md) | {check.title} | {check.spec.group} |" for check in checks)
+    return (
+        "# Checks of the environment\n\nWhat `flatout env` looks at. `flatout explain NAME` shows the same page.\n\n"
+        f"| check | what it looks at | group |\n|---|---|---|\n{rows}\n"
+    )
 
 
 def _cure_page(cure: LoadedCure) -> str:
@@ -94,20 +139,20 @@ def _index(causes: list[Loaded[Cause]]) -> str:
 
 
 def outdated(directory: Path = DOCS) -> list[str]:
-    """Names of files that are missing, different, or of causes that are gone."""
+    """Names of files that are missing, different, or of plugins that are gone."""
     wanted = pages()
     there = {
         str(path.relative_to(directory)): path.read_text(encoding="utf-8")
-        for room in ("causes", "levers")
-        for path in (directory / room).glob("*.md")
+        for folder in FOLDERS
+        for path in (directory / folder).glob("*.md")
     }
     return sorted(name for name in wanted.keys() | there.keys() if wanted.get(name) != there.get(name))
 
 
 def write(directory: Path = DOCS) -> list[str]:
     changed = outdated(directory)
-    for room in ("causes", "levers"):
-        (directory / room).mkdir(parents=True, exist_ok=True)
+    for folder in FOLDERS:
+        (directory / folder).mkdir(parents=True, exist_ok=True)
     wanted = pages()
     for name in changed:
         if name in wanted:
@@ -118,7 +163,7 @@ def write(directory: Path = DOCS) -> list[str]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Write docs/causes/ and docs/levers/ from the catalogues.")
+    parser = argparse.ArgumentParser(description="Write the pages of causes, levers, routes and checks into docs/.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail where a page is out of date")
     parser.add_argument("--to", type=Path, default=DOCS, metavar="DIR", help="write there, not into docs/")
     asked = parser.parse_args()

@@ -40,6 +40,8 @@ def python(*words: str, cwd: Path, plugins: Path | str = PLUGINS, code: int = 0)
     [
         ("toy-cause", "does nothing for a while"),
         ("toy-check", "Only grey machines are slow"),
+        ("toy-cure", "the answer is computed once and kept"),
+        ("toy-route", "the baseline under another name"),
     ],
 )
 def test_explain_shows_the_page(name: str, words: str, tmp_path: Path) -> None:
@@ -70,10 +72,28 @@ def test_env_shows_the_check(tmp_path: Path) -> None:
     assert item["value"] == "grey"
 
 
-def test_docs_have_the_pages(tmp_path: Path) -> None:
+def test_optimize_knows_the_route(tmp_path: Path) -> None:
+    (tmp_path / "model.keras").write_text("")
+    shown = flatout("optimize", "model.keras", "--route", "toy-rout", cwd=tmp_path, code=2)
+    assert "Did you mean toy-route" in shown
+
+
+def test_tune_plans_the_cure(tmp_path: Path) -> None:
+    script = (
+        "from flatout.causes import diagnose; from flatout.model.case import Case; from flatout.tune import plan;"
+        "print(*plan.make(diagnose(Case('run'))).levers)"
+    )
+    assert "toy-cure" in python("-c", script, cwd=tmp_path).split()
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [("causes", "toy-cause"), ("levers", "toy-cure"), ("checks", "toy-check"), ("routes", "toy-route")],
+)
+def test_docs_have_the_page(folder: str, name: str, tmp_path: Path) -> None:
     python(str(ROOT / "scripts" / "generate_docs.py"), "--to", str(tmp_path), cwd=tmp_path)
-    assert "It waits." in (tmp_path / "causes" / "toy-cause.md").read_text()
-    assert "toy-cause" in (tmp_path / "causes" / "index.md").read_text()
+    assert (tmp_path / folder / f"{name}.md").read_text().startswith(f"# {name}\n")
+    assert f"({name}.md)" in (tmp_path / folder / "index.md").read_text()
 
 
 def test_without_the_variable_there_are_no_toys(tmp_path: Path) -> None:
