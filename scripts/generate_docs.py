@@ -63,8 +63,9 @@ def _route_index(routes: list[Route]) -> str:
         for route in routes
     )
     return (
-        "# Routes\n\nThe ways to serve a model that `flatout optimize` tries. `flatout explain NAME` shows the same page."
-        f"\n\n| route | what it is | runtime | precision |\n|---|---|---|---|\n{rows}\n"
+        "# Routes\n\nThe ways to serve a model that `flatout optimize` tries. "
+        "`flatout explain NAME` shows the same page.\n\n"
+        f"| route | what it is | runtime | precision |\n|---|---|---|---|\n{rows}\n"
     )
 
 
