@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -9,7 +10,7 @@ import flatout
 from flatout.model.errors import CaseNotFound
 
 
-def test_exported_members():
+def test_exported_members() -> None:
     assert flatout.__all__ == [
         *(
             "Observer",
@@ -29,22 +30,33 @@ def test_exported_members():
     assert all(hasattr(flatout, name) for name in flatout.__all__)
 
 
-def test_load_says_what_is_missing(tmp_path, monkeypatch):
+def test_load_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(CaseNotFound):
         flatout.load()
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["run", "--help"], ["tune", "-h"], ["explain"], ["explain", "xla"], ["env", "--quick"]]
+    ("arguments", "printed"),
+    [
+        (["--help"], "Usage: "),
+        (["run", "--help"], "Run a program unchanged"),
+        (["tune", "--help"], "Try cures on the unmodified program"),
+        (["tune", "-h"], "Try cures on the unmodified program"),
+        (["explain"], "host-sync"),
+        (["explain", "xla"], "xla"),
+        (["env", "--quick"], "python"),
+    ],
+    ids=["help", "run --help", "tune --help", "tune -h", "explain", "explain xla", "env"],
 )
-def test_no_command_of_the_parent_imports_tensorflow(arguments, tmp_path):
+def test_no_command_of_the_parent_imports_tensorflow(arguments: list[str], printed: str, tmp_path: Path) -> None:
     script = (
         "import sys\n"
         "sys.argv = ['flatout', *sys.argv[1:]]\n"
         "from flatout.cli import main\n"
-        "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "sys.exit('tensorflow' in sys.modules or 'keras' in sys.modules)"
+        "try:\n    main()\nexcept SystemExit as left:\n    code = left.code\n"
+        "sys.exit('imported' if 'tensorflow' in sys.modules or 'keras' in sys.modules else code)"
     )
-    done = subprocess.run([sys.executable, "-c", script, *arguments], cwd=tmp_path, capture_output=True)
+    done = subprocess.run([sys.executable, "-c", script, *arguments], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+    assert printed.lower() in done.stdout.lower()
