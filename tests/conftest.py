@@ -1,11 +1,16 @@
-"""Tests run beside each other, but for those that measure: `pytest.mark.alone` waits for the rest and holds it up."""
+"""Tests run beside each other, but for those that measure: `pytest.mark.alone` waits for the rest and holds it up.
+
+Ids of tests that depend on the machine, the process or the hour end the run: nothing could be compared by them."""
 
 from __future__ import annotations
 
 import fcntl
+import os
+import re
 import tempfile
 from collections.abc import Generator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +24,22 @@ def shared() -> tempfile.TemporaryDirectory[str]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What measures comes last: until then both processes have something to do."""
+    unstable = [f"{item.nodeid!r}: {why}" for item in items if (why := reason_against(item.nodeid))]
+    if unstable:
+        raise pytest.UsageError("Test ids that another run would not have:\n  " + "\n  ".join(unstable))
     items.sort(key=_alone)
+
+
+def reason_against(identity: str) -> str:
+    """Why a test id would be another one in another process or on another machine; nothing where it would not."""
+    if not identity.isprintable():
+        return "has characters that cannot be printed"
+    if found := re.search(r"0x[0-9a-fA-F]{6,}|<\w+ object|<function ", identity):
+        return f"shows an object by its address ({found[0]})"
+    for directory in (tempfile.gettempdir(), os.path.expanduser("~"), str(Path(__file__).resolve().parents[1])):
+        if len(directory) > 1 and f"{directory}/" in f"{identity}/":
+            return f"names a directory of this machine ({directory})"
+    return ""
 
 
 def _alone(item: pytest.Item) -> bool:

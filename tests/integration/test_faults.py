@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -236,21 +235,24 @@ def test_a_python_without_tensorflow(tmp_path: Path) -> None:
 
 PATIENT = """
 import signal, sys, time
+told = []
 def stop(number, frame):
     print("told", number, flush=True)
+    told.append(number)
 if "term" in sys.argv:
     signal.signal(signal.SIGTERM, stop)
-print("ready", flush=True)
 try:
-    signal.pause() if "term" in sys.argv else time.sleep(60)
+    print("ready", flush=True)
+    while not told:
+        time.sleep(0.01)
 except KeyboardInterrupt:
     print("interrupted", flush=True)
     try:
-        time.sleep(0.8)
+        time.sleep(0.8)  # long enough for the same signal to come a second time
     except KeyboardInterrupt:
         print("interrupted twice", flush=True)
     raise
-time.sleep(0.8)
+time.sleep(0.8)  # as above
 sys.exit(7)
 """
 
@@ -284,7 +286,6 @@ def _signalled(arguments: list[str], cwd: Path, number: int, to: str) -> tuple[i
     )  # fmt: skip
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
-    time.sleep(0.2)
     os.killpg(process.pid, number) if to == "group" else process.send_signal(number)
     out, err = process.communicate(timeout=400)
     return process.returncode, out, err
@@ -303,7 +304,6 @@ def _in_terminal(command: list[str], cwd: Path) -> tuple[str, int]:
             break
         if b"ready" in text and not pressed:
             pressed = True
-            time.sleep(0.2)
             os.write(terminal, b"\x03")
     os.close(terminal)
     return text.decode(errors="replace"), os.waitpid(pid, 0)[1]

@@ -98,6 +98,7 @@ def test_the_callback_observes_a_whole_fit(told):
 
 
 def test_a_function_is_seen_by_each_observation_anew(told):
+    assert len(told["functions"]) == 2
     for count, calls in told["functions"]:
         assert abs(count - 30) <= 1
         assert calls == [30]

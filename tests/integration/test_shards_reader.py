@@ -10,12 +10,13 @@ import os
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+
+from waiting import until
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from shards_made import converted, pictures, tree
@@ -246,8 +247,7 @@ def test_elements_that_fail_are_left_out_when_asked(work: Path) -> None:
 def test_a_pipeline_that_was_killed_starts_again(work: Path) -> None:
     command = [sys.executable, "-m", "flatout", "data", "convert", "pipes:slow", "killed", "--shard-size", "2kB"]
     with subprocess.Popen(command, cwd=work, env={**os.environ, "WAIT": "0.05"}, stderr=subprocess.PIPE) as running:
-        while len(list((work / "killed").glob(".slow.parts/*.part"))) < 2 and running.poll() is None:
-            time.sleep(0.05)
+        until(lambda: len(list((work / "killed").glob(".slow.parts/*.part"))) >= 2 or running.poll() is not None)
         running.kill()
         running.communicate(timeout=400)  # it ends when the child, which has the other end, is gone too
     assert not list((work / "killed").glob("*.tfrecord"))

@@ -7,11 +7,12 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.exhaustive]
 
@@ -54,14 +55,6 @@ def serving(work: Path) -> Iterator[subprocess.Popen[str]]:
 def children(parent: int) -> list[int]:
     found = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(parent)], capture_output=True, text=True).stdout
     return [int(line.split()[0]) for line in found.splitlines() if "service_main" in line]
-
-
-def until(true: object, seconds: float = 120.0) -> None:
-    assert callable(true)
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it did not come to pass"
-        time.sleep(0.2)
 
 
 def test_a_pipeline_is_served_and_ends_cleanly(work: Path, serving: subprocess.Popen[str]) -> None:

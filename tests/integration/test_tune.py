@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +47,7 @@ for step in range(100_000):
 """
 
 LAZY = '''
-"""Makes every second update of the weights disappear: fast, and wrong.
+"""Makes all updates of the weights after the third disappear: fast, and wrong.
 
 ## What it does
 Harm, for a test.
@@ -67,7 +70,7 @@ def on_keras(injection, module):
         def apply(self, grads, trainable_variables=None):
             injection.changed()
             count[0] += 1
-            if count[0] > 3 and count[0] % 2:
+            if count[0] > 3:
                 self._iterations.assign_add(1)
                 return
             return original(self, grads, trainable_variables)
@@ -120,7 +123,10 @@ def test_the_right_cure_wins_and_is_confirmed(tuned):
 def test_a_wrong_lever_is_caught_though_it_is_fast(tuned):
     _, case, _ = tuned
     (lazy,) = trials(case, "single", "lazy-updates")
-    assert lazy["status"] != "won"
+    assert (lazy["status"], lazy["parity"]) == ("failed", "failed")
+    assert lazy["speedup"]["low"] > 1, "it is fast: only its numbers give it away"
+    assert re.search(r"weights after \d+ steps agree to \S+ of their movement", lazy["note"])
+    assert re.search(r"losses differ by \S+ at step \d+", lazy["note"])
     assert not any("lazy" in name for name in case["tuned"])
 
 
@@ -143,11 +149,15 @@ def test_the_patch_applies_and_keeps_the_rest(tuned, tmp_path):
     assert [t["status"] for t in trials(case, "patch", "function")] == ["won"]
 
 
+def working_directories() -> Iterator[tuple[int, str]]:
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):  # ended meanwhile, or of another user
+            if entry.name.isdigit():
+                yield int(entry.name), os.readlink(entry / "cwd")
+
+
 def test_nothing_is_left_running(tuned):
     place, _, _ = tuned
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                assert os.readlink(entry / "cwd") != str(place), (entry / "cmdline").read_bytes()
-            except OSError:
-                continue
+    running = dict(working_directories())
+    assert running[os.getpid()] == os.getcwd(), "the look at the processes sees this one"
+    assert [pid for pid, directory in running.items() if directory == str(place)] == []

@@ -18,6 +18,8 @@ from typing import Any
 import pytest
 from observed import environment
 
+from waiting import until
+
 PROGRAM = """
 import sys, time
 import tensorflow
@@ -98,16 +100,11 @@ def left_behind(place: Path) -> list[bytes]:
 @pytest.mark.parametrize("moment", ["trial", pytest.param("scouted", marks=pytest.mark.exhaustive)])
 def test_killed_and_resumed(moment: str, place: Path) -> None:
     running = tune(place)
-    deadline = time.monotonic() + 180
-    while not any(moment in row for row in rows(place)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(0.5)  # in the middle of what comes next
+    until(lambda: any(moment in row for row in rows(place)), 180)
+    time.sleep(0.5)  # any moment of what comes next is as good: nothing waits for this one
     running.send_signal(signal.SIGKILL)
     running.wait()
-    deadline = time.monotonic() + 10
-    while left_behind(place) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not left_behind(place)
+    until(lambda: not left_behind(place), 10)
     known = [row["trial"] for row in rows(place) if "trial" in row]
 
     again = tune(place, "--resume", "--json", "case.json")
@@ -125,27 +122,20 @@ def test_killed_and_resumed(moment: str, place: Path) -> None:
 def test_killed_together_with_its_watchdog(place: Path) -> None:
     """Trials that are stopped cannot see for themselves that nobody is left."""
     running = tune(place)
-    deadline = time.monotonic() + 180
-    while not any("trial" in row for row in rows(place)) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    until(lambda: any("trial" in row for row in rows(place)), 180)
     children = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split()
     watchdogs = [int(pid) for pid in children if b"watchdog.py" in Path(f"/proc/{pid}/cmdline").read_bytes()]
     assert watchdogs
     for pid in (*watchdogs, running.pid):
         os.kill(pid, signal.SIGKILL)
     running.wait()
-    deadline = time.monotonic() + 10
-    while left_behind(place) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not left_behind(place)
+    until(lambda: not left_behind(place), 10)
 
 
 def test_interrupted_by_the_user(place: Path) -> None:
     running = tune(place, "--json", "case.json")
-    deadline = time.monotonic() + 180
-    while not any("scouted" in row for row in rows(place)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(2)
+    until(lambda: any("scouted" in row for row in rows(place)), 180)
+    time.sleep(2)  # any moment after it is as good: nothing waits for this one
     running.send_signal(signal.SIGINT)
     told = running.communicate(timeout=400)[1]
     assert running.returncode in (0, 1), told

@@ -234,6 +234,8 @@ def test_what_exceptions_say_is_gone(error: str, text: str, gone: str | None) ->
 def test_what_a_cause_accounts_for_exists() -> None:
     known = {f"{name}/{detector}" for name, cause in catalogue().items() for detector in cause.spec.detectors}
     known |= set(catalogue())
+    assert any(cause.spec.explains for cause in catalogue().values())
+    assert any(cause.spec.replaces for cause in catalogue().values())
     for name, cause in catalogue().items():
         targets = (*cause.spec.explains, *cause.spec.replaces)
         assert set(targets) <= known, name

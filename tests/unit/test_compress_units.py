@@ -99,6 +99,7 @@ def test_patterns_keep_n_of_m():
 
 
 def test_schedules_rise_to_one():
+    assert magnitude.SCHEDULES
     for schedule in magnitude.SCHEDULES.values():
         values = [schedule(done / 10) for done in range(11)]
         assert values == sorted(values)

@@ -8,7 +8,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -180,8 +179,8 @@ def test_a_kill_in_the_middle_loses_nothing_that_was_written(home: Path) -> None
     for attempt in range(3):
         one = writer(path, f"k{attempt}", 100_000)
         assert one.stdout is not None
-        one.stdout.readline()
-        time.sleep(0.02 + 0.03 * attempt)
+        for _ in range(1 + 10 * attempt):
+            assert one.stdout.readline()
         one.send_signal(signal.SIGKILL)
         lines = one.stdout.read().split()
         one.wait()

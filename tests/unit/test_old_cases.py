@@ -41,7 +41,9 @@ def test_it_is_written_as_it_was_saved(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_renders_as_it_did(name: str) -> None:
-    for file, text in render.rendered(name).items():
+    rendered = render.rendered(name)
+    assert rendered
+    for file, text in rendered.items():
         before = (DIRECTORY / name / file).read_text(encoding="utf-8")
         assert render.numbers(text) == render.numbers(before), f"{name}/{file}: a number or a location has changed"
         assert text == before, f"{name}/{file}: if the words were changed on purpose, run {DIRECTORY}/render.py --write"

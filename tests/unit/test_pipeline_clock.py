@@ -17,7 +17,7 @@ def test_computing_is_cpu_and_waiting_is_not():
     assert busy.cpu >= 0.03
     assert busy.wall >= 0.99 * busy.cpu  # two clocks, read one after the other
     began = Clock.now()
-    time.sleep(0.03)
+    time.sleep(0.03)  # the waiting that is to be told from computing
     idle = began.passed()
     assert idle.cpu < idle.wall
 
@@ -37,5 +37,5 @@ def test_time_in_the_queue_is_taken_out(monkeypatch):
 def test_where_nobody_counts_the_wall_is_the_wall(monkeypatch):
     monkeypatch.setattr(clock, "TASKS", "/nowhere")
     began = Clock.now()
-    time.sleep(0.01)
+    time.sleep(0.01)  # the time that is to be measured
     assert began.passed().wall >= 0.01

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
+from pathlib import Path
 
 import pytest
 
 from flatout.measure import processors
 from flatout.measure.processors import Mark, others_in, taken_by_others
 from flatout.model.case import Evidence
+from waiting import until
 
 
 def test_what_is_neither_used_nor_idle_was_taken() -> None:
@@ -26,11 +27,16 @@ def test_a_case_tells_what_others_had() -> None:
     assert others_in([]) is None
 
 
+def _cpu_seconds(pid: int) -> float:
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
 @pytest.mark.alone
 def test_a_busy_neighbour_is_seen() -> None:
     mark = Mark.now()
     neighbour = subprocess.Popen([sys.executable, "-c", "while True: pass"])
-    time.sleep(1.0)
+    until(lambda: _cpu_seconds(neighbour.pid) >= 0.8)
     neighbour.kill()
     neighbour.wait()
     seen = mark.taken_since(0.0)

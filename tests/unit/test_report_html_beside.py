@@ -69,6 +69,7 @@ def test_devices_stand_above_the_threads_of_the_host() -> None:
 def test_no_two_events_of_a_row_overlap() -> None:
     found = traced("cpu-fit.xplane.pb.gz")
     column, first = columns(found), 0
+    assert max(lane["rows"] for lane in found.head["lanes"]) > 1
     for lane in found.head["lanes"]:
         part = slice(first, first + lane["count"])
         start, end = column["start"][part].astype(np.int64), column["start"][part].astype(np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import resource
@@ -17,6 +18,7 @@ from shards_made import blobs, converted, tree
 from flatout.data.shards import example, schema, verify
 from flatout.data.shards.sources.folder import Folder
 from flatout.model.errors import FlatoutError
+from waiting import until
 
 # ── a kill at any moment ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -67,6 +69,10 @@ def test_a_kill_at_any_moment_and_a_resume_give_the_same_bytes(tmp_path: Path, s
     assert outcomes.count(-signal.SIGKILL) >= 10 // stride
 
 
+def _begun(out: Path, running: subprocess.Popen[str]) -> bool:
+    return len(list(out.glob("*.tfrecord"))) >= 2 or running.poll() is not None
+
+
 def cut_short(work: Path, how: signal.Signals) -> tuple[list[str], Path, subprocess.CompletedProcess[str]]:
     """The real command, ended once it has finished some shards; the command, its folder, and what it said."""
     blobs(work / "b", 1000, 3000)
@@ -75,8 +81,7 @@ def cut_short(work: Path, how: signal.Signals) -> tuple[list[str], Path, subproc
         command = [sys.executable, "-m", "flatout", "data", "convert", "b", out.name]
         command += ["--shard-size", "20kB", "--kind", "files"]
         with subprocess.Popen(command, cwd=work, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
-            while len(list(out.glob("*.tfrecord"))) < 2 and running.poll() is None:
-                time.sleep(0.002)
+            until(functools.partial(_begun, out, running))
             running.send_signal(how)
             said = running.communicate(timeout=400)
         if not (out / "b.schema.json").exists():
@@ -271,10 +276,9 @@ def test_two_conversions_do_not_write_one_set(tmp_path: Path) -> None:
         with open(tmp_path / "out" / ".b.parts" / "lock", "w") as lock:
             fcntl.lockf(lock, fcntl.LOCK_EX)
             (tmp_path / "held").touch()
-            time.sleep(60)
+            signal.pause()  # until it is killed
         os._exit(0)
-    while not (tmp_path / "held").exists():
-        time.sleep(0.005)
+    until((tmp_path / "held").exists)
     try:
         with pytest.raises(FlatoutError, match="Another conversion is writing"):
             converted(listed, tmp_path / "out", name="b")

@@ -9,8 +9,6 @@ from typer.testing import CliRunner
 from flatout.cli import app
 from flatout.model.errors import TraceNotFound
 
-pytest.importorskip("flatout.causes")
-
 FIXTURE = Path(__file__).parent.parent / "fixtures" / "traces" / "keras-starved.xplane.pb.gz"
 
 

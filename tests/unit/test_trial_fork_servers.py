@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,7 @@ from flatout.process.watchdog import Watchdog
 from flatout.trial.child_process import ChildProcess, Ended, Launch
 from flatout.trial.fork_servers import ForkServers, start_server
 from flatout.trial.settings import ChildSettings, TrialRequest
+from waiting import until
 
 PROGRAM = """
 import json, os, sys, tempfile, time
@@ -64,10 +64,7 @@ def program(tmp_path: Path) -> Path:
 
 def environment_of(server: ForkServer) -> list[bytes]:
     """Its variables, once its interpreter has been started: in the middle of exec the system shows none."""
-    deadline = time.monotonic() + 30
-    while not (variables := Path(f"/proc/{server.process.pid}/environ").read_bytes()) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return variables.split(b"\0")
+    return until(Path(f"/proc/{server.process.pid}/environ").read_bytes).split(b"\0")
 
 
 def program_in(directory: Path) -> Path:
@@ -174,16 +171,16 @@ def test_a_server_with_threads_is_not_forked(tmp_path, watchdog, monkeypatch):
 
 def test_a_forked_trial_does_not_outlive_a_killed_coordinator(tmp_path, program):
     script = textwrap.dedent(f"""
-        import sys, time
+        import signal, sys
         from pathlib import Path
-        sys.path.insert(0, {str(Path(__file__).parent)!r})
+        sys.path[:0] = {[str(Path(__file__).parent), str(Path(__file__).parents[1])]!r}
         from test_trial_fork_servers import *
         watchdog = Watchdog()
         fork_servers = ForkServers([sys.executable, {str(program)!r}], watchdog, Path({str(tmp_path)!r}))
         fork_servers.packages = []
         child = child_of(fork_servers, watchdog, Path({str(program)!r}))
         print(fork_servers.for_variables({{}}).process.pid, child.process.pid, flush=True)
-        time.sleep(100)
+        signal.pause()
     """)
     coordinator = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     assert coordinator.stdout is not None
@@ -191,10 +188,7 @@ def test_a_forked_trial_does_not_outlive_a_killed_coordinator(tmp_path, program)
     assert len(pids) == 2
     coordinator.kill()
     coordinator.wait()
-    deadline = time.monotonic() + 10
-    while any(map(_lives, pids)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(map(_lives, pids))
+    until(lambda: not any(map(_lives, pids)), 10)
 
 
 def _lives(pid: int) -> bool:
@@ -216,6 +210,10 @@ os.kill(os.getpid(), signal.SIGSTOP)
 """
 
 
+def stats_of(children: Path) -> list[Path]:
+    return [Path(f"/proc/{pid}/stat") for pid in children.read_text().split()]
+
+
 def test_a_stopped_trial_goes_where_nobody_has_heard_that_it_began(tmp_path):
     """Words that are left unread when a socket is closed reset the connection: that is an end like any other."""
     request = tmp_path / "request.json"
@@ -228,18 +226,11 @@ def test_a_stopped_trial_goes_where_nobody_has_heard_that_it_began(tmp_path):
     theirs.close()
     socket.send_fds(ours, [encode(Fork(str(request), str(tmp_path / "output.txt"))).encode()], [hold])
     children = Path(f"/proc/{server.pid}/task/{server.pid}/children")
-    deadline = time.monotonic() + 60
-    trial: Path | None = None
-    while time.monotonic() < deadline and not (trial and ") T " in trial.read_text()):
-        trial = next((Path(f"/proc/{pid}/stat") for pid in children.read_text().split()), None)
-        time.sleep(0.01)
-    assert trial is not None
+    trial = until(lambda: next((stat for stat in stats_of(children) if ") T " in stat.read_text()), None))
     ours.close()
     server.wait(timeout=60)
     try:
-        while trial.exists() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert not trial.exists()
+        until(lambda: not trial.exists())
     finally:
         os.close(hold)
         os.close(release)

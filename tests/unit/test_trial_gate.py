@@ -36,7 +36,7 @@ class Numbers:
         self.came_first: list[bool] = []
 
     def write(self) -> None:
-        time.sleep(0.02)
+        time.sleep(0.02)  # a slow disk: an answer that does not wait for it would be there by then
         self.came_first.append(not select.select([self.answers], [], [], 0)[0])
 
 
@@ -54,7 +54,7 @@ def test_the_numbers_are_written_before_the_answer_is_given(monkeypatch):
     def program() -> None:
         try:
             for step in range(60):
-                time.sleep(0.02)
+                time.sleep(0.02)  # what a step takes
                 observer.epochs += step % 3 == 0
                 gate.tick(stream, time.perf_counter(), 1)
         except SystemExit:

@@ -23,6 +23,7 @@ from flatout.tune import starter as starter_module
 from flatout.tune.contestant import Block, Contestant
 from flatout.tune.race import Race
 from flatout.tune.starter import Starter
+from waiting import until
 
 pytestmark = pytest.mark.alone
 
@@ -196,7 +197,7 @@ def test_a_pause_fills_no_buffers(tmp_path, watchdog):
         held.child.go(100)  # what was made before it was first held
         held.child.block(30)
         held.child.hold()
-    time.sleep(1.0)
+    time.sleep(1.0)  # the pause that must not fill the buffers
     one.child.go(10)
     assert sum(one.child.block(30).times) > 0.1
     race.close()
@@ -290,15 +291,15 @@ def test_a_trial_that_eats_memory_is_stopped(tmp_path, watchdog, program):
 def test_nothing_outlives_a_killed_coordinator(tmp_path, program):
     """kill -9 of the coordinator: its trials, held at their gates or running, are gone a moment later."""
     script = textwrap.dedent(f"""
-        import sys, time
+        import signal, sys
         from pathlib import Path
-        sys.path.insert(0, {str(Path(__file__).parent)!r})
+        sys.path[:0] = {[str(Path(__file__).parent), str(Path(__file__).parents[1])]!r}
         from test_tune_race import contestant, race_of
         from flatout.process.watchdog import Watchdog
         race = race_of(Path({str(tmp_path)!r}), Watchdog(), Path({str(program)!r}))
         print(*(one.child.group for one in race.baselines), flush=True)
         race.baselines[0].child.go(1000000)
-        time.sleep(100)
+        signal.pause()
     """)
     coordinator = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     assert coordinator.stdout is not None
@@ -306,10 +307,7 @@ def test_nothing_outlives_a_killed_coordinator(tmp_path, program):
     assert len(groups) == 2
     coordinator.send_signal(signal.SIGKILL)
     coordinator.wait()
-    deadline = time.monotonic() + 10
-    while any(map(alive, groups)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(map(alive, groups))
+    until(lambda: not any(map(alive, groups)), 10)
 
 
 def alive(group: int) -> bool:
