@@ -9,7 +9,7 @@ import pytest
 from flatout.measure.race import Race, Rules, TimeLimit, compare
 from flatout.model.case import Latency, Serving, Trial
 from flatout.model.errors import FlatoutError
-from flatout.optimize import artefact, candidates, claiming, pareto, time_budget
+from flatout.optimize import artefact, candidates, claim, pareto, time_budget
 from flatout.optimize.builder import Accuracy, Builder
 from flatout.optimize.candidates import Candidate, CandidateList, RouteChoice
 from flatout.optimize.checks import AccuracyBudget
@@ -124,7 +124,7 @@ def test_latency_and_throughput():
 def test_the_ranking_follows_the_goal():
     quick, small = Paced("quick", 1.0, 1, size=900), Paced("small", 5.0, 2, size=10)
     held = race(quick, small)
-    names = [claiming.ranked([held], goal)[0].name for goal in ("latency", "throughput", "size")]
+    names = [claim.ranked([held], goal)[0].name for goal in ("latency", "throughput", "size")]
     assert names == ["quick", "quick", "small"]
 
 
@@ -132,7 +132,7 @@ def test_what_has_failed_its_check_is_never_ranked():
     quick, honest = Paced("quick", 1.0, 1), Paced("honest", 5.0, 2)
     held = race(quick, honest)
     quick.candidate.drop("failed", "check: saturates")
-    assert [one.name for one in claiming.ranked([held], "latency")] == ["honest", "base"]
+    assert [one.name for one in claim.ranked([held], "latency")] == ["honest", "base"]
 
 
 # ── the front ────────────────────────────────────────────────────────────────────────────────────────────────

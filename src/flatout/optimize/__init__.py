@@ -7,7 +7,7 @@
     builder.py        converts, opens and checks candidates, in processes of work/
     checks.py         what an artefact has to pass before it is timed
     race.py           paired, interleaved rounds of contestants (contestant.py)
-    claiming.py       the best again, in fresh processes; artefact.py writes what is handed over
+    claim.py          the best again, in fresh processes; artefact.py writes what is handed over
     case.py           the results as a Case; pareto.py marks the Pareto front
     verification.py   repeats the check of an artefact on another machine
     compress/         pruning, distillation, quantization of Keras models, alone or as part of an optimize

@@ -66,7 +66,7 @@ def _claim_trials(outcome: Outcome) -> list[Trial]:
     for one in claim.race.contestants:
         trial = _trial(one, claim.race, "claim")
         if one is claim.winner and trial.serving is not None:
-            serving = replace(trial.serving, latencies=claim.latencies(), artefact=str(claim.place))
+            serving = replace(trial.serving, latencies=claim.latencies(), artefact=str(claim.artefact))
             trial = replace(trial, serving=serving)
         trials.append(trial)
     return trials
@@ -219,12 +219,12 @@ def _size(outcome: Outcome, winner: Contestant, objective: str) -> str:
 
 def write_manifest(outcome: Outcome, case: Case) -> None:
     claim = outcome.claim
-    if claim is None or claim.winner is None or claim.place is None:
+    if claim is None or claim.winner is None or claim.artefact is None:
         return
     trial = next(one for one in case.trials if one.serving is not None and one.serving.artefact)
     assert trial.serving is not None
     artefact.write_manifest(
-        claim.place,
+        claim.artefact,
         claim.winner,
         outcome.subject,
         replace(trial.serving, artefact=None),

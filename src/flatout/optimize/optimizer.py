@@ -16,7 +16,7 @@ from flatout.optimize import artefact, time_budget
 from flatout.optimize.builder import KEPT_FREE, Accuracy, Builder, Evaluate, Processes
 from flatout.optimize.candidates import BASELINE, Candidate, CandidateList, RouteChoice, Skipped
 from flatout.optimize.checks import AccuracyBudget
-from flatout.optimize.claiming import Claim, claim
+from flatout.optimize.claim import Claim, make_claim
 from flatout.optimize.contestant import Contestant
 from flatout.optimize.request import OptimizeRequest
 from flatout.optimize.work.workers import open_fork_server
@@ -87,7 +87,7 @@ class Optimizer:
             contestants = self._build(outcome, builder)
             self._race(outcome, builder, contestants)
             self.progress.phase("measuring the best again, in fresh processes")
-            outcome.claim = claim(outcome.heats, builder, self.request, output, self._time_at(1.0), self.progress)
+            outcome.claim = make_claim(outcome.heats, builder, self.request, output, self._time_at(1.0), self.progress)
             return outcome
         finally:
             if fork_server is not None:

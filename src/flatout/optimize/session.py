@@ -59,7 +59,7 @@ def optimize(request: OptimizeRequest, *, quiet: bool = False, in_memory: InMemo
         case = case_module.make_case(outcome, request, command, started, time.monotonic() - began)
         case_module.write_manifest(outcome, case)
         saving.save(case, directory)
-        return Result(case, outcome.claim.place if outcome.claim and outcome.claim.winner else None, directory)
+        return Result(case, outcome.claim.artefact if outcome.claim and outcome.claim.winner else None, directory)
     except (FlatoutError, KeyboardInterrupt):
         shutil.rmtree(directory, ignore_errors=True)  # nothing was measured: there is no case
         raise

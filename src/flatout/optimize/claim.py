@@ -1,7 +1,7 @@
-"""The claim: the best of a race look better than they are, so they are measured again, in fresh processes.
+"""The claim: the best of many look better than they are, so they are measured again, in fresh processes.
 
 Two baselines run beside the finalists, and a speedup has to hold against each. Before that, each finalist answers all
-held-out samples and not only the first. The winner is handed over once its loader was run and answers like it.
+held-out samples, not only the first ones. The winner is handed over once its loader was run and gives the same answers.
 """
 
 from __future__ import annotations
@@ -42,36 +42,37 @@ class Claim:
     race: Race[Contestant]
     winner: Contestant | None
     speedup: Interval | None = None
-    place: Path | None = None
-    """Where the artefact was handed over."""
-    others: list[tuple[Contestant, Contestant]] = field(default_factory=list)
-    """Winner, with the setting that is best there, and baseline at the other batches."""
+    artefact: Path | None = None
+    """The directory that was handed over."""
+    other_batches: list[tuple[Contestant, Contestant]] = field(default_factory=list)
+    """At each other batch size: the winner with the setting that is best there, and the baseline."""
     ties: list[Contestant] = field(default_factory=list)
-    """Finalists that cannot be told from the winner."""
+    """Finalists that are as fast as the winner, as far as the race can tell."""
     notes: list[str] = field(default_factory=list)
 
     def latencies(self) -> tuple[Latency, ...]:
-        told = []
+        latencies = []
         if self.winner is not None and (found := self.winner.latency()) is not None:
-            told.append(replace(found, speedup=self.speedup, setting=dict(self.winner.setting)))
-        for one, base in self.others:
+            latencies.append(replace(found, speedup=self.speedup, setting=dict(self.winner.setting)))
+        for one, base in self.other_batches:
             if (found := one.latency()) is not None:
-                told.append(replace(found, speedup=compare(base, one), setting=dict(one.setting)))
-        return tuple(told)
+                latencies.append(replace(found, speedup=compare(base, one), setting=dict(one.setting)))
+        return tuple(latencies)
 
     def baseline_latencies(self) -> tuple[Latency, ...]:
-        ran = [self.race.baselines[0], *(base for _, base in self.others)]
+        ran = [self.race.baselines[0], *(base for _, base in self.other_batches)]
         return tuple(found for one in ran if (found := one.latency()) is not None)
 
 
-def claim(
+def make_claim(
     heats: Sequence[Race[Contestant]],
     builder: Builder,
     request: OptimizeRequest,
-    place: Path,
+    target: Path,
     deadline: float,
     progress: Progress,
 ) -> Claim:
+    """`target`: the directory to write the artefact to."""
     baselines = [_fresh(heats[0].baselines[0]) for _ in range(2)]
     for one in baselines:
         _try_to_open(one, builder)
@@ -80,9 +81,9 @@ def claim(
     race.run(finalists, Rules("all-rounds", ROUNDS, len(finalists)), TimeLimit(enough=deadline + GRACE_SECONDS))
     result = Claim(race, None)
     for one in _best_first([one for one in finalists if not one.broken], request.objective):
-        problem = _hand_over(one, answers[id(one)], builder, place)
+        problem = _hand_over(one, answers[id(one)], builder, target)
         if not problem:
-            result.winner, result.place = one, place
+            result.winner, result.artefact = one, target
             break
         one.candidate.drop("failed", problem)
         progress.say(f"{one.name}: {problem}")
@@ -97,11 +98,11 @@ def claim(
 
 def ranked(heats: Sequence[Race[Contestant]], objective: str) -> list[Contestant]:
     """All that may be handed over, the best first."""
-    every = [(race, one) for race in heats for one in race.contestants]
     baseline = heats[0].baselines[0]
     fit = [
         one
-        for _, one in every
+        for race in heats
+        for one in race.contestants
         if one.candidate.route.deployable
         and (one.candidate.ours or not one.candidate.given)
         and not one.candidate.over
@@ -124,7 +125,7 @@ def _best_first(contestants: Sequence[Contestant], objective: str) -> list[Conte
 
 
 def _finalists(ranking: Sequence[Contestant], objective: str) -> list[Contestant]:
-    """The best, and those that the screening could not tell from it."""
+    """The best, and those that may be as fast by what the screening shows."""
     best, *rest = ranking
     if objective in ("size", "memory"):
         return [best]
@@ -136,7 +137,7 @@ def _finalists(ranking: Sequence[Contestant], objective: str) -> list[Contestant
 def _admitted(
     ranking: Sequence[Contestant], builder: Builder, objective: str, deadline: float
 ) -> tuple[list[Contestant], dict[int, list[Array]]]:
-    """Finalists that pass the strict check; where none of them does, those that come after."""
+    """Finalists that pass the strict check, and their answers; where none of them does, those that come after."""
     first = _finalists(ranking, objective)
     admitted: list[Contestant] = []
     answers: dict[int, list[Array]] = {}
@@ -166,7 +167,7 @@ def _fresh(one: Contestant) -> Contestant:
 
 
 def _checked(one: Contestant, builder: Builder) -> list[Array]:
-    """All held-out samples this time, as far as the time allows."""
+    """Its answers to all held-out samples, as far as the time allows, checked."""
     try:
         given = builder.check(one, strictly=True)
     except WorkFailed as error:
@@ -177,12 +178,12 @@ def _checked(one: Contestant, builder: Builder) -> list[Array]:
     return given
 
 
-def _hand_over(one: Contestant, answers: list[Array], builder: Builder, place: Path) -> str:
-    """Put the artefact in its place and run its loader there, in a fresh process. Says what is wrong, if anything."""
+def _hand_over(one: Contestant, answers: list[Array], builder: Builder, target: Path) -> str:
+    """Write the artefact and run its loader there, in a fresh process. Returns the problem; empty if there is none."""
     subject = builder.subject
     try:
-        artefact.assemble(one, place)
-        count = artefact.write_check(subject, answers, place)
+        artefact.assemble(one, target)
+        count = artefact.write_check(subject, answers, target)
         output = builder.directory / "loaded.npz"
         worker = builder.processes.worker(builder.directory / "logs" / "loader.txt", with_tensorflow=False)
         names = feeds(subject)[1:]
@@ -191,10 +192,10 @@ def _hand_over(one: Contestant, answers: list[Array], builder: Builder, place: P
                 "snippet",
                 120.0,
                 builder.memory_limit,
-                path=str(place / artefact.LOADER),
-                directory=str(place),
+                path=str(target / artefact.LOADER),
+                directory=str(target),
                 batch=one.batch,
-                feeds=[str(place / artefact.CHECK), *names],
+                feeds=[str(target / artefact.CHECK), *names],
                 output=str(output),
             )
         finally:
@@ -233,7 +234,7 @@ def _measure_other_batches(result: Claim, builder: Builder, deadline: float, pro
             rules = Rules("all-rounds", ROUNDS_OF_OTHER_BATCHES)
             race = Race([base], show=progress.show)
             race.run(opened[1:], rules, TimeLimit(enough=deadline + GRACE_SECONDS))
-            result.others.append((_best_first(opened[1:], "latency")[0], base))
+            result.other_batches.append((_best_first(opened[1:], "latency")[0], base))
         else:
             why = next(one.note for one in (base, *ways) if one.broken)
             result.notes.append(f"Batch {batch} could not be measured: {why}")
