@@ -345,7 +345,7 @@ def test_the_time_for_confirming_is_used_to_decide_while_nothing_is_ahead(second
 
 def test_the_rows_of_a_race_under_way():
     shown: list[list[Row]] = []
-    found: Race[Simulated] = Race([Simulated("base", 0.010)], show=lambda rows: shown.append(list(rows)))
+    found: Race[Simulated] = Race([Simulated("base", 0.010)], show=lambda view: shown.append(list(view.rows())))
     bad = Simulated("bad", 0.01, answers={2: Exit("failed", "no luck")})
     found.run([Simulated("fast", 0.005), bad])
     assert shown[0] == [

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
-from flatout.measure.race import Row
+from flatout.measure.race import Row, View
 from flatout.model.case import Interval, Trial
 from flatout.model.levers import shown
 
@@ -64,9 +64,10 @@ class Progress:
         """Time has passed and nothing else has happened."""
         self._draw()
 
-    def show(self, rows: Sequence[Row]) -> None:
+    def show(self, race: View) -> None:
         """A race under way."""
-        self._draw(rows)
+        if self._live is not None:
+            self._draw(race.rows())
 
     def finished(self, trial: Trial) -> None:
         speedup = "" if trial.speedup is None else f"  {interval_text(trial.speedup)}"

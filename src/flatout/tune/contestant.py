@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import statistics
 from collections.abc import Sequence
@@ -58,10 +59,10 @@ class Block(race.Block):
             return middle * len(self.times) / self.units
         return sum(t for t, _ in kept) / (self.units * sum(n for _, n in kept) / sum(counts))
 
-    @property
+    @functools.cached_property
     def usual_seconds(self) -> float:
         if not self.counts:
-            return super().usual_seconds
+            return statistics.median(self.times) * len(self.times) / self.units
         return statistics.median(t / max(n, 1) for t, n in zip(self.times, self.counts, strict=True))
 
 

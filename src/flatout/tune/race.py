@@ -29,7 +29,7 @@ class Race(race.Race[Contestant]):
         starter: Starter,
         *,
         steps_of_program: int | None = None,
-        show: Callable[[Sequence[race.Row]], None] = lambda rows: None,
+        show: Callable[[race.View], None] = lambda view: None,
     ) -> None:
         super().__init__(baselines, show=show)
         self.starter = starter

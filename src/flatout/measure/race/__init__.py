@@ -15,7 +15,7 @@ Each brings its own subclass of `Contestant`; everything that decides is here.
 
 from flatout.measure.race.comparison import compare
 from flatout.measure.race.contestant import Block, Contestant, Exit, Status, Verdict
-from flatout.measure.race.rounds import Race, Row, TimeLimit
+from flatout.measure.race.rounds import Race, Row, TimeLimit, View
 from flatout.measure.race.rules import WORTH, Rules, status_of
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "Status",
     "TimeLimit",
     "Verdict",
+    "View",
     "compare",
     "status_of",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, TypeVar
 
 from flatout.measure.interval import CONFIDENCE, confidence_for, envelope, is_bounded, paired_ratio
 from flatout.measure.race.contestant import Contestant, Status, Verdict
@@ -12,9 +12,11 @@ from flatout.model.case import Interval
 
 Of = Literal["unit", "usual unit", "cpu"]
 """Which time is compared."""
+T = TypeVar("T")
 
 
 def judge(baselines: Sequence[Contestant], one: Contestant, comparisons: int) -> Verdict:
+    """What the rounds so far say of it."""
     confidence = confidence_for(comparisons)
     wall = _against_all(baselines, one, "unit", confidence)
     cpu = _against_all(baselines, one, "cpu", confidence)
@@ -24,7 +26,7 @@ def judge(baselines: Sequence[Contestant], one: Contestant, comparisons: int) ->
         status=_status(baselines, one, speedup),
         speedup=speedup,
         cpu=cpu if bounded else None,
-        rounds=max((len(pairs(base, one)) for base in baselines), default=0),
+        rounds=max((len(_paired(base.blocks, one.blocks)) for base in baselines), default=0),
         note=one.note,
         so_far=wall.ratio if wall is not None else None,
     )
@@ -38,28 +40,29 @@ def compare(base: Contestant, one: Contestant, confidence: float = CONFIDENCE) -
 
 def ratios(baselines: Sequence[Contestant], one: Contestant, of: Of = "unit") -> list[float]:
     """Of every round, against every baseline."""
-    return [b / o for base in baselines for b, o in pairs(base, one, of)]
+    own = _times(one, of)
+    return [b / o for base in baselines for b, o in _paired(_times(base, of), own)]
 
 
-def pairs(base: Contestant, one: Contestant, of: Of = "unit") -> list[tuple[float, float]]:
-    """What both took, in the rounds that both ran in."""
-    rounds = zip(_times(base, of), _times(one, of), strict=False)
-    return [(b, o) for b, o in rounds if b is not None and o is not None]
+def _against_all(baselines: Sequence[Contestant], one: Contestant, of: Of, confidence: float) -> Interval | None:
+    own = _times(one, of)
+    found = [
+        (base, paired_ratio([b for b, _ in rounds], [o for _, o in rounds], confidence))
+        for base in baselines
+        if (rounds := _paired(_times(base, of), own))
+    ]
+    # A baseline that left after a few rounds has too few for bounds, for ever; the other one still counts.
+    bounded = [interval for base, interval in found if base.active or is_bounded(interval)]
+    return envelope(bounded or [interval for _, interval in found]) if found else None
 
 
 def _times(one: Contestant, of: Of) -> list[float | None]:
     return one.unit_times() if of == "unit" else one.usual_times() if of == "usual unit" else one.cpu_times()
 
 
-def _against_all(baselines: Sequence[Contestant], one: Contestant, of: Of, confidence: float) -> Interval | None:
-    found = [
-        (base, paired_ratio([b for b, _ in rounds], [o for _, o in rounds], confidence))
-        for base in baselines
-        if (rounds := pairs(base, one, of))
-    ]
-    # A baseline that left after a few rounds has too few for bounds, for ever; the other one still has a say.
-    bounded = [interval for base, interval in found if base.active or is_bounded(interval)]
-    return envelope(bounded or [interval for _, interval in found]) if found else None
+def _paired(base: Sequence[T | None], one: Sequence[T | None]) -> list[tuple[T, T]]:
+    """What both have of the same rounds."""
+    return [(b, o) for b, o in zip(base, one, strict=False) if b is not None and o is not None]
 
 
 def _status(baselines: Sequence[Contestant], one: Contestant, speedup: Interval | None) -> Status:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import statistics
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -24,12 +25,12 @@ class Block:
     taken: float = 0.0
     """The share of all processors that other processes had meanwhile, 0 to 1; 0 where it is not known."""
 
-    @property
+    @functools.cached_property
     def unit_seconds(self) -> float:
         """The mean: what a stream of units takes, hiccups included."""
         return sum(self.times) / self.units
 
-    @property
+    @functools.cached_property
     def usual_seconds(self) -> float:
         """Of the median call: a single long one (a trace, a checkpoint) does not show in it."""
         return statistics.median(self.times) * len(self.times) / self.units

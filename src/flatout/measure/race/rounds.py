@@ -8,7 +8,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from flatout.measure.processors import STARVED
 from flatout.measure.race.comparison import compare, judge, ratios
@@ -61,6 +61,12 @@ class Row:
     note: str = ""
 
 
+class View(Protocol):
+    """A race under way. The rows are made when they are asked for: often nobody looks."""
+
+    def rows(self) -> Sequence[Row]: ...
+
+
 class Race(Generic[AnyContestant]):
     """Baselines, and the contestants that are compared with them in the same rounds.
 
@@ -71,7 +77,7 @@ class Race(Generic[AnyContestant]):
         self,
         baselines: Sequence[AnyContestant],
         *,
-        show: Callable[[Sequence[Row]], None] = lambda rows: None,
+        show: Callable[[View], None] = lambda view: None,
         seed: int = 0,
     ) -> None:
         self.baselines = list(baselines)
@@ -106,7 +112,7 @@ class Race(Generic[AnyContestant]):
             undisturbed += self.taken[-1] < STARVED
             self.adjust(contestants)
             self._decide(active)
-            self._show(self.rows())
+            self._show(self)
         for one in contestants:
             if one.active:
                 one.leave(Exit("finished"))
