@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from observed import environment, write
 
+from flatout.cures import in_order
 from flatout.observe.settings import ObserveSettings
 from flatout.trial.launcher import environment_for
 from flatout.trial.settings import ChildSettings
@@ -18,7 +19,7 @@ from flatout.trial.settings import ChildSettings
 pytestmark = pytest.mark.slow
 
 REPORT = """
-    import collections, gc, json, os, sys
+    import collections, dataclasses, gc, json, os, sys
     import numpy as np
     import tensorflow as tf
     import keras
@@ -42,7 +43,9 @@ REPORT = """
 
     def finish():
         levers = injections() if os.environ.get("FLATOUT_LEVERS_ON") else None
-        answer = {"results": results, "calls": calls, "levers": levers.report() if levers else {}}
+        reports = levers.report() if levers else {}
+        answer = {"results": results, "calls": calls}
+        answer["levers"] = {name: dataclasses.asdict(report) for name, report in reports.items()}
         answer["ready"] = levers.ready if levers else None
         with open(sys.argv[1], "w") as out:
             json.dump(answer, out, default=lambda value: value.decode())
@@ -170,7 +173,7 @@ def run(directory: Path, source: str, *levers: str) -> dict[str, Any]:
     program, answer = write(directory, source), directory / "answer.json"
     variables = environment()
     if levers:
-        settings = ChildSettings(str(directory), ObserveSettings(trace=False), levers=levers)
+        settings = ChildSettings(str(directory), ObserveSettings(trace=False), levers=in_order(levers))
         variables = environment_for(settings, environment(FLATOUT_LEVERS_ON="1"))
     done = subprocess.run([sys.executable, program, answer], env=variables, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from flatout.observe.injection import Injection
-from flatout.observe.private_names import patch
+from flatout.observe.private_names import PRIVATE_NAMES, patch, replace, resolve
 
 
 def compute_in(injection: Injection, policy: str) -> None:
@@ -37,12 +37,10 @@ def replace_everywhere(package: str, original: Any, wrapper: Any) -> None:
         if isinstance(holder, ModuleType) and holder.__name__.split(".")[0] == package:
             for alias, value in list(vars(holder).items()):
                 if value is original:
-                    setattr(holder, alias, wrapper)
+                    replace(holder, alias, wrapper)
 
 
 def _after(key: str, then: Callable[[], None]) -> None:
-    from flatout.observe.private_names import PRIVATE_NAMES, resolve
-
     _, _, original = resolve(key)
 
     def clear_session(*args: Any, **kwargs: Any) -> Any:

@@ -45,6 +45,16 @@ DATASET_METHODS = (
 )  # fmt: skip
 """Public methods that make a dataset of another one; levers remember their calls."""
 
+DEBUG_SWITCHES = (
+    "config.run_functions_eagerly",
+    "config.experimental_run_functions_eagerly",
+    "debugging.enable_check_numerics",
+    "debugging.set_log_device_placement",
+    "debugging.experimental.enable_dump_debug_info",
+    "data.experimental.enable_debug_mode",
+)
+"""Public functions of `tf` that a lever replaces where the program finds them."""
+
 PRIVATE_NAMES: dict[str, PrivateName] = {
     # steps
     "fit-begin": PrivateName(
@@ -422,6 +432,7 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
     "legacy-dtype-policy": PrivateName(
         "tf_keras.src.mixed_precision.policy", "set_global_policy", "float32", _TF_KERAS, "tf_keras"
     ),
+    **{f"debug-{name}": PrivateName("tensorflow", name, "no-debug", _TF) for name in DEBUG_SWITCHES},
     "transpose": PrivateName("tensorflow.python.ops.gen_array_ops", "transpose", "cancel-transposes", _TF),
     **{
         f"reduce-{name.strip('_')}": PrivateName("tensorflow.python.ops.gen_math_ops", name, "cancel-transposes", _TF)

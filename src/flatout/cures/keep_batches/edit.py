@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from flatout.model.case import Case
-from flatout.source.editing import arrays, calls, case_facts, imports, statements
+from flatout.source.editing import arrays, calls, case_facts, imports
 from flatout.source.editing.document import Document, read
 from flatout.source.editing.tf_functions import called_name
 
@@ -50,27 +50,6 @@ def _cache(document: Document, node: cst.ClassDef) -> None:
         return
     known = next((b.name for b in imports.bindings(document, method) if b.stands_for == "functools"), "")
     if not known:
-        _import(document, "functools")
+        imports.add_stdlib_import(document, "functools")
     start = document.span(method)[0]
     document.insert(start, f"@{known or 'functools'}.cache{document.newline}{document.indentation(start)}")
-
-
-def _import(document: Document, module: str) -> None:
-    """Beside the other imports of Python's own modules, above those of others."""
-    first = imports.first_foreign_import(document)
-    if first is None:
-        imports.add_import(document, f"import {module}")
-        return
-    above = document.tree.body[: document.tree.body.index(first)]
-    own = next(
-        (
-            item
-            for item in above
-            if imports.imported_packages(item) and "__future__" not in imports.imported_packages(item)
-        ),
-        None,
-    )
-    if own is not None:
-        statements.before(document, own, f"import {module}")
-    else:
-        statements.before(document, first, f"import {module}", "")

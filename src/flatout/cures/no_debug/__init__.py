@@ -22,19 +22,19 @@ from __future__ import annotations
 from flatout.cures._spec import Cure
 from flatout.model.case import Case
 
-SWITCHES = (
-    ("config", "run_functions_eagerly"),
-    ("config", "experimental_run_functions_eagerly"),
-    ("debugging", "enable_check_numerics"),
-    ("debugging", "set_log_device_placement"),
-    ("debugging.experimental", "enable_dump_debug_info"),
-    ("data.experimental", "enable_debug_mode"),
-)
-"""Public functions, left out where the program finds them: `tf.<holder>.<name>`."""
+SWITCHES = {
+    "config.run_functions_eagerly": True,
+    "config.experimental_run_functions_eagerly": True,
+    "debugging.set_log_device_placement": True,
+    "debugging.enable_check_numerics": False,
+    "debugging.experimental.enable_dump_debug_info": False,
+    "data.experimental.enable_debug_mode": False,
+}
+"""Functions of `tf`, and whether they switch by their argument (True) or by being called."""
 
 
 def skip(case: Case) -> str | None:
-    names = {f"tf.{path}.{name}" for path, name in SWITCHES}
+    names = {f"tf.{name}" for name in SWITCHES}
     on = [item for item in case.evidence_of("switch") if item.value in names and "False" not in item.data["given"]]
     return None if on else "no debugging switch is on"
 

@@ -1,7 +1,9 @@
-"""`no-debug` in a running program."""
+"""`no-debug` in a running program: calls that switch debugging on do nothing."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from types import ModuleType
 from typing import Any
 
@@ -9,35 +11,27 @@ from flatout.cures._compiling import place
 from flatout.cures._spec import Hooks
 from flatout.cures.no_debug import SWITCHES
 from flatout.observe.injection import Injection
+from flatout.observe.private_names import Missing, patch
 
 
 def on_tensorflow(injection: Injection, module: ModuleType) -> None:
-    for path, name in SWITCHES:
-        holder: Any = module
-        for part in path.split("."):
-            holder = getattr(holder, part, None)
-        original = getattr(holder, name, None)
-        if original is not None:
-            setattr(holder, name, _left_out(injection, f"tf.{path}.{name}", original))
+    for name in SWITCHES:
+        with contextlib.suppress(Missing):  # a switch that this TensorFlow lacks cannot be on
+            patch(f"debug-{name}", functools.partial(_left_out, injection, name))
 
 
-def _left_out(injection: Injection, label: str, original: Any) -> Any:
+def _left_out(injection: Injection, name: str, original: Any) -> Any:
     def switch(*args: Any, **kwargs: Any) -> Any:
         if any(value is False for value in (*args, *kwargs.values())):
             return original(*args, **kwargs)  # the program switches it off itself
-        injection.changed(f"{label} left out{place()}")
-        return _Writer() if name == "enable_dump_debug_info" else None
+        injection.changed(f"tf.{name} left out{place()}")
+        return _Writer() if name.endswith("enable_dump_debug_info") else None
 
-    name = label.rpartition(".")[2]
-    switch.__name__ = name
-    switch.__doc__ = original.__doc__
-    switch.__module__ = getattr(original, "__module__", switch.__module__)
-    switch.__wrapped__ = original  # type: ignore[attr-defined]
     return switch
 
 
 class _Writer:
-    """Stands for the writer of debug events; whatever it is asked to write, it does not."""
+    """Replaces the writer of debug events, and writes nothing."""
 
     def __getattr__(self, name: str) -> Any:
         return lambda *args, **kwargs: None

@@ -8,7 +8,7 @@ from typing import Any
 from flatout.cures._compiling import Arguments, change_arguments, place
 from flatout.cures._spec import Hooks
 from flatout.observe.injection import Injection
-from flatout.observe.private_names import resolve
+from flatout.observe.private_names import replace, resolve
 
 
 def on_keras(injection: Injection, module: ModuleType) -> None:
@@ -33,7 +33,7 @@ def _install(injection: Injection, compile_key: str, property_key: str) -> None:
             injection.changed(f"run_eagerly taken back{place()}")
         was.fset(model, False if value else value)
 
-    setattr(holder, name, property(was.fget, set_run_eagerly, was.fdel, was.__doc__))
+    replace(holder, name, property(was.fget, set_run_eagerly, was.fdel, was.__doc__))
 
 
 HOOKS = Hooks(keras=on_keras, tf_keras=on_tf_keras)

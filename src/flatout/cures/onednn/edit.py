@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import libcst as cst
 
+from flatout.cures.onednn import VARIABLE
 from flatout.model.case import Case
 from flatout.source.editing import calls, case_facts, imports, statements
 from flatout.source.editing.document import Document, read
 from flatout.source.editing.global_settings import quoted
-
-_VARIABLE = "TF_ENABLE_ONEDNN_OPTS"
 
 
 def edit(source: str, path: str, case: Case, value: str) -> str | None:
@@ -17,25 +16,19 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     if document is None:
         return None
     wanted = value if value in ("0", "1") else "0"
-    if _VARIABLE in source:
+    if VARIABLE in source:
         for assign in document.all(cst.Assign):
             written = document.text(assign.targets[0])
-            if _VARIABLE in written and calls.literal(assign.value) not in ("", repr(wanted)):
+            if VARIABLE in written and calls.literal(assign.value) not in ("", repr(wanted)):
                 document.replace(*document.span(assign.value), quoted(document, wanted))
         return document.result()
     first = imports.first_foreign_import(document)
     if first is None:
         return None
-    lines = [f"os.environ[{quoted(document, _VARIABLE)}] = {quoted(document, wanted)}", ""]
     if not _has_os(document, first):
-        above = [
-            item for item in document.tree.body[: document.tree.body.index(first)] if imports.imported_packages(item)
-        ]
-        if above and "__future__" not in imports.imported_packages(above[-1]):
-            statements.after(document, above[-1], "import os")
-        else:
-            lines = ["import os", "", *lines]
-    statements.before(document, first, *lines)
+        imports.add_stdlib_import(document, "os")
+    setting = f"os.environ[{quoted(document, VARIABLE)}] = {quoted(document, wanted)}"
+    statements.before(document, first, setting, "")
     return document.result()
 
 

@@ -108,6 +108,30 @@ def add_import(document: Document, line: str) -> None:
         document.insert(len(document.source), line + document.newline)
 
 
+def add_stdlib_import(document: Document, module: str) -> None:
+    """`import os` among the imports of the standard library, in alphabetical order; above those of other packages."""
+    line = f"import {module}"
+    foreign = first_foreign_import(document)
+    body = document.tree.body
+    above = body[: body.index(foreign)] if foreign is not None else body
+    own = [statement for statement in above if (found := imported_packages(statement)) and "__future__" not in found]
+    later = next((statement for statement in own if _belongs_below(statement, module)), None)
+    if later is not None:
+        statements.before(document, later, line)
+    elif own:
+        statements.after(document, own[-1], line)
+    elif foreign is not None:
+        statements.before(document, foreign, line, "")
+    else:
+        add_import(document, line)
+
+
+def _belongs_below(statement: cst.CSTNode, module: str) -> bool:
+    """Whether an import comes behind `import module`: every `from …` does, and modules later in the alphabet."""
+    is_from = isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[0], cst.ImportFrom)
+    return is_from or imported_packages(statement)[0] > module
+
+
 def last_import(document: Document) -> cst.CSTNode | None:
     """The last import of the module before its first definition; an import inside `try` or `if` counts as a whole."""
     last = None
