@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from typing import Any, get_type_hints
 import pytest
 
 from flatout import cures
+from flatout.cures import _catalogue
 from flatout.model.case import Case
 from flatout.model.errors import UnknownLever
 
@@ -118,9 +118,15 @@ def test_the_catalogue_imports_neither_libcst_nor_tensorflow_nor_a_part() -> Non
     assert done.stdout.strip() == "[]", done.stderr
 
 
-def test_hooks_are_declared_for_every_part_that_injects() -> None:
-    for path in Path(importlib.import_module("flatout.cures").__file__ or "").parent.glob("*/inject.py"):
-        assert "\nHOOKS = Hooks(" in path.read_text(encoding="utf-8"), path
+@pytest.mark.parametrize("name", cures.levers())
+def test_a_part_that_injects_has_a_hook(name: str) -> None:
+    hooks = _catalogue.hooks_of(cures.catalogue()[name])
+    assert hooks is None or any(hooks.of(package) for package in ("tensorflow", "keras", "tf_keras"))
+
+
+def test_names_are_patched_only_through_the_table_of_private_names() -> None:
+    for path in Path(cures.__file__).parent.rglob("*.py"):
+        assert "setattr(" not in path.read_text(encoding="utf-8"), path
 
 
 # ── plugins from outside ─────────────────────────────────────────────────────────────────────────────────────────────
