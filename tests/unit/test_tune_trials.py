@@ -1,0 +1,98 @@
+"""How a contestant that has left its race becomes a trial. The blocks are made up; no process is started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flatout.measure.race import Exit
+from flatout.model.errors import InvalidOption, UnknownLever
+from flatout.process.watchdog import Watchdog
+from flatout.report.progress import Progress
+from flatout.trial.child_process import Launch
+from flatout.tune import trials as trials_module
+from flatout.tune.contestant import Block, Contestant
+from flatout.tune.journal import Journal
+from flatout.tune.race import Race
+from flatout.tune.request import Request
+from flatout.tune.starter import Starter
+from flatout.tune.trials import Trials
+
+
+@pytest.fixture
+def trials(tmp_path: Path) -> Trials:
+    return Trials(Journal(tmp_path), Progress(60.0, quiet=True), tmp_path)
+
+
+@pytest.fixture
+def watchdog():
+    made = Watchdog()
+    yield made
+    made.close()
+
+
+def having_run(step: float, rounds: int, levers: tuple[str, ...] = (), exit: Exit | None = None) -> Contestant:
+    blocks = [Block([step] * 8, 8, 0.1) for _ in range(rounds)]
+    return Contestant(Launch(()), "one", levers, blocks=list(blocks), exit=exit)
+
+
+def race_of(tmp_path: Path, watchdog: Watchdog, rounds: int) -> Race:
+    return Race([having_run(0.010, rounds) for _ in range(2)], Starter(tmp_path / "race", watchdog))
+
+
+def test_a_lever_that_changes_nothing_is_left_out_and_is_no_trial(trials, tmp_path, watchdog):
+    race = race_of(tmp_path, watchdog, 0)
+    for stage in ("bound", "single"):
+        one = having_run(0.01, 0, ("xla", "cache"), Exit("ended", "nothing to cache"))
+        one.unchanged = True
+        trials.keep_all(race, [one], stage)
+        assert trials.skipped == ({"cache": "nothing to cache"} if stage == "single" else {})
+    assert not trials.found
+
+
+@pytest.mark.parametrize(("step", "rounds", "nominated"), [(0.005, 4, True), (0.005, 3, False), (0.0099, 4, False)])
+def test_what_looked_good_when_the_time_was_up_goes_on_to_the_confirmation(
+    trials, tmp_path, watchdog, step, rounds, nominated
+):
+    race = race_of(tmp_path, watchdog, rounds)
+    trial = trials.keep(race, having_run(step, rounds, ("cache",), Exit("finished")), "single")
+    assert trial.undecided
+    assert "in too few rounds for an interval" in trial.note
+    assert trials.nominated == ({("cache",): pytest.approx(2.0)} if nominated else {})
+    assert trials.journal.known("single", ("cache",)) is None, "a resumed tune tries it again"
+
+
+def test_a_failure_is_a_trial_that_is_written_down(trials, tmp_path, watchdog):
+    one = having_run(0.01, 2, ("cache",), Exit("failed", "the program failed: MemoryError"))
+    trial = trials.keep(race_of(tmp_path, watchdog, 2), one, "single")
+    assert (trial.status, trial.rounds) == ("failed", 2)
+    assert trial.note.startswith("the program failed: MemoryError")
+    assert Journal(tmp_path).known("single", ("cache",)) == trial
+
+
+def test_only_a_win_is_checked_for_equal_numbers(trials, tmp_path, watchdog, monkeypatch):
+    compared = []
+
+    def compare(baselines, one, starter, directory):
+        compared.append(one)
+        return trials_module.parity.parity.Parity("failed", 1.0, "losses differ by 1")
+
+    monkeypatch.setattr(trials_module.parity, "compare", compare)
+    race = race_of(tmp_path, watchdog, 8)
+    slow, fast = (having_run(step, 8, ("cache",), Exit("decided")) for step in (0.020, 0.005))
+    assert trials.keep(race, slow, "single").status == "lost"
+    assert trials.keep(race, fast, "bound").status == "won"
+    assert not compared
+    trial = trials.keep(race, fast, "single")
+    assert compared == [fast]
+    assert (trial.status, trial.parity) == ("failed", "failed"), "fast and wrong is no win"
+    assert not trials.any_single_won
+
+
+def test_a_request_with_names_that_do_not_exist_is_refused_before_anything_runs():
+    Request("train.py", levers=("cache",), without=("xla",), allow=("semantic",)).check()
+    with pytest.raises(UnknownLever):
+        Request("train.py", levers=("cahce",)).check()
+    with pytest.raises(InvalidOption, match="--allow takes precision or semantic, not exact"):
+        Request("train.py", allow=("exact",)).check()
