@@ -74,7 +74,7 @@ def load(start: Path) -> Settings:
         except (OSError, UnicodeDecodeError) as error:
             raise SettingsInvalid(f"{file} could not be read: {error}. Mend it, or name another place.") from None
         except tomllib.TOMLDecodeError as error:
-            raise SettingsInvalid(f"{file} is not valid TOML: {error}. Mend it first.") from None
+            raise SettingsInvalid(f"{file} is not valid TOML: {error}. Correct it first.") from None
         required = required or _required(content)
         table = content.get("tool", {}).get("flatout", {}).get("check")
         if table is not None:

@@ -51,5 +51,7 @@ def _matching(pattern: str, home: Path | None) -> list[Path]:
     files = [path if path.is_file() else path / store.FILE for path in candidates]
     found = [path for path in files if path.is_file()]
     if not found:
-        raise CaseNotFound(f"No case matches {pattern!r}, neither here nor in {cases}.")
+        raise CaseNotFound(
+            f"No case matches {pattern!r}, neither here nor in {cases}. `flatout history` lists those that are kept."
+        )
     return found

@@ -159,7 +159,9 @@ class Service:
         if self._restarts[child.number] > RESTARTS:
             self._say(f"worker {child.number} {reason}, for the {RESTARTS + 1}th time; it is left out")
             if not any(one.role == "worker" for one in self._children):
-                raise ServiceFailed("No worker is left. Their messages stand above.")
+                raise ServiceFailed(
+                    "No worker is left to serve the pipeline: each has failed too often. Their messages stand above."
+                )
             return
         self._say(f"worker {child.number} {reason}; starting it again")
         self._started("worker", child.number, address=self.address, host=self.wishes.host)
@@ -191,7 +193,7 @@ class Service:
         with selectors.DefaultSelector() as one:
             one.register(child.answers, selectors.EVENT_READ)
             if not one.select(patience):
-                raise ServiceFailed(f"The {child.role} said nothing for {patience:.0f} s and was ended.")
+                raise ServiceFailed(f"The {child.role} said nothing for {patience:.0f} s and was ended..")
         line = child.answers.readline()
         if not line:
             raise ServiceFailed(f"The {child.role} {_ended(child)} before it was ready; its message stands above.")

@@ -38,7 +38,9 @@ class Result:
 
         trial = next((one for one in self.case.trials if one.serving is not None and one.serving.artefact), None)
         if trial is None or trial.serving is None or self.artefact is None:
-            raise CaseNotReady("No artefact passed its checks: there is nothing to load.")
+            raise CaseNotReady(
+                "No artefact passed its checks, so there is nothing to load. `trials` says what each route did."
+            )
         return find(trial.serving.route).open(self.artefact, trial.serving.setting, trial.serving.latencies[0].batch)
 
 

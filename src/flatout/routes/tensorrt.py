@@ -114,7 +114,9 @@ def _build_engine(path: Path, subject: Subject) -> bytes:
         config.add_optimization_profile(profile)
     engine = builder.build_serialized_network(network, config)
     if engine is None:
-        raise ConversionFailed("TensorRT could not build an engine for this model.")
+        raise ConversionFailed(
+            "TensorRT could not build an engine for this model. Its messages are in the log of this route."
+        )
     return bytes(engine)
 
 

@@ -67,7 +67,7 @@ class Shelf:
     def file(self, name: str) -> Path:
         path = self.directory(name) / store.FILE
         if not path.is_file() or path.resolve() != path:
-            raise CaseNotFound(f"The case {name[:80]!r} has not come to its end.")
+            raise CaseNotFound(f"The case {name[:80]!r} has not come to its end. Wait, or look at it under /follow.")
         return path
 
     def kept(self) -> list[Kept]:

@@ -80,7 +80,7 @@ def _read_file(path: Path) -> Samples:
 
 def _from_named_arrays(arrays: dict[str, Array], origin: str) -> Samples:
     if not arrays:
-        raise DataUnusable(f"{origin} is empty.")
+        raise DataUnusable(f"{origin} is empty. At least one sample is needed.")
     lower = {name.lower(): name for name in arrays}
     label = next((lower[name] for name in LABELS if name in lower), None)
     rest = {name: array for name, array in arrays.items() if name != label}
@@ -136,7 +136,7 @@ def _collect(dataset: Iterable[Any], inputs: Sequence[DeclaredInput] | None, lim
         if count >= limit:
             break
     if not elements:
-        raise DataUnusable("The dataset has no elements.")
+        raise DataUnusable("The dataset has no elements. At least one sample is needed.")
     join = np.concatenate if batched else np.stack
     try:
         columns = [join(column) for column in zip(*elements, strict=True)]

@@ -38,7 +38,7 @@ def read(directory: Path, features: dict[str, dict[str, Any]], limit: int) -> Sa
             f"The records in {directory} do not match the description of their features: {error.message}"
         ) from None
     if not columns or not next(iter(columns.values())):
-        raise DataUnusable(f"The record files in {directory} are empty.")
+        raise DataUnusable(f"The record files in {directory} are empty. At least one sample is needed.")
     arrays = {name: np.concatenate(parts) for name, parts in columns.items()}
     labels = [name for name, entry in features.items() if entry.get("label") or name.lower() in LABELS]
     return Samples(

@@ -82,7 +82,9 @@ def _extracted(schema: Schema, directory: Path, destination: Path, processes: in
     try:
         for part, result in workers.run(_files, parts, processes or workers.cores(), progress.tell):
             if isinstance(result, workers.Died):
-                raise ProcessFailed(f"The worker giving back {part.path.name} {result.reason}, twice.")
+                raise ProcessFailed(
+                    f"The worker giving back {part.path.name} {result.reason}, twice. Try again with fewer --processes."
+                )
             count += result
     finally:
         progress.end()

@@ -90,7 +90,9 @@ class Tasks:
     def answer(self, feeds: list[str], output: str, at_most: int | None = None) -> dict[str, Any]:
         """What the artefact answers to these samples, into an .npz as `out0`, `out1`, …"""
         if self._runner is None:
-            raise ProcessFailed("Nothing has been opened yet.")
+            raise ProcessFailed(
+                "The worker was asked to run a model before it had opened one. This is a fault of flatout."
+            )
         answers = answers_of(self._runner, read_arrays(feeds), self._batch, at_most)
         write_arrays(Path(output), "out", answers)
         return {"samples": len(answers[0])}
@@ -98,7 +100,9 @@ class Tasks:
     def time(self, seconds: float, at_least: int) -> dict[str, Any]:
         """Call for about this long; how long each call took, in milliseconds."""
         if self._runner is None:
-            raise ProcessFailed("Nothing has been opened yet.")
+            raise ProcessFailed(
+                "The worker was asked to run a model before it had opened one. This is a fault of flatout."
+            )
         runner, feeds, clock = self._runner, self._feeds, time.perf_counter
         runner(feeds[0])  # caches are cold after the others' turn
         gc.collect()
@@ -121,7 +125,7 @@ class Tasks:
         """Run the loader that is handed over, as its user would: from its file, on the artefact."""
         specification = importlib.util.spec_from_file_location("artefact_loader", path)
         if specification is None or specification.loader is None:
-            raise ProcessFailed(f"{path} cannot be imported.")
+            raise ProcessFailed(f"{path} cannot be imported as a Python module. Make the artefact again.")
         module = importlib.util.module_from_spec(specification)
         specification.loader.exec_module(module)
         answers = answers_of(module.load(directory), read_arrays(feeds), batch, None)

@@ -123,4 +123,6 @@ def _refuse_unknown(model: Any) -> None:
     nodes = [node for inner in graphs(model.graph) for node in inner.node]
     unknown = sorted({node.op_type for node in nodes if (node.domain, node.op_type) not in known})
     if unknown:
-        raise ConversionFailed(f"tf2onnx cannot express {', '.join(unknown)} in ONNX.")
+        raise ConversionFailed(
+            f"tf2onnx cannot express {', '.join(unknown)} in ONNX. Other routes may convert the model."
+        )

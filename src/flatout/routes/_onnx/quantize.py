@@ -53,7 +53,9 @@ def quantize_mixed(source: Path, target: Path, subject: Subject) -> None:
             if _agreement(target, subject) >= ENOUGH:
                 return
             if count >= (len(worst) + 1) // 2:
-                raise ConversionFailed(f"With {count} of {len(worst)} layers in float the answers still do not agree.")
+                raise ConversionFailed(
+                    f"With {count} of {len(worst)} layers in float the answers still do not agree with the original."
+                )
             count *= 2
 
 

@@ -89,7 +89,9 @@ class Mixed(Int8):
 def _first_file(directory: Path) -> Path:
     files = sorted(directory.glob("*.tflite"))
     if not files:
-        raise ArtefactUnreadable(f"There is no .tflite file in {directory}.")
+        raise ArtefactUnreadable(
+            f"There is no .tflite file in {directory}: it is not an artefact of this route. Make it again."
+        )
     return files[0]
 
 

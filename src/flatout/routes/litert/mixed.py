@@ -56,7 +56,9 @@ def _quantize(converter: Any, subject: Subject, batch: int | None, float_layers:
         if _agreement(content, subject, batch) >= ENOUGH:
             return content
         if count >= len(worst) // 2:
-            raise ConversionFailed(f"With {count} of {len(worst)} layers in float the answers still do not agree.")
+            raise ConversionFailed(
+                f"With {count} of {len(worst)} layers in float the answers still do not agree with the original."
+            )
         count *= 2
 
 

@@ -54,7 +54,9 @@ class ArrayFile:
         try:
             arrays = _arrays(str(path.absolute()))
         except UNREADABLE as error:
-            raise DataUnusable(f"{path} cannot be read as numpy arrays: {error}.") from None
+            raise DataUnusable(
+                f"{path} cannot be read as numpy arrays: {error}. Save them again with `numpy.save` or `numpy.savez`."
+            ) from None
         lengths = {name: array.shape[:1] for name, array in arrays.items()}
         if len(set(lengths.values())) != 1 or () in lengths.values() or (0,) in lengths.values():
             shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
@@ -155,7 +157,9 @@ def _common(files: Listed, root: Path) -> Feature:
             continue
         counts[header] = counts.get(header, 0) + 1
     if not counts:
-        raise DataUnusable(f"None of the .npy files in {root} can be read as a numpy array.")
+        raise DataUnusable(
+            f"None of the .npy files in {root} can be read as a numpy array. Save them with `numpy.save`."
+        )
     kinds: dict[tuple[str, int], int] = {}
     for (dtype, shape), count in counts.items():
         kinds[dtype, len(shape)] = kinds.get((dtype, len(shape)), 0) + count

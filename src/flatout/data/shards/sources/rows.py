@@ -132,7 +132,9 @@ def places(paths: Sequence[Path], header: bool, delimiter: str = "") -> Places:
         parts.append((starts, ends - starts))
     counts = [len(starts) for starts, _ in parts]
     if not sum(counts):
-        raise DataUnusable(f"There are no rows in {paths[0]}{' and the files beside it' if len(paths) > 1 else ''}.")
+        raise DataUnusable(
+            f"There are no rows in {paths[0]}{' and the files beside it' if len(paths) > 1 else ''}. Name other files."
+        )
     root = os.path.commonpath([path.absolute().parent for path in paths])
     return Places(
         root=root,
