@@ -92,7 +92,7 @@ def test_a_child_that_answers() -> None:
         ("import no_such_package", "No module named"),
         ("import os; os.abort()", "SIGABRT"),
         ("import time; time.sleep(60)", "within"),
-        ("print('noise')", "said nothing"),
+        ("print('noise')", "printed nothing"),
     ],
 )
 def test_a_child_that_does_not(questions: str, word: str) -> None:

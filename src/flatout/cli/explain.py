@@ -40,13 +40,16 @@ def explain(name: str | None, json: str | None, width: int | None) -> None:
 
 
 def _named(name: str) -> list[Entry]:
-    """The pages of this name: some checks have the name of a lever, which comes first."""
+    """The pages of this name: one, or two where a lever and a check share a name."""
     from flatout.causes import find
 
-    found = [entry for entries in (_causes, _cures, _routes, _checks) for entry in entries() if entry.name == name]
-    if not found:
-        find(name)  # raises, with the nearest names
-    return found
+    # Each catalogue takes time to read, so the ones that are asked for most come first.
+    for catalogues in ((_causes,), (_cures, _checks), (_routes,)):
+        found = [entry for entries in catalogues for entry in entries() if entry.name == name]
+        if found:
+            return found
+    find(name)  # raises, with the nearest names
+    return []
 
 
 def _causes() -> Iterator[Entry]:

@@ -1,7 +1,7 @@
-"""What only TensorFlow can tell, asked in a child process.
+"""The facts that only TensorFlow has, read in a child process.
 
 Importing TensorFlow takes seconds and reads its variables once, and a broken one can kill the process that
-imports it. So the question goes to a child; whatever becomes of it is an answer.
+imports it. A child that fails or hangs is a fact as well.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LINES_KEPT = 40
 # Each question is asked by itself: an older or newer TensorFlow that lacks one name still answers the others.
 _QUESTIONS = """
 import json, sys
-sys.path[:] = [entry for entry in sys.path if entry]  # a file of the user's named tensorflow.py is not meant
+sys.path[:] = [entry for entry in sys.path if entry]  # a file tensorflow.py of the user is not meant
 import tensorflow as tf
 
 def ask(question):
@@ -63,7 +63,7 @@ print("MARK" + json.dumps({
 def ask(timeout: float = 120.0, python: str = sys.executable, questions: str = _QUESTIONS) -> dict[str, Any]:
     """TensorFlow's own facts, or `error` in words. `messages` is what it wrote on stderr."""
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "0"}  # its complaints about libraries are facts too
-    # Files and not pipes: a child that is killed may leave grandchildren that hold a pipe open for ever.
+    # Files and not pipes: a child that is killed may leave grandchildren that hold a pipe open.
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         try:
             process = subprocess.Popen(
@@ -97,13 +97,13 @@ def _understand(code: int | None, text: str, complaints: str, timeout: float) ->
     messages = [clean(line) for line in complaints.splitlines() if line.strip()][-_LINES_KEPT:]
     answer = next((line[len(_MARK) :] for line in text.splitlines() if line.startswith(_MARK)), None)
     if answer is not None:
-        # A crash while it leaves is not worth a word: the answer is here.
+        # A crash at exit does not matter: the answer is here.
         return {**clean_all(json.loads(answer)), "error": None, "messages": messages}
-    last = messages[-1] if messages else "it said nothing"
+    last = messages[-1] if messages else "it printed nothing"
     if code is None:
-        error = f"TensorFlow did not finish importing within {timeout:.0f} s; its last word: {last}"
+        error = f"TensorFlow did not finish importing within {timeout:.0f} s; its last message: {last}"
     elif code < 0:
-        error = f"Importing TensorFlow ended in {_signal_name(-code)}; its last word: {last}"
+        error = f"Importing TensorFlow ended in {_signal_name(-code)}; its last message: {last}"
     else:
         error = last
     return {"error": clean(error), "messages": messages}

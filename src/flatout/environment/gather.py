@@ -1,7 +1,6 @@
-"""Asks the machine once. Everything that a check may look at is in the dict that `gather` returns.
+"""Reads the facts of the machine: everything that a check may look at is in the dict that `gather` returns.
 
-Reading is all that happens here; no judgement. A file that is not there (macOS, a locked-down container)
-makes a fact None, and the checks say what they then do not know.
+Nothing is judged here. A file that is not there (macOS, a locked-down container) makes a fact None.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ _ARM = {
     "0xd84": "Neoverse V3",
     "0xd8e": "Neoverse N3",
 }
-"""Linux tells the number of an ARM core's design, not its name."""
+"""Linux gives the number of an ARM core's design, not its name."""
 
 
 def cpu(root: Path = Path("/")) -> dict[str, Any]:

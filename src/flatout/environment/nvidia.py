@@ -1,7 +1,7 @@
-"""What the NVIDIA driver says: its version, and each GPU's memory, clocks and link.
+"""What the NVIDIA driver reports: its version, and each GPU's memory, clocks and link.
 
-`nvidia-smi` is asked where it is installed. Where it is not, the kernel module's version and the device files
-still tell whether a GPU is there.
+`nvidia-smi` is run where it is installed. Where it is not, the kernel module's version and the device files
+still show whether a GPU is there.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def release(version: str) -> tuple[int, ...]:
 
 
 def within(version: str, specification: str) -> bool:
-    """Whether a version satisfies `>=9.3,<10.0`. Clauses other than < <= > >= == are passed over.
+    """Whether a version satisfies `>=9.3,<10.0`. Clauses other than < <= > >= == are ignored.
 
     By hand and not by `packaging`, which flatout does not depend on: these ranges hold plain numbers only.
     """

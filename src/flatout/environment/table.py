@@ -1,8 +1,7 @@
 """The audit as a table for the terminal.
 
-A line that is in order is one line. One that is not says beneath what it means and what to do, because
-that is what the reader came for. Text from outside goes through `rich.text.Text`, which reads no markup
-in it.
+A reading that is in order is one line. Any other is followed by what it means and what to do. Text from outside goes
+through `rich.text.Text`, which reads no markup in it.
 """
 
 from __future__ import annotations

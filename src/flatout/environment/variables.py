@@ -1,7 +1,7 @@
 """The environment variables that change how fast TensorFlow runs, by name.
 
 Names are listed one by one and never matched by a prefix: `TF_` is also Terraform's, and its variables hold
-passwords that have no place in a case.
+passwords, which must not be in a case.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ def check(facts: Facts) -> Iterator[Reading]:
             "TF_FORCE_GPU_ALLOW_GROWTH",
             growth,
             "fault" if gpus else "info",
-            "TensorFlow reads the words true and false here and passes over all others: growth stays as it was.",
+            "TensorFlow accepts only true and false here and ignores all other values: growth stays as it was.",
             "export TF_FORCE_GPU_ALLOW_GROWTH=true",
         )
     elif growth is not None:

@@ -2,7 +2,7 @@
 
 `TF_NUM_INTRAOP_THREADS` splits one operation over threads, `TF_NUM_INTEROP_THREADS` runs independent
 operations side by side. `OMP_NUM_THREADS` and `KMP_*` steer OpenMP: the wheels from PyPI are linked
-without it, so there they change NumPy and its like and not TensorFlow, whatever older guides say.
+without it, so they change NumPy and similar libraries and not TensorFlow, whatever older guides say.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _judge(name: str, value: str, usable: int | None) -> Reading:
             name,
             value,
             "fault",
-            "This is not a number of threads: TensorFlow passes over it and takes its own choice.",
+            "This is not a number of threads: TensorFlow ignores it and chooses by itself.",
             f"unset {name}, or give it a whole number.",
         )
     if count == 0 or usable is None:
@@ -58,7 +58,7 @@ def _judge(name: str, value: str, usable: int | None) -> Reading:
             name,
             value,
             "warning",
-            f"One operation may use {count} of {usable} cores: the others stand idle unless several "
+            f"One operation may use {count} of {usable} cores: the others are idle unless several "
             f"programs share "
             "the machine.",
             f"unset {name} when this program has the machine to itself.",

@@ -31,7 +31,7 @@ def _tensorflow(facts: Facts, version: tuple[int, ...], shown: str) -> Iterator[
             "tensorflow version",
             shown,
             "warning",
-            "flatout knows TensorFlow 2.16 and newer; here some of its views will be missing.",
+            "flatout supports TensorFlow 2.16 and newer; some of its views will be missing.",
             'pip install --upgrade "tensorflow>=2.16"; programs for Keras 2 go on with tf-keras.',
         )
     wheels = part(part(facts, "packages"), "cuda_wanted")
@@ -73,7 +73,7 @@ def _python(facts: Facts) -> Iterator[Reading]:
     system = part(facts, "system")
     version = release(str(system.get("python") or ""))
     if version and version < (3, 10):
-        meaning = "flatout needs Python 3.10, and so do the TensorFlow releases that get mended."
+        meaning = "flatout needs Python 3.10, and so do the TensorFlow releases that are maintained."
         yield Reading("python", str(system["python"]), "warning", meaning, "Use Python 3.10 to 3.13.")
     if system.get("implementation") not in (None, "CPython"):
         meaning = "TensorFlow has wheels for CPython only."
