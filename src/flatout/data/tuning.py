@@ -196,6 +196,7 @@ class _Tuning:
         return replace(
             trial,
             status=raced.verdict.status,
+            note="; ".join(filter(None, [trial.note, raced.verdict.note])),
             speedup=raced.verdict.speedup,
             cpu=raced.verdict.cpu,
             step_ms=1e3 * (raced.after.unit_seconds() or 0.0),

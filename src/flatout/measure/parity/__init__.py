@@ -1,0 +1,11 @@
+"""Whether a changed program still computes the same as the unchanged one.
+
+numbers.py      what a run has computed in its first steps, as the child recorded it
+deviations.py   how far two runs are apart, in weights, losses and outputs
+verdict.py      what that means: exact, reassociated, precision, failed; the limits and how they were measured
+"""
+
+from flatout.measure.parity.numbers import Numbers, Weights
+from flatout.measure.parity.verdict import Agreement, Parity, compare
+
+__all__ = ["Agreement", "Numbers", "Parity", "Weights", "compare"]

@@ -1,0 +1,140 @@
+"""How far two runs are apart: weights against how far they have moved, losses and outputs against their size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from flatout.measure.parity.numbers import Array, Numbers
+
+Kind = Literal["weights", "losses", "outputs"]
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """How far apart one thing is after some steps."""
+
+    kind: Kind
+    what: str
+    """Which of that kind."""
+    steps: int
+    value: float
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        return self.kind, self.what, self.steps
+
+
+def deviations(baseline: Numbers, trial: Numbers) -> Iterator[Deviation]:
+    """What both have seen at the same number of steps."""
+    trains = False
+    for steps in sorted(set(baseline.weights) & set(trial.weights)):
+        value = _of_weights(baseline, trial, steps)
+        if value is not None:
+            trains = True
+            yield Deviation("weights", "weights", steps, value)
+    for name in sorted(set(baseline.series) & set(trial.series)):
+        mine, other = _alike(baseline, trial, name)
+        scale = float(
+            np.median([abs(value) for values in mine.values() for value in values if math.isfinite(value)] or [0])
+        )
+        for steps in sorted(set(mine) & set(other)):
+            value = max(_relative(a, b, scale) for a, b in zip(mine[steps], other[steps], strict=False))
+            yield Deviation("losses", name, steps, value)
+    if trains:
+        return  # what a model under training puts out follows from its weights
+    pairs = [(name, name) for name in sorted(set(baseline.outputs) & set(trial.outputs))]
+    if not pairs and len(baseline.outputs) == len(trial.outputs) == 1:
+        pairs = [(next(iter(baseline.outputs)), next(iter(trial.outputs)))]  # a model that is called by a function now
+    for name, other_name in pairs:
+        length = min(len(baseline.outputs[name]), len(trial.outputs[other_name]))
+        if length:
+            ours, theirs = baseline.outputs[name][:length], trial.outputs[other_name][:length]
+            yield Deviation("outputs", name, 1, _ratio(_distance(ours, theirs), _size(ours)))
+
+
+def _alike(baseline: Numbers, trial: Numbers, name: str) -> tuple[dict[int, list[float]], dict[int, list[float]]]:
+    """What each of the calls gave; where a step of one makes more calls than a step of the other (a loop over samples
+    that became one call for the batch), the mean of each step, or the sum, whichever is nearer."""
+    ours, theirs = (_by_step(numbers.calls.get(name, [])) for numbers in (baseline, trial))
+    both = sorted(set(ours) & set(theirs))
+    if not both or np.median([len(ours[step]) / len(theirs[step]) for step in both]) == 1:
+        return baseline.series[name], trial.series[name]
+    reduced = []
+    for reduce in (np.mean, np.sum):
+        pair = [{step: [float(reduce(found[step]))] for step in both} for found in (ours, theirs)]
+        apart = max(_relative(pair[0][step][0], pair[1][step][0], 0.0) for step in both)
+        reduced.append((apart, pair))
+    _, (mine, other) = min(reduced, key=lambda item: item[0])
+    return mine, other
+
+
+def _by_step(calls: list[tuple[int, float]]) -> dict[int, list[float]]:
+    """What the calls of each whole step gave. Until the first update is made, calls may be counted as steps."""
+    begin = max((i for i in range(1, len(calls)) if calls[i][0] < calls[i - 1][0]), default=0)
+    found: dict[int, list[float]] = {}
+    for made, value in calls[begin:]:
+        found.setdefault(made, []).append(value)
+    if found:
+        del found[max(found)]  # it may have been cut off
+    return {step: values for step, values in found.items() if step}
+
+
+def _of_weights(baseline: Numbers, trial: Numbers, steps: int) -> float | None:
+    """The deviation that nine tenths of the elements stay below; None where nothing has moved in either."""
+    others = sorted(count for count in baseline.weights if count != steps)
+    if not others:
+        return None
+    before = baseline.weights[others[0]]
+    ours, theirs = baseline.weights[steps], trial.weights[steps]
+    rows: list[tuple[float, int]] = []
+    for number in sorted(set(ours) & set(theirs) & set(before)):
+        one, other, start = ours[number], theirs[number], before[number]
+        if not one.sample.shape == other.sample.shape == start.sample.shape:
+            continue
+        moved = _distance(one.sample, start.sample)
+        apart = (
+            0.0 if one.checksum == other.checksum and one.name == other.name else _distance(one.sample, other.sample)
+        )
+        if moved or apart:
+            rows.append((_ratio(apart, moved), one.sample.size))
+    if not rows:
+        return None
+    rows.sort()
+    total = sum(size for _, size in rows)
+    below = 0
+    for value, size in rows:
+        below += size
+        if below >= 0.9 * total:
+            # A rest that differs is never called exact.
+            return value or min(rows[-1][0], np.finfo(np.float32).tiny.item())
+    return rows[-1][0]
+
+
+def _distance(one: Array, other: Array) -> float:
+    """Root of the squares; what is not a number in both is no difference."""
+    with np.errstate(all="ignore"):
+        difference = one.astype(np.float64) - other.astype(np.float64)
+        same = (one == other) | (np.isnan(one) & np.isnan(other))
+        value = float(np.linalg.norm(np.where(same, 0.0, difference)))
+    return math.inf if math.isnan(value) else value
+
+
+def _size(array: Array) -> float:
+    finite = array[np.isfinite(array)].astype(np.float64)
+    return float(np.linalg.norm(finite))
+
+
+def _ratio(apart: float, size: float) -> float:
+    return 0.0 if apart == 0.0 else apart / size if size else math.inf
+
+
+def _relative(one: float, other: float, scale: float) -> float:
+    if one == other or (math.isnan(one) and math.isnan(other)):
+        return 0.0
+    apart = abs(one - other)
+    return math.inf if math.isnan(apart) or math.isinf(apart) else _ratio(apart, max(abs(one), scale))

@@ -1,0 +1,59 @@
+"""What a run has computed in its first steps, as the child recorded it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """One variable after some steps."""
+
+    name: str
+    """Its type and shape."""
+    checksum: int
+    sample: Array
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Of one run."""
+
+    weights: dict[int, dict[int, Weights]] = field(default_factory=dict)
+    """By number of steps, then by order of creation."""
+    series: dict[str, dict[int, list[float]]] = field(default_factory=dict)
+    """Scalars by what they are, then by the call that gave them."""
+    calls: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
+    """The same in their order, each with the number of steps that the program had made before."""
+    outputs: dict[str, Array] = field(default_factory=dict)
+
+    @property
+    def steps(self) -> int:
+        """Up to which step anything was seen."""
+        return max([0, *self.weights, *(step for seen in self.series.values() for step in seen)])
+
+    @classmethod
+    def load(cls, path: str | Path) -> Numbers:
+        with np.load(path, allow_pickle=False) as file:
+            index = json.loads(str(file["index"]))
+            weights = {
+                int(count): {
+                    int(number): Weights(name, checksum, file[key]) for number, (name, checksum, key) in found.items()
+                }
+                for count, found in index["weights"].items()
+            }
+            series: dict[str, dict[int, list[float]]] = {}
+            calls: dict[str, list[tuple[int, float]]] = {}
+            for name, number in index["series"].items():
+                for step, value, made in file[f"series/{number}"].reshape(-1, 3):
+                    series.setdefault(name, {}).setdefault(int(step), []).append(float(value))
+                    calls.setdefault(name, []).append((int(made), float(value)))
+            outputs = {name: file[f"outputs/{number}"] for name, number in index["outputs"].items()}
+        return cls(weights, series, calls, outputs)
