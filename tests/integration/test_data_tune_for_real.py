@@ -206,11 +206,11 @@ PROGRAM = """
         if name in ("cached", "opaque") and sys.argv[2] == "some":
             continue
         case = inspecting.inspect([dataset], needs=5.0, costs=costing.Costs(costing.Limits(seconds=0.2)))
-        pace = case.evidence[0].data
+        pace = case.evidence[0].write_json()["data"]
         results["inspected " + name] = {
             "critical": pace["critical"], "needs": pace["needs_ms"], "verdict": case.verdict,
             "rewritten": case.pipelines[0].rewritten, "stages": [
-                [s.op, s.ms, s.detail.get("cpu_ms"), s.detail.get("per_batch"), s.stateful, s.detail.get("runs_as")]
+                [s.op, s.ms, s.detail.cpu_ms, s.detail.per_batch, s.stateful, s.detail.runs_as]
                 for s in case.pipelines[0].stages]}
 
     # the whole way; Python that draws random numbers gives other elements in each epoch and must not be cached

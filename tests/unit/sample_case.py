@@ -9,8 +9,8 @@ from flatout.model.case import (
     Case,
     Copy,
     Device,
+    DeviceDetail,
     Distribution,
-    Evidence,
     Finding,
     Fix,
     Function,
@@ -18,11 +18,13 @@ from flatout.model.case import (
     Interval,
     Kernel,
     Latency,
+    Measurement,
     Memory,
     MemoryUse,
     Note,
     Op,
     Pipeline,
+    PipelineOptions,
     Placement,
     Program,
     Retrace,
@@ -103,7 +105,7 @@ def pipeline() -> Pipeline:
         rewritten=("TensorSlice", "Shuffle", "Map", "Batch", "Prefetch"),
         wait_ms=72.1,
         elements=400,
-        options={"autotune.enabled": True, "deterministic": None},
+        options=PipelineOptions({"autotune.enabled": True, "deterministic": None}),
     )
 
 
@@ -123,10 +125,10 @@ def findings() -> tuple[Finding, ...]:
             "The step waits 72.1 ms for its input, because the map at line 32 runs serially.",
             line(32, "dataset = dataset.map(load)"),
             (
-                Evidence("wait per step", 72.1, "ms", source="iterator"),
-                Evidence("hot stage", "map"),
-                Evidence("share of stage", 0.962, "share"),
-                Evidence("bytes per element", 38535168, "bytes"),
+                Measurement("wait per step", 72.1, "ms", source="iterator"),
+                Measurement("hot stage", "map"),
+                Measurement("share of stage", 0.962, "share"),
+                Measurement("bytes per element", 38535168, "bytes"),
             ),
             72.1,
             0.61,
@@ -145,7 +147,7 @@ def findings() -> tuple[Finding, ...]:
             "retracing",
             "train_step was traced 13 times, because `rate` is a new Python number in each epoch.",
             line(58, "train_step(batch, rate * 0.99 ** epoch)"),
-            (Evidence("traces", 13, ""), Evidence("tracing", 5240.0, "ms")),
+            (Measurement("traces", 13, ""), Measurement("tracing", 5240.0, "ms")),
             4.2,
             0.036,
             "medium",
@@ -196,7 +198,7 @@ def sample_case(count: int = 400) -> Case:
         0.62,
         "float32 (TF32)",
         "NVIDIA H200",
-        {"compute_capability": "9.0", "cores": 132},
+        DeviceDetail(facts={"compute_capability": "9.0", "cores": 132}),
     )
     return Case(
         kind="run",
@@ -229,9 +231,22 @@ def sample_case(count: int = 400) -> Case:
         placement=Placement(
             ("/device:CPU:0", "/device:GPU:0"),
             {"/device:GPU:0": 412, "/device:CPU:0": 31},
-            (Evidence("fallback", 12, "operations", line(52, "tf.strings.split(x)"), "trace", "StringSplitV2"),),
+            (
+                Measurement(
+                    "fallback",
+                    12,
+                    "operations",
+                    where=line(52, "tf.strings.split(x)"),
+                    source="trace",
+                    note="StringSplitV2",
+                ),
+            ),
         ),
-        evidence=(Evidence("float64-input", 2, "tensors", line(29, "table = np.load('t.npy')"), "probe", "table"),),
+        evidence=(
+            Measurement(
+                "float64-input", 2, "tensors", where=line(29, "table = np.load('t.npy')"), source="probe", note="table"
+            ),
+        ),
         findings=findings(),
         trials=(
             Trial(("cache", "prefetch"), "won", Interval(2.31, 2.1, 2.6), "losses agree to 1e-6", stage="combination"),

@@ -17,7 +17,8 @@ import pytest
 
 from flatout.causes import WORTH, Cause, catalogue, diagnose, find
 from flatout.causes._precedence import Detected, reported
-from flatout.model.case import Case, Evidence, Finding
+from flatout.model.case import Case, Finding
+from flatout.model.evidence.program import ProgramError
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "tests" / "fixtures" / "causes"
@@ -226,7 +227,7 @@ def test_every_folder_is_a_cause() -> None:
     ],
 )
 def test_what_exceptions_say_is_gone(error: str, text: str, gone: str | None) -> None:
-    case = diagnose(Case("run", evidence=(Evidence("exception", error, note=text),)))
+    case = diagnose(Case("run", evidence=(ProgramError(error, note=text),)))
     assert len(case.findings) == (1 if gone else 0)
     assert gone is None or gone in case.findings[0].summary
 

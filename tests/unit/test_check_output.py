@@ -56,7 +56,7 @@ def test_json_is_a_case(view: View) -> None:
     assert case.findings[0].cause == "run-eagerly"
     assert case.findings[0].where is not None
     assert case.findings[0].where.line == 5
-    assert case.findings[0].evidence[0].data["column"] == 31
+    assert case.findings[0].evidence[0].write_json()["data"]["column"] == 31
 
 
 def test_sarif_has_what_its_readers_need(view: View) -> None:

@@ -10,7 +10,9 @@ import pytest
 import runs
 
 from flatout.compare.comparison import compare
-from flatout.model.case import Evidence
+from flatout.model.case import Case
+from flatout.model.evidence.program import CpuUse
+from flatout.model.evidence.program import Yardstick as YardstickEvidence
 from flatout.observe.yardstick import Yardstick
 from flatout.store.run import Run, run_from, run_of
 
@@ -36,8 +38,8 @@ def run(
     work = 60.0 * np.array(slow) * np.exp(chance.normal(0, 0.01, len(slow)))
     rows = [[i * A_SECOND, float(micros), 0.6] for i, micros in enumerate(work)]
     evidence = (
-        Evidence("yardstick", float(np.median(work)), "µs", data={"by": by, "rows": rows}),
-        Evidence("cpu-use", busy, "cores", data={"cores": 2, "idle": 2 - busy}),
+        YardstickEvidence(float(np.median(work)), by, rows),
+        CpuUse(busy, cores=2, idle=2 - busy),
     )
     return run_of(replace(case, steps=replace(case.steps, times_ms=times), evidence=evidence), f"train-{seed}")
 
@@ -118,9 +120,9 @@ def test_what_cannot_be_compared_is_not_corrected(after: Run) -> None:
     "rows", [None, [], "rows", [[1, 2]], [[0, -1.0, 0.0]], [[0, float("nan"), 1.0]], [[0, "x", 1]]]
 )
 def test_a_file_may_hold_anything(rows: Any) -> None:
-    case = runs.case()
-    evidence = (Evidence("yardstick", 60.0, "µs", data={"by": "numpy 2", "rows": rows}),)
-    assert run_of(replace(case, evidence=evidence), "train").pace_us is None
+    yardstick = {"kind": "yardstick", "value": 60.0, "unit": "µs", "data": {"by": "numpy 2", "rows": rows}}
+    case = Case.from_json({**runs.case().to_json(), "evidence": [yardstick]})
+    assert run_of(case, "train").pace_us is None
 
 
 def test_the_history_keeps_the_pace() -> None:

@@ -13,8 +13,9 @@ from flatout.cli.data.tune import size
 from flatout.data import inspecting
 from flatout.data.progress import Progress
 from flatout.data.session import TARGET, Asked
-from flatout.model.case import Case, Evidence, Pipeline, Stage, Where
+from flatout.model.case import Case, Pipeline, Stage, StageDetail, Where
 from flatout.model.errors import FlatoutError, ProgramNotFound
+from flatout.model.evidence.pipelines import PipelinePace
 from flatout.pipeline.running import Node, runs_as
 from flatout.report.terminal import render
 
@@ -22,7 +23,9 @@ from flatout.report.terminal import render
 def stage(name: str, ms: float, share: float, **detail: Any) -> Stage:
     known = {"ms_per_batch": ms * 32, "cpu_ms_per_batch": ms * 16, "cpu_ms": ms / 2, "per_batch": 32.0, **detail}
     where = Where("/home/ada/train.py", 31)
-    return Stage(name, name, where, "decode" if name == "Map" else None, ms, share, 64, 6400, detail=known)
+    return Stage(
+        name, name, where, "decode" if name == "Map" else None, ms, share, 64, 6400, detail=StageDetail(**known)
+    )
 
 
 def case(**pace: Any) -> Case:
@@ -31,8 +34,8 @@ def case(**pace: Any) -> Case:
         stage("Map", 2.0, 0.9, critical=True, runs_as="ParallelMapV2", element_bytes=150528),
         stage("Batch", 0.1, 0.09, batch=32, memory_bytes=1 << 22),
     )
-    data = {"pipeline": "pipeline 1", "now_ms": 33.0, "divided_ms": 20.0, "unbounded_ms": 0.5, "cores": 2.0, **pace}
-    evidence = Evidence("pipeline-pace", 33.0, "ms", data={**data, "critical": 1})
+    measured = {"now_ms": 33.0, "divided_ms": 20.0, "unbounded_ms": 0.5, "cores": 2.0, **pace}
+    evidence = PipelinePace(33.0, "pipeline 1", **measured, critical=1)
     pipeline = Pipeline("pipeline 1", Where("/home/ada/train.py", 31), stages, ("ParallelMapV2", "Prefetch"))
     found = Case("data", pipelines=(pipeline,), evidence=(evidence,))
     return Case("data", pipelines=(pipeline,), evidence=(evidence,), verdict=inspecting.verdict(found))

@@ -13,7 +13,6 @@ from flatout.data.task import PipelineTask
 from flatout.model.case import (
     Case,
     Distribution,
-    Evidence,
     Interval,
     Pipeline,
     Program,
@@ -24,6 +23,7 @@ from flatout.model.case import (
     Where,
 )
 from flatout.model.errors import FlatoutError
+from flatout.model.evidence.pipelines import PipelineDigest, PipelinePace
 from flatout.report.terminal import render
 
 SOURCE = """import tensorflow as tf
@@ -57,7 +57,7 @@ def case(directory: Path, **changes: Any) -> Case:
     )
     trials = (Trial(("cache",), "won", Interval(3.0, 2.5, 3.5), parity="exact", stage="combination"),)
     pipeline = Pipeline("pipeline 1", Where(file, 6), stages)
-    pace = Evidence("pipeline-pace", 5.0, "ms", data={"pipeline": "pipeline 1", "now_ms": 5.0, "critical": 1})
+    pace = PipelinePace(5.0, "pipeline 1", now_ms=5.0, critical=1)
     found = Case(
         "data", Program(("python", file), str(directory)), pipelines=(pipeline,), evidence=(pace,), trials=trials
     )
@@ -71,7 +71,7 @@ def digests(*values: str | None) -> Any:
         value = next(found)
         if value is None:
             raise FlatoutError("it crashed")
-        return Case("data", evidence=(Evidence("pipeline-digest", value, data={"elements": 9, "whole": True}),))
+        return Case("data", evidence=(PipelineDigest(value, 9, whole=True),))
 
     return run
 
@@ -118,6 +118,6 @@ def test_what_a_crashed_child_was_at_becomes_a_row(tmp_path):
 def test_what_the_trainer_needs_is_its_step_without_the_wait(tmp_path):
     steps = Steps(50, "batches of fit", Distribution(20.0, 18.0, 22.0), Split(input=12.0, compute=8.0))
     found = session._with_needs(replace(case(tmp_path), steps=steps))
-    assert found.evidence[0].data["needs_ms"] == 8.0
+    assert found.evidence_of(PipelinePace)[0].needs_ms == 8.0
     function = Program(("python", str(session.TARGET), "input.py:train_data"))
     assert session._with_needs(replace(case(tmp_path), steps=steps, program=function)).steps is None

@@ -71,7 +71,7 @@ def test_the_case_round_trips() -> None:
     again = Case.from_json(json.loads(json.dumps(case.to_json())))
     assert again == case
     assert case.kind == "env"
-    assert {"name", "status", "meaning", "todo"} <= set(case.evidence[0].data)
+    assert {"name", "status", "meaning", "todo"} <= set(case.evidence[0].write_json()["data"])
     assert "fault" in case.verdict
 
 

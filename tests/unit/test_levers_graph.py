@@ -16,7 +16,10 @@ from flatout.cures._surroundings import Surroundings
 from flatout.cures._tracing import Unfit
 from flatout.cures._trampoline import copy_of, replace
 from flatout.model.case import Case, Distribution, Evidence, Function, Op, Steps
+from flatout.model.evidence.program import Switch
+from flatout.model.evidence.steps import EagerTape, StepStack, Stream
 from flatout.model.levers import parse
+from flatout.model.location import Frame, stack_of
 from flatout.source import side_effects
 
 
@@ -181,9 +184,9 @@ def test_a_number_counts_as_changing_at_its_second_change() -> None:
 # ── from the case ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def case(kind: str, *evidence: Evidence, ms: float = 5.0, count: int = 500, **data: Any) -> Case:
+def case(kind: Any, *evidence: Evidence, ms: float = 5.0, count: int = 500, **facts: Any) -> Case:
     steps = Steps(count=count, found_by=kind, ms=Distribution(median=ms, p10=ms, p90=ms, mean=ms))
-    return Case(kind="run", steps=steps, evidence=(Evidence("step-stack", kind, data=data), *evidence))
+    return Case(kind="run", steps=steps, evidence=(StepStack(kind, **facts), *evidence))
 
 
 LOOP = """
@@ -208,21 +211,18 @@ def test_the_outermost_function_below_the_loop_is_tried_first(tmp_path: Path) ->
     path = tmp_path / "train.py"
     path.write_text(LOOP)
     file = str(path)
-    stack = [[file, 6, "step", 5], [file, 9, "logged", 8], [file, 13, "train", 11], [file, 15, "<module>", 1]]
-    tape = Evidence("eager-tape", 1.0, data={"stack": [[file, 3, "gradients", 2], *stack]})
+    stack = stack_of([[file, 6, "step", 5], [file, 9, "logged", 8], [file, 13, "train", 11], [file, 15, "<module>", 1]])
+    tape = EagerTape(1.0, (Frame(file, 3, "gradients", 2), *stack))
     lever = catalogue()["function"]
     found = lever.spec.values(case("apply", tape, stack=stack))
     assert list(found) == [f"{file}:5", f"{file}:2", "parts"], "`logged` prints, `train` holds the loop"
-    module = [file, 15, "<module>", 1]
-    in_module = lever.spec.values(case("apply", stack=[module]))
+    module = Frame(file, 15, "<module>", 1)
+    in_module = lever.spec.values(case("apply", stack=(module,)))
     assert list(in_module) == ["parts"]
-    plays, rarely = (
-        Evidence("stream", "model", data={"count": count, "stack": [[file, 3, "gradients", 2], module]})
-        for count in (5000, 50)
-    )
-    elsewhere = lever.spec.values(case("apply", plays, stack=[module]))
+    plays, rarely = (Stream("model", "", count, (Frame(file, 3, "gradients", 2), module)) for count in (5000, 50))
+    elsewhere = lever.spec.values(case("apply", plays, stack=(module,)))
     assert list(elsewhere) == [f"{file}:2", "parts"], "an agent that plays before it learns"
-    assert list(lever.spec.values(case("apply", rarely, stack=[module]))) == ["parts"]
+    assert list(lever.spec.values(case("apply", rarely, stack=(module,)))) == ["parts"]
     assert all(parse(f"function={value}") == ("function", value) for value in found)
 
 
@@ -256,8 +256,8 @@ def test_a_lever_that_cannot_help_says_why(lever: str, given: Case, word: str) -
 
 def test_levers_that_may_help_are_not_skipped() -> None:
     levers = catalogue()
-    switch = Evidence("switch", "tf.debugging.enable_check_numerics", data={"given": []})
-    double = Evidence("switch", "keras.config.set_floatx", data={"given": ["float64"]})
+    switch = Switch("tf.debugging.enable_check_numerics")
+    double = Switch("keras.config.set_floatx", ("float64",))
     remade = Function("step", None, traces=40, trace_ms=1.0, instances=40)
     assert levers["function"].spec.skip(case("apply")) is None
     assert levers["no-run-eagerly"].spec.skip(case("fit", run_eagerly=True)) is None
@@ -277,7 +277,7 @@ def test_levers_that_may_help_are_not_skipped() -> None:
 def test_depthwise_convolutions_keep_xla_away_from_a_cpu() -> None:
     with_op = Case(
         kind="run",
-        evidence=(Evidence("step-stack", "fit", data={"jit_compile": False}),),
+        evidence=(StepStack("fit", jit_compile=False),),
         ops=(Op("conv", "DepthwiseConv2dNative"),),
     )
     assert "depthwise" in (catalogue()["xla"].spec.skip(with_op) or "")

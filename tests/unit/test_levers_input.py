@@ -7,15 +7,16 @@ import dataclasses
 import pytest
 
 from flatout.cures import catalogue
-from flatout.model.case import Case, Distribution, Evidence, Pipeline, Split, Stage, Steps
+from flatout.model.case import Case, Distribution, Pipeline, PipelineOptions, Split, Stage, StageDetail, Steps
+from flatout.model.evidence.program import CpuUse
 
 NAMES = ("autotune", "cache", "free-input", "parallel-map", "prefetch", "threadpool", "vectorize-map")
 
 SOURCE = Stage("TensorSlice", "TensorSlice")
-PLAIN = Stage("Map", "Map", detail={"by": "tensorflow"})
+PLAIN = Stage("Map", "Map", detail=StageDetail(by="tensorflow"))
 RANDOM = dataclasses.replace(PLAIN, stateful="random")
 PARALLEL = Stage("ParallelMap", "ParallelMap", parallelism="24")
-BATCH = Stage("Batch", "Batch", detail={"batch": 32})
+BATCH = Stage("Batch", "Batch", detail=StageDetail(batch=32))
 PREFETCH = Stage("Prefetch", "Prefetch", buffer="autotuned")
 
 
@@ -24,8 +25,8 @@ def case(*stages: Stage, wait: float = 5.0, cores: float = 0.3, **options: objec
     return Case(
         kind="run",
         steps=Steps(100, "fit", Distribution(10.0, 9.0, 11.0, 10.0), split),
-        pipelines=(Pipeline("pipeline 1", None, stages, options=options),),
-        evidence=(Evidence("cpu-use", cores, "cores", data={"cores": 2}),),
+        pipelines=(Pipeline("pipeline 1", None, stages, options=PipelineOptions(dict(options))),),
+        evidence=(CpuUse(cores, cores=2),),
     )
 
 

@@ -33,10 +33,18 @@ def test_there_is_a_case_of_every_kind() -> None:
     assert kinds == {"run", "trace", "env", "tune", "check", "data", "optimize"}
 
 
+def _without_nulls(value: Any, within: str = "") -> Any:
+    """Details and data that are null are the same as details that are left out."""
+    if isinstance(value, dict):
+        pairs = {key: _without_nulls(item, key) for key, item in value.items()}
+        return {key: item for key, item in pairs.items() if item is not None or within not in ("detail", "data")}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_it_is_written_as_it_was_saved(name: str) -> None:
     saved: dict[str, Any] = json.loads((DIRECTORY / name / "case.json").read_text(encoding="utf-8"))
-    assert Case.from_json(saved).to_json() == saved
+    assert _without_nulls(Case.from_json(saved).to_json()) == _without_nulls(saved)
 
 
 @pytest.mark.parametrize("name", NAMES)

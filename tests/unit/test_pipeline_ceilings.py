@@ -7,19 +7,22 @@ from typing import Any
 import pytest
 
 from flatout.data.ceilings import Machine, ceilings, pace
-from flatout.model.case import Stage
+from flatout.model import codec
+from flatout.model.case import Stage, StageDetail
 
 TWO = Machine(cores=2.0, threads=2)
 
 
 def stage(op: str, ms: float, cpu: float | None = None, **detail: Any) -> Stage:
     known = {"ms_per_batch": ms, "cpu_ms_per_batch": ms if cpu is None else cpu, **detail}
-    return Stage(op, op, parallelism=detail.get("calls"), stateful=detail.get("state"), detail=known)
+    return Stage(
+        op, op, parallelism=detail.get("calls"), stateful=detail.get("state"), detail=codec.read(StageDetail, known)
+    )
 
 
 def critical(*stages: Stage, machine: Machine = TWO) -> str | None:
     found = ceilings(stages, machine).critical
-    return None if found is None else str(stages[found].detail.get("name", stages[found].op))
+    return None if found is None else str(stages[found].detail.other.get("name", stages[found].op))
 
 
 def test_serial_stages_add_up_and_the_longest_is_critical():

@@ -11,7 +11,7 @@ import pytest
 
 from flatout.measure import processors
 from flatout.measure.processors import Mark, others_in, taken_by_others
-from flatout.model.case import Evidence
+from flatout.model.evidence.program import CpuUse
 from waiting import until
 
 
@@ -22,8 +22,8 @@ def test_what_is_neither_used_nor_idle_was_taken() -> None:
 
 
 def test_a_case_tells_what_others_had() -> None:
-    assert others_in([Evidence("cpu-use", 0.5, data={"cores": 2, "idle": 1.0})]) == pytest.approx(0.25)
-    assert others_in([Evidence("cpu-use", 0.5, data={"cores": 2, "idle": None})]) is None
+    assert others_in([CpuUse(0.5, cores=2, idle=1.0)]) == pytest.approx(0.25)
+    assert others_in([CpuUse(0.5, cores=2)]) is None
     assert others_in([]) is None
 
 

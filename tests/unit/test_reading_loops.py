@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flatout.model.case import Evidence
+from flatout.model.evidence.graphs import GraphLoop
 from flatout.observe.reading.evidence import graph
 from flatout.observe.reading.graphs import Graphs
 from flatout.observe.reading.recording import Recording
@@ -27,7 +27,7 @@ FOR, BODY = 0, 1
 MS = 10**9  # picoseconds
 
 
-def seen(tmp_path: Path, ops: list[OpTime], length: str = "128", apart: bool = True) -> list[Evidence]:
+def seen(tmp_path: Path, ops: list[OpTime], length: str = "128", apart: bool = True) -> list[GraphLoop]:
     """Four steps of 20 ms, of which the executor spends 18 between small ops."""
     file = tmp_path / "program.py"
     file.write_text(PROGRAM.format(length=length), encoding="utf-8")
@@ -63,7 +63,7 @@ OUTSIDE = OpTime("dense/MatMul", "MatMul", 0.002, 4)
 def test_a_traced_loop_is_told_from_the_trace(tmp_path: Path) -> None:
     (found,) = seen(tmp_path, [OUTSIDE, OpTime("while/body/_1/while/Sum", "Sum", 0.004, 4 * 128)])
     assert (found.source, found.value) == ("trace", 128)
-    assert found.data["ms_per_step"] == pytest.approx(1.0)
+    assert found.ms_per_step == pytest.approx(1.0)
     assert found.where is not None
     assert found.where.line == 7
 
@@ -74,7 +74,7 @@ def test_a_loop_that_the_trace_leaves_out_is_told_from_the_graph(tmp_path: Path)
     assert found.where is not None
     assert found.where.line == 7
     # 128 turns of three ops, beside one op outside: nearly all of what lies between small ops is the loop's.
-    assert found.data["ms_per_step"] == pytest.approx(18 * 384 / 385)
+    assert found.ms_per_step == pytest.approx(18 * 384 / 385)
 
 
 def test_ops_of_which_few_were_traced_before_they_were_known_to_be_cheap(tmp_path: Path) -> None:

@@ -12,11 +12,32 @@ from typing import Any
 
 import pytest
 
-from flatout.model.case import Case, Evidence, Finding, Function, Pipeline, Program, Retrace, Stage, Steps, Where
+from flatout.model import codec
+from flatout.model.case import (
+    Case,
+    Evidence,
+    Finding,
+    Function,
+    Pipeline,
+    Program,
+    Retrace,
+    Stage,
+    Steps,
+    Where,
+    to_plain,
+)
 from flatout.model.case import Distribution as Times
+from flatout.model.evidence.base import class_of
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "edits"
 PAIRS = sorted(FIXTURES.glob("*/*.in.py"))
+
+
+def evidence(kind: str, value: object, where: Where, data: dict[str, Any]) -> Evidence:
+    """As it would be read from a saved case."""
+    unit = (class_of(kind) or Evidence).UNIT
+    form = {"kind": kind, "value": value, "unit": unit, "where": to_plain(where), "data": data}
+    return codec.read(Evidence, form)
 
 
 def case_from(hints: dict[str, Any], text: str, path: str) -> Case:
@@ -35,8 +56,8 @@ def case_from(hints: dict[str, Any], text: str, path: str) -> Case:
         program=Program(("python", hints.get("program", path)), str(Path(path).parent)),
         steps=Steps(10, "", Times(1, 1, 1), where=where(step["at"])) if step else None,
         evidence=(
-            *((Evidence("step-stack", step["of"], where=where(step["at"]), data=stack),) if step else ()),
-            *(Evidence(kind, 1, where=where(piece), data=data) for kind, piece, data in hints.get("evidence", [])),
+            *((evidence("step-stack", step["of"], where(step["at"]), stack),) if step else ()),
+            *(evidence(kind, 1, where(piece), data) for kind, piece, data in hints.get("evidence", [])),
         ),
         findings=tuple(Finding(cause, "", where(piece)) for cause, piece in hints.get("findings", [])),
         functions=tuple(

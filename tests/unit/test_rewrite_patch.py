@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
-from flatout.model.case import Case, Distribution, Evidence, Finding, Pipeline, Program, Stage, Steps, Where
+from flatout.model.case import Case, Distribution, Finding, Pipeline, Program, Stage, Steps, Where
 from flatout.model.errors import PatchFailed, UnknownLever
+from flatout.model.evidence.steps import StepStack
+from flatout.model.location import Frame, stack_of
 from flatout.source import context
 from flatout.trial import patch as patches
 
@@ -49,9 +51,7 @@ def case_of(path: Path) -> Case:
         kind="run",
         program=Program(("python", path.name), str(path.parent)),
         steps=Steps(9, "", Distribution(1, 1, 1), where=where),
-        evidence=(
-            Evidence("step-stack", "fit", where=where, data={"of": "fit", "stack": [[str(path), where.line, "", 1]]}),
-        ),
+        evidence=(StepStack("fit", (Frame(str(path), where.line or 0, "", 1),), of="fit", where=where),),
         findings=(Finding("uncached-prefix", "", place(path, ".map(read)")),),
         pipelines=(
             Pipeline(
@@ -104,7 +104,7 @@ def test_a_step_is_traced_and_compiled(tmp_path: Path) -> None:
     case = Case(
         kind="run",
         program=Program(("python", "loop.py"), str(tmp_path)),
-        evidence=(Evidence("step-stack", "apply", where=where, data={"of": "apply", "stack": stack}),),
+        evidence=(StepStack("apply", stack_of(stack), of="apply", where=where),),
     )
     made = patches.make(case, [f"function={path}:4", "xla"])
     assert made.files[str(path)] == text.replace("def step", "@tf.function(jit_compile=True)\ndef step")

@@ -9,6 +9,7 @@ from trace_bytes import Event, Reference, plane, space
 
 from flatout.model.case import Case
 from flatout.model.errors import TraceUnreadable
+from flatout.model.evidence.devices import Collective, HostWhileDeviceIdle, MatrixPrecision
 from flatout.trace import analyse, load
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "traces"
@@ -74,7 +75,7 @@ def test_precision_and_tensor_cores_are_told() -> None:
     tf32 = case_of("tf-fp32")
     assert tf32.devices[0].precision == "TF32"
     assert "TF32" in tf32.verdict
-    assert "ran in TF32" in tf32.evidence_of("precision")[0].note
+    assert "ran in TF32" in tf32.evidence_of(MatrixPrecision)[0].note
     assert 0.4 < (tf32.devices[0].tensor_core_share or 0) < 0.6
     bf16 = case_of("tf-bf16").devices[0]
     assert bf16.precision == "bf16"
@@ -91,7 +92,7 @@ def test_steps_copies_and_the_idle_host_are_found() -> None:
     assert case.steps.split_ms.idle > 0.8 * case.steps.ms.median
     copies = {copy.kind: copy for copy in case.devices[0].copies}
     assert copies["host-to-device"].bytes > 30_000_000
-    assert "$time sleep" in {item.note for item in case.evidence_of("host-while-device-idle")}
+    assert "$time sleep" in {item.note for item in case.evidence_of(HostWhileDeviceIdle)}
 
 
 def test_plain_fit_on_the_cpu_has_steps() -> None:
@@ -183,7 +184,7 @@ def test_a_host_that_others_wait_for_in_collectives_is_named(tmp_path: Path) -> 
         hosts.append(space(plane("/device:GPU:0", lines), host=name))
     case = analyse(write(tmp_path, *hosts))
     assert [host.name for host in case.hosts if host.straggler] == ["b"]
-    assert case.evidence_of("collective")
+    assert case.evidence_of(Collective)
 
 
 def test_one_damaged_host_does_not_hide_the_others(tmp_path: Path) -> None:

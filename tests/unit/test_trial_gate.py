@@ -10,7 +10,8 @@ import threading
 import time
 from types import SimpleNamespace
 
-from flatout.model.case import Case, Evidence, Finding
+from flatout.model.case import Case, Finding
+from flatout.model.evidence.steps import StepStack, Stream
 from flatout.observe.observer import Observer
 from flatout.observe.recorder import Recorder
 from flatout.observe.settings import ObserveSettings
@@ -171,23 +172,21 @@ def test_the_scout_stays_while_it_is_open_what_the_step_is(monkeypatch):
 
 
 def test_what_the_scout_saw_outweighed_is_passed_by():
-    seen = [
-        Evidence("stream", kind, data={"count": count}) for kind, count in (("fit", 6), ("predict", 90), ("session", 0))
-    ]
-    launch = ranked(Launch(("python",)), Case("tune", evidence=(Evidence("step-stack", "predict"), *seen)))
+    seen = [Stream(kind, count=count) for kind, count in (("fit", 6), ("predict", 90), ("session", 0))]
+    launch = ranked(Launch(("python",)), Case("tune", evidence=(StepStack("predict"), *seen)))
     assert launch.not_steps == ("fit",)
     assert launch.least_step == "model", "a lever may turn predictions into plain calls"
     assert ranked(Launch(("python",)), Case("tune")).not_steps == ()
-    launch = ranked(Launch(("python",)), Case("tune", evidence=(Evidence("step-stack", "apply"), *seen)))
+    launch = ranked(Launch(("python",)), Case("tune", evidence=(StepStack("apply"), *seen)))
     assert (launch.least_step, launch.not_steps) == ("apply", ()), "a lever may trace what was eager"
 
 
 def test_batches_are_the_steps_where_samples_are_called_for_one_by_one():
-    seen = [Evidence("stream", kind, data={"count": count}) for kind, count in (("model", 640), ("input", 20))]
-    stack, loop = Evidence("step-stack", "model"), (Finding("per-sample-loop", ""),)
+    seen = [Stream(kind, count=count) for kind, count in (("model", 640), ("input", 20))]
+    stack, loop = StepStack("model"), (Finding("per-sample-loop", ""),)
     assert ranked(Launch(("python",)), Case("tune", evidence=(stack, *seen))).least_step == "model"
     launch = ranked(Launch(("python",)), Case("tune", evidence=(stack, *seen), findings=loop))
     assert launch.least_step == "input"
     assert set(launch.not_steps) == set(RANK) - {"input"}, "one call for all is no other step"
-    training = Case("tune", evidence=(Evidence("step-stack", "apply"), *seen), findings=loop)
+    training = Case("tune", evidence=(StepStack("apply"), *seen), findings=loop)
     assert ranked(Launch(("python",)), training).least_step == "apply", "an update is an update"

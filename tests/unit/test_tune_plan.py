@@ -10,8 +10,10 @@ import pytest
 
 from flatout.cures import find
 from flatout.measure.parity import Parity
-from flatout.model.case import Case, Distribution, Evidence, Finding, Fix, Interval, Steps, Trial
+from flatout.model.case import Case, Distribution, Finding, Fix, Interval, Steps, Trial
 from flatout.model.errors import UnknownLever
+from flatout.model.evidence.outcomes import LeverSkipped
+from flatout.model.evidence.steps import StepStack
 from flatout.tune import conclusions, journal, plan
 from flatout.tune.conclusions import judge, verdict_of
 
@@ -22,7 +24,7 @@ def case(*findings: Finding) -> Case:
         "tune",
         steps=steps,
         findings=findings,
-        evidence=(Evidence("step-stack", "fit", data={"stack": [], "run_eagerly": True}),),
+        evidence=(StepStack("fit", run_eagerly=True),),
     )
 
 
@@ -96,7 +98,7 @@ def test_the_verdict_claims_only_the_confirmation():
 
 
 def test_no_time_for_any_lever_is_not_called_a_lack_of_levers():
-    late = Evidence("lever-skipped", "xla", note="no time left for it: a larger --budget tries it")
+    late = LeverSkipped("xla", note="no time left for it: a larger --budget tries it")
     assert "there was no time" in verdict_of(Case("tune", steps=case().steps, evidence=(late,)))
     assert "no lever fits" in verdict_of(Case("tune", steps=case().steps))
 

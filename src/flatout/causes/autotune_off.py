@@ -65,14 +65,14 @@ def in_run(case: Case) -> Iterator[Finding]:
     if reading.share(case, wait) < reading.INPUT_MATTERS:
         return
     for pipeline in case.pipelines:
-        off = [label for key, label in SWITCHES.items() if pipeline.options.get(key) is False]
-        if not off or not pipeline.options.get("where"):
+        off = [label for key, label in SWITCHES.items() if pipeline.options.is_off(key)]
+        where = pipeline.options.where
+        if not off or not where:
             continue  # Keras sets options of its own on datasets that it makes
         # A stage that would stay serial anyway (Python, random state) is not cured by switching this on again.
         hot = reading.hot_stage(case)
         if hot is not None and hot.stage.stateful is not None:
             continue
-        where = pipeline.options["where"]
         yield from reading.finding(
             "autotune-off",
             case,

@@ -40,6 +40,8 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
+from flatout.model.evidence.pipelines import PipelineOp
+from flatout.model.evidence.program import CpuUse
 
 WAITING = 0.6
 """Cores that the process keeps busy, below which a slow stage does not compute: it waits."""
@@ -52,10 +54,10 @@ def in_run(case: Case) -> Iterator[Finding]:
     used = reading.cpu_use(case)
     if hot is None or used is None or "Map" not in hot.stage.name or hot.stage.name == "FlatMap":
         return
-    cores, available = used
+    cores, available = used.used, used.cores
     if reading.share(case, hot.wait_ms) < 0.3 or cores > WAITING or hot.per_sample_ms < 1.0:
         return
-    if not _can_block(case) or not _machine_idle(case, cores, available):
+    if not _can_block(case) or not _machine_idle(used):
         return
     yield from reading.finding(
         "blocking-map",
@@ -81,16 +83,15 @@ def in_run(case: Case) -> Iterator[Finding]:
 
 
 def _can_block(case: Case) -> bool:
-    ops = case.evidence_of("pipeline-op")
-    whole = sum(float(item.value or 0) for item in ops)
-    waiting = sum(float(item.value or 0) for item in ops if str(item.data["type"]).startswith(CAN_BLOCK))
+    ops = case.evidence_of(PipelineOp)
+    whole = sum(item.ms for item in ops)
+    waiting = sum(item.ms for item in ops if item.type.startswith(CAN_BLOCK))
     return not whole or waiting >= 0.5 * whole
 
 
-def _machine_idle(case: Case, cores: float, available: int) -> bool:
+def _machine_idle(cpu: CpuUse) -> bool:
     """Whether the cores are idle. A process that others keep off the cores uses few of them, too."""
-    idle = case.evidence_of("cpu-use")[0].data.get("idle")
-    return idle is None or float(idle) >= 0.5 * (available - cores)
+    return cpu.idle is None or cpu.idle >= 0.5 * (cpu.cores - cpu.used)
 
 
 CAUSE = Cause(

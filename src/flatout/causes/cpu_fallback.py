@@ -43,6 +43,7 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
+from flatout.model.evidence.graphs import PlacementFallback
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
 from flatout.source.analysis.syntax import constant, last_name
@@ -51,8 +52,8 @@ from flatout.source.analysis.syntax import constant, last_name
 def in_run(case: Case) -> Iterator[Finding]:
     if case.placement is None or not case.placement.fallbacks:
         return
-    asked = sorted({str(item.data["asked"]) for item in case.placement.fallbacks})
-    count = sum(int(item.value or 0) for item in case.placement.fallbacks)
+    asked = sorted({item.asked for item in case.placement.fallbacks if isinstance(item, PlacementFallback)})
+    count = sum(item.ops for item in case.placement.fallbacks if isinstance(item, PlacementFallback))
     yield from reading.finding(
         "cpu-fallback",
         case,

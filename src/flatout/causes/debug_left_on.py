@@ -41,6 +41,7 @@ from flatout.causes._debugging import under_debug_flag
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
+from flatout.model.evidence.program import Switch
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
 from flatout.source.analysis.syntax import constant, keyword
@@ -59,17 +60,17 @@ CHECKS = (
 
 
 def in_run(case: Case) -> Iterator[Finding]:
-    last_call = {item.value: item for item in case.evidence_of("switch")}  # what was switched off again costs nothing
+    last_call = {item.name: item for item in case.evidence_of(Switch)}  # what was switched off again costs nothing
     for item in last_call.values():
-        if "False" in item.data["given"]:
+        if item.is_off:
             continue
-        if item.value == "tf.config.run_functions_eagerly":
+        if item.name == "tf.config.run_functions_eagerly":
             cost = reading.part_ms(case, "python", "idle")
             text = "tf.config.run_functions_eagerly(True) switches every tf.function off."
-        elif item.value == "tf.data.experimental.enable_debug_mode":
+        elif item.name == "tf.data.experimental.enable_debug_mode":
             cost = reading.part_ms(case, "input")
             text = "tf.data runs in debug mode: eagerly, element by element, without any rewrite."
-        elif item.value in (
+        elif item.name in (
             "tf.debugging.enable_check_numerics",
             "tf.debugging.experimental.enable_dump_debug_info",
         ):
@@ -77,8 +78,8 @@ def in_run(case: Case) -> Iterator[Finding]:
             idle = reading.part_ms(case, "idle", "python")
             checks = sum(op.count for op in case.ops if op.type in CHECKS)
             cost += idle * checks / max(sum(op.count for op in case.ops), 1.0)
-            text = f"{item.value} checks the output of every op."
-        elif item.value == "tf.debugging.set_log_device_placement":
+            text = f"{item.name} checks the output of every op."
+        elif item.name == "tf.debugging.set_log_device_placement":
             cost = reading.part_ms(case, "python") * 0.5
             text = "The placement of every op is logged."
         else:

@@ -51,6 +51,8 @@ from flatout.causes._sample_loops import eager_loops
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix, Where
+from flatout.model.evidence.program import Switch
+from flatout.model.evidence.steps import EagerTape
 from flatout.source import context
 from flatout.source.analysis import loops
 from flatout.source.analysis.call_summary import summarize_scope
@@ -98,18 +100,14 @@ def _fix(where: Where | None, kind: str) -> Fix:
 
 
 def _functions_switched_off(case: Case) -> bool:
-    return any(
-        item.value == "tf.config.run_functions_eagerly" and "False" not in item.data["given"]
-        for item in case.evidence_of("switch")
-    )
+    return any(item.name == "tf.config.run_functions_eagerly" and not item.is_off for item in case.evidence_of(Switch))
 
 
 def _place(case: Case, kind: str) -> Where | None:
     """The `def` to decorate: the function around the tape, or around the call of the model; else the tape itself."""
-    tapes = sorted(case.evidence_of("eager-tape"), key=lambda item: -float(item.value or 0))
-    stacks = case.evidence_of("step-stack")
-    chosen = tapes[0] if tapes and kind != "model" else (stacks[0] if stacks else None)
-    stack = chosen.data.get("stack") if chosen is not None else None
+    tapes = sorted(case.evidence_of(EagerTape), key=lambda item: -item.per_step)
+    chosen = tapes[0] if tapes and kind != "model" else reading.step_stack(case)
+    stack = chosen.stack if chosen is not None else ()
     if not stack:
         return case.steps.where if case.steps else None
     file, line, function, _ = stack[0]

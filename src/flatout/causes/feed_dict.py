@@ -43,6 +43,7 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
+from flatout.model.evidence.steps import Feed
 from flatout.source.analysis import loops
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
@@ -53,27 +54,27 @@ SCALARS = 256
 
 
 def in_run(case: Case) -> Iterator[Finding]:
-    for item in case.evidence_of("feed"):
+    for item in case.evidence_of(Feed):
         if float(item.value or 0.0) <= SCALARS:
             continue
-        outside = reading.step_ms(case) - float(item.data["graph_ms"])
+        outside = reading.step_ms(case) - item.graph_ms
         feeding = max(
             outside,
-            float(item.data["run_ms"]) - float(item.data["graph_ms"]),
+            item.run_ms - item.graph_ms,
             reading.part_ms(case, "python"),
         )
         yield from reading.finding(
             "feed-dict",
             case,
-            f"Each step is fed {float(item.value or 0) / 2**20:.2f} MiB from Python; "
+            f"Each step is fed {item.bytes_per_step / 2**20:.2f} MiB from Python; "
             "while Python prepares it, nothing computes.",
             cost_ms=max(feeding, 0.0),
             where=item.where,
             evidence=[
                 reading.number("outside", max(outside, 0.0), "ms", "of a step outside the graph", "hook"),
-                reading.number("fed", float(item.value or 0), "bytes", "per step", "hook"),
+                reading.number("fed", item.bytes_per_step, "bytes", "per step", "hook"),
             ],
-            fixes=_fixes(float(item.data.get("converted") or 0)),
+            fixes=_fixes(item.converted),
             estimate="the step less the time inside the graph",
         )
 

@@ -44,6 +44,8 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
+from flatout.model.evidence.graphs import Float64Origin
+from flatout.model.evidence.program import Switch
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
 from flatout.source.analysis.syntax import argument, constant, keyword
@@ -56,9 +58,11 @@ def in_run(case: Case) -> Iterator[Finding]:
     if double < 0.1 * whole:
         return
     switch = [
-        e for e in case.evidence_of("switch") if str(e.value).startswith("keras.") and "float64" in str(e.data["given"])
+        item
+        for item in case.evidence_of(Switch)
+        if item.name.startswith("keras.") and any("float64" in given for given in item.given)
     ]
-    origin = case.evidence_of("float64-origin")
+    origin = case.evidence_of(Float64Origin)
     where = switch[0].where if switch else (origin[0].where if origin else None)
     compute = reading.part_ms(case, "compute") * double / whole
     yield from reading.finding(

@@ -47,6 +47,7 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
+from flatout.model.evidence.steps import FunctionsMade
 from flatout.source.analysis import loops
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import FUNCTIONS, Loop, Scope, Site
@@ -60,17 +61,17 @@ MATTERS = 0.1
 def in_run(case: Case) -> Iterator[Finding]:
     if case.steps is None:
         return
-    for made in case.evidence_of("functions-made"):
-        often = float(made.data["per_step"])
-        tracing = float(made.data["trace_ms"]) / max(case.steps.count, 1)
+    for made in case.evidence_of(FunctionsMade):
+        often = made.per_step
+        tracing = made.trace_ms / max(case.steps.count, 1)
         cost = max(reading.tracing_ms(case), tracing)
-        if int(made.data["traces"]) < 5 or (often < 0.2 and reading.share(case, cost) < MATTERS):
+        if made.traces < 5 or (often < 0.2 and reading.share(case, cost) < MATTERS):
             continue
-        times = f"{often:.1f} times a step" if often > 0.95 else f"{made.value} times in {case.steps.count} steps"
+        times = f"{often:.1f} times a step" if often > 0.95 else f"{made.made} times in {case.steps.count} steps"
         yield from reading.finding(
             "function-per-call",
             case,
-            f"A new tf.function of {made.data['name']} is made {times}, and each one is traced anew.",
+            f"A new tf.function of {made.name} is made {times}, and each one is traced anew.",
             cost_ms=cost,
             where=made.where,
             evidence=[made, reading.number("tracing", tracing, "ms", "per step, spent tracing", "hook")],

@@ -48,6 +48,7 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
+from flatout.model.evidence.program import ProgramError
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
 from flatout.source.analysis.syntax import keyword, last_name
@@ -92,8 +93,8 @@ _OF_AN_OBJECT = re.compile(r"object (?:'\w+' )?has no attribute")
 
 
 def in_run(case: Case) -> Iterator[Finding]:
-    for item in case.evidence_of("exception"):
-        if item.value not in (
+    for item in case.evidence_of(ProgramError):
+        if item.type not in (
             "AttributeError",
             "TypeError",
             "ImportError",

@@ -48,7 +48,8 @@ from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
-from flatout.model.case import Case, Evidence, Finding, Fix
+from flatout.model.case import Case, Finding, Fix
+from flatout.model.evidence.steps import HostSync
 from flatout.source import context
 from flatout.source.analysis import loops
 from flatout.source.analysis.patterns import Match, pattern
@@ -60,19 +61,17 @@ EVERY_STEP = 0.5
 
 
 def in_run(case: Case) -> Iterator[Finding]:
-    pulls = [
-        item for item in case.evidence_of("host-sync") if float(item.data["per_step"]) >= EVERY_STEP and item.where
-    ]
-    by_function: dict[tuple[str | None, str | None], list[Evidence]] = defaultdict(list)
+    pulls = [item for item in case.evidence_of(HostSync) if item.per_step >= EVERY_STEP and item.where]
+    by_function: dict[tuple[str | None, str | None], list[HostSync]] = defaultdict(list)
     for item in pulls:
         if item.where is not None:
             by_function[(item.where.file, item.where.function)].append(item)
     for items in by_function.values():
-        items.sort(key=lambda item: -float(item.value or 0.0))
+        items.sort(key=lambda item: -item.ms)
         pulling, working = _lines(case, items)
-        waiting = max(sum(float(item.value or 0.0) for item in items), reading.lines_ms(case, pulling))
+        waiting = max(sum(item.ms for item in items), reading.lines_ms(case, pulling))
         work = reading.lines_ms(case, working)
-        calls = sum(float(item.data["per_step"]) for item in items)
+        calls = sum(item.per_step for item in items)
         yield from reading.finding(
             "host-sync",
             case,
@@ -84,7 +83,7 @@ def in_run(case: Case) -> Iterator[Finding]:
             where=items[0].where,
             evidence=[
                 *(
-                    reading.number("pull", float(item.value or 0.0), "ms", "per step on this line", "hook", item.where)
+                    reading.number("pull", item.ms, "ms", "per step on this line", "hook", item.where)
                     for item in items[:3]
                 ),
                 *([reading.number("work", work, "ms", "on the values pulled", "sampling")] if work else []),
@@ -94,7 +93,7 @@ def in_run(case: Case) -> Iterator[Finding]:
         )
 
 
-def _lines(case: Case, items: list[Evidence]) -> tuple[set[reading.Line], set[reading.Line]]:
+def _lines(case: Case, items: list[HostSync]) -> tuple[set[reading.Line], set[reading.Line]]:
     """Lines that pull, with the heads of the loops around them up to that of the steps; lines that work on the values.
 
     Going through a tensor in Python costs more than the pull of each value: a slice is dispatched for every turn.

@@ -64,11 +64,11 @@ def in_run(case: Case) -> Iterator[Finding]:
     hot = reading.hot_stage(case)
     if hot is None or "Map" not in hot.stage.name or hot.stage.name == "FlatMap" or hot.stage.stateful is not None:
         return
-    if hot.stage.detail.get("by") == "keras":
+    if hot.stage.detail.by_keras:
         return
-    if any(op in ONE_AT_A_TIME for op in hot.stage.detail.get("ops") or {}):
+    if any(op in ONE_AT_A_TIME for op in hot.stage.detail.ops or {}):
         return
-    parses = any(op.startswith("ParseSingle") or op == "ParseExampleV2" for op in hot.stage.detail.get("ops") or {})
+    parses = any(op.startswith("ParseSingle") or op == "ParseExampleV2" for op in hot.stage.detail.ops or {})
     cheap = hot.per_sample_ms < reading.CHEAP_MS
     if not hot.before_batch or hot.batch < 4 or not (cheap or parses):
         return

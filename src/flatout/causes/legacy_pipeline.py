@@ -42,6 +42,7 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
+from flatout.model.evidence.program import LegacyInput
 from flatout.source.analysis import datasets
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
@@ -50,7 +51,7 @@ from flatout.source.repairs import RenameMethod, Repair
 
 
 def in_run(case: Case) -> Iterator[Finding]:
-    used = case.evidence_of("legacy-input")
+    used = case.evidence_of(LegacyInput)
     if not used:
         return
     cost = reading.part_ms(case, "input")
@@ -59,7 +60,7 @@ def in_run(case: Case) -> Iterator[Finding]:
     yield from reading.finding(
         "legacy-pipeline",
         case,
-        f"The step waits for {used[0].value}, which prepares each batch in Python on one core.",
+        f"The step waits for {used[0].name}, which prepares each batch in Python on one core.",
         cost_ms=cost if case.steps is not None else None,
         where=used[0].where,
         evidence=[reading.number("input-wait", cost, "ms", "a step waits for its input", "trace")],

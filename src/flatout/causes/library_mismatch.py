@@ -41,7 +41,7 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.environment import readings
 from flatout.model import queries as reading
-from flatout.model.case import Case, Evidence, Finding, Fix
+from flatout.model.case import Case, Finding, Fix, Measurement
 
 CHECKS = ("cuda-libraries", "gpu-driver", "versions")
 """Checks of `flatout env` that hold what is installed against what this TensorFlow was built for."""
@@ -59,7 +59,7 @@ def in_run(case: Case) -> Iterator[Finding]:
         f"{wrong[0].name} is {wrong[0].value}. {wrong[0].meaning}{others}",
         cost_ms=None,
         where=None,
-        evidence=[Evidence("environment", item.value, source=item.name, note=item.meaning) for item in wrong],
+        evidence=[Measurement("environment", item.value, source=item.name, note=item.meaning) for item in wrong],
         fixes=[Fix(todo) for todo in dict.fromkeys(item.todo for item in wrong)],
         estimate="not measured",
     )

@@ -44,6 +44,7 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
+from flatout.model.evidence.pipelines import PipelineOp
 from flatout.source.analysis import datasets
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
@@ -55,19 +56,19 @@ def in_run(case: Case) -> Iterator[Finding]:
     hot = reading.hot_stage(case)
     if hot is None:
         return
-    reading_ms = sum(float(e.value or 0) for e in case.evidence_of("pipeline-op") if e.data["type"] in READS)
-    all_ms = sum(float(e.value or 0) for e in case.evidence_of("pipeline-op"))
-    readers = [s for s in hot.pipeline.stages if any(op in READS for op in s.detail.get("ops") or {})]
+    reading_ms = sum(item.ms for item in case.evidence_of(PipelineOp) if item.type in READS)
+    all_ms = sum(item.ms for item in case.evidence_of(PipelineOp))
+    readers = [s for s in hot.pipeline.stages if any(op in READS for op in s.detail.ops or {})]
     files = max(
-        (int(s.detail.get("cardinality") or 0) for s in hot.pipeline.stages if s.detail.get("strings")),
+        (s.detail.cardinality or 0 for s in hot.pipeline.stages if s.detail.strings),
         default=0,
     )
     few_bytes = False
-    records = [s for s in hot.pipeline.stages if int(s.detail.get("files") or 0) >= 200]
+    records = [s for s in hot.pipeline.stages if (s.detail.files or 0) >= 200]
     if readers and all_ms and reading_ms >= 0.4 * all_ms:
         stage = readers[0]
     elif records and hot.stage in records:
-        stage, files, few_bytes = records[0], int(records[0].detail["files"]), True
+        stage, files, few_bytes = records[0], records[0].detail.files or 0, True
     else:
         return
     yield from reading.finding(

@@ -59,11 +59,10 @@ from flatout.source.repairs import Repair, SetArgument
 
 def slow_epoch_starts(case: Case) -> Iterator[Finding]:
     """The first step of each epoch waits until the buffer is full."""
-    started = case.evidence_of("epoch-start")
     for pipeline, index in _shuffles(case):
         stage = pipeline.stages[index]
         if not _endless(stage, case):
-            cost = float(started[0].value or 0.0) if started and int(stage.buffer or 0) >= 1000 else 0.0
+            cost = reading.epoch_start_ms(case) if int(stage.buffer or 0) >= 1000 else 0.0
             yield from _finding(case, stage, cost, "the slower first step of each epoch, spread over all steps")
 
 
@@ -74,7 +73,7 @@ def filled_for_nothing(case: Case) -> Iterator[Finding]:
         if _endless(stage, case) and case.steps is not None:
             upstream = sum(item.ms or 0.0 for item in pipeline.stages[:index])
             used = reading.cpu_use(case)
-            cost = upstream * int(stage.buffer or 0) / (used[1] if used else 2) / max(case.steps.count, 1)
+            cost = upstream * int(stage.buffer or 0) / (used.cores if used else 2) / max(case.steps.count, 1)
             how = "an estimate: elements in the buffer times what each costs to make, spread over the steps seen"
             yield from _finding(case, stage, cost, how)
 
@@ -83,22 +82,18 @@ def _shuffles(case: Case) -> Iterator[tuple[Pipeline, int]]:
     """The shuffles of the program's own, with a buffer of a fixed size."""
     for pipeline in case.pipelines:
         for index, stage in enumerate(pipeline.stages):
-            if (
-                stage.name == "Shuffle"
-                and stage.buffer not in (None, "autotuned")
-                and stage.detail.get("by") != "keras"
-            ):
+            if stage.name == "Shuffle" and stage.buffer not in (None, "autotuned") and not stage.detail.by_keras:
                 yield pipeline, index
 
 
 def _endless(stage: Stage, case: Case) -> bool:
-    return int(stage.detail.get("cardinality") or 0) == -1 and case.steps is not None
+    return stage.detail.cardinality == -1 and case.steps is not None
 
 
 def _finding(case: Case, stage: Stage, cost: float, estimate: str) -> Iterator[Finding]:
     held = max(
-        int(stage.detail.get("buffered_bytes") or 0),
-        int(stage.buffer or 0) * int(stage.detail.get("element_bytes") or 0),
+        stage.detail.buffered_bytes or 0,
+        int(stage.buffer or 0) * (stage.detail.element_bytes or 0),
     )
     memory = case.memory.limit_bytes if case.memory is not None else 0
     if not (memory and held > 0.25 * memory) and reading.share(case, cost) < 0.05:

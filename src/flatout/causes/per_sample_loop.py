@@ -48,7 +48,8 @@ from collections.abc import Iterator
 from flatout.causes._sample_loops import SampleLoop, eager_loops, traced_loops
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
-from flatout.model.case import Case, Evidence, Finding, Fix
+from flatout.model.case import Case, Finding, Fix
+from flatout.model.evidence.graphs import GraphLoop, RepeatedOps
 from flatout.source import context
 from flatout.source.analysis import loops
 from flatout.source.analysis.patterns import Match, pattern
@@ -89,9 +90,9 @@ def _finding(case: Case, loop: SampleLoop, cost: float, how: str, source: str = 
     )
 
 
-def _inside_ms(case: Case, item: Evidence) -> float:
-    if item.kind == "graph-loop":
-        return float(item.data["ms_per_step"])
+def _inside_ms(case: Case, item: RepeatedOps | GraphLoop) -> float:
+    if isinstance(item, GraphLoop):
+        return item.ms_per_step
     assert item.where is not None
     loop = context.innermost_loop(item.where.file or "", item.where.line or 0)
     if loop is None:
@@ -103,11 +104,11 @@ def _inside_ms(case: Case, item: Evidence) -> float:
     )
 
 
-def _share_of_ops(case: Case, item: Evidence) -> float:
+def _share_of_ops(case: Case, item: RepeatedOps | GraphLoop) -> float:
     """Which part of the runtime's overhead is the loop's: it grows with the number of ops, not with their size."""
-    if item.kind == "graph-loop":
-        return float(item.data["share_of_ops"])
-    return min(float(item.data["ops"]) / max(float(item.data["graph_ops"]), 1.0), 1.0)
+    if isinstance(item, GraphLoop):
+        return item.share_of_ops
+    return min(item.ops / max(item.graph_ops, 1), 1.0)
 
 
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────

@@ -42,11 +42,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
+from flatout.model.evidence.program import KerasCall
 from flatout.source.analysis import datasets, loops
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Loop, Site
@@ -59,31 +59,31 @@ CALLS = 8
 def in_run(case: Case) -> Iterator[Finding]:
     if case.steps is None:
         return
-    for item in case.evidence_of("keras-call"):
-        calls, batches = int(item.data["calls"]), int(item.data["batches"])
-        if item.value not in ("predict", "fit") or calls < CALLS or batches > 2 * calls:
+    for item in case.evidence_of(KerasCall):
+        calls, batches = item.calls, item.batches
+        if item.method not in ("predict", "fit") or calls < CALLS or batches > 2 * calls:
             continue
-        per_call = float(item.data["ms"]) / calls
-        cost, estimate = _cost(case, str(item.value), item.data, per_call)
+        per_call = item.ms / calls
+        cost, estimate = _cost(case, item, per_call)
         yield from reading.finding(
             "predict-in-loop",
             case,
-            f"model.{item.value} is called {calls} times for {batches} batches; "
+            f"model.{item.method} is called {calls} times for {batches} batches; "
             "each call sets up a dataset, an iterator and callbacks.",
             cost_ms=cost,
             where=item.where,
-            evidence=[reading.number(str(item.value), per_call, "ms", "per call", "hook")],
-            fixes=_FIXES[str(item.value)],
+            evidence=[reading.number(item.method, per_call, "ms", "per call", "hook")],
+            fixes=_FIXES[item.method],
             estimate=estimate,
         )
 
 
-def _cost(case: Case, method: str, seen: dict[str, Any], per_call: float) -> tuple[float, str]:
-    if method == "predict" and reading.step_kind(case) == "predict":
+def _cost(case: Case, seen: KerasCall, per_call: float) -> tuple[float, str]:
+    if seen.method == "predict" and reading.step_kind(case) == "predict":
         return reading.step_ms(case) - reading.part_ms(case, "compute"), "the step less its computing"
-    often = int(seen["calls"]) / max(case.steps.count if case.steps else 0, 1)
-    if method == "fit":
-        batch = float(seen.get("batch_ms") or 0.0) * int(seen["batches"]) / int(seen["calls"])
+    often = seen.calls / max(case.steps.count if case.steps else 0, 1)
+    if seen.method == "fit":
+        batch = (seen.batch_ms or 0.0) * seen.batches / seen.calls
         return max(per_call - batch, 0.0) * often, "the calls less the batches in them"
     # Within another step: a call of the model itself would do the same in the time that is computing.
     return per_call * often * 0.9, "an estimate: 90 % of the calls"

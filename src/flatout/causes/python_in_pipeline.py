@@ -67,7 +67,7 @@ def in_run(case: Case) -> Iterator[Finding]:
     if stage is None or (stage.share or 0.0) < 0.3:
         return
     what = "a Python generator" if stage.name == "FlatMap" else f"the Python function {stage.function or ''}".strip()
-    if stage.detail.get("by") == "keras":
+    if stage.detail.by_keras:
         what = "a Python data source given to Keras (a generator, or a PyDataset)"
     why = f"The step waits for {what}, which runs under the interpreter's lock, one element at a time."
     evidence = reading.wait_evidence(case, hot)
@@ -90,7 +90,7 @@ def in_run(case: Case) -> Iterator[Finding]:
 
 
 def _keeping(stage: Stage) -> str:
-    return "keep-batches" if stage.detail.get("by") == "keras" else "cache"
+    return "keep-batches" if stage.detail.by_keras else "cache"
 
 
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────

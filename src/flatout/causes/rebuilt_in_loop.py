@@ -42,6 +42,7 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
+from flatout.model.evidence.steps import GraphGrowth
 from flatout.source.analysis import loops
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
@@ -50,15 +51,15 @@ from flatout.source.analysis.syntax import last_name
 
 def in_run(case: Case) -> Iterator[Finding]:
     """Ops added to the graph of a session, run after run."""
-    for item in case.evidence_of("graph-growth"):
+    for item in case.evidence_of(GraphGrowth):
         yield from reading.finding(
             "rebuilt-in-loop",
             case,
-            f"The graph keeps growing, by {float(item.value or 0.0):.0f} ops each time: the session takes it "
+            f"The graph keeps growing, by {item.ops_each_time:.0f} ops each time: the session takes it "
             "over and optimises it again before it can run.",
             cost_ms=reading.part_ms(case, "python", "idle"),
             where=item.where,
-            evidence=[item, reading.number("grown", float(item.data["added"]), "ops", "added in all", "hook")],
+            evidence=[item, reading.number("grown", item.added, "ops", "added in all", "hook")],
             fixes=[
                 Fix("Make these ops once, before the loop; graph.finalize() then keeps others out.", lever="hoist-ops")
             ],

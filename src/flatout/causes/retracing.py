@@ -46,6 +46,7 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix, Function
+from flatout.model.evidence.graphs import XlaCompile
 from flatout.source.analysis import datasets, loops
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import LOOPS, Bind, Scope, Site
@@ -93,15 +94,15 @@ def in_run(case: Case) -> Iterator[Finding]:
 
 def _compiled_again(case: Case) -> Iterator[Finding]:
     """One trace for all shapes, but XLA knows fixed shapes only: it compiles for each of them."""
-    for item in case.evidence_of("xla-compile"):
-        compiles, steps = int(item.data["compiles"]), int(item.data["steps"])
+    for item in case.evidence_of(XlaCompile):
+        compiles, steps = item.compiles, item.steps
         if compiles < FEW:
             continue
         yield from reading.finding(
             "retracing",
             case,
             f"XLA compiled {compiles} times in {steps} steady steps: it does so for every shape that it has not seen.",
-            cost_ms=float(item.value or 0.0),
+            cost_ms=item.ms,
             where=case.steps.where if case.steps else None,
             evidence=[item, reading.number("compiles", compiles, "compiles", f"in {steps} steps", "trace")],
             fixes=[

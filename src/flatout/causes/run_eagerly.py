@@ -39,6 +39,7 @@ from flatout.causes._debugging import named_for_debugging, under_debug_flag
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
+from flatout.model.evidence.program import ModelCompiled, Switch
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
 from flatout.source.analysis.syntax import constant, keyword
@@ -46,14 +47,14 @@ from flatout.source.repairs import DeleteStatement, DropArgument, Repair
 
 
 def in_run(case: Case) -> Iterator[Finding]:
-    if reading.step_kind(case) not in ("fit", "predict", "evaluate") or not reading.step_fact(case, "run_eagerly"):
+    if reading.step_kind(case) not in ("fit", "predict", "evaluate") or not reading.runs_eagerly(case):
         return
-    if any(item.value == "tf.config.run_functions_eagerly" for item in case.evidence_of("switch")):
+    if any(item.name == "tf.config.run_functions_eagerly" for item in case.evidence_of(Switch)):
         return  # debug-left-on names that line
     if not _dispatches_ops(case):
         return  # compiled again without it after a first look
     overhead = reading.part_ms(case, "python", "idle")
-    asked = [item for item in case.evidence_of("compile") if item.data.get("run_eagerly")]
+    asked = [item for item in case.evidence_of(ModelCompiled) if item.run_eagerly]
     yield from reading.finding(
         "run-eagerly",
         case,

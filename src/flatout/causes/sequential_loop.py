@@ -44,6 +44,7 @@ from flatout.causes._sample_loops import traced_loops
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
+from flatout.model.evidence.graphs import GraphLoop
 from flatout.source import context
 from flatout.source.analysis.call_summary import summarize, summarize_scope
 from flatout.source.analysis.patterns import Match, pattern
@@ -58,16 +59,16 @@ RECURRENT = ("lstm", "gru", "rnn")
 def in_run(case: Case) -> Iterator[Finding]:
     if any(traced_loops(case)):
         return
-    for item in case.evidence_of("graph-loop"):
-        trips = float(item.value or 0)
+    for item in case.evidence_of(GraphLoop):
+        trips = item.trips
         if trips < TRIPS or item.where is None or item.where.file is None or item.where.line is None:
             continue
-        if any(mark in str(item.data["graph"]).lower() for mark in RECURRENT):
+        if any(mark in item.graph.lower() for mark in RECURRENT):
             continue  # a recurrent layer must go step by step
         loop = context.innermost_loop(item.where.file, item.where.line)
         line = loop.line if loop is not None else item.where.line
-        inside = float(item.data["ms_per_step"])
-        cost = (inside + reading.part_ms(case, "idle") * float(item.data["share_of_ops"])) * (1 - 1 / trips)
+        inside = item.ms_per_step
+        cost = (inside + reading.part_ms(case, "idle") * item.share_of_ops) * (1 - 1 / trips)
         yield from reading.finding(
             "sequential-loop",
             case,

@@ -59,7 +59,7 @@ def in_run(case: Case) -> Iterator[Finding]:
     hot = reading.hot_stage(case)
     if hot is None or "Map" not in hot.stage.name or hot.stage.stateful in (None, "python") or not hot.serial:
         return
-    if hot.stage.detail.get("by") == "keras":
+    if hot.stage.detail.by_keras:
         return
     yield from reading.finding(
         "serial-stateful-map",

@@ -40,6 +40,8 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix, Where
+from flatout.model.evidence.graphs import Executor
+from flatout.model.evidence.steps import LineTime, ThreadWait
 from flatout.source import context
 from flatout.source.analysis import datasets
 from flatout.source.analysis.patterns import Match, pattern
@@ -57,7 +59,7 @@ def starting_calls(case: Case) -> Iterator[Finding]:
     if not _is_traced(case):
         return
     # What the executor spends between small ops stays, however many steps a call makes.
-    inside = sum(float(item.value or 0.0) for item in case.evidence_of("executor"))
+    inside = sum(item.ms for item in case.evidence_of(Executor))
     # Nor is a step slow to start whose Python waits until that of the pipeline lets go of the interpreter.
     own = sum(_python_of_the_program(case).values())
     python = max(reading.part_ms(case, "python") - own - reading.contended_ms(case), 0.0)
@@ -84,12 +86,12 @@ def starting_calls(case: Case) -> Iterator[Finding]:
 def _is_traced(case: Case) -> bool:
     """Whether a step is a call of a graph. One that runs eagerly has causes of its own."""
     kinds = ("fit", "train-function", "function", "session", "predict", "evaluate")
-    return reading.step_kind(case) in kinds and not reading.step_fact(case, "run_eagerly")
+    return reading.step_kind(case) in kinds and not reading.runs_eagerly(case)
 
 
 def _more_in_each_call(case: Case) -> Fix:
-    several = reading.step_fact(case, "steps_per_execution")
-    if reading.step_kind(case) == "fit" and not (isinstance(several, int) and several > 1):
+    step = reading.step_stack(case)
+    if reading.step_kind(case) == "fit" and not (step is not None and (step.steps_per_execution or 1) > 1):
         return Fix("Run several steps a call: compile(steps_per_execution=…).", lever="steps-per-execution")
     more = "Do more in each call: a larger batch, or several steps inside one tf.function."
     return Fix(more, lever="batch-size", equivalence="semantic")
@@ -106,7 +108,7 @@ def _python_of_the_program(case: Case) -> dict[Where, float]:
     }
     lines = {
         item.where: reading.lines_ms(case, {(item.where.file, item.where.line)})
-        for item in case.evidence_of("line-time")
+        for item in case.evidence_of(LineTime)
         if item.where is not None and (item.where.file, item.where.line) not in stepping | heads
     }
     # Samples also hit lines that compute or wait for input; no more of them is Python than the split says.
@@ -127,7 +129,7 @@ def python_between(case: Case) -> Iterator[Finding]:
     lines = sorted(own, key=lambda where: -own[where])
     works = "works"
     fix = Fix("Move this work into the step, into the input pipeline, or do it every hundredth step.")
-    if sum(float(item.value or 0.0) for item in case.evidence_of("thread-wait")) >= reading.share(case, python) / 2:
+    if sum(item.share for item in case.evidence_of(ThreadWait)) >= reading.share(case, python) / 2:
         works = "waits for another thread"
         fix = Fix("Make that thread faster: its work as TensorFlow ops in tf.data, in larger pieces, or in processes.")
     yield from reading.finding(

@@ -40,6 +40,7 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
+from flatout.model.evidence.steps import Conversion
 from flatout.source.analysis import datasets, loops
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Loop, Site
@@ -48,21 +49,21 @@ from flatout.source.repairs import LeverEdit, Repair
 
 
 def in_run(case: Case) -> Iterator[Finding]:
-    for item in case.evidence_of("conversion"):
-        if float(item.data["per_step"]) < 0.5 or float(item.data["same_again"]) < 0.5:
+    for item in case.evidence_of(Conversion):
+        if item.per_step < 0.5 or item.same_again < 0.5:
             continue
-        size = float(item.data["bytes_per_step"])
+        size = item.bytes_per_step
         yield from reading.finding(
             "tensor-reconversion",
             case,
             f"The same array is turned into a tensor again at every step ({size / 2**20:.1f} MiB a step).",
-            cost_ms=float(item.value or 0.0),
+            cost_ms=item.ms,
             where=item.where,
             evidence=[
-                reading.number("conversion", float(item.value or 0.0), "ms", "per step, converting", "hook"),
+                reading.number("conversion", item.ms, "ms", "per step, converting", "hook"),
                 reading.number(
                     "same",
-                    float(item.data["same_again"]),
+                    item.same_again,
                     "share",
                     "of the conversions repeat an array",
                     "hook",

@@ -40,6 +40,7 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix
+from flatout.model.evidence.program import Switch
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
 from flatout.source.analysis.syntax import constant, keyword
@@ -49,11 +50,11 @@ def in_run(case: Case) -> Iterator[Finding]:
     used = reading.cpu_use(case)
     if used is None or reading.gpus_in_use(case):
         return
-    cores, available = used
+    available = used.cores
     compute = reading.part_ms(case, "compute")
     tensorflow = case.environment.get("tensorflow") or {}
     intra = int(tensorflow.get("intra_op_threads") or 0)
-    threads = [e for e in case.evidence_of("switch") if "op_parallelism_threads" in str(e.value)]
+    threads = [item for item in case.evidence_of(Switch) if "op_parallelism_threads" in item.name]
     limited = 0 < intra < available
     crowded = intra > 2 * available
     if not (limited or crowded) or reading.share(case, compute) < 0.3:
@@ -67,7 +68,7 @@ def in_run(case: Case) -> Iterator[Finding]:
         where=threads[0].where if threads else None,
         evidence=[
             reading.number("threads", intra, "threads", f"for {available} cores", "tensorflow"),
-            reading.number("cpu-use", cores, "cores", "in use", "process clock"),
+            reading.number("cpu-use", used.used, "cores", "in use", "process clock"),
         ],
         fixes=[
             Fix(

@@ -61,17 +61,11 @@ def in_run(case: Case) -> Iterator[Finding]:
     if hot is None:
         return
     in_one_epoch = 2 if reading.step_kind(case) == "fit" else 1  # Keras opens one more to look at the first element
-    again = int(hot.pipeline.options.get("iterators") or 0) > in_one_epoch
+    again = (hot.pipeline.options.iterators or 0) > in_one_epoch
     again = again or any(stage.name == "Repeat" for stage in hot.pipeline.stages)
     cached = any(stage.name == "Cache" for stage in hot.pipeline.stages)
     stateless = all(stage.stateful is None for stage in hot.prefix)
-    if (
-        cached
-        or not again
-        or not stateless
-        or hot.per_sample_ms < reading.CHEAP_MS
-        or hot.stage.detail.get("by") == "keras"
-    ):
+    if cached or not again or not stateless or hot.per_sample_ms < reading.CHEAP_MS or hot.stage.detail.by_keras:
         return
     size = _bytes(hot)
     limit = case.memory.limit_bytes if case.memory is not None else 0
@@ -98,8 +92,8 @@ def in_run(case: Case) -> Iterator[Finding]:
 
 def _bytes(hot: reading.HotStage) -> int:
     """What the cache would hold: elements of an epoch times their size."""
-    count = int(hot.stage.detail.get("cardinality") or 0)
-    size = hot.stage.detail.get("element_bytes")
+    count = hot.stage.detail.cardinality or 0
+    size: float | None = hot.stage.detail.element_bytes
     if size is None and hot.stage.elements and hot.stage.bytes:
         size = hot.stage.bytes / hot.stage.elements / (hot.batch if hot.before_batch else 1)
     return int(count * size) if count > 0 and size else 0

@@ -43,6 +43,7 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
 from flatout.model.case import Case, Finding, Fix, Op, Where
+from flatout.model.evidence.graphs import NormByHand
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
 from flatout.source.analysis.syntax import argument, constant, keyword, last_name
@@ -50,18 +51,18 @@ from flatout.source.repairs import DropArgument, Repair
 
 
 def in_run(case: Case) -> Iterator[Finding]:
-    for item in case.evidence_of("norm-by-hand"):
+    for item in case.evidence_of(NormByHand):
         if item.where is None:
             continue
-        scopes = [f"{scope}/" for scope in item.data["scopes"] if scope]
-        lines = range(int(item.data["first"]), int(item.data["last"]) + 1)
+        scopes = [f"{scope}/" for scope in item.scopes if scope]
+        lines = range(item.first, item.last + 1)
         mine = [op for op in case.ops if _belongs(op, item.where, lines, scopes)]
         whole = sum(op.self_ms for op in case.ops) or 1.0
         spent = reading.part_ms(case, "compute") * sum(op.self_ms for op in mine) / whole
         yield from reading.finding(
             "unfused-batchnorm",
             case,
-            f"Batch normalisation is spelled out {int(item.value or 0)} times as separate ops, each going over memory.",
+            f"Batch normalisation is spelled out {item.times} times as separate ops, each going over memory.",
             cost_ms=0.6 * spent,
             where=item.where,
             evidence=[

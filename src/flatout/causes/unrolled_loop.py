@@ -45,7 +45,8 @@ from collections.abc import Iterator
 from flatout.causes._sample_loops import traced_loops
 from flatout.causes._spec import Cause
 from flatout.model import queries as reading
-from flatout.model.case import Case, Evidence, Finding, Fix
+from flatout.model.case import Case, Finding, Fix
+from flatout.model.evidence.graphs import RepeatedOps
 from flatout.source import context
 from flatout.source.analysis import datasets
 from flatout.source.analysis.patterns import Match, pattern
@@ -59,8 +60,8 @@ COPIES = 16
 def in_run(case: Case) -> Iterator[Finding]:
     if any(traced_loops(case)) or case.steps is None:
         return
-    for item in case.evidence_of("repeated-ops"):
-        copies = float(item.value or 0)
+    for item in case.evidence_of(RepeatedOps):
+        copies = item.copies
         if copies < COPIES or item.where is None or item.where.file is None or item.where.line is None:
             continue
         if _each_turn_has_its_own(item):
@@ -79,14 +80,14 @@ def in_run(case: Case) -> Iterator[Finding]:
         idle = reading.part_ms(case, "idle") * inside / whole
         # One trace each: retracing reports what further traces cost.
         # Of the whole graph's, so much is the loop's as it has ops; half of them may be in the gradient.
-        ops = sum(int(other.data["ops"]) for other in case.evidence_of("repeated-ops") if _is_in(loop, item, other))
-        part = min(2 * ops / max(float(item.data.get("graph_ops") or 0), 1.0), 1.0)
-        tracing = part * sum(f.trace_ms / max(f.traces, 1) for f in case.functions if f.name == item.data["graph"])
+        ops = sum(other.ops for other in case.evidence_of(RepeatedOps) if _is_in(loop, item, other))
+        part = min(2 * ops / max(item.graph_ops, 1), 1.0)
+        tracing = part * sum(f.trace_ms / max(f.traces, 1) for f in case.functions if f.name == item.graph)
         running, spread = (inside + idle) * (1 - 1 / copies), tracing / max(case.steps.count, 1)
         yield from reading.finding(
             "unrolled-loop",
             case,
-            f"A Python loop was unrolled into the graph: {int(copies)} copies of its body, {item.data['ops']} ops.",
+            f"A Python loop was unrolled into the graph: {copies} copies of its body, {item.ops} ops.",
             cost_ms=max(running, spread),
             where=context.where(item.where.file, loop.line, item.where.function),
             evidence=[
@@ -108,26 +109,26 @@ def in_run(case: Case) -> Iterator[Finding]:
         return
 
 
-def _each_turn_has_its_own(item: Evidence) -> bool:
+def _each_turn_has_its_own(item: RepeatedOps) -> bool:
     """A loop over layers: each turn brings another weight into the graph, or updates one."""
-    kinds = item.data.get("kinds") or {}
-    return (
-        sum(int(count) for kind, count in kinds.items() if kind == "Placeholder" or kind.startswith("Assign")) >= COPIES
-    )
+    kinds = item.kinds or {}
+    return sum(count for kind, count in kinds.items() if kind == "Placeholder" or kind.startswith("Assign")) >= COPIES
 
 
-def _is_in(loop: context.Loop, item: Evidence, other: Evidence) -> bool:
+def _is_in(loop: context.Loop, item: RepeatedOps, other: RepeatedOps) -> bool:
     """Is it another line of the same loop, in the same graph?"""
     if item.where is None or other.where is None or other.where.line is None:
         return False
-    same = (item.where.file, item.data["graph"]) == (other.where.file, other.data["graph"])
+    same = (item.where.file, item.graph) == (other.where.file, other.graph)
     return same and loop.line <= other.where.line <= loop.end
 
 
 def _holds_the_step(case: Case, file: str, loop: context.Loop) -> bool:
     """The loop of the training itself: it calls the traced function, and is not part of it."""
-    stack = reading.step_fact(case, "stack")
-    return isinstance(stack, list) and any(f == file and loop.line <= line <= loop.end for f, line, *_ in stack)
+    return any(
+        other == file and line is not None and loop.line <= line <= loop.end
+        for other, line in reading.stepping_lines(case)
+    )
 
 
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────

@@ -32,6 +32,7 @@ def env(
 ) -> None:
     """Audit the machine, the drivers, the libraries and the flags."""
     from flatout.environment import audit
+    from flatout.model.evidence.outcomes import EnvironmentReading
 
     if not quick and not quiet and sys.stderr.isatty():
         sys.stderr.write("flatout: asking TensorFlow, which takes some seconds (--quick leaves it out)\n")
@@ -48,7 +49,7 @@ def env(
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="replace")  # a terminal without UTF-8 gets question marks, no traceback
         show(case, Console(highlight=False), quiet=quiet)
-    if strict and any(item.data.get("status") == "fault" for item in case.evidence):
+    if strict and any(item.status == "fault" for item in case.evidence_of(EnvironmentReading)):
         raise typer.Exit(1)
 
 

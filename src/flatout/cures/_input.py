@@ -25,7 +25,7 @@ def stages(case: Case) -> Iterator[tuple[Pipeline, int, Stage]]:
     """The stages that the program itself has written, each with its pipeline and its place there."""
     for pipeline in case.pipelines:
         for position, stage in enumerate(pipeline.stages):
-            if stage.detail.get("by") != "keras":
+            if not stage.detail.by_keras:
                 yield pipeline, position, stage
 
 

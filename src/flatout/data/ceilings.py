@@ -75,16 +75,16 @@ def pace(stages: Sequence[Stage], machine: Machine, without: Collection[int] = (
 
 def cost(stage: Stage) -> float:
     """Wall milliseconds for each element that leaves the pipeline."""
-    return float(stage.detail.get("ms_per_batch") or 0.0)
+    return stage.detail.ms_per_batch or 0.0
 
 
 def cpu_cost(stage: Stage) -> float:
-    return float(stage.detail.get("cpu_ms_per_batch") or 0.0)
+    return stage.detail.cpu_ms_per_batch or 0.0
 
 
 def calls_at_once(stage: Stage, machine: Machine) -> float:
     """As TensorFlow runs the stage: it makes stateless maps parallel that were not written so."""
-    runs_as = str(stage.detail.get("runs_as") or stage.op)
+    runs_as = stage.detail.runs_as or stage.op
     if not runs_as.startswith(("Parallel", "MapAndBatch")):
         return 1
     if stage.op == "Map" and stage.stateful:
@@ -95,9 +95,7 @@ def calls_at_once(stage: Stage, machine: Machine) -> float:
 
 def _behind_cache(stages: Sequence[Stage]) -> int:
     """The first position that still works once a cache is full."""
-    caches = [
-        i for i, stage in enumerate(stages) if stage.op in ("Cache", "Snapshot") and not stage.detail.get("depth")
-    ]
+    caches = [i for i, stage in enumerate(stages) if stage.op in ("Cache", "Snapshot") and not stage.detail.depth]
     return max(caches, default=0)
 
 

@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from flatout.model.case import Evidence
+from flatout.model.evidence.pipelines import PipelineDigest
+from flatout.model.vocabulary import ParityVerdict
 from flatout.observe import stages
 from flatout.pipeline import copying, recipes
 
@@ -33,7 +34,7 @@ class Compared:
     note: str = ""
 
     @property
-    def parity(self) -> str:
+    def parity(self) -> ParityVerdict:
         """In the words of a Trial."""
         if self.result == "differs":
             return "failed"
@@ -131,15 +132,15 @@ def _rows(dataset: Any) -> Any:
     return dataset.unbatch() if batches else dataset
 
 
-def digest(dataset: Any, seconds: float) -> Evidence:
+def digest(dataset: Any, seconds: float) -> PipelineDigest:
     """All elements of an epoch in one number, for a comparison with another process."""
     began, count, total = time.perf_counter(), 0, hashlib.blake2b(digest_size=16)
     for one in marks(dataset):
         total.update(one)
         count += 1
         if time.perf_counter() - began > seconds:
-            return Evidence("pipeline-digest", None, data={"elements": count, "whole": False})
-    return Evidence("pipeline-digest", total.hexdigest(), data={"elements": count, "whole": True})
+            return PipelineDigest(None, count, whole=False)
+    return PipelineDigest(total.hexdigest(), count, whole=True)
 
 
 def marks(dataset: Any) -> Iterator[bytes]:

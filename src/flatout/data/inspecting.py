@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from flatout.data import ceilings
-from flatout.model.case import Case, Evidence, Note, Pipeline, Stage
+from flatout.model.case import Case, Note, Pipeline, PipelineOptions, Stage
+from flatout.model.evidence.pipelines import PipelinePace
 from flatout.observe import stages
 from flatout.pipeline import copying, costing, describing, recipes, running
 
@@ -45,26 +46,28 @@ def described(datasets: Sequence[Any]) -> Case:
     for number, dataset in enumerate(datasets, 1):
         rows = [describing.described(*item) for item in stages.chain(dataset) if stages.kind(item[0]) != "Options"]
         where = next((row.where for row in rows if row.where is not None), None)
-        found.append(Pipeline(f"pipeline {number}", where, tuple(rows[::-1]), options=stages.options_of(dataset)))
+        options = PipelineOptions(stages.options_of(dataset))
+        found.append(Pipeline(f"pipeline {number}", where, tuple(rows[::-1]), options=options))
     return Case("data", pipelines=tuple(found))
 
 
 def _inspected(
     dataset: Any, name: str, costs: costing.Costs, run: running.Run, needs: float | None
-) -> tuple[Pipeline, Evidence]:
+) -> tuple[Pipeline, PipelinePace]:
     chain = [(stage, depth) for stage, depth in stages.chain(dataset) if stages.kind(stage) != "Options"][::-1]
     measured = {id(stage): costs.of(stage) for stage, _ in chain}
     counts = _for_each_batch(dataset, measured)
     rows = [_with_cost(describing.described(*item), measured[id(item[0])], counts.get(id(item[0]))) for item in chain]
     for position, node in running.runs_as([row.op for row in rows], run.nodes).items():
-        rows[position] = replace(rows[position], detail={**rows[position].detail, **_as_run(node)})
+        rows[position] = _with_node(rows[position], node)
     total = sum(ceilings.cost(row) for row in rows) or 1.0
     rows = [replace(row, share=ceilings.cost(row) / total) for row in rows]
     options = stages.options_of(dataset)
     machine = machine_for(options)
     found = ceilings.ceilings(rows, machine)
     if found.critical is not None:
-        rows[found.critical] = replace(rows[found.critical], detail={**rows[found.critical].detail, "critical": True})
+        limiting = rows[found.critical]
+        rows[found.critical] = replace(limiting, detail=replace(limiting.detail, critical=True))
     where = next((row.where for row in reversed(rows) if row.where is not None), None)
     pipeline = Pipeline(
         name=name,
@@ -72,20 +75,21 @@ def _inspected(
         stages=tuple(rows),
         rewritten=tuple(node.name for node in run.nodes),
         elements=run.elements,
-        options={**options, "costs_from": "each stage alone"},
+        options=PipelineOptions(options, costs_from="each stage alone"),
     )
-    data = {
-        "pipeline": name,
-        "now_ms": run.ms,
-        "predicted_ms": found.now,
-        "divided_ms": found.divided,
-        "unbounded_ms": found.unbounded,
-        "needs_ms": 1e3 / needs if needs else None,
-        "cores": machine.cores,
-        "critical": found.critical,
-    }
-    pace = run.ms if run.ms is not None else found.now
-    return pipeline, Evidence("pipeline-pace", pace, "ms", where, "each stage measured alone", data=data)
+    return pipeline, PipelinePace(
+        run.ms if run.ms is not None else found.now,
+        pipeline=name,
+        now_ms=run.ms,
+        predicted_ms=found.now,
+        divided_ms=found.divided,
+        unbounded_ms=found.unbounded,
+        needs_ms=1e3 / needs if needs else None,
+        cores=machine.cores,
+        critical=found.critical,
+        where=where,
+        source="each stage measured alone",
+    )
 
 
 def machine_for(options: dict[str, Any]) -> ceilings.Machine:
@@ -120,60 +124,53 @@ def _with_cost(stage: Stage, cost: costing.Cost | None, count: float | None) -> 
     if cost is None:
         return stage
     taken = count if count is not None else 1.0
-    detail = {
-        **stage.detail,
-        "cpu_ms": cost.cpu_ms,
-        "ms_per_batch": cost.ms * taken,
-        "cpu_ms_per_batch": cost.cpu_ms * taken,
-        "per_batch": taken,
-        "low_ms": cost.low,
-        "high_ms": cost.high,
-        "rounds": cost.rounds,
-        "element_bytes": cost.bytes,
-        "memory_bytes": _memory(stage, cost.bytes),
-    }
-    return replace(
-        stage,
-        ms=cost.ms,
-        elements=cost.sample,
-        bytes=cost.bytes * cost.sample,
-        detail={key: value for key, value in detail.items() if value is not None},
+    detail = replace(
+        stage.detail,
+        cpu_ms=cost.cpu_ms,
+        ms_per_batch=cost.ms * taken,
+        cpu_ms_per_batch=cost.cpu_ms * taken,
+        per_batch=taken,
+        low_ms=cost.low,
+        high_ms=cost.high,
+        rounds=cost.rounds,
+        element_bytes=cost.bytes,
+        memory_bytes=_memory(stage, cost.bytes),
     )
+    return replace(stage, ms=cost.ms, elements=cost.sample, bytes=cost.bytes * cost.sample, detail=detail)
 
 
 def _memory(stage: Stage, each: int) -> int | None:
     """What a stage holds when its buffer is full."""
-    cardinality = int(stage.detail.get("cardinality", -2))
+    cardinality = -2 if stage.detail.cardinality is None else stage.detail.cardinality
     if stage.op == "Cache":
-        return cardinality * each if cardinality >= 0 and not stage.detail.get("cache_file") else None
+        return cardinality * each if cardinality >= 0 and not stage.detail.cache_file else None
     if stage.buffer is None or not stage.buffer.isdigit() or stage.op not in ("Shuffle", "Prefetch"):
         return None
     return min(int(stage.buffer), cardinality if cardinality >= 0 else 1 << 62) * each
 
 
-def _as_run(node: running.Node) -> dict[str, Any]:
-    found: dict[str, Any] = {"runs_as": node.name}
+def _with_node(stage: Stage, node: running.Node) -> Stage:
+    detail = replace(stage.detail, runs_as=node.name)
     if node.parallelism is not None:
-        found["parallelism_in_use"] = node.parallelism
-    return found
+        detail = replace(detail, parallelism_in_use=node.parallelism)
+    return replace(stage, detail=detail)
 
 
 def verdict(case: Case) -> str:
     """The first pipeline in one sentence, or the slowest of several."""
-    paces = [item for item in case.evidence_of("pipeline-pace") if item.value]
+    paces = [item for item in case.evidence_of(PipelinePace) if item.ms]
     if not paces:
         return "No tf.data pipeline was found."
-    slowest = max(paces, key=lambda item: float(item.value or 0.0))
-    pipeline = next(pipeline for pipeline in case.pipelines if pipeline.name == slowest.data["pipeline"])
-    rate = 1e3 / float(slowest.value or 1.0)
+    slowest = max(paces, key=lambda item: item.ms)
+    pipeline = next(pipeline for pipeline in case.pipelines if pipeline.name == slowest.pipeline)
+    rate = 1e3 / slowest.ms
     text = f"{rate:,.4g} elements a second leave {pipeline.name}"
-    critical = slowest.data.get("critical")
-    if critical is not None:
-        stage = pipeline.stages[critical]
+    if slowest.critical is not None:
+        stage = pipeline.stages[slowest.critical]
         text += f"; {name_of(stage)} is the stage that limits it ({stage.share or 0.0:.0%} of its work)"
-    needed = slowest.data.get("needs_ms")
+    needed = slowest.needs_ms
     if needed:
-        enough = float(slowest.value or 0.0) <= needed
+        enough = slowest.ms <= needed
         text += f"; the trainer takes {1e3 / needed:,.4g} a second: " + ("enough" if enough else "it has to wait")
     return text + "."
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from flatout.cures import levers as all_levers
 from flatout.data import session
 from flatout.data.task import PipelineTask
-from flatout.model.case import Case, Evidence, Note
+from flatout.model.case import Case, Note
 from flatout.model.errors import FlatoutError
+from flatout.model.evidence.pipelines import PipelineDigest
 from flatout.model.levers import parse
 from flatout.source.editing import unified_diff
 from flatout.trial import patch as patches
@@ -52,13 +53,13 @@ def _differs(case: Case, made: patches.Patch, asked: session.Asked, directory: P
     except FlatoutError as error:
         return f"the edited program was not run to its end ({error})"
     one, other = _digest(before), _digest(after)
-    if one is None or other is None or not (one.data["whole"] and other.data["whole"]):
+    if one is None or other is None or not (one.whole and other.whole):
         return "an epoch of the edited program takes too long to compare" if one is not None else "nothing to compare"
     return "" if one.value == other.value else "the edited program gives other elements"
 
 
-def _digest(case: Case) -> Evidence | None:
-    return next(iter(case.evidence_of("pipeline-digest")), None)
+def _digest(case: Case) -> PipelineDigest | None:
+    return next(iter(case.evidence_of(PipelineDigest)), None)
 
 
 def written(case: Case, target: Path | None, apply: bool) -> None:

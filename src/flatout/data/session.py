@@ -23,6 +23,7 @@ from flatout.data.progress import Progress
 from flatout.data.task import PipelineTask
 from flatout.model.case import Case, Note, Program, Trial
 from flatout.model.errors import ProgramUnusable
+from flatout.model.evidence.pipelines import PipelinePace
 from flatout.process.messages import encode
 from flatout.process.output import last_line
 from flatout.process.watchdog import Watchdog, kill_group
@@ -143,9 +144,7 @@ def _with_needs(case: Case) -> Case:
         return case
     needs = steps.ms.median - steps.split_ms.input
     evidence = tuple(
-        replace(item, data={**item.data, "needs_ms": needs})
-        if item.kind == "pipeline-pace" and not item.data.get("needs_ms")
-        else item
+        replace(item, needs_ms=needs) if isinstance(item, PipelinePace) and not item.needs_ms else item
         for item in case.evidence
     )
     case = replace(case, evidence=evidence)

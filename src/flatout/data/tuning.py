@@ -17,7 +17,9 @@ from flatout.data import equality, excerpts, inspecting
 from flatout.data.contestant import FEWEST_ROUNDS, Pipeline, Raced, compare
 from flatout.measure.race import TimeLimit
 from flatout.model.case import Case, Evidence, Note, Trial
+from flatout.model.evidence.outcomes import LeverSkipped
 from flatout.model.levers import parse
+from flatout.model.vocabulary import Equivalence, TrialStage
 from flatout.observe import stages
 from flatout.pipeline import caching, copying, costing, recipes
 from flatout.pipeline.rewriting import Context, Proposal, Refused
@@ -77,7 +79,7 @@ class _Line:
     dataset: Any
     kept: tuple[str, ...] = ()
     before: tuple[_Line, ...] = ()
-    equivalence: str = "exact"
+    equivalence: Equivalence = "exact"
 
 
 @dataclass
@@ -181,7 +183,12 @@ class _Tuning:
         return proposal
 
     def _tried(
-        self, before: Any, proposal: Proposal, levers: tuple[str, ...], equivalence: str, stage: str = "single"
+        self,
+        before: Any,
+        proposal: Proposal,
+        levers: tuple[str, ...],
+        equivalence: Equivalence,
+        stage: TrialStage = "single",
     ) -> Trial:
         trial = Trial(levers, "failed", note=proposal.what, equivalence=equivalence, stage=stage)
         try:
@@ -232,7 +239,7 @@ class _Tuning:
     # ── the case ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def _leave_out(self, name: str, why: str) -> None:
-        self.left_out.append(Evidence("lever-skipped", name, note=why))
+        self.left_out.append(LeverSkipped(name, note=why))
 
     def _case(self, case: Case, kept: tuple[str, ...]) -> Case:
         claim = self.trials[-1] if kept else None
@@ -246,7 +253,7 @@ class _Tuning:
         )
 
 
-def _weakest(*promises: str) -> str:
+def _weakest(*promises: Equivalence) -> Equivalence:
     return max(promises, key=("exact", "reassociated", "precision", "semantic").index)
 
 

@@ -8,7 +8,8 @@ from flatout.environment.checks import catalogue
 from flatout.environment.gather import gather, gather_cheaply
 from flatout.environment.reading import Check, Facts, Reading
 from flatout.environment.text import clean
-from flatout.model.case import Case, Evidence, Note
+from flatout.model.case import Case, Note
+from flatout.model.evidence.outcomes import EnvironmentReading
 from flatout.model.version import __version__
 from flatout.plugins import Loaded
 
@@ -78,13 +79,17 @@ def _has_tensorflow(facts: Facts) -> bool:
     return any(name.startswith(("tensorflow", "tf-nightly")) for name in facts.get("packages", {}).get("versions", {}))
 
 
-def _evidence(check: Loaded[Check], reading: Reading) -> Evidence:
-    return Evidence(
-        kind="environment",
-        value=clean(reading.value, 300),
+def _evidence(check: Loaded[Check], reading: Reading) -> EnvironmentReading:
+    meaning = clean(reading.meaning, 600)
+    return EnvironmentReading(
+        clean(reading.value, 300),
+        name=reading.name,
+        status=reading.status,
+        meaning=meaning,
+        todo=clean(reading.todo, 600),
+        group=check.spec.group,
         source=check.name,
-        note=clean(reading.meaning, 600),
-        data=_data(check, reading),
+        note=meaning,
     )
 
 

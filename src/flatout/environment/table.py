@@ -15,7 +15,8 @@ from rich.text import Text
 
 from flatout.environment.reading import GROUPS, gibibytes, number, part
 from flatout.environment.text import clean
-from flatout.model.case import Case, Evidence
+from flatout.model.case import Case
+from flatout.model.evidence.outcomes import EnvironmentReading
 
 _MARKS = {"ok": ("✓", "green"), "info": ("·", "cyan"), "warning": ("!", "yellow"), "fault": ("✗", "red")}
 _PLAIN_MARKS = {"ok": "+", "info": ".", "warning": "!", "fault": "x"}
@@ -26,14 +27,14 @@ _LONGEST_NAME = 26
 
 def show(case: Case, console: Console, quiet: bool = False) -> None:
     """Print the audit; `quiet` keeps to what is wrong."""
-    found = case.evidence_of("environment")
+    found = case.evidence_of(EnvironmentReading)
     readings = [item for item in found if not quiet or _status(item) in ("warning", "fault")]
-    names = [len(str(item.data.get("name", ""))) for item in readings]
+    names = [len(item.name) for item in readings]
     indent = min(max(names, default=0), _LONGEST_NAME) + 4
     if not quiet:
         _lines(console, Text(headline(case.environment), style="bold"), 0)
     for group in GROUPS:
-        rows = [item for item in readings if item.data.get("group") == group]
+        rows = [item for item in readings if item.group == group]
         if rows:
             console.print()
             console.print(Text(_TITLES[group], style="bold"))
@@ -63,11 +64,11 @@ def headline(facts: Mapping[str, Any]) -> str:
     return clean(" · ".join(word for word in words if word), 200)
 
 
-def _row(console: Console, item: Evidence, indent: int) -> None:
+def _row(console: Console, item: EnvironmentReading, indent: int) -> None:
     mark, style = _MARKS[_status(item)]
     plain = not console.encoding.lower().startswith("utf")
     first = Text(" ").append(_PLAIN_MARKS[_status(item)] if plain else mark, style=style)
-    first.append(" " + str(item.data.get("name", "")))
+    first.append(" " + item.name)
     pieces = list(_words(item, plain))
     if len(first) < indent:
         first.pad_right(indent - len(first))
@@ -78,15 +79,15 @@ def _row(console: Console, item: Evidence, indent: int) -> None:
         _lines(console, piece, indent)
 
 
-def _words(item: Evidence, plain: bool) -> Iterator[Text]:
+def _words(item: EnvironmentReading, plain: bool) -> Iterator[Text]:
     in_order = _status(item) == "ok"
-    yield Text(str(item.value or ""), style="" if in_order else _MARKS[_status(item)][1])
+    yield Text(item.reading, style="" if in_order else _MARKS[_status(item)][1])
     if in_order:
         return
     if item.note:
         yield Text(item.note)
-    if todo := str(item.data.get("todo") or ""):
-        yield Text(("-> " if plain else "→ ") + todo, style="bold")
+    if item.todo:
+        yield Text(("-> " if plain else "→ ") + item.todo, style="bold")
 
 
 def _lines(console: Console, text: Text, indent: int, before: Text | None = None) -> None:
@@ -98,6 +99,5 @@ def _lines(console: Console, text: Text, indent: int, before: Text | None = None
         before = None
 
 
-def _status(item: Evidence) -> str:
-    status = item.data.get("status")
-    return status if isinstance(status, str) and status in _MARKS else "info"
+def _status(item: EnvironmentReading) -> str:
+    return item.status if item.status in _MARKS else "info"

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from flatout.model.case import Case, Evidence
+from flatout.model.case import Case
+from flatout.model.evidence.program import CpuUse, Yardstick
 
 Floats = NDArray[np.float64]
 ASSUMED_ERROR = 0.3
@@ -44,7 +45,7 @@ class Pace:
 
 def read(case: Case, indices: NDArray[np.int64], times: Floats) -> tuple[Pace | None, Floats]:
     """The pace of a run, and its steps as if the machine had been even: `times`, at these `indices` of the case."""
-    found = case.evidence_of("yardstick")
+    found = case.evidence_of(Yardstick)
     rows = _rows(found[0]) if found else np.zeros((0, 3))
     if case.steps is None or not len(rows) or not len(times) or _has_a_device(case):
         return None, times
@@ -53,7 +54,7 @@ def read(case: Case, indices: NDArray[np.int64], times: Floats) -> tuple[Pace | 
     work = np.log(rows[:, 1])[seconds]
     follows, error = _follows(np.log(times), work, seconds, rows[:, 2] / rows[:, 1], _busy(case))
     middle = float(np.median(work))
-    by = str(found[0].data.get("by", ""))
+    by = found[0].by
     uneven = _uneven(rows[np.unique(seconds)])
     return Pace(float(np.exp(middle)), by, follows, error, uneven), times * np.exp(-follows * (work - middle))
 
@@ -86,12 +87,9 @@ def _uneven(rows: Floats) -> float:
     return math.sqrt(max(float(np.log(rows[:, 1]).var(ddof=1) - ((rows[:, 2] / rows[:, 1]) ** 2).mean()), 0.0))
 
 
-def _rows(evidence: Evidence) -> Floats:
+def _rows(evidence: Yardstick) -> Floats:
     """Step, time of the work, error of that. The file is not trusted: what is no positive number is left out."""
-    try:
-        rows = np.array(evidence.data.get("rows") or [], dtype=np.float64).reshape(-1, 3)
-    except (TypeError, ValueError):
-        return np.zeros((0, 3))
+    rows = np.array(evidence.rows, dtype=np.float64).reshape(-1, 3)
     return rows[np.isfinite(rows).all(axis=1) & (rows[:, 1] > 0) & (rows[:, 2] >= 0)]
 
 
@@ -102,7 +100,5 @@ def _has_a_device(case: Case) -> bool:
 
 
 def _busy(case: Case) -> float:
-    for item in case.evidence_of("cpu-use"):
-        if isinstance(item.value, (int, float)):
-            return float(np.clip(item.value, 0.0, 1.0))
-    return 1.0
+    used = next((item.used for item in case.evidence_of(CpuUse)), 1.0)
+    return float(np.clip(used, 0.0, 1.0))

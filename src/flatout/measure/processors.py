@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flatout.model.case import Evidence
+from flatout.model.evidence.program import CpuUse
 
 STARVED = 0.25
 """Of all processors' time, what others may use before a measurement is called disturbed."""
@@ -39,9 +40,8 @@ def taken_by_others(wall: float, used: float, idle: float, cores: int) -> float:
 def others_in(evidence: Iterable[Evidence]) -> float | None:
     """The share that others had while the steps of a case ran; None where the case does not have it."""
     for item in evidence:
-        cores, idle = item.data.get("cores"), item.data.get("idle")
-        if item.kind == "cpu-use" and isinstance(item.value, (int, float)) and isinstance(idle, (int, float)) and cores:
-            return round(taken_by_others(1.0, float(item.value), float(idle), int(cores)), 4)
+        if isinstance(item, CpuUse) and item.idle is not None and item.cores:
+            return round(taken_by_others(1.0, item.used, item.idle, item.cores), 4)
     return None
 
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from flatout.model.case import Case, Confidence, Evidence, Finding, Fix, Pipeline, Stage, Where
+from flatout.model.case import Case, Confidence, Evidence, Finding, Fix, Measurement, Pipeline, Stage, Where
+from flatout.model.evidence.graphs import ContendedPython
+from flatout.model.evidence.program import CpuUse, UndisturbedMean
+from flatout.model.evidence.steps import EpochStart, LineTime, StepStack, Tracing
+from flatout.model.vocabulary import StreamKind
 
 Line = tuple[str | None, int | None]
 
@@ -39,31 +43,44 @@ def mean_ms(case: Case) -> float:
     """Of the steps during which the processors were the program's own."""
     if case.steps is None:
         return 0.0
-    calm = case.evidence_of("undisturbed-mean")
-    return float(calm[0].value or 0.0) if calm else case.steps.ms.mean
+    undisturbed = case.evidence_of(UndisturbedMean)
+    return undisturbed[0].ms if undisturbed else case.steps.ms.mean
 
 
-def step_kind(case: Case) -> str:
-    """fit, apply, train-function, session, …: how the steps were found."""
-    stack = case.evidence_of("step-stack")
-    return str(stack[0].value) if stack else ""
+def step_stack(case: Case) -> StepStack | None:
+    """Where the step is made, and what is known of the model that makes it."""
+    return next(iter(case.evidence_of(StepStack)), None)
 
 
-def step_fact(case: Case, name: str) -> object:
-    stack = case.evidence_of("step-stack")
-    return stack[0].data.get(name) if stack else None
+def step_kind(case: Case) -> StreamKind | None:
+    """How the steps were found; None where there are none."""
+    found = step_stack(case)
+    return found.step if found is not None else None
+
+
+def runs_eagerly(case: Case) -> bool:
+    """The steps are those of a Keras model that was compiled with run_eagerly."""
+    found = step_stack(case)
+    return found is not None and bool(found.run_eagerly)
+
+
+def policy(case: Case) -> str | None:
+    """The dtype policy of the Keras model that makes the steps."""
+    found = step_stack(case)
+    return found.policy if found is not None else None
 
 
 def stepping_lines(case: Case) -> set[Line]:
     """The line that makes the step, and those that led to it."""
-    return {(file, line) for file, line, *_ in step_fact(case, "stack") or []}  # type: ignore[attr-defined]
+    found = step_stack(case)
+    return {(frame.file, frame.line) for frame in found.stack} if found is not None else set()
 
 
 def lines_ms(case: Case, lines: Collection[Line]) -> float:
     """Milliseconds of a step in which samples found the program on one of these lines."""
     share = sum(
-        float(sample.value or 0.0)
-        for sample in case.evidence_of("line-time")
+        sample.share
+        for sample in case.evidence_of(LineTime)
         if sample.where is not None and (sample.where.file, sample.where.line) in lines
     )
     return share * mean_ms(case)
@@ -104,8 +121,8 @@ def finding(
 
 def number(
     kind: str, value: float, unit: str, note: str = "", source: str = "", where: Where | None = None
-) -> Evidence:
-    return Evidence(kind, value, unit, where, source, note)
+) -> Measurement:
+    return Measurement(kind, value, unit, where=where, source=source, note=note)
 
 
 # ── the input ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -131,7 +148,7 @@ class HotStage:
 
     @property
     def serial(self) -> bool:
-        return self.stage.parallelism in (None, "1") and float(self.stage.detail.get("parallelism_in_use") or 1) <= 1
+        return self.stage.parallelism in (None, "1") and (self.stage.detail.parallelism_in_use or 1) <= 1
 
     @property
     def prefix(self) -> tuple[Stage, ...]:
@@ -149,7 +166,7 @@ def hot_stage(case: Case, beside_ms: float = 0.0) -> HotStage | None:
     measured = [p for p in case.pipelines if any(stage.ms is not None for stage in p.stages)]
     if not measured:
         return None
-    pipeline = max(measured, key=lambda p: (sum(s.detail.get("ms_per_batch") or 0.0 for s in p.stages), p.elements))
+    pipeline = max(measured, key=lambda p: (sum(s.detail.ms_per_batch or 0.0 for s in p.stages), p.elements))
     ranked = sorted(enumerate(pipeline.stages), key=lambda item: -_stage_cost(item[1]))
     # A buffer that waits for the stage before it looks busy: prefer stages that do work of their own.
     working = [
@@ -158,23 +175,28 @@ def hot_stage(case: Case, beside_ms: float = 0.0) -> HotStage | None:
         if item[1].name not in BUFFERS and _stage_cost(item[1]) >= 0.2 * _stage_cost(ranked[0][1])
     ]
     index, stage = (working or ranked)[0]
-    batch = next((int(s.detail["batch"]) for s in pipeline.stages if s.detail.get("batch")), 1)
+    batch = next((s.detail.batch for s in pipeline.stages if s.detail.batch), 1)
     return HotStage(pipeline, index, stage, wait, batch)
 
 
 def _stage_cost(stage: Stage) -> float:
-    return max(float(stage.detail.get("ms_per_batch") or 0.0), float(stage.detail.get("ops_ms_per_step") or 0.0))
+    return max(stage.detail.ms_per_batch or 0.0, stage.detail.ops_ms_per_step or 0.0)
 
 
 def input_ms(case: Case) -> float:
     """What the input costs a step: the wait in every step, and that at the beginning of each epoch."""
-    starts = case.evidence_of("epoch-start")
-    return part_ms(case, "input") + (float(starts[0].value or 0.0) if starts else 0.0)
+    return part_ms(case, "input") + epoch_start_ms(case)
+
+
+def epoch_start_ms(case: Case) -> float:
+    """What the beginning of each epoch costs, spread over all steps."""
+    starts = case.evidence_of(EpochStart)
+    return starts[0].ms if starts else 0.0
 
 
 def contended_ms(case: Case) -> float:
     """Python of the step's own that ran, or waited for the interpreter's lock, while the pipeline ran Python too."""
-    share = sum(float(item.value or 0.0) for item in case.evidence_of("contended-python"))
+    share = sum(item.share for item in case.evidence_of(ContendedPython))
     return min(share, 1.0) * part_ms(case, "python")
 
 
@@ -182,7 +204,7 @@ def users_where(hot: HotStage) -> Where | None:
     return hot.stage.where or hot.pipeline.where
 
 
-def wait_evidence(case: Case, hot: HotStage) -> list[Evidence]:
+def wait_evidence(case: Case, hot: HotStage) -> list[Measurement]:
     found = [number("input-wait", hot.wait_ms, "ms", "a step waits for its input", "trace")]
     busy = _stage_cost(hot.stage)
     if busy:
@@ -190,10 +212,9 @@ def wait_evidence(case: Case, hot: HotStage) -> list[Evidence]:
     return found
 
 
-def cpu_use(case: Case) -> tuple[float, int] | None:
+def cpu_use(case: Case) -> CpuUse | None:
     """Cores kept busy by the process during the steady steps, and cores there are."""
-    found = case.evidence_of("cpu-use")
-    return (float(found[0].value or 0.0), int(found[0].data["cores"])) if found else None
+    return next(iter(case.evidence_of(CpuUse)), None)
 
 
 # ── other findings ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -201,11 +222,11 @@ def cpu_use(case: Case) -> tuple[float, int] | None:
 
 def tracing_ms(case: Case) -> float:
     """What tracing costs a step, with the slower first run of each new graph where most steps trace."""
-    found = case.evidence_of("tracing")
+    found = case.evidence_of(Tracing)
     if not found:
         return 0.0
-    measured = float(found[0].value or 0.0)
-    often = float(found[0].data["steps_that_trace"]) / max(float(found[0].data["steps"]), 1.0)
+    measured = found[0].ms
+    often = found[0].steps_that_trace / max(found[0].steps, 1)
     # A new graph is optimised and set up inside the call before any of its ops runs: idle time of the split.
     return max(measured, part_ms(case, "trace", "idle")) if often > 0.5 else measured
 

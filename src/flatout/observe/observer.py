@@ -12,9 +12,10 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from flatout.model.vocabulary import StreamKind
 from flatout.observe.recorder import Recorder
 from flatout.observe.settings import ObserveSettings
-from flatout.observe.streams import Stream, StreamKind, Streams
+from flatout.observe.streams import Stream, Streams
 from flatout.observe.window import Window
 
 if TYPE_CHECKING:

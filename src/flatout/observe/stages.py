@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from flatout.model.vocabulary import State
 from flatout.source import users_code
 
 RANDOM = (
@@ -22,6 +23,14 @@ PYTHON = ("PyFunc", "EagerPyFunc", "PyFuncStateless")
 TABLE = ("LookupTable", "HashTable")
 VARIABLE = ("ReadVariableOp", "VarHandleOp", "AssignVariableOp", "AssignAddVariableOp", "VariableV2")
 OUTPUT = ("PrintV2", "Print")
+STATES: dict[State, tuple[str, ...]] = {
+    "python": PYTHON,
+    "random": RANDOM,
+    "lookup table": TABLE,
+    "variable": VARIABLE,
+    "print": OUTPUT,
+}
+"""Ops that keep state, by their beginning; the strongest reason first."""
 MOST_STAGES = 60
 
 
@@ -91,29 +100,23 @@ def ops_of(function: Any) -> dict[str, int]:
     return counts
 
 
-def state_of(function: Any, counts: dict[str, int] | None = None) -> str | None:
+def state_of(function: Any, counts: dict[str, int] | None = None) -> State | None:
     """What keeps state in a stage's function: python, random, lookup table, variable, print or resource."""
     counts = ops_of(function) if counts is None else counts
 
     def any_of(marks: tuple[str, ...]) -> bool:
         return any(op.startswith(marks) and not op.startswith("Stateless") for op in counts)
 
-    for name, marks in (
-        ("python", PYTHON),
-        ("random", RANDOM),
-        ("lookup table", TABLE),
-        ("variable", VARIABLE),
-        ("print", OUTPUT),
-    ):
+    for name, marks in STATES.items():
         if any_of(marks):
             return name
     captured = [str(tensor.dtype.name) for tensor in getattr(function.function, "captured_inputs", ())]
     return "resource" if "resource" in captured else None
 
 
-def states(dataset: Any) -> list[str]:
+def states(dataset: Any) -> list[State]:
     """The state that the functions of one stage keep, the strongest reason of each."""
-    known: list[str] | None = getattr(dataset, "_flatout_states", None)
+    known: list[State] | None = getattr(dataset, "_flatout_states", None)
     if known is None:  # graphs may be large, and every lever asks
         found = (state_of(function) for function in dataset._functions())
         known = dataset._flatout_states = [state for state in found if state is not None]

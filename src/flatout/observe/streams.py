@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import itertools
 import sys
-from typing import Any, Literal
+from typing import Any
 
+from flatout.model.vocabulary import StreamKind
 from flatout.observe.recorder import Recorder
 from flatout.source import users_code
-
-StreamKind = Literal[
-    "fit", "train-function", "apply", "session", "tape", "predict", "evaluate", "function", "model", "input"
-]
 
 RANK: dict[StreamKind, int] = {
     "fit": 100,

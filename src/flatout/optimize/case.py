@@ -9,7 +9,9 @@ from typing import Literal
 
 from flatout.measure.race import WORTH, Race, Verdict
 from flatout.model.case import Case, Distribution, Evidence, Interval, Note, Program, Serving, Steps, Trial
+from flatout.model.evidence.outcomes import MaxDrop, Metric, ModelParameters, Objective, RouteSkipped, SampleOrigin
 from flatout.model.version import __version__
+from flatout.model.vocabulary import ParityVerdict, TrialStage
 from flatout.optimize import artefact
 from flatout.optimize.candidates import BASELINE, Candidate
 from flatout.optimize.contestant import Contestant
@@ -72,7 +74,7 @@ def _claim_trials(outcome: Outcome) -> list[Trial]:
     return trials
 
 
-def _trial(one: Contestant, race: Race[Contestant], stage: str) -> Trial:
+def _trial(one: Contestant, race: Race[Contestant], stage: TrialStage) -> Trial:
     candidate, is_baseline = one.candidate, one in race.baselines
     verdict = Verdict("noise", note="the baseline") if is_baseline else race.verdict(one)
     return Trial(
@@ -112,7 +114,7 @@ def _serving(candidate: Candidate, one: Contestant | None) -> Serving:
     )
 
 
-def _parity(candidate: Candidate) -> str:
+def _parity(candidate: Candidate) -> ParityVerdict:
     if candidate.checked is None:
         return ""
     return "failed" if candidate.checked.problem else candidate.route.equivalence
@@ -138,16 +140,16 @@ def _baseline_steps(outcome: Outcome) -> Steps | None:
 
 def _evidence(outcome: Outcome, request: OptimizeRequest) -> tuple[Evidence, ...]:
     subject = outcome.subject
-    facts = [
-        Evidence("parameters", subject.parameters, source="the frozen graph"),
-        Evidence("objective", request.objective),
-        Evidence("max-drop", request.max_drop),
-        Evidence("metric", outcome.budget.metric or "agreement", data={"original": outcome.original_metric}),
-        Evidence("data", subject.data),
+    facts: list[Evidence] = [
+        ModelParameters(subject.parameters, source="the frozen graph"),
+        Objective(request.objective),
+        MaxDrop(request.max_drop),
+        Metric(outcome.budget.metric or "agreement", outcome.original_metric),
+        SampleOrigin(subject.data),
     ]
-    facts += [Evidence("route-skipped", one.name, note=one.why) for one in outcome.skipped]
+    facts += [RouteSkipped(one.name, note=one.why) for one in outcome.skipped]
     needless = (one for one in outcome.candidates if one.over == "needless")
-    facts += [Evidence("route-skipped", one.name, note=one.note) for one in needless]
+    facts += [RouteSkipped(one.name, note=one.note) for one in needless]
     return tuple(facts)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from flatout.model.case import Json, Stage
+from flatout.model.case import Json, Stage, StageDetail
 from flatout.observe import stages
 from flatout.source import context, users_code
 
@@ -43,7 +43,7 @@ def described(dataset: Any, depth: int = 0) -> Stage:
     if hasattr(dataset, "_tensors"):
         detail["source_bytes"] = sum(int(t.shape.num_elements() or 0) * max(t.dtype.size, 1) for t in dataset._tensors)
     if code is not None and users_code.is_users(code):
-        detail["function_where"] = [users_code.absolute(code.co_filename), code.co_firstlineno, code.co_name]
+        detail["function_where"] = (users_code.absolute(code.co_filename), code.co_firstlineno, code.co_name)
     states = stages.states(dataset)
     return Stage(
         name=stages.kind(dataset),
@@ -54,7 +54,7 @@ def described(dataset: Any, depth: int = 0) -> Stage:
         buffer=_number(stages.setting(dataset, "_buffer_size")),
         deterministic={"true": True, "false": False}.get(str(getattr(dataset, "_deterministic", ""))),
         stateful=states[0] if states else None,
-        detail={key: value for key, value in detail.items() if value is not None},
+        detail=StageDetail(**detail),
     )
 
 

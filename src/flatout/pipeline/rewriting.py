@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flatout.model.errors import Internal
+from flatout.model.vocabulary import Equivalence
 from flatout.pipeline import costing
 
 
@@ -24,7 +25,7 @@ class Proposal:
     """What was changed, in words."""
     setting: str = ""
     """The value in `threadpool=16`."""
-    equivalence: str = ""
+    equivalence: Equivalence | None = None
     """Where it differs from that of the cure."""
 
 

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from flatout import store
-from flatout.model.case import Trial, trial_from
+from flatout.model import codec
+from flatout.model.case import Trial
 from flatout.model.levers import shown
 from flatout.observe.reading import recording as recordings
 from flatout.observe.reading import steps
@@ -74,7 +75,7 @@ def _phase(recording: recordings.Recording, stepping: bool) -> str:
 
 def _of_tune(directory: Path) -> dict[str, Any]:
     rows = journal.rows(directory / journal.FILE)
-    trials = [trial_from(row["trial"]) for row in rows if isinstance(row.get("trial"), dict)]
+    trials = [codec.read(Trial, row["trial"], "trial") for row in rows if isinstance(row.get("trial"), dict)]
     scouted = any("scouted" in row for row in rows)
     told: dict[str, Any] = {"trials": [_row(trial) for trial in trials]}
     if any("done" in row for row in rows):

@@ -95,6 +95,8 @@ def load(path: Path) -> Case:
         raise CaseUnreadable(f"{path} cannot be read as a case: {error}. Run the program again to make one.") from None
     if not isinstance(data, dict) or "kind" not in data or "schema" not in data:
         raise CaseUnreadable(f"{path} is JSON, but not a flatout case: `kind` and `schema` were expected in it.")
+    if not isinstance(data["schema"], int):
+        raise CaseUnreadable(f"{path} is JSON, but not a flatout case: its `schema` is not a number.")
     if data["schema"] > SCHEMA:
         raise CaseUnreadable(
             f"{path} was written by a newer flatout (schema {data['schema']}; this one knows {SCHEMA}). "
@@ -102,7 +104,7 @@ def load(path: Path) -> Case:
         )
     try:
         return Case.from_json(data)
-    except (TypeError, KeyError, ValueError) as error:
+    except CaseUnreadable as error:
         raise CaseUnreadable(f"{path} is damaged: {error}. Run the program again to make a new one.") from None
 
 

@@ -15,6 +15,7 @@ from flatout.measure import pace
 from flatout.measure.processors import others_in
 from flatout.measure.steady import error_of_median, steady_indices
 from flatout.model.case import Case
+from flatout.model.evidence.program import Injected
 from flatout.store.facts import facts_of
 
 PARTS = ("input", "trace", "python", "compute", "copy", "idle")
@@ -95,7 +96,7 @@ def run_of(case: Case, name: str) -> Run:
         kind=case.kind,
         program=program or name,
         arguments=arguments,
-        levers=tuple(str(item.value) for item in case.evidence_of("injected")),
+        levers=tuple(item.lever for item in case.evidence_of(Injected)),
         started=case.program.started,
         commit=str(source.get("commit") or ""),
         changes=str(source.get("changes") or ""),

@@ -13,6 +13,7 @@ import numpy as np
 
 from flatout.model.case import Case, Device, Evidence, Memory, Note, Op, Program, Split, Steps
 from flatout.model.errors import TraceUnreadable
+from flatout.model.evidence.devices import HostThread, HostWhileDeviceIdle, MemoryPeak
 from flatout.model.version import __version__
 from flatout.trace import device as devices
 from flatout.trace import host as hosts
@@ -108,15 +109,9 @@ def view_of(trace: Trace, name: str) -> HostView:
         idle = hosts.doing_while_idle(lines, hosts.busy_of(on_cpu), window) if on_cpu.names else []
     evidence += observe(described, steps, name)
     for thread in hosts.threads(lines, window):
-        evidence.append(
-            Evidence("host-thread", thread.busy_ms, "ms", source=name, note=thread.name,
-                     data={"events": thread.events, "busy_share": thread.busy_share})
-        )  # fmt: skip
+        evidence.append(HostThread(thread.busy_ms, thread.events, thread.busy_share, source=name, note=thread.name))
     for thread_name, event, share in idle:
-        evidence.append(
-            Evidence("host-while-device-idle", share, "share", source=name, note=event,
-                     data={"thread": thread_name})
-        )  # fmt: skip
+        evidence.append(HostWhileDeviceIdle(share, thread_name, source=name, note=event))
     notes = [Note("warning", text) for text in trace.warnings]
     if not trace.event_count:
         notes.append(
@@ -168,7 +163,7 @@ def _work(device: Device, steps: int) -> float | None:
     """Computing time per step without collectives, in which a fast host waits for a slow one."""
     if not steps:
         return None
-    return (float(device.detail["compute_ms"]) - float(device.detail["collective_ms"])) / steps
+    return ((device.detail.compute_ms or 0.0) - (device.detail.collective_ms or 0.0)) / steps
 
 
 def _environment(trace: Trace) -> dict[str, object]:
@@ -187,10 +182,7 @@ def _join(views: list[HostView], files: list[Path], notes: list[Note]) -> Case:
     memories = sorted((item for view in views for item in view.memory), key=lambda item: -item.peak_bytes)
     evidence = [item for view in views for item in view.evidence]
     for other in memories[1:]:
-        evidence.append(
-            Evidence("memory-peak", other.peak_bytes, "bytes", note=other.allocator,
-                     data={"lifetime_peak_bytes": other.process_peak_bytes})
-        )  # fmt: skip
+        evidence.append(MemoryPeak(other.peak_bytes, other.process_peak_bytes, note=other.allocator))
     environment: dict[str, object] = {"hosts": {view.name: view.environment for view in views}}
     return Case(
         kind="trace",

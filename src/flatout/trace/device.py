@@ -12,11 +12,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from flatout.model.case import Copy, Device, Kernel, Op
+from flatout.model.case import Copy, Device, DeviceDetail, Kernel, Op
+from flatout.model.vocabulary import CopyKind, DeviceKind
 from flatout.trace.intervals import Times, covered, merge, self_times
 from flatout.trace.kernels import KernelKind, classify, copied_bytes
 from flatout.trace.model import Line, Plane
@@ -192,7 +194,7 @@ def describe(plane: Plane, host: str, done: Executed, window: tuple[int, int]) -
     precision, shares = _precision(done, kinds)
     return Device(
         name=plane.name.removeprefix("/device:"),
-        kind="gpu" if is_gpu else "tpu" if "TPU" in plane.name else plane.name.split(":")[1].lower(),
+        kind=_device_kind(plane),
         host=host,
         window_ms=length / 1e9,
         busy_ms=busy / 1e9,
@@ -202,16 +204,22 @@ def describe(plane: Plane, host: str, done: Executed, window: tuple[int, int]) -
         tensor_core_share=float(done.own[tensor].sum()) / kernel_time if is_gpu and kernel_time else None,
         precision=precision,
         model=str(plane.stats.get("gpu_device_name") or plane.stats.get("device_type_string") or ""),
-        detail={
-            "compute_ms": computing / 1e9,
-            "copy_only_ms": (busy - computing) / 1e9,
-            "kernel_ms": kernel_time / 1e9,
-            "collective_ms": float(done.own[collective].sum()) / 1e9,
-            "precision_shares": shares,
-            "streams": {line.name: len(line) for line in device_lines(plane)},
-            **{key: value for key, value in plane.stats.items() if key in FACTS},
-        },
+        detail=DeviceDetail(
+            compute_ms=computing / 1e9,
+            copy_only_ms=(busy - computing) / 1e9,
+            kernel_ms=kernel_time / 1e9,
+            collective_ms=float(done.own[collective].sum()) / 1e9,
+            precision_shares=shares,
+            streams={line.name: len(line) for line in device_lines(plane)},
+            facts={key: value for key, value in plane.stats.items() if key in FACTS},
+        ),
     )
+
+
+def _device_kind(plane: Plane) -> DeviceKind:
+    """Other accelerators than GPUs and TPUs keep the name of their plane."""
+    word = "gpu" if "GPU" in plane.name else "tpu" if "TPU" in plane.name else plane.name.split(":")[1].lower()
+    return cast(DeviceKind, word)
 
 
 FACTS = (
@@ -285,7 +293,7 @@ def _copies(done: Executed, kinds: list[KernelKind]) -> tuple[Copy, ...]:
     for direction in sorted({kind.copy for kind in kinds if kind.copy and kind.copy != "memset"}):
         mine = directions == direction
         time = covered(done.start[mine], done.end[mine])
-        found.append(Copy(direction, int(mine.sum()), int(done.bytes[mine].sum()), time / 1e9))
+        found.append(Copy(cast(CopyKind, direction), int(mine.sum()), int(done.bytes[mine].sum()), time / 1e9))
     return tuple(sorted(found, key=lambda copy: -copy.ms))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from flatout.model.case import Device, Kernel, Op
+from flatout.model.case import Device, DeviceDetail, Kernel, Op
 from flatout.trace.device import TOP_KERNELS, TOP_OPS, _stem
 from flatout.trace.intervals import Times, covered, gaps, innermost, merge, self_times
 from flatout.trace.model import Line, Trace
@@ -147,7 +147,7 @@ def describe_cpu(ops: CpuOps, host: str, window: tuple[int, int]) -> Device:
         busy_ms=busy / 1e9,
         busy_share=busy / length if length else 0.0,
         kernels=tuple(Kernel(kinds[i], int(counts[i]), float(spent[i]) / 1e9, float(spent[i]) / whole) for i in chosen),
-        detail={"op_ms": work, "mean_parallel_ops": work / (busy / 1e9) if busy else 0.0},
+        detail=DeviceDetail(op_ms=work, mean_parallel_ops=work / (busy / 1e9) if busy else 0.0),
     )
 
 

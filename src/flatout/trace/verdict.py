@@ -5,6 +5,17 @@ from __future__ import annotations
 from statistics import median
 
 from flatout.model.case import Device, Evidence, Host, Steps
+from flatout.model.evidence.devices import (
+    Collective,
+    CopyNotOverlapped,
+    CopyTime,
+    DeviceBusy,
+    DeviceIdle,
+    MatrixPrecision,
+    StepTime,
+    Straggler,
+    TensorCoreShare,
+)
 
 DEVICE_BOUND = 0.85
 """From this busy share on, a faster host could win at most the remaining 15 %."""
@@ -24,7 +35,7 @@ def verdict_of(devices: tuple[Device, ...], steps: Steps | None, hosts: tuple[Ho
         cpu = devices[0]
         return (
             f"On the CPU only: ops ran in {cpu.busy_share:.0%} of {cpu.window_ms:.4g} ms{every}, "
-            f"on {cpu.detail.get('mean_parallel_ops', 0):.1f} threads at a time."
+            f"on {cpu.detail.mean_parallel_ops or 0:.1f} threads at a time."
         )
     if not working:
         names = ", ".join(device.name for device in accelerators)
@@ -33,7 +44,7 @@ def verdict_of(devices: tuple[Device, ...], steps: Steps | None, hosts: tuple[Ho
     who = _who(working)
     window = max(device.window_ms for device in working)
     waiting = _straggler_clause(hosts)
-    communication = sum(float(device.detail.get("collective_ms", 0)) for device in working)
+    communication = sum(device.detail.collective_ms or 0 for device in working)
     if communication > 0.3 * sum(device.busy_ms for device in working):
         part = communication / sum(device.busy_ms for device in working)
         return (
@@ -75,14 +86,14 @@ def _straggler_clause(hosts: tuple[Host, ...]) -> str:
 
 def stragglers(
     measured: list[tuple[str, Steps | None, float | None]],
-) -> tuple[tuple[Host, ...], tuple[Evidence, ...]]:
+) -> tuple[tuple[Host, ...], tuple[Straggler, ...]]:
     """Compare hosts by their median step, and by the work in it.
 
     Where hosts wait for each other in every step, all have the same step time; the one that holds them up is
     then the one whose devices compute longer than the others'.
     """
     entries: list[Host] = []
-    evidence: list[Evidence] = []
+    evidence: list[Straggler] = []
     for index, (name, steps, work) in enumerate(measured):
         others = [item for place, item in enumerate(measured) if place != index]
         note = ""
@@ -92,11 +103,11 @@ def stragglers(
         if step_ms and other_steps and step_ms > STRAGGLER * median(other_steps):
             ratio = step_ms / median(other_steps)
             note = f"its steps take {ratio:.2f} times as long as on the other hosts"
-            evidence.append(Evidence("straggler", ratio, "ratio", source=name, note=note))
+            evidence.append(Straggler(ratio, source=name, note=note))
         elif work and other_work and median(other_work) > 0 and work > STRAGGLER * median(other_work):
             ratio = work / median(other_work)
             note = f"its devices compute {ratio:.2f} times as long per step as the others, which wait for it"
-            evidence.append(Evidence("straggler", ratio, "ratio", source=name, note=note))
+            evidence.append(Straggler(ratio, source=name, note=note))
         entries.append(Host(name, steps.count if steps else 0, step_ms, bool(note), note))
     return tuple(entries), tuple(evidence)
 
@@ -107,41 +118,38 @@ def observe(devices: tuple[Device, ...], steps: Steps | None, host: str) -> list
     for device in devices:
         source = f"{host} {device.name}"
         found.append(
-            Evidence(
-                "device-busy", device.busy_share, "share", source=source,
+            DeviceBusy(
+                device.busy_share, device.busy_ms, device.window_ms, device.kind, source=source,
                 note=f"{device.name} busy {device.busy_ms:.4g} of {device.window_ms:.4g} ms",
-                data={"busy_ms": device.busy_ms, "window_ms": device.window_ms, "kind": device.kind},
             )
         )  # fmt: skip
         if device.kind == "cpu":
             continue
-        found.append(Evidence("device-idle", 1 - device.busy_share, "share", source=source))
+        found.append(DeviceIdle(1 - device.busy_share, source=source))
         if device.tensor_core_share is not None:
-            found.append(Evidence("tensor-core-share", device.tensor_core_share, "share", source=source))
+            found.append(TensorCoreShare(device.tensor_core_share, source=source))
         if device.precision:
             found.append(
-                Evidence("precision", device.precision, source=source, note=_precision_note(device),
-                         data=dict(device.detail.get("precision_shares", {})))
+                MatrixPrecision(device.precision, source=source, note=_precision_note(device),
+                                other=dict(device.detail.precision_shares or {}))
             )  # fmt: skip
         for copy in device.copies:
             found.append(
-                Evidence("copy", copy.ms, "ms", source=source, note=copy.kind,
-                         data={"count": copy.count, "bytes": copy.bytes})
+                CopyTime(copy.ms, copy.count, copy.bytes, source=source, note=copy.kind)
             )  # fmt: skip
-        if device.detail.get("copy_only_ms"):
-            found.append(Evidence("copy-not-overlapped", device.detail["copy_only_ms"], "ms", source=source))
-        if device.detail.get("collective_ms"):
-            found.append(Evidence("collective", device.detail["collective_ms"], "ms", source=source))
+        if device.detail.copy_only_ms:
+            found.append(CopyNotOverlapped(device.detail.copy_only_ms, source=source))
+        if device.detail.collective_ms:
+            found.append(Collective(device.detail.collective_ms, source=source))
     if steps:
         found.append(
-            Evidence("step-time", steps.ms.median, "ms", source=host, note=steps.found_by,
-                     data={"count": steps.count, "p10": steps.ms.p10, "p90": steps.ms.p90})
+            StepTime(steps.ms.median, steps.count, steps.ms.p10, steps.ms.p90, source=host, note=steps.found_by)
         )  # fmt: skip
     return found
 
 
 def _precision_note(device: Device) -> str:
-    share = device.detail.get("precision_shares", {}).get(device.precision, 0.0)
+    share = (device.detail.precision_shares or {}).get(device.precision, 0.0)
     if device.precision == "TF32":
         return f"fp32 tensors, but {share:.0%} of the matrix arithmetic ran in TF32 on tensor cores"
     if device.precision == "fp32":

@@ -16,8 +16,8 @@ from typing import TypeVar
 
 from flatout.cures import environment_of, in_order
 from flatout.model.errors import Internal
+from flatout.model.vocabulary import StreamKind
 from flatout.observe.settings import ObserveSettings
-from flatout.observe.streams import StreamKind
 from flatout.process.fork_server import ForkedProcess, ServerGone
 from flatout.process.memory import resident_bytes
 from flatout.process.messages import decode, encode

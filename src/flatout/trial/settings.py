@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from flatout.model.vocabulary import StreamKind
 from flatout.observe.settings import ObserveSettings
-from flatout.observe.streams import StreamKind
 
 
 @dataclass(frozen=True)

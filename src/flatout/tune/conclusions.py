@@ -9,7 +9,9 @@ from flatout.cures import find
 from flatout.measure import parity
 from flatout.measure.race import WORTH
 from flatout.model.case import Case, Trial
+from flatout.model.evidence.outcomes import LeverSkipped
 from flatout.model.levers import parse, shown
+from flatout.model.vocabulary import Equivalence
 
 STRENGTH = {"exact": 0, "reassociated": 1, "precision": 2, "semantic": 3}
 CURE_MATTERS = 0.1
@@ -20,9 +22,9 @@ FEWEST_STEPS = 8
 """Steps that must be seen before anything is compared."""
 
 
-def promise(levers: Sequence[str]) -> str:
+def promise(levers: Sequence[str]) -> Equivalence:
     """The weakest of what these levers promise."""
-    promises = [str(find(parse(text)[0]).spec.equivalence) for text in levers]
+    promises = [find(parse(text)[0]).spec.equivalence for text in levers]
     return max(promises, key=lambda one: STRENGTH.get(one, 3), default="exact")
 
 
@@ -92,7 +94,7 @@ def verdict_of(case: Case) -> str:
         more = "A longer run or a larger --budget gives them more."
         return f"Not decided: too few rounds of {_names(waiting)}. {more}{other}"
     if not tried:
-        if any(str(item.note).startswith(NO_TIME) for item in case.evidence_of("lever-skipped")):
+        if any(item.note.startswith(NO_TIME) for item in case.evidence_of(LeverSkipped)):
             return f"Nothing was tried: there was no time left after the start. A larger --budget gives more.{other}"
         return f"Nothing was tried: no lever fits this program{' as the training is' if other else ''}.{other}"
     nothing = "Nothing worth changing as the training is" if other else "Nothing worth changing"

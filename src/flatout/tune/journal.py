@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from flatout import store
-from flatout.model.case import Case, Trial, to_plain, trial_from
+from flatout.model import codec
+from flatout.model.case import Case, Trial, to_plain
 
 FILE = "journal.jsonl"
 
@@ -52,7 +53,7 @@ class Journal:
     def _read(self) -> None:
         for row in rows(self.path):
             if "trial" in row:
-                trial = trial_from(row["trial"])
+                trial = codec.read(Trial, row["trial"], "trial")
                 self.trials[(trial.stage, trial.levers)] = trial
             elif "scouted" in row:
                 self.scouted = store.load(self.path.parent / "scouted.json")

@@ -11,7 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from flatout.model.case import Case, Program
-from flatout.observe.streams import RANK, TRAINING, StreamKind
+from flatout.model.evidence.steps import Stream
+from flatout.model.queries import step_kind
+from flatout.observe.streams import RANK, TRAINING
 from flatout.process.watchdog import Watchdog, kill_group
 from flatout.trial.child_process import Launch, prepared
 from flatout.trial.settings import ScoutSettings
@@ -81,18 +83,12 @@ def imports_of(directory: Path) -> tuple[list[str], dict[str, str | None]]:
 
 def ranked(launch: Launch, case: Case) -> Launch:
     """The launch, with what counts as a step in a trial of this program according to its scouting run."""
-    stack = case.evidence_of("step-stack")
-    step = _kind(stack[0].value) if stack else None
+    step = step_kind(case)
     if step is None or step in TRAINING:  # a lever may make one kind of training step of another
         return replace(launch, least_step=step)
-    counted = (stream for stream in case.evidence_of("stream") if stream.data.get("count"))
-    seen = {kind for kind in (_kind(stream.value) for stream in counted) if kind is not None}
+    seen = {stream.of for stream in case.evidence_of(Stream) if stream.count}
     if "input" in seen and any(finding.cause == "per-sample-loop" for finding in case.findings):
         # Calls for one sample each: a lever may make one call of many, but not one batch of two.
         return replace(launch, least_step="input", not_steps=tuple(kind for kind in RANK if kind != "input"))
     least = step if RANK[step] < RANK["model"] else "model"
     return replace(launch, least_step=least, not_steps=tuple(kind for kind in RANK if kind in seen & TRAINING))
-
-
-def _kind(name: object) -> StreamKind | None:
-    return next((kind for kind in RANK if kind == name), None)

@@ -10,6 +10,7 @@ from flatout.measure.race.comparison import ratios
 from flatout.measure.race.rules import PROMISING
 from flatout.model.case import Trial
 from flatout.model.levers import parse
+from flatout.model.vocabulary import TrialStage
 from flatout.report.progress import Progress
 from flatout.tune import parity
 from flatout.tune.conclusions import judge, promise
@@ -43,14 +44,14 @@ class Trials:
     def skip(self, levers: Sequence[str], why: str) -> None:
         self.skipped.update({parse(text)[0]: why for text in levers})
 
-    def keep_all(self, race: Race, contestants: Sequence[Contestant], stage: str) -> None:
+    def keep_all(self, race: Race, contestants: Sequence[Contestant], stage: TrialStage) -> None:
         for one in contestants:
             if not one.unchanged:
                 self.keep(race, one, stage)
             elif stage == "single":
                 self.skip(one.levers[-1:], one.note)
 
-    def keep(self, race: Race, one: Contestant, stage: str) -> Trial:
+    def keep(self, race: Race, one: Contestant, stage: TrialStage) -> Trial:
         trial = self._trial(race, one, stage)
         if stage != "bound" and trial.status == "won":
             self.progress.say(f"{one.title}: do the numbers agree?")
@@ -63,7 +64,7 @@ class Trials:
         self.progress.finished(trial)
         return trial
 
-    def _trial(self, race: Race, one: Contestant, stage: str) -> Trial:
+    def _trial(self, race: Race, one: Contestant, stage: TrialStage) -> Trial:
         verdict = race.verdict(one)
         too_few = verdict.so_far is not None and verdict.speedup is None
         few = f"about {verdict.so_far:.2f}×, in too few rounds for an interval" if too_few else ""

@@ -19,8 +19,9 @@ from flatout.cures import levers as all_levers
 from flatout.environment import cgroup
 from flatout.measure.processors import STARVED
 from flatout.measure.race import Rules, TimeLimit
-from flatout.model.case import Case, Evidence, Interval, Note, Trial
+from flatout.model.case import Case, Interval, Note, Trial
 from flatout.model.errors import FlatoutError
+from flatout.model.evidence.outcomes import LeverSkipped
 from flatout.model.levers import parse, shown
 from flatout.process.memory import resident_bytes
 from flatout.process.watchdog import Watchdog
@@ -291,7 +292,7 @@ class Tuner:
     def _conclude(self) -> Case:
         case, trials = self.case or Case(kind="tune"), self.trials.found
         best = best_of(trials)
-        skipped = (Evidence("lever-skipped", name, note=why) for name, why in sorted(self.trials.skipped.items()))
+        skipped = (LeverSkipped(name, note=why) for name, why in sorted(self.trials.skipped.items()))
         case = replace(
             case,
             kind="tune",

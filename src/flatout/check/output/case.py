@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flatout.check.output import View
-from flatout.model.case import Case, Evidence, Finding, Fix, Note, Program, Where
+from flatout.model.case import Case, Finding, Fix, Note, Program, Where
+from flatout.model.evidence.outcomes import PatternSeen
 from flatout.model.version import __version__
 from flatout.source.analysis.patterns import Diagnostic
 
@@ -26,20 +27,23 @@ def as_case(view: View, command: Sequence[str] = ("flatout", "check")) -> Case:
 
 def finding(path: str, item: Diagnostic) -> Finding:
     where = Where(path, item.line, item.function, item.code)
-    safety = None if item.repair is None else ("safe" if item.repair.safe else "unsafe")
-    data = {
-        "pattern": item.full_name,
-        "column": item.column,
-        "end_line": item.end_line,
-        "end_column": item.end_column,
-        "cell": item.cell,
-        "fix": safety,
-    }
+    safe = item.repair is not None and item.repair.safe
+    seen = PatternSeen(
+        item.full_name,
+        pattern=item.full_name,
+        column=item.column,
+        end_line=item.end_line,
+        end_column=item.end_column,
+        cell=item.cell,
+        fix=None if item.repair is None else "safe" if safe else "unsafe",
+        where=where,
+        source="source",
+    )
     return Finding(
         item.cause,
         item.message,
         where,
-        (Evidence("pattern", item.full_name, "", where, "source", "", data),),
+        (seen,),
         confidence="high",
         fixes=(Fix(item.advice, edit=item.repair.kind if item.repair else None, equivalence=item.equivalence),),
         estimate="not measured: seen in source",

@@ -37,7 +37,7 @@ SWITCHES = (
 
 
 def skip(case: Case) -> str | None:
-    if not any(pipeline.options.get(switch) is False for pipeline in case.pipelines for switch in SWITCHES):
+    if not any(pipeline.options.is_off(switch) for pipeline in case.pipelines for switch in SWITCHES):
         return "no pipeline has tuning or rewrites switched off"
     return _input.no_wait(case)
 

@@ -28,7 +28,7 @@ from flatout.model.case import Case
 
 
 def skip(case: Case) -> str | None:
-    policy = reading.step_fact(case, "policy")
+    policy = reading.policy(case)
     if policy not in (None, "float32", "float64"):
         return f"the model already computes with the policy {policy}"
     if not reading.gpus_in_use(case) and reading.step_kind(case) in ("apply", "tape", "model"):

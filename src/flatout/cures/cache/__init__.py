@@ -52,7 +52,7 @@ def steady_work(pipeline: Pipeline) -> list[Stage]:
             break
         steady = [] if stage.name == "Cache" else [*steady, stage]
     works = any(stage.name not in caching.FREE for stage in steady)
-    is_keras = all(stage.detail.get("by") == "keras" for stage in pipeline.stages)
+    is_keras = all(stage.detail.by_keras for stage in pipeline.stages)
     return steady if works and not is_keras else []
 
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from flatout.model.case import Case, Evidence
+from flatout.model.case import Case
+from flatout.model.evidence.steps import EagerTape, StepStack
 from flatout.source.editing import case_facts, imports, statements, tf_functions
 from flatout.source.editing.dataflow import arguments
 from flatout.source.editing.document import Document, free, read
@@ -17,8 +18,8 @@ from flatout.source.editing.step_search import Search, Step
 def edit(source: str, path: str, case: Case, value: str) -> str | None:
     """The first step of the case that stands in this file and can be taken out."""
     steps = list(case_facts.steps(case))
-    forward = bool(steps) and steps[0].value == "model"
-    lines = _lines(case, path, steps if forward else [*steps, *case.evidence_of("eager-tape")])
+    forward = bool(steps) and steps[0].step == "model"
+    lines = _lines(case, path, steps if forward else [*steps, *case.evidence_of(EagerTape)])
     document = read(source) if lines else None
     if document is None:
         return None
@@ -30,13 +31,13 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     return None
 
 
-def _lines(case: Case, path: str, steps: Sequence[Evidence]) -> list[int]:
+def _lines(case: Case, path: str, steps: Sequence[StepStack | EagerTape]) -> list[int]:
     """Where the update, the gradient or the model is asked for; then the lines that call on to there."""
     found: dict[int, None] = {}
     for item in steps:
-        for file, line, *_ in item.data.get("stack") or []:
-            if case_facts.same_file(path, str(file)):
-                found.setdefault(int(line))
+        for frame in item.stack:
+            if case_facts.same_file(path, frame.file):
+                found.setdefault(frame.line)
     return list(found) or case_facts.lines(case, path, "eager-step")
 
 

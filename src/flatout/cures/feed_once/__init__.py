@@ -26,6 +26,7 @@ from __future__ import annotations
 from flatout.cures import _trial_edit
 from flatout.cures._spec import Cure
 from flatout.model.case import Case
+from flatout.model.evidence.steps import Feed
 
 
 def skip(case: Case) -> str | None:
@@ -33,7 +34,7 @@ def skip(case: Case) -> str | None:
 
     if not any(finding.cause == "feed-dict" for finding in case.findings):
         return "no session is fed"
-    if not any(item.data.get("converted") for item in case.evidence_of("feed")):
+    if not any(item.converted for item in case.evidence_of(Feed)):
         return "what is fed has its placeholder's dtype already"
     if _trial_edit.changes_something(edit, case):
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from flatout.model.case import Case
+from flatout.model.evidence.steps import Feed
 from flatout.source.editing import arrays, case_facts, imports, statements
 from flatout.source.editing.document import Document, read
 
@@ -29,10 +30,10 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
 
 def _had_to_be(document: Document, element: cst.CSTNode, path: str, line: int, case: Case) -> bool:
     """Whether the session was seen to convert this element, by its position in the dictionary."""
-    for item in case.evidence_of("feed"):
+    for item in case.evidence_of(Feed):
         if item.where is not None and item.where.line == line and case_facts.same_file(path, item.where.file):
             fed = document.parent(element)
-            return not isinstance(fed, cst.Dict) or list(fed.elements).index(element) in item.data["positions"]  # type: ignore[arg-type]
+            return not isinstance(fed, cst.Dict) or list(fed.elements).index(element) in item.positions  # type: ignore[arg-type]
     return True
 
 

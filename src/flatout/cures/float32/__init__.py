@@ -22,10 +22,11 @@ from __future__ import annotations
 
 from flatout.cures._spec import Cure
 from flatout.model.case import Case
+from flatout.model.evidence.program import Switch
 
 
 def skip(case: Case) -> str | None:
-    asked = [item for item in case.evidence_of("switch") if "float64" in " ".join(item.data.get("given") or ())]
+    asked = [item for item in case.evidence_of(Switch) if "float64" in " ".join(item.given)]
     found = any(finding.cause == "float64" for finding in case.findings)
     return None if asked or found else "nothing asks for double precision"
 

@@ -29,7 +29,7 @@ from flatout.model.case import Case
 def skip(case: Case) -> str | None:
     if not reading.gpus_in_use(case):
         return "the program uses no GPU, and a CPU is slower in float16"
-    policy = reading.step_fact(case, "policy")
+    policy = reading.policy(case)
     if policy not in (None, "float32", "float64"):
         return f"the model already computes with the policy {policy}"
     if reading.step_kind(case) not in ("fit", "predict", "evaluate"):

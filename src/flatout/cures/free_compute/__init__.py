@@ -25,7 +25,7 @@ from flatout.model.case import Case
 def skip(case: Case) -> str | None:
     kind = reading.step_kind(case)
     if kind == "fit":
-        return "the model runs eagerly" if reading.step_fact(case, "run_eagerly") else None
+        return "the model runs eagerly" if reading.runs_eagerly(case) else None
     return None if kind == "train-function" else "the steps are not those of a traced function that trains"
 
 

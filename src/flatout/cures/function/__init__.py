@@ -27,11 +27,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from flatout.cures._spec import Cure
 from flatout.model import queries as reading
 from flatout.model.case import Case
+from flatout.model.evidence.program import Switch
+from flatout.model.evidence.steps import EagerTape, StepStack, Stream
+from flatout.model.location import Stack
 from flatout.source import context, side_effects
 
 PARTS = "parts"
@@ -44,10 +46,7 @@ def skip(case: Case) -> str | None:
         return f"the steps are those of Keras' own {kind}; no-run-eagerly is the lever for it"
     if kind not in _EAGER:
         return "the steps already run in a graph"
-    if any(
-        item.value == "tf.config.run_functions_eagerly" and "False" not in item.data.get("given", ())
-        for item in case.evidence_of("switch")
-    ):
+    if any(item.name == "tf.config.run_functions_eagerly" and not item.is_off for item in case.evidence_of(Switch)):
         return "tf.config.run_functions_eagerly(True) switches every tf.function off; no-debug is the lever for it"
     return None
 
@@ -62,7 +61,7 @@ def _fitting(found: Iterable[tuple[str, int]]) -> list[str]:
     return [f"{file}:{line}" for file, line in found if not side_effects.reason_against(file, line)]
 
 
-def _candidates(stacks: Iterable[list[list[Any]]]) -> list[tuple[str, int]]:
+def _candidates(stacks: Iterable[Stack]) -> list[tuple[str, int]]:
     """Functions on the way to the step, outermost first, that do not themselves hold the loop over the steps."""
     found: list[tuple[str, int]] = []
     for stack in stacks:
@@ -88,20 +87,20 @@ def _in_loop(file: str, line: int, name: str, depth: int) -> bool:
     )
 
 
-def _stacks(case: Case) -> Iterator[list[list[Any]]]:
-    for item in case.evidence_of("step-stack"):
-        yield item.data.get("stack") or []
+def _stacks(case: Case) -> Iterator[Stack]:
+    for item in case.evidence_of(StepStack):
+        yield item.stack
     if reading.step_kind(case) != "model":
-        for item in sorted(case.evidence_of("eager-tape"), key=lambda tape: -float(tape.value or 0)):
-            yield item.data.get("stack") or []
+        for tape in sorted(case.evidence_of(EagerTape), key=lambda tape: -tape.per_step):
+            yield tape.stack
 
 
-def _stacks_of_calls(case: Case) -> Iterator[list[list[Any]]]:
+def _stacks_of_calls(case: Case) -> Iterator[Stack]:
     """Where models are called eagerly, once a step at least: an agent plays before it learns."""
     steps = case.steps.count if case.steps is not None else 0
-    for item in case.evidence_of("stream"):
-        if item.value == "model" and float(item.data["count"]) >= steps:
-            yield item.data["stack"]
+    for item in case.evidence_of(Stream):
+        if item.of == "model" and item.count >= steps:
+            yield item.stack
 
 
 CURE = Cure(

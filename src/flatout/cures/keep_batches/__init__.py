@@ -32,7 +32,7 @@ from flatout.model.case import Case
 def skip(case: Case) -> str | None:
     stages = [stage for pipeline in case.pipelines for stage in pipeline.stages]
     if reading.step_kind(case) != "fit" or not any(
-        stage.detail.get("by") == "keras" and stage.stateful == "python" for stage in stages
+        stage.detail.by_keras and stage.stateful == "python" for stage in stages
     ):
         return "no model is fitted to a PyDataset"
     return _input.no_wait(case)

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from flatout.cures._spec import Cure
 from flatout.model.case import Case
+from flatout.model.evidence.program import Switch
 
 SWITCHES = {
     "config.run_functions_eagerly": True,
@@ -35,7 +36,7 @@ SWITCHES = {
 
 def skip(case: Case) -> str | None:
     names = {f"tf.{name}" for name in SWITCHES}
-    on = [item for item in case.evidence_of("switch") if item.value in names and "False" not in item.data["given"]]
+    on = [item for item in case.evidence_of(Switch) if item.name in names and not item.is_off]
     return None if on else "no debugging switch is on"
 
 

@@ -26,7 +26,8 @@ from flatout.model.case import Case
 
 
 def skip(case: Case) -> str | None:
-    of_model = reading.step_kind(case) in ("fit", "predict", "evaluate") and reading.step_fact(case, "jit_compile")
+    step = reading.step_stack(case)
+    of_model = step is not None and step.step in ("fit", "predict", "evaluate") and bool(step.jit_compile)
     if of_model or any(function.jit_compile for function in case.functions):
         return None
     return "XLA compiles nothing of the steps"

@@ -30,4 +30,4 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
 
 def _is_auto(case: Case) -> bool:
     """Whether Keras had the model that was observed compiled by XLA without being asked to."""
-    return any(item.data.get("of") == "fit" and item.data.get("jit_compile") is True for item in case_facts.steps(case))
+    return any(item.step == "fit" and item.jit_compile is True for item in case_facts.steps(case))

@@ -38,7 +38,7 @@ SMALL = 1
 
 
 def skip(case: Case) -> str | None:
-    switched_off = any(pipeline.options.get(switch) is False for pipeline in case.pipelines for switch in FORBID)
+    switched_off = any(pipeline.options.is_off(switch) for pipeline in case.pipelines for switch in FORBID)
     small = any(stage.name == "Prefetch" and is_small(stage.buffer or "") for _, _, stage in _input.stages(case))
     if case.pipelines and not switched_off and not small:
         return "the pipelines have a prefetch at the end, their own or the one that TensorFlow adds"

@@ -14,7 +14,7 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
         return None
     done = set()
     for pipeline, own in stages.pipelines(case, path):
-        users = [stage for stage in pipeline.stages if stage.detail.get("by") != "keras"]
+        users = [stage for stage in pipeline.stages if not stage.detail.by_keras]
         if not users or own[-1] is not users[-1]:
             continue  # the pipeline goes on in another file
         call = stages.call_of(document, pipeline, own[-1])

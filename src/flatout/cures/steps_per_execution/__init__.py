@@ -32,11 +32,11 @@ CALL_MS = 250.0
 
 
 def skip(case: Case) -> str | None:
-    if reading.step_kind(case) != "fit":
+    step = reading.step_stack(case)
+    if step is None or step.step != "fit":
         return "the steps are not those of a Keras fit"
-    several = reading.step_fact(case, "steps_per_execution")
-    if isinstance(several, int) and several > 1:
-        return f"the model already runs {several} steps per call"
+    if (step.steps_per_execution or 1) > 1:
+        return f"the model already runs {step.steps_per_execution} steps per call"
     if reading.step_ms(case) > LONG_MS:
         return f"a step takes {reading.step_ms(case):.0f} ms; what is between two of them does not show"
     return None

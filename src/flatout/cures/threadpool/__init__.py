@@ -46,8 +46,8 @@ def values(case: Case) -> Sequence[str]:
 
 def skip(case: Case) -> str | None:
     used = reading.cpu_use(case)
-    if used is not None and used[0] >= BUSY * used[1]:
-        return f"the program keeps {used[0]:.1f} of {used[1]} cores busy: its maps compute, they do not wait"
+    if used is not None and used.used >= BUSY * used.cores:
+        return f"the program keeps {used.used:.1f} of {used.cores} cores busy: its maps compute, they do not wait"
     if case.pipelines and not any(
         stage.parallelism not in (None, "1") or _tuned(stage) for _, _, stage in _input.stages(case)
     ):

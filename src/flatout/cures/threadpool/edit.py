@@ -15,7 +15,7 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     if document is None:
         return None
     for pipeline, own in stages.pipelines(case, path):
-        users = [stage for stage in pipeline.stages if stage.detail.get("by") != "keras"]
+        users = [stage for stage in pipeline.stages if not stage.detail.by_keras]
         call = stages.call_of(document, pipeline, own[-1]) if own[-1] is users[-1] else None
         if call is not None and _set(document, stages.end_of(document, call), value):
             break

@@ -28,6 +28,7 @@ from flatout.cures._spec import Cure
 from flatout.environment import cgroup
 from flatout.model import queries as reading
 from flatout.model.case import Case
+from flatout.model.evidence.program import Switch
 
 
 def usable_cores() -> int:
@@ -38,7 +39,7 @@ def usable_cores() -> int:
 
 
 def skip(case: Case) -> str | None:
-    if any("intra_op_parallelism" in str(item.value) for item in case.evidence_of("switch")):
+    if any("intra_op_parallelism" in item.name for item in case.evidence_of(Switch)):
         return "the program sets its number of threads itself"
     if not values(case):
         return "TensorFlow already has one thread for each of the few cores"

@@ -29,6 +29,7 @@ from __future__ import annotations
 from flatout.cures import _trial_edit
 from flatout.cures._spec import Cure
 from flatout.model.case import Case
+from flatout.model.evidence.graphs import GraphLoop, RepeatedOps
 
 SAMPLES = "per-sample-loop"
 CAUSES = (SAMPLES, "unrolled-loop", "sequential-loop")
@@ -40,7 +41,7 @@ def skip(case: Case) -> str | None:
 
     if not any(finding.cause in CAUSES for finding in case.findings):
         return "no loop takes a batch apart"
-    if not case.evidence_of("graph-loop") and not case.evidence_of("repeated-ops"):
+    if not case.evidence_of(GraphLoop) and not case.evidence_of(RepeatedOps):
         return "no loop stands in a graph"
     if _trial_edit.changes_something(edit, case):
         return None

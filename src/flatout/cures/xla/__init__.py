@@ -40,8 +40,9 @@ def skip(case: Case) -> str | None:
         return "the steps run eagerly: there is no graph to compile; `function` comes first"
     if kind == "session":
         return "the steps are those of a TensorFlow 1 session"
-    if kind == "fit" and (reading.step_fact(case, "run_eagerly") or reading.step_fact(case, "jit_compile") is True):
-        return "the model runs eagerly" if reading.step_fact(case, "run_eagerly") else "the model is compiled by XLA"
+    step = reading.step_stack(case)
+    if step is not None and kind == "fit" and (step.run_eagerly or step.jit_compile is True):
+        return "the model runs eagerly" if step.run_eagerly else "the model is compiled by XLA"
     if kind in ("function", "train-function") and all(f.jit_compile for f in case.functions):
         return "the functions are compiled by XLA"
     if not reading.gpus_in_use(case) and any("DepthwiseConv" in op.type for op in case.ops):

@@ -18,7 +18,7 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     for function in own:
         if function.where is not None and function.where.line:
             give_option(document, function.where.line, function.name, "jit_compile", "True")
-    if not own and any(item.data.get("of") == "fit" for item in case_facts.steps(case)):
+    if not own and any(item.step == "fit" for item in case_facts.steps(case)):
         for call in compile_calls(document, path, case):
             calls.set_argument(document, call, "jit_compile", "True")
     elif not own:
@@ -29,10 +29,10 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
 def _just_traced(document: Document, path: str, case: Case) -> None:
     """A step that ran eagerly when it was observed, and has got its `tf.function` by an edit before this one."""
     for item in case_facts.steps(case):
-        for file, _, _, line in item.data.get("stack") or []:
-            definition = tf_functions.definition(document, int(line)) if case_facts.same_file(path, file) else None
+        for file, _, _, line in item.stack:
+            definition = tf_functions.definition(document, line) if case_facts.same_file(path, file) else None
             if definition is not None and tf_functions.decorator(document, definition) is not None:
-                give_option(document, int(line), definition.name.value, "jit_compile", "True")
+                give_option(document, line, definition.name.value, "jit_compile", "True")
                 return
 
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from flatout.data.shards import reader
 from flatout.data.shards.convert import Outcome
 from flatout.data.shards.schema import Feature, Schema
-from flatout.model.case import Case, Evidence, Note, Program
+from flatout.model.case import Case, Note, Program
+from flatout.model.evidence.pipelines import ShardWritten
 from flatout.model.text import clean
 from flatout.model.version import __version__
 
@@ -62,15 +63,7 @@ def as_case(outcome: Outcome, verified: str | None) -> Case:
         "data",
         program=Program(tuple(sys.argv), seconds=outcome.seconds),
         evidence=tuple(
-            Evidence(
-                "shard",
-                one.bytes,
-                "bytes",
-                source="convert",
-                note=one.file,
-                data={"elements": one.elements, "sha256": one.sha256},
-            )
-            for one in schema.shards
+            ShardWritten(one.bytes, one.elements, one.sha256, source="convert", note=one.file) for one in schema.shards
         ),
         notes=tuple(Note("warning", f"{one.name}: {one.reason}", "It is not in the shards.") for one in schema.skipped),
         verdict=_headline(outcome) + (f"; {verified}" if verified else "") + ".",

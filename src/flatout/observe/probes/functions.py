@@ -7,9 +7,9 @@ from time import perf_counter
 from types import ModuleType
 from typing import Any
 
+from flatout.model.vocabulary import StreamKind
 from flatout.observe.observer import CALL, KERAS, TRACE, Observer
 from flatout.observe.private_names import patch
-from flatout.observe.streams import StreamKind
 from flatout.source import users_code
 
 MOST_TRACES = 3000

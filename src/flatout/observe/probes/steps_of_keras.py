@@ -13,9 +13,10 @@ from time import perf_counter
 from types import ModuleType
 from typing import Any
 
+from flatout.model.vocabulary import StreamKind
 from flatout.observe.observer import KERAS, Observer
 from flatout.observe.private_names import Missing, patch
-from flatout.observe.streams import Stream, StreamKind
+from flatout.observe.streams import Stream
 from flatout.source import users_code
 
 

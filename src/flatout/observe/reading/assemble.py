@@ -10,9 +10,21 @@ from typing import Any
 import numpy as np
 
 from flatout.measure.processors import STARVED, others_in
-from flatout.model.case import Case, Distribution, Evidence, Memory, Note, Placement, Program, Split, Steps
+from flatout.model.case import (
+    Case,
+    Distribution,
+    Evidence,
+    Memory,
+    Note,
+    Placement,
+    Program,
+    Split,
+    StepKind,
+    Steps,
+)
 from flatout.model.errors import FlatoutError
 from flatout.model.version import __version__
+from flatout.model.vocabulary import StreamKind
 from flatout.observe.reading import evidence, functions, ops, pipelines, steps
 from flatout.observe.reading.graphs import Graphs
 from flatout.observe.reading.recording import Recording, load
@@ -24,7 +36,7 @@ from flatout.trace.xplane import load as load_trace
 
 MOST_TIMES = 4000
 OLDEST = (2, 16)
-FOUND_BY = {
+FOUND_BY: dict[StreamKind, str] = {
     "fit": "batches of Keras fit",
     "predict": "batches of Keras predict",
     "evaluate": "batches of Keras evaluate",
@@ -36,7 +48,18 @@ FOUND_BY = {
     "model": "eager calls of a model",
     "input": "elements taken from a dataset",
 }
-KIND = {"fit": "train", "train-function": "train", "apply": "train", "tape": "train", "session": "session"}
+KIND: dict[StreamKind, StepKind] = {
+    "fit": "train",
+    "train-function": "train",
+    "apply": "train",
+    "tape": "train",
+    "session": "session",
+    "predict": "inference",
+    "evaluate": "inference",
+    "function": "inference",
+    "model": "inference",
+    "input": "input",
+}
 
 
 def assemble(directory: Path, program: Program, describe: Callable[[dict[str, Any]], dict[str, Any]]) -> Case:
@@ -119,7 +142,7 @@ def _steps(recording: Recording, measured: steps.Measured, split: StepSplit | No
     return Steps(
         count=measured.count,
         found_by=FOUND_BY[measured.stream.kind],
-        kind=KIND.get(measured.stream.kind, "inference" if measured.stream.kind != "input" else "input"),
+        kind=KIND[measured.stream.kind],
         ms=Distribution(
             median=median,
             p10=float(np.percentile(sample, 10)),

@@ -7,7 +7,8 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 
-from flatout.model.case import Evidence, Where
+from flatout.model.evidence.graphs import PlacementFallback
+from flatout.model.location import Where
 from flatout.observe.reading.recording import Recording
 from flatout.source import context
 
@@ -85,7 +86,7 @@ class Graphs:
     def requested_devices(self) -> dict[str, int]:
         return dict(Counter(op.device for op in self.ops if op.device))
 
-    def fallbacks(self, devices: list[str]) -> tuple[Evidence, ...]:
+    def fallbacks(self, devices: list[str]) -> tuple[PlacementFallback, ...]:
         """Ops that ask for a device which is not there; soft placement puts them elsewhere."""
         present = {_device(name) for name in devices}
         if not present:
@@ -96,14 +97,13 @@ class Graphs:
             if asked and asked not in present:
                 groups[(asked, op.where)] += 1
         return tuple(
-            Evidence(
-                "placement-fallback",
+            PlacementFallback(
                 count,
-                "ops",
-                context.where(*where) if where else None,
-                "graph",
-                f"asked for {asked}, which this machine does not have",
-                {"asked": asked, "present": sorted(present)},
+                asked,
+                tuple(sorted(present)),
+                where=context.where(*where) if where else None,
+                source="graph",
+                note=f"asked for {asked}, which this machine does not have",
             )
             for (asked, where), count in groups.items()
         )

@@ -10,13 +10,17 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from flatout.model.case import Pipeline, Stage
+from flatout.model.case import Pipeline, PipelineOptions, Stage, StageDetail
 from flatout.observe.reading.recording import Fact, Recording
 from flatout.observe.reading.steps import Measured
 from flatout.source import context
 from flatout.trace.host_steps import StageTime, StepSplit
 
 OPTIONS = "Options"
+DETAILS = (
+    "by", "batch", "count", "cardinality", "element_bytes", "files", "source_bytes", "strings", "ops", "cache_file",
+    "cycle", "parallel_reads", "spec", "depth",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -59,13 +63,13 @@ def _pipeline(fact: Fact, nodes: list[Node], source: str, iterators: int, split:
             share=node.busy_ms / total,
             elements=node.elements,
             bytes=node.bytes,
-            detail={
-                **stage.detail,
-                "ms_per_batch": node.busy_ms / max(batches, 1),
-                "parallelism_in_use": node.parallelism,
-                "buffered_bytes": node.buffered_bytes,
-                "runs_as": node.name,
-            },
+            detail=replace(
+                stage.detail,
+                ms_per_batch=node.busy_ms / max(batches, 1),
+                parallelism_in_use=node.parallelism,
+                buffered_bytes=node.buffered_bytes,
+                runs_as=node.name,
+            ),
         )
     if split is not None and split.count:
         stages = _with_op_times(stages, split)
@@ -80,8 +84,14 @@ def _pipeline(fact: Fact, nodes: list[Node], source: str, iterators: int, split:
         rewritten=tuple(node.name for node in nodes),
         wait_ms=wait if nodes else None,
         elements=nodes[-1].elements if nodes else 0,
-        options={**fact.get("options", {}), "iterators": iterators, "costs_from": source if nodes else ""},
+        options=_options(fact.get("options", {}), iterators, source if nodes else ""),
     )
+
+
+def _options(fact: dict[str, Any], iterators: int, costs_from: str) -> PipelineOptions:
+    given = {path: value for path, value in fact.items() if path != "where"}
+    where = fact.get("where")
+    return PipelineOptions(given, tuple(where[:3]) if where else None, iterators, costs_from)
 
 
 def _with_op_times(stages: list[Stage], split: StepSplit) -> list[Stage]:
@@ -91,13 +101,13 @@ def _with_op_times(stages: list[Stage], split: StepSplit) -> list[Stage]:
         totals[op.type] = totals.get(op.type, 0.0) + op.seconds
     holders: dict[str, int] = {}
     for stage in stages:
-        for kind in stage.detail.get("ops") or ():
+        for kind in stage.detail.ops or ():
             holders[kind] = holders.get(kind, 0) + 1
     found = []
     for stage in stages:
-        mine = sum(totals.get(kind, 0.0) / holders[kind] for kind in stage.detail.get("ops") or ())
+        mine = sum(totals.get(kind, 0.0) / holders[kind] for kind in stage.detail.ops or ())
         found.append(
-            replace(stage, detail={**stage.detail, "ops_ms_per_step": mine * 1e3 / split.count}) if mine else stage
+            replace(stage, detail=replace(stage.detail, ops_ms_per_step=mine * 1e3 / split.count)) if mine else stage
         )
     return found
 
@@ -106,10 +116,7 @@ def _stage(row: dict[str, Any]) -> Stage:
     parallelism = row.get("parallelism")
     buffer = row.get("buffer")
     where = row.get("where")
-    known = (
-        "by", "batch", "count", "cardinality", "element_bytes", "files", "source_bytes", "strings", "ops", "cache_file",
-        "cycle", "parallel_reads", "spec", "function_where", "depth",
-    )  # fmt: skip
+    inside = row.get("function_where")
     return Stage(
         name=row["name"],
         op=row["name"],
@@ -119,7 +126,10 @@ def _stage(row: dict[str, Any]) -> Stage:
         buffer=None if buffer is None else ("autotuned" if buffer == -1 else str(buffer)),
         deterministic=row.get("deterministic") if isinstance(row.get("deterministic"), bool) else None,
         stateful=row.get("stateful"),
-        detail={key: row[key] for key in known if row.get(key) is not None},
+        detail=StageDetail(
+            **{name: row[name] for name in DETAILS if row.get(name) is not None},
+            function_where=tuple(inside[:3]) if inside else None,
+        ),
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from flatout.model.vocabulary import StreamKind
 from flatout.observe.reading.recording import Recording
 from flatout.observe.streams import rank_of
 
@@ -25,7 +26,7 @@ MOSTLY = 0.6
 @dataclass(frozen=True)
 class Stream:
     id: int
-    kind: str
+    kind: StreamKind
     name: str
     stack: list[list[Any]]
     facts: dict[str, Any]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from flatout.model.case import Case, Device
+from flatout.model.codec import to_plain
 from flatout.report.terminal.ops import short
 from flatout.report.terminal.page import Column, Page
 from flatout.report.terminal.text import clean, duration, elide, number, quantity, share
@@ -45,7 +46,7 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
 
 def _device(device: Device, page: Page) -> None:
     page.line((short(device.name), "bold"), f"   {clean(device.model, 60)}" if device.model else "")
-    details = _flat(device.detail)[:8]
+    details = _flat(to_plain(device.detail))[:8]
     page.fields(
         [
             f"busy {duration(device.busy_ms)} of {duration(device.window_ms)} ({share(device.busy_share)})",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from flatout.model.case import Case, Pipeline, Stage
+from flatout.model.codec import to_plain
 from flatout.report.terminal.page import Column, Page
 from flatout.report.terminal.text import clean, duration, number, share, size
 
@@ -62,8 +63,8 @@ def _pipeline(pipeline: Pipeline, page: Page) -> None:
         page.gap()
         page.line(("As TensorFlow runs it, after its own rewrites", "dim"))
         page.line(" → ".join(clean(name, 60) for name in pipeline.rewritten))
-    if pipeline.options:
-        options = ", ".join(f"{clean(key, 60)}={clean(value, 60)}" for key, value in pipeline.options.items())
+    if written := to_plain(pipeline.options):
+        options = ", ".join(f"{clean(key, 60)}={clean(value, 60)}" for key, value in written.items())
         page.labelled("options", options, indent=2, room=11)
 
 

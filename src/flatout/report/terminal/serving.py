@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from flatout.model.case import Case, Json, Serving, Trial
+from flatout.model.evidence.outcomes import Metric, RouteSkipped
 from flatout.report.terminal.page import Column, Page
 from flatout.report.terminal.text import clean, duration, size
 
@@ -30,7 +31,7 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
 def tables(case: Case, page: Page) -> None:
     routes = [trial for trial in case.trials if trial.stage == "route" and trial.serving]
     done = sorted((trial for trial in routes if trial.step_ms), key=lambda trial: trial.step_ms or 0.0)
-    metric = next((clean(item.value, 20) for item in case.evidence_of("metric")), "agreement")
+    metric = next((clean(item.name, 20) for item in case.evidence_of(Metric)), "agreement")
     batch = next((trial.serving.latencies[0].batch for trial in done if trial.serving and trial.serving.latencies), 1)
     page.heading(
         "Routes", f"in the same rounds, against tf-function{f', batch {batch}' if batch else ''}; ◀ on the front"
@@ -39,7 +40,7 @@ def tables(case: Case, page: Page) -> None:
     _front(done, metric, page)
     _claim(case, metric, page)
     _not_done([trial for trial in routes if not trial.step_ms], page)
-    skipped = case.evidence_of("route-skipped")
+    skipped = case.evidence_of(RouteSkipped)
     if skipped:
         page.heading("Left out")
         for item in skipped:

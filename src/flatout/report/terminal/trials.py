@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from flatout.model.case import Case, Trial
+from flatout.model.evidence.outcomes import LeverSkipped
 from flatout.model.levers import shown
 from flatout.report.terminal.page import Column, Page
 from flatout.report.terminal.text import LONGEST, clean, clean_code, duration, elide
@@ -23,7 +24,7 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
         page.missing("No lever was tried in this case.", "`flatout tune PROGRAM` tries the levers on a program.")
     tables(case, page)
     _remarks(case, page)
-    skipped = case.evidence_of("lever-skipped")
+    skipped = case.evidence_of(LeverSkipped)
     if skipped:
         page.heading("Left out")
         for item in skipped:

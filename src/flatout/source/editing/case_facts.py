@@ -6,7 +6,8 @@ import functools
 import os
 from collections.abc import Iterator
 
-from flatout.model.case import Case, Evidence, Function, Where
+from flatout.model.case import Case, Function, Where
+from flatout.model.evidence.steps import StepStack
 
 
 def same_file(path: str, other: str | None) -> bool:
@@ -32,10 +33,10 @@ def functions(case: Case, path: str) -> Iterator[Function]:
     return (function for function in case.functions if _in(function.where, path))
 
 
-def steps(case: Case) -> Iterator[Evidence]:
+def steps(case: Case) -> Iterator[StepStack]:
     """Where steps were called from, those of the step that is reported first."""
     where = case.steps.where if case.steps is not None else None
-    return iter(sorted(case.evidence_of("step-stack"), key=lambda item: item.where != where))
+    return iter(sorted(case.evidence_of(StepStack), key=lambda item: item.where != where))
 
 
 def step_lines(case: Case, path: str) -> set[int]:
@@ -46,9 +47,8 @@ def step_lines(case: Case, path: str) -> set[int]:
 def main_file(case: Case) -> str | None:
     """The program itself: the outermost frame of a step, else the file on the command line."""
     for item in steps(case):
-        stack = item.data.get("stack") or []
-        if stack:
-            return str(stack[-1][0])
+        if item.stack:
+            return item.stack[-1].file
     for word in case.program.command[1:]:
         if word.endswith(".py"):
             return os.path.normpath(os.path.join(case.program.directory, word))
@@ -63,11 +63,7 @@ def is_main(case: Case, path: str) -> bool:
 
 def step_functions(case: Case, path: str) -> list[Function]:
     """The tf.functions of this file that are a step by themselves; empty for `fit`."""
-    names = {
-        str(item.data.get("name"))
-        for item in case.evidence_of("step-stack")
-        if item.data.get("of") in ("train-function", "function")
-    }
+    names = {item.name for item in case.evidence_of(StepStack) if item.step in ("train-function", "function")}
     return [function for function in functions(case, path) if function.name in names]
 
 

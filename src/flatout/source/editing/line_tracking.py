@@ -7,6 +7,7 @@ import difflib
 from typing import Any, TypeVar
 
 from flatout.model.case import Where
+from flatout.model.location import Frame
 from flatout.source.editing.case_facts import same_file
 
 T = TypeVar("T")
@@ -34,6 +35,9 @@ def follow(value: T, path: str, moved: LineMap) -> T:
     if isinstance(value, Where):
         if value.line is not None and same_file(path, value.file):
             result = dataclasses.replace(value, line=moved.line(value.line))
+    elif isinstance(value, Frame):
+        if same_file(path, value.file):
+            result = value._replace(line=moved.line(value.line), first_line=moved.line(value.first_line))
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         changes = {}
         for field in dataclasses.fields(value):
@@ -52,12 +56,10 @@ def follow(value: T, path: str, moved: LineMap) -> T:
 
 
 def _sequence(value: Any, path: str, moved: LineMap) -> Any:
-    """[file, line, function, line of its `def`] is a place as well."""
+    """[file, line, function] is a location as well."""
     items = list(value)
     if len(items) >= 2 and isinstance(items[0], str) and isinstance(items[1], int) and same_file(path, items[0]):
         items[1] = moved.line(items[1])
-        if len(items) > 3 and isinstance(items[3], int):
-            items[3] = moved.line(items[3])
         return type(value)(items)
     followed = [follow(item, path, moved) for item in items]
     return value if all(a is b for a, b in zip(followed, items, strict=True)) else type(value)(followed)

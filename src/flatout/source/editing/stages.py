@@ -49,7 +49,7 @@ def users(pipeline: Pipeline, path: str) -> list[Stage]:
     return [
         stage
         for stage in pipeline.stages
-        if stage.where is not None and same_file(path, stage.where.file) and stage.detail.get("by") != "keras"
+        if stage.where is not None and same_file(path, stage.where.file) and not stage.detail.by_keras
     ]
 
 

@@ -6,23 +6,32 @@ import re
 from collections import Counter, defaultdict
 from typing import Any
 
-from flatout.model.case import Evidence
+from flatout.model.evidence.graphs import (
+    ContendedPython,
+    Executor,
+    Float64Origin,
+    GraphLoop,
+    NormByHand,
+    RepeatedOps,
+    XlaCompile,
+)
+from flatout.model.evidence.pipelines import PipelineOp
 from flatout.observe.reading.graphs import GraphOp, Graphs
 from flatout.source import context
 from flatout.trace.host_steps import StepSplit
 
 
-def float64(graphs: Graphs) -> list[Evidence]:
+def float64(graphs: Graphs) -> list[Float64Origin]:
     """Where float64 enters the traced step: the earliest line that makes a float64 tensor from none."""
     for op in graphs.ops:
         if op.graph.startswith("Dataset_") or op.dtype != "float64" or op.where is None:
             continue
         if op.type not in ("Placeholder", "ReadVariableOp"):
-            return [Evidence("float64-origin", op.type, where=context.where(*op.where), source="graph", note=op.name)]
+            return [Float64Origin(op.type, where=context.where(*op.where), source="graph", note=op.name)]
     return []
 
 
-def norms(graphs: Graphs) -> list[Evidence]:
+def norms(graphs: Graphs) -> list[NormByHand]:
     """Batch normalisation spelled out: means over all axes but the last, a square, a root, in one function."""
     groups: dict[tuple[str, str], list[Any]] = defaultdict(list)
     for op in graphs.ops:
@@ -38,13 +47,13 @@ def norms(graphs: Graphs) -> list[Evidence]:
         lines = sorted({op.where[1] for op in (*means, *squares, *roots)})
         scopes = sorted({root.name.rpartition("/")[0] for root in roots if "/" in root.name})
         found.append(
-            Evidence(
-                "norm-by-hand",
+            NormByHand(
                 len(roots),
-                "times",
-                context.where(*roots[0].where),
-                "graph",
-                data={"first": lines[0], "last": lines[-1], "scopes": scopes[:50]},
+                first=lines[0],
+                last=lines[-1],
+                scopes=tuple(scopes[:50]),
+                where=context.where(*roots[0].where),
+                source="graph",
             )
         )
     return found
@@ -66,7 +75,7 @@ REPEATED = {
 }
 
 
-def repeated_ops(graphs: Graphs) -> list[Evidence]:
+def repeated_ops(graphs: Graphs) -> list[RepeatedOps]:
     """Loops unrolled at trace time: the same line laid many copies of the same op into one graph."""
     groups: dict[tuple[int, tuple[str, int, str]], Counter[str]] = defaultdict(Counter)
     sizes: Counter[int] = Counter()
@@ -88,24 +97,20 @@ def repeated_ops(graphs: Graphs) -> list[Evidence]:
         if copies < 8 or sum(counts.values()) < 40:
             continue
         found.append(
-            Evidence(
-                "repeated-ops",
+            RepeatedOps(
                 copies,
-                "copies",
-                context.where(*where),
-                "graph",
-                data={
-                    "type": kind,
-                    "ops": sum(counts.values()),
-                    "graph": names[graph],
-                    "graph_ops": sizes[graph],
-                    "leading_sizes": sorted(inputs[graph]),
-                    "shape": list(shapes.get((graph, where)) or []),
-                    "kinds": dict(counts.most_common(6)),
-                },
+                type=kind,
+                ops=sum(counts.values()),
+                graph=names[graph],
+                graph_ops=sizes[graph],
+                leading_sizes=tuple(sorted(inputs[graph])),
+                shape=tuple(shapes.get((graph, where)) or ()),
+                kinds=dict(counts.most_common(6)),
+                where=context.where(*where),
+                source="graph",
             )
         )
-    return sorted(found, key=lambda item: -int(item.data["ops"]))[:20]
+    return sorted(found, key=lambda item: -item.ops)[:20]
 
 
 BODY = re.compile(r"^(.*?)(?:/while_grad)?/body/_\d+/")
@@ -115,7 +120,7 @@ BODY = re.compile(r"^(.*?)(?:/while_grad)?/body/_\d+/")
 FEWEST_TRIPS = 4
 
 
-def loops(graphs: Graphs, split: StepSplit | None) -> list[Evidence]:
+def loops(graphs: Graphs, split: StepSplit | None) -> list[GraphLoop]:
     """Loops of the graph that run many times a step: trips, time, and the user's lines in their bodies."""
     if split is None or not split.count:
         return []
@@ -144,25 +149,21 @@ def loops(graphs: Graphs, split: StepSplit | None) -> list[Evidence]:
         seen |= row["graphs"]
         where = _loop_place(graphs, row["graphs"])
         found.append(
-            Evidence(
-                "graph-loop",
+            GraphLoop(
                 row["trips"],
-                "trips/step",
-                context.where(*where) if where else None,
-                "trace",
-                data={
-                    "graph": name,
-                    "ms_per_step": row["seconds"] * 1e3 / split.count,
-                    "ops": row["ops"],
-                    "share_of_ops": row["runs"] / every if every else 0.0,
-                },
+                graph=name,
+                ms_per_step=row["seconds"] * 1e3 / split.count,
+                ops=row["ops"],
+                share_of_ops=row["runs"] / every if every else 0.0,
+                where=context.where(*where) if where else None,
+                source="trace",
             )
         )
     found += _untraced_loops(graphs, split, seen)
-    return sorted(found, key=lambda item: -float(item.data["ms_per_step"]))
+    return sorted(found, key=lambda item: -item.ms_per_step)
 
 
-def _untraced_loops(graphs: Graphs, split: StepSplit, seen: set[str]) -> list[Evidence]:
+def _untraced_loops(graphs: Graphs, split: StepSplit, seen: set[str]) -> list[GraphLoop]:
     """Loops whose ops the trace leaves out.
 
     TensorFlow traces no op that it has learned to be cheap, and what runs a thousand times a step is learned quickly:
@@ -183,17 +184,17 @@ def _untraced_loops(graphs: Graphs, split: StepSplit, seen: set[str]) -> list[Ev
             name = next((op.graph for op in ops if "_grad_" not in op.graph), body)
             rows[where] = (name, trips, len(ops))  # of several traces the last one is what runs
     runs = sum(trips * ops for _, trips, ops in rows.values()) + sum(op.count for op in split.ops) / split.count
-    between = float(executor(split)[0].value or 0) if rows and len(split.executing) else 0.0
+    between = executor(split)[0].ms if rows and len(split.executing) else 0.0
     return [
-        Evidence(
-            "graph-loop",
+        GraphLoop(
             float(trips),
-            "trips/step",
-            context.where(*where),
-            "graph",
-            "its ops are too cheap for the trace: of the time between small ops, what is its share of them",
-            # The time between small ops is in `ms_per_step` here: no other overhead is the loop's.
-            data={"graph": name, "ms_per_step": between * trips * ops / runs, "ops": ops, "share_of_ops": 0.0},
+            graph=name,
+            ms_per_step=between * trips * ops / runs,
+            ops=ops,
+            share_of_ops=0.0,  # the time between small ops is in `ms_per_step` here: no other overhead is the loop's
+            where=context.where(*where),
+            source="graph",
+            note="its ops are too cheap for the trace: of the time between small ops, what is its share of them",
         )
         for where, (name, trips, ops) in rows.items()
     ]
@@ -240,32 +241,31 @@ def _body_of(graph: str) -> str:
     return found.group(0) if found else graph
 
 
-def contended(split: StepSplit | None) -> list[Evidence]:
+def contended(split: StepSplit | None) -> list[ContendedPython]:
     python = float(split.parts["python"].sum()) if split is not None and split.count else 0.0
     if split is None or python <= 0 or not split.contended.any():
         return []
     share = float(split.contended.sum()) / python
-    return [Evidence("contended-python", share, "of python", source="trace", note="while the pipeline ran Python too")]
+    return [ContendedPython(share, source="trace", note="while the pipeline ran Python too")]
 
 
-def compiles(split: StepSplit | None) -> list[Evidence]:
+def compiles(split: StepSplit | None) -> list[XlaCompile]:
     """XLA at work while steady steps run: it compiles a function again for each shape that it has not seen."""
     if split is None or not split.count or not split.compiles:
         return []
     spent = float(split.compiling.sum()) / split.count / 1e9
-    told = {"compiles": split.compiles, "steps": split.count}
-    return [Evidence("xla-compile", spent, "ms/step", source="trace", note="calls in which XLA compiles", data=told)]
+    return [XlaCompile(spent, split.compiles, split.count, source="trace", note="calls in which XLA compiles")]
 
 
-def executor(split: StepSplit | None) -> list[Evidence]:
+def executor(split: StepSplit | None) -> list[Executor]:
     if split is None or not split.count or not len(split.executing):
         return []
     usual = split.usual
     spent = float(split.executing[usual].sum()) / int(split.steps[usual].sum()) / 1e9
-    return [Evidence("executor", spent, "ms/step", source="trace", note="between small ops, inside the graph")]
+    return [Executor(spent, source="trace", note="between small ops, inside the graph")]
 
 
-def pipeline_ops(split: StepSplit | None) -> list[Evidence]:
+def pipeline_ops(split: StepSplit | None) -> list[PipelineOp]:
     """What the threads of tf.data compute, by type of op."""
     if split is None or not split.count:
         return []
@@ -274,12 +274,6 @@ def pipeline_ops(split: StepSplit | None) -> list[Evidence]:
         totals[op.type][0] += op.seconds
         totals[op.type][1] += op.count
     return [
-        Evidence(
-            "pipeline-op",
-            seconds * 1e3 / split.count,
-            "ms/step",
-            source="trace",
-            data={"type": kind, "per_step": n / split.count},
-        )
+        PipelineOp(seconds * 1e3 / split.count, kind, n / split.count, source="trace")
         for kind, (seconds, n) in sorted(totals.items(), key=lambda item: -item[1][0])[:30]
     ]

@@ -8,6 +8,21 @@ from typing import Any
 import numpy as np
 
 from flatout.model.case import Evidence
+from flatout.model.evidence.steps import (
+    Conversion,
+    EagerTape,
+    EpochStart,
+    Feed,
+    FunctionsMade,
+    GraphGrowth,
+    HostSync,
+    LineTime,
+    StepStack,
+    Stream,
+    ThreadWait,
+    Tracing,
+)
+from flatout.model.location import stack_of
 from flatout.observe.reading.recording import Recording
 from flatout.observe.reading.steps import Measured
 from flatout.source import context
@@ -15,22 +30,19 @@ from flatout.source import context
 GROWS = 0.3
 """Share of the runs of a session before which its graph has grown, from which that is no set-up any more."""
 
+FACTS_OF_STEPS = ("id", "of", "name", "run_eagerly", "steps_per_execution", "jit_compile", "policy")
 
-def streams(recording: Recording) -> list[Evidence]:
+
+def streams(recording: Recording) -> list[Stream]:
     """Every way in which something happened again and again, the step or not."""
     newest = {fact["id"]: fact["count"] for fact in recording.all("stream-count")}
     return [
-        Evidence(
-            "stream",
-            fact["of"],
-            source="hook",
-            data={"name": fact.get("name"), "count": newest.get(fact["id"], 0), "stack": fact.get("stack", [])},
-        )
+        Stream(fact["of"], fact.get("name"), newest.get(fact["id"], 0), stack_of(fact.get("stack")), source="hook")
         for fact in recording.all("stream")
     ]
 
 
-def epoch_starts(recording: Recording, measured: Measured) -> list[Evidence]:
+def epoch_starts(recording: Recording, measured: Measured) -> list[EpochStart]:
     """What the first step of each epoch costs beyond an ordinary one, spread over all steps."""
     chosen = measured.clean
     if chosen.sum() < 8:
@@ -48,45 +60,42 @@ def epoch_starts(recording: Recording, measured: Measured) -> list[Evidence]:
         typical = float(np.median(measured.input[chosen]))
         long = measured.input > 5 * typical + 2 * float(np.median(measured.time[chosen]))
         excess = float(measured.input[chosen & long].sum())
-    return [Evidence("epoch-start", float(excess) * 1e3 / int(measured.n[chosen].sum()), "ms/step", source="hook")]
+    return [EpochStart(float(excess) * 1e3 / int(measured.n[chosen].sum()), source="hook")]
 
 
-def pulls(recording: Recording, count: int) -> list[Evidence]:
+def pulls(recording: Recording, count: int) -> list[HostSync]:
     return [
-        Evidence(
-            "host-sync",
+        HostSync(
             seconds * 1e3 / count,
-            "ms/step",
-            context.where(file, line, function),
-            "hook",
-            data={"per_step": calls / count, "calls": calls, "bytes_per_step": size / count, "how": how},
+            per_step=calls / count,
+            calls=calls,
+            bytes_per_step=size / count,
+            how=how,
+            where=context.where(file, line, function),
+            source="hook",
         )
         for file, line, function, calls, seconds, size, how in recording.last("pulls").get("rows") or []
     ]
 
 
-def conversions(recording: Recording, count: int) -> list[Evidence]:
+def conversions(recording: Recording, count: int) -> list[Conversion]:
     return [
-        Evidence(
-            "conversion",
+        Conversion(
             seconds * 1e3 / count,
-            "ms/step",
-            context.where(file, line, function),
-            "hook",
-            data={
-                "per_step": calls / count,
-                "calls": calls,
-                "bytes_per_step": size / count,
-                "same_again": again / max(size, 1),
-                "different": different,
-            },
+            per_step=calls / count,
+            calls=calls,
+            bytes_per_step=size / count,
+            same_again=again / max(size, 1),
+            different=different,
+            where=context.where(file, line, function),
+            source="hook",
         )
         for file, line, function, calls, seconds, size, again, different in recording.last("conversions").get("rows")
         or []
     ]
 
 
-def feeds(recording: Recording, measured: Measured) -> list[Evidence]:
+def feeds(recording: Recording, measured: Measured) -> list[Feed]:
     found = []
     for file, line, function, calls, size, seconds, inside, stream, converted, which in (
         recording.last("feeds").get("rows") or []
@@ -94,43 +103,39 @@ def feeds(recording: Recording, measured: Measured) -> list[Evidence]:
         if stream != measured.stream.id:
             continue
         found.append(
-            Evidence(
-                "feed",
+            Feed(
                 size / max(calls, 1),
-                "bytes/step",
-                context.where(file, line, function),
-                "hook",
-                data={
-                    "calls": calls,
-                    "run_ms": seconds * 1e3 / calls,
-                    "graph_ms": inside * 1e3 / calls,
-                    "converted": converted / max(calls, 1),
-                    "positions": which,
-                },
+                calls=calls,
+                run_ms=seconds * 1e3 / calls,
+                graph_ms=inside * 1e3 / calls,
+                converted=converted / max(calls, 1),
+                positions=tuple(which),
+                where=context.where(file, line, function),
+                source="hook",
             )
         )
     return found
 
 
-def graph_growth(recording: Recording) -> list[Evidence]:
+def graph_growth(recording: Recording) -> list[GraphGrowth]:
     """Ops that a program keeps adding to the graph of its session."""
     fact = recording.last("graph-growth")
     rows = sorted(fact.get("rows") or [], key=lambda row: -row[3])
     if not rows or fact["runs"] < 10 or fact["grown"] < GROWS * fact["runs"]:
         return []
     return [
-        Evidence(
-            "graph-growth",
+        GraphGrowth(
             fact["added"] / fact["grown"],
-            "ops each time",
-            context.where(*rows[0][:3]),
-            "hook",
-            data={"runs": fact["runs"], "grown": fact["grown"], "added": fact["added"]},
+            runs=fact["runs"],
+            grown=fact["grown"],
+            added=fact["added"],
+            where=context.where(*rows[0][:3]),
+            source="hook",
         )
     ]
 
 
-def tracing(measured: Measured) -> list[Evidence]:
+def tracing(measured: Measured) -> list[Tracing]:
     """What tracing costs per step after the warm-up: the traces, and the slower first run of each new graph."""
     chosen = measured.clean
     if not chosen.any() or not (measured.trace[chosen] > 0).any():
@@ -145,37 +150,24 @@ def tracing(measured: Measured) -> list[Evidence]:
         if excess > cost:
             cost, how = excess, "steps that trace, against those that do not"
     steps = int(measured.n[chosen].sum())
-    return [
-        Evidence(
-            "tracing",
-            cost * 1e3 / steps,
-            "ms/step",
-            source="hook",
-            note=how,
-            data={"steps_that_trace": int(traced.sum()), "steps": steps},
-        )
-    ]
+    return [Tracing(cost * 1e3 / steps, int(traced.sum()), steps, source="hook", note=how)]
 
 
-def made_functions(recording: Recording, count: int) -> list[Evidence]:
+def made_functions(recording: Recording, count: int) -> list[FunctionsMade]:
     found = []
     for _, _, name, total in recording.last("functions").get("rows") or []:
         if total["made"] < 5 or not total["made_at"]:
             continue
         place = total["made_at"][0]
         found.append(
-            Evidence(
-                "functions-made",
+            FunctionsMade(
                 total["made"],
-                "functions",
-                context.where(*place[:3]),
-                "hook",
-                data={
-                    "per_step": total["made"] / count,
-                    "trace_ms": total["trace_s"] * 1e3,
-                    "name": name,
-                    "traces": total["traces"],
-                },
+                per_step=total["made"] / count,
+                trace_ms=total["trace_s"] * 1e3,
+                name=name,
+                traces=total["traces"],
+                where=context.where(*place[:3]),
+                source="hook",
             )
         )
     return found
@@ -183,29 +175,21 @@ def made_functions(recording: Recording, count: int) -> list[Evidence]:
 
 def step_place(recording: Recording, measured: Measured) -> list[Evidence]:
     """Where the step is written: the stack of the stream, and of the gradient tape when it runs eagerly."""
-    found = [
-        Evidence(
-            "step-stack",
-            measured.stream.kind,
-            where=context.where(*measured.stream.stack[0][:3]) if measured.stream.stack else None,
+    stream = measured.stream
+    known = {name: stream.facts[name] for name in FACTS_OF_STEPS if name in stream.facts}
+    found: list[Evidence] = [
+        StepStack(
+            stream.kind,
+            stack_of(stream.stack),
+            **known,
+            where=context.where(*stream.stack[0][:3]) if stream.stack else None,
             source="hook",
-            data={
-                "stack": measured.stream.stack,
-                **{k: v for k, v in measured.stream.facts.items() if k != "stack"},
-            },
+            other={name: fact for name, fact in stream.facts.items() if name not in known and name != "stack"},
         )
     ]
     for calls, stack in recording.last("tapes").get("rows") or []:
-        found.append(
-            Evidence(
-                "eager-tape",
-                calls / measured.count,
-                "per step",
-                context.where(*stack[0][:3]) if stack else None,
-                "hook",
-                data={"stack": stack},
-            )
-        )
+        where = context.where(*stack[0][:3]) if stack else None
+        found.append(EagerTape(calls / measured.count, stack_of(stack), where=where, source="hook"))
     return found
 
 
@@ -226,22 +210,19 @@ def samples(recording: Recording) -> list[Evidence]:
         stacks.setdefault(key, users)
         if inner:
             inside[key][f"{inner[1]} ({inner[0]})"] += count
-    return [
-        Evidence(
-            "line-time",
+    on_lines = (
+        LineTime(
             count / total,
-            "share",
-            context.where(*key),
-            "sampling",
-            data={
-                "samples": count,
-                "of": total,
-                "inside": [name for name, _ in inside[key].most_common(3)],
-                "stack": stacks[key],
-            },
+            samples=count,
+            of=total,
+            inside=tuple(name for name, _ in inside[key].most_common(3)),
+            stack=stack_of(stacks[key]),
+            where=context.where(*key),
+            source="sampling",
         )
         for key, count in lines.most_common(15)
-    ] + [
-        Evidence("thread-wait", count / total, "share", context.where(*key), "sampling")
-        for key, count in waits.most_common(3)
-    ]
+    )
+    waiting = (
+        ThreadWait(count / total, where=context.where(*key), source="sampling") for key, count in waits.most_common(3)
+    )
+    return [*on_lines, *waiting]

@@ -8,6 +8,19 @@ import numpy as np
 
 from flatout.measure.processors import STARVED, taken_by_others
 from flatout.model.case import Evidence
+from flatout.model.evidence.program import (
+    CpuUse,
+    Injected,
+    KerasCall,
+    LegacyInput,
+    MemoryGrowth,
+    ModelCompiled,
+    ProcessMemory,
+    ProgramError,
+    Switch,
+    UndisturbedMean,
+    Yardstick,
+)
 from flatout.observe.reading.recording import Recording
 from flatout.observe.reading.steps import Measured
 from flatout.source import context
@@ -19,35 +32,28 @@ ENOUGH = 0.25
 def levers(recording: Recording) -> list[Evidence]:
     """The levers that were injected, without those that could not be installed."""
     failed = {fact["lever"] for fact in recording.all("lever-failed")}
-    return [Evidence("injected", fact["lever"]) for fact in recording.all("lever") if fact["lever"] not in failed]
+    return [Injected(fact["lever"]) for fact in recording.all("lever") if fact["lever"] not in failed]
 
 
 def switches(recording: Recording) -> list[Evidence]:
-    found = [
-        Evidence(
-            "switch",
+    found: list[Evidence] = [
+        Switch(
             fact["name"],
+            tuple(fact.get("given", ())),
             where=context.where(*fact["where"]) if fact.get("where") else None,
             source="hook",
-            data={"given": fact.get("given", [])},
         )
         for fact in recording.all("switch")
     ]
     found += [
-        Evidence(
-            "legacy-input",
-            fact["name"],
-            where=context.where(*fact["where"]) if fact.get("where") else None,
-            source="hook",
-        )
+        LegacyInput(fact["name"], where=context.where(*fact["where"]) if fact.get("where") else None, source="hook")
         for fact in recording.all("legacy-input")
     ]
     failure = recording.last("exception")
     if failure:
         where = failure.get("where")
         found.append(
-            Evidence(
-                "exception",
+            ProgramError(
                 failure["type"],
                 where=context.where(*where) if where else None,
                 note=failure["text"][:500],
@@ -58,12 +64,13 @@ def switches(recording: Recording) -> list[Evidence]:
 
 
 def keras(recording: Recording) -> list[Evidence]:
-    found = [
-        Evidence(
-            "compile",
+    found: list[Evidence] = [
+        ModelCompiled(
+            fact.get("run_eagerly"),
+            fact.get("steps_per_execution"),
+            fact.get("jit_compile"),
             where=context.where(*fact["where"]) if fact.get("where") else None,
             source="hook",
-            data={key: fact.get(key) for key in ("run_eagerly", "steps_per_execution", "jit_compile")},
         )
         for fact in recording.all("compile")
     ]
@@ -74,12 +81,14 @@ def keras(recording: Recording) -> list[Evidence]:
         own = float(np.median((rows[:, 3] - rows[:, 2]) / np.maximum(rows[:, 1], 1))) * 1e3 if len(rows) else None
         for file, line, function, calls, seconds, batches in fact["rows"]:
             found.append(
-                Evidence(
-                    "keras-call",
+                KerasCall(
                     method,
+                    calls=calls,
+                    ms=seconds * 1e3,
+                    batches=batches,
+                    batch_ms=own,
                     where=context.where(file, line, function),
                     source="hook",
-                    data={"calls": calls, "ms": seconds * 1e3, "batches": batches, "batch_ms": own},
                 )
             )
     return found
@@ -97,24 +106,23 @@ def resources(recording: Recording, measured: Measured | None) -> list[Evidence]
             cores = (inside[-1][2] - inside[0][2]) / wall if wall > 0 else 0.0
             idle = (inside[-1][3] - inside[0][3]) / wall if wall > 0 and len(inside[0]) > 3 else None
             found.append(
-                Evidence(
-                    "cpu-use",
+                CpuUse(
                     round(cores, 3),
-                    "cores",
+                    cores=_cores(),
+                    idle=None if idle is None else round(idle, 3),
                     source="process clock",
-                    data={"cores": _cores(), "idle": None if idle is None else round(idle, 3)},
                 )
             )
             growth = (inside[-1][1] - inside[len(inside) // 2][1]) / max(
                 inside[-1][0] - inside[len(inside) // 2][0], 1e-9
             )
-            found.append(Evidence("memory-growth", growth, "bytes/s", source="process"))
+            found.append(MemoryGrowth(growth, source="process"))
     if rows:
-        found.append(Evidence("process-memory", max(int(row[1]) for row in rows), "bytes", source="process"))
+        found.append(ProcessMemory(max(int(row[1]) for row in rows), source="process"))
     return found
 
 
-def undisturbed(recording: Recording, measured: Measured | None) -> list[Evidence]:
+def undisturbed(recording: Recording, measured: Measured | None) -> list[UndisturbedMean]:
     """The mean of the steps during which nothing else had the processors, where something else had them now and then.
 
     A machine that stands still for a second makes one step a hundred times as long, and that is no cost of the program.
@@ -133,10 +141,10 @@ def undisturbed(recording: Recording, measured: Measured | None) -> list[Evidenc
     if calm.sum() == measured.clean.sum() or measured.n[calm].sum() < ENOUGH * measured.n[measured.clean].sum():
         return []
     mean = float(np.average(measured.time[calm], weights=measured.n[calm])) * 1e3
-    return [Evidence("undisturbed-mean", mean, "ms", source="process clock")]
+    return [UndisturbedMean(mean, source="process clock")]
 
 
-def yardstick(recording: Recording, measured: Measured | None) -> list[Evidence]:
+def yardstick(recording: Recording, measured: Measured | None) -> list[Yardstick]:
     """The speed of the machine, second by second: the step it began with, what the work took, the error of that."""
     fact = recording.last("yardstick")
     rows = np.array(fact.get("rows") or [], dtype=np.float64).reshape(-1, 3)
@@ -149,15 +157,13 @@ def yardstick(recording: Recording, measured: Measured | None) -> list[Evidence]
         return []
     micros = np.round(rows[:, 1:] * 1e6, 3)
     return [
-        Evidence(
-            "yardstick",
+        Yardstick(
             float(np.median(micros[steady, 0])),
-            "µs",
+            by=fact.get("by", ""),
+            rows=tuple(
+                (int(step), float(took), float(error)) for step, (took, error) in zip(begun, micros, strict=True)
+            ),
             source="a fixed piece of work beside the program",
-            data={
-                "by": fact.get("by", ""),
-                "rows": [[int(b), *m.tolist()] for b, m in zip(begun, micros, strict=True)],
-            },
         )
     ]
 

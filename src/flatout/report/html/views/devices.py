@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flatout.model.case import Device
+from flatout.model.codec import to_plain
 from flatout.report.html.markup import Html, join, tag
 from flatout.report.html.material import Material
 from flatout.report.html.parts import bar, chip, device_name, facts, subheading
@@ -44,7 +45,7 @@ def _device(device: Device) -> Html:
                 ("tensor cores", share(device.tensor_core_share) if device.tensor_core_share is not None else None),
                 ("precision", device.precision),
                 ("host", device.host),
-                *((_words(key), _value(key, value)) for key, value in list(device.detail.items())[:10]),
+                *((_words(key), _value(key, value)) for key, value in list(to_plain(device.detail).items())[:10]),
             ]
         ),
         class_="block",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from flatout.environment.table import headline
-from flatout.model.case import Case, Evidence
+from flatout.model.case import Case
+from flatout.model.evidence.outcomes import EnvironmentReading
 from flatout.report.html.markup import Child, Html, join, tag
 from flatout.report.html.material import Material
 from flatout.report.html.parts import chip, folded, missing
@@ -43,11 +44,11 @@ def _readings(case: Case) -> list[dict[str, Any]]:
     """The audit's lines, whether they stand in the environment (run) or in the evidence (env)."""
     kept = case.environment.get("readings")
     found = [item for item in kept if isinstance(item, dict)] if isinstance(kept, list) else []
-    return found or [_plain(item) for item in case.evidence_of("environment")]
+    return found or [_plain(item) for item in case.evidence_of(EnvironmentReading)]
 
 
-def _plain(item: Evidence) -> dict[str, Any]:
-    return {**item.data, "value": item.value, "meaning": item.note}
+def _plain(item: EnvironmentReading) -> dict[str, Any]:
+    return {**item.write_json()["data"], "value": item.reading, "meaning": item.note}
 
 
 def _reading(item: dict[str, Any]) -> Html:

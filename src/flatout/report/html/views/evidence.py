@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flatout.model.case import Evidence
+from flatout.model.evidence.outcomes import EnvironmentReading, LeverSkipped
 from flatout.report.html.markup import Html, tag
 from flatout.report.html.material import Material
 from flatout.report.html.parts import file_and_line, folded
@@ -10,7 +11,7 @@ from flatout.report.html.tables import Column, table
 from flatout.report.terminal.text import quantity
 
 TITLE = "Evidence"
-ELSEWHERE = ("environment", "lever-skipped")
+ELSEWHERE = (EnvironmentReading, LeverSkipped)
 """Kinds that another view shows in full."""
 
 
@@ -32,4 +33,4 @@ def write(material: Material) -> Html:
 
 
 def _shown(material: Material) -> list[Evidence]:
-    return [item for item in material.case.evidence if item.kind not in ELSEWHERE]
+    return [item for item in material.case.evidence if not isinstance(item, ELSEWHERE)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flatout.model.case import Pipeline, Stage
+from flatout.model.codec import to_plain
 from flatout.report.html.markup import Child, Html, tag
 from flatout.report.html.material import Material
 from flatout.report.html.parts import bar, chip, facts, file_and_line, folded, spot, subheading
@@ -81,9 +82,10 @@ def _rewritten(pipeline: Pipeline) -> Html | None:
 
 
 def _options(pipeline: Pipeline) -> Html | None:
-    if not pipeline.options:
+    written = to_plain(pipeline.options)
+    if not written:
         return None
-    return tag("p", "Options: ", ", ".join(f"{key}={value}" for key, value in pipeline.options.items()), class_="quiet")
+    return tag("p", "Options: ", ", ".join(f"{key}={value}" for key, value in written.items()), class_="quiet")
 
 
 def _table(pipeline: Pipeline, hottest: Stage | None, material: Material) -> Html:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flatout.model.case import Case, Serving, Trial
+from flatout.model.evidence.outcomes import Metric, RouteSkipped
 from flatout.report.html.charts import chart, label
 from flatout.report.html.markup import Child, Html, join, tag
 from flatout.report.html.material import Material
@@ -38,7 +39,7 @@ def write(material: Material) -> Html:
     routes = [trial for trial in case.trials if trial.serving and trial.stage == "route"]
     timed = sorted((trial for trial in routes if trial.step_ms), key=lambda trial: trial.step_ms or 0.0)
     claims = [trial for trial in case.trials if trial.serving and trial.stage == "claim"]
-    metric = next((str(item.value) for item in case.evidence_of("metric")), "agreement")
+    metric = next((item.name for item in case.evidence_of(Metric)), "agreement")
     return join(
         _winner(claims),
         _front(timed, metric),
@@ -133,7 +134,7 @@ def _failed(trials: list[Trial]) -> Child:
 
 
 def _skipped(case: Case) -> Child:
-    skipped = case.evidence_of("route-skipped")
+    skipped = case.evidence_of(RouteSkipped)
     if not skipped:
         return None
     rows: list[Child] = []

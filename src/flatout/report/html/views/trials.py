@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from flatout.model.case import Case, Interval, Trial
+from flatout.model.evidence.outcomes import LeverSkipped
 from flatout.model.levers import shown
 from flatout.report.html.markup import Child, Html, join, tag, verbatim
 from flatout.report.html.material import Material
@@ -19,7 +20,7 @@ TICKS = (0.1, 0.2, 0.5, 0.8, 1, 1.25, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1
 
 def has_data(material: Material) -> bool:
     tried = any(not trial.serving for trial in material.case.trials)  # the others are told by `serving`
-    return bool(tried or material.case.patch or material.case.evidence_of("lever-skipped"))
+    return bool(tried or material.case.patch or material.case.evidence_of(LeverSkipped))
 
 
 def write(material: Material) -> Html:
@@ -178,7 +179,7 @@ def _patch(case: Case) -> Child:
 
 
 def _skipped(case: Case) -> Child:
-    skipped = case.evidence_of("lever-skipped")
+    skipped = case.evidence_of(LeverSkipped)
     if not skipped:
         return None
     rows: list[Child] = []

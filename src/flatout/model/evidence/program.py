@@ -1,0 +1,102 @@
+"""What the program did once, and what it used of the machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flatout.model.evidence.base import Evidence
+
+
+@dataclass(frozen=True)
+class Switch(Evidence, kind="switch", value="name"):
+    """A function of TensorFlow or Keras was called that changes how everything runs."""
+
+    name: str
+    given: tuple[str, ...] = ()
+    """The arguments, as text."""
+
+    @property
+    def is_off(self) -> bool:
+        return "False" in self.given
+
+
+@dataclass(frozen=True)
+class LegacyInput(Evidence, kind="legacy-input", value="name"):
+    """An input of TF1 was used: a queue, a reader."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class ProgramError(Evidence, kind="exception", value="type"):
+    """The exception that ended the program; its text is the note."""
+
+    type: str
+
+
+@dataclass(frozen=True)
+class ModelCompiled(Evidence, kind="compile"):
+    """Keras `compile` was called with these arguments."""
+
+    run_eagerly: bool | None = None
+    steps_per_execution: int | str | None = None
+    jit_compile: bool | str | None = None
+
+
+@dataclass(frozen=True)
+class KerasCall(Evidence, kind="keras-call", value="method"):
+    """`fit`, `predict` or `evaluate` was called from one line."""
+
+    method: str
+    calls: int
+    ms: float
+    """Of all calls together."""
+    batches: int
+    batch_ms: float | None = None
+    """Of one batch, without what surrounds it in a call."""
+
+
+@dataclass(frozen=True)
+class CpuUse(Evidence, kind="cpu-use", value="used", unit="cores"):
+    """Cores that the process kept busy during the steady steps."""
+
+    used: float
+    cores: int
+    """That it may use."""
+    idle: float | None = None
+    """Cores that nothing used."""
+
+
+@dataclass(frozen=True)
+class MemoryGrowth(Evidence, kind="memory-growth", value="bytes_per_second", unit="bytes/s"):
+    bytes_per_second: float
+
+
+@dataclass(frozen=True)
+class ProcessMemory(Evidence, kind="process-memory", value="peak_bytes", unit="bytes"):
+    peak_bytes: int
+
+
+@dataclass(frozen=True)
+class UndisturbedMean(Evidence, kind="undisturbed-mean", value="ms", unit="ms"):
+    """Mean of the steps during which nothing else had the processors, where something else had them now and then."""
+
+    ms: float
+
+
+@dataclass(frozen=True)
+class Yardstick(Evidence, kind="yardstick", value="median_us", unit="µs"):
+    """The speed of the machine, second by second: the time that a fixed piece of work took."""
+
+    median_us: float
+    by: str = ""
+    """What did the work: numpy and its version."""
+    rows: tuple[tuple[float, float, float], ...] = ()
+    """(step it began with, microseconds, error of that)."""
+
+
+@dataclass(frozen=True)
+class Injected(Evidence, kind="injected", value="lever"):
+    """The run had this lever."""
+
+    lever: str

@@ -1,0 +1,142 @@
+"""What Python did, step after step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from flatout.model.evidence.base import Evidence
+from flatout.model.location import Stack
+from flatout.model.vocabulary import StreamKind
+
+
+@dataclass(frozen=True)
+class Stream(Evidence, kind="stream", value="of"):
+    """Something that happened again and again, whether it is the step or not."""
+
+    of: StreamKind
+    name: str | None = None
+    count: int = 0
+    stack: Stack = ()
+
+
+@dataclass(frozen=True)
+class StepStack(Evidence, kind="step-stack", value="step"):
+    """How the steps were found, and the stack of the user's code from which a step is made.
+
+    The facts of the model are there where Keras runs the steps.
+    """
+
+    OMIT_NONE: ClassVar[bool] = True
+
+    step: StreamKind
+    stack: Stack = ()
+    id: int | None = None
+    of: StreamKind | None = None
+    name: str | None = None
+    run_eagerly: bool | None = None
+    steps_per_execution: int | None = None
+    jit_compile: bool | str | None = None
+    policy: str | None = None
+
+
+@dataclass(frozen=True)
+class EagerTape(Evidence, kind="eager-tape", value="per_step", unit="per step"):
+    """A gradient tape outside of a graph."""
+
+    per_step: float
+    stack: Stack = ()
+
+
+@dataclass(frozen=True)
+class EpochStart(Evidence, kind="epoch-start", value="ms", unit="ms/step"):
+    """What the first step of each epoch costs beyond an ordinary one, spread over all steps."""
+
+    ms: float
+
+
+@dataclass(frozen=True)
+class HostSync(Evidence, kind="host-sync", value="ms", unit="ms/step"):
+    """A line that pulls values from TensorFlow into Python."""
+
+    ms: float
+    per_step: float
+    calls: int
+    bytes_per_step: float
+    how: str = ""
+
+
+@dataclass(frozen=True)
+class Conversion(Evidence, kind="conversion", value="ms", unit="ms/step"):
+    """A line that makes tensors of arrays."""
+
+    ms: float
+    per_step: float
+    calls: int
+    bytes_per_step: float
+    same_again: float
+    """Share of the bytes that had been converted before."""
+    different: int = 0
+
+
+@dataclass(frozen=True)
+class Feed(Evidence, kind="feed", value="bytes_per_step", unit="bytes/step"):
+    """A Session.run with a feed_dict."""
+
+    bytes_per_step: float
+    calls: int
+    run_ms: float
+    graph_ms: float
+    converted: float = 0.0
+    """Values of each call that were no tensors yet."""
+    positions: tuple[int, ...] = ()
+    """Which entries of the feed_dict are the same in every call."""
+
+
+@dataclass(frozen=True)
+class GraphGrowth(Evidence, kind="graph-growth", value="ops_each_time", unit="ops each time"):
+    """Ops that a program keeps adding to the graph of its session."""
+
+    ops_each_time: float
+    runs: int
+    grown: int
+    added: int
+
+
+@dataclass(frozen=True)
+class Tracing(Evidence, kind="tracing", value="ms", unit="ms/step"):
+    """What tracing costs a step after the warm-up."""
+
+    ms: float
+    steps_that_trace: int
+    steps: int
+
+
+@dataclass(frozen=True)
+class FunctionsMade(Evidence, kind="functions-made", value="made", unit="functions"):
+    """A line that makes tf.functions again and again."""
+
+    made: int
+    per_step: float
+    trace_ms: float
+    name: str
+    traces: int
+
+
+@dataclass(frozen=True)
+class LineTime(Evidence, kind="line-time", value="share", unit="share"):
+    """Share of the samples that found the program on a line."""
+
+    share: float
+    samples: int = 0
+    of: int = 0
+    inside: tuple[str, ...] = ()
+    """The functions of libraries that were called there, the most frequent first."""
+    stack: Stack = ()
+
+
+@dataclass(frozen=True)
+class ThreadWait(Evidence, kind="thread-wait", value="share", unit="share"):
+    """Share of the samples in which a line waited for another thread."""
+
+    share: float

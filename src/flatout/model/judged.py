@@ -1,0 +1,126 @@
+"""What it means: findings and their fixes, trials and what they won, models made ready to serve.
+
+A speedup above 1 is faster.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from flatout.model.codec import Json
+from flatout.model.evidence.base import Evidence
+from flatout.model.location import Where
+from flatout.model.vocabulary import Confidence, Equivalence, ParityVerdict, TrialStage, TrialStatus
+
+
+@dataclass(frozen=True)
+class Fix:
+    """What would cure a finding: a lever to inject, an edit of the source, or advice in words."""
+
+    advice: str
+    lever: str | None = None
+    edit: str | None = None
+    equivalence: Equivalence = "exact"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A cause at work here. `cost_ms` is per step, `cost_share` its share of the step."""
+
+    cause: str
+    summary: str
+    where: Where | None = None
+    evidence: tuple[Evidence, ...] = ()
+    cost_ms: float | None = None
+    cost_share: float | None = None
+    confidence: Confidence = "medium"
+    fixes: tuple[Fix, ...] = ()
+    estimate: str = ""
+    """How the cost was obtained, in words."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    ratio: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Of one call with a batch of this size (0: the model has no batch dimension), in milliseconds."""
+
+    batch: int
+    p50: float
+    p95: float
+    p99: float
+    calls: int = 0
+    throughput: float = 0.0
+    """Samples a second, one call after the other."""
+    joules: float | None = None
+    """Of a call, where the machine tells; of the whole processor, not of this process alone."""
+    speedup: Interval | None = None
+    """Over tf.function at this batch, where it was claimed."""
+    setting: Json = field(default_factory=dict)
+    """Of the runtime, where it differs between batches."""
+
+
+@dataclass(frozen=True)
+class Serving:
+    """A model made ready to serve by one route: what it is, what it answers, what it costs."""
+
+    route: str
+    family: str = ""
+    format: str = ""
+    precision: str = ""
+    setting: Json = field(default_factory=dict)
+    latencies: tuple[Latency, ...] = ()
+    metric: float | None = None
+    """The user's metric on held-out samples."""
+    drop: float | None = None
+    """How much worse than the original's; negative is better."""
+    agreement: float | None = None
+    """With the original's answers: 1 is the same, 0 no better than their mean."""
+    samples: int = 0
+    """Held-out samples that these were measured on."""
+    size_bytes: int = 0
+    memory_bytes: int = 0
+    """The most that a process which serves it has held."""
+    load_ms: float | None = None
+    convert_ms: float | None = None
+    computes: Json = field(default_factory=dict)
+    """How many heavy nodes work in each type."""
+    on_front: bool = False
+    """Nothing else is better in latency, size and accuracy at once."""
+    artefact: str | None = None
+    """Its directory, where it was handed over."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    levers: tuple[str, ...]
+    status: TrialStatus
+    speedup: Interval | None = None
+    """Step time of the baseline over that of the trial."""
+    parity: ParityVerdict = ""
+    note: str = ""
+    equivalence: Equivalence | Literal[""] = ""
+    """What the levers themselves promise; empty where nothing is known of them."""
+    step_ms: float | None = None
+    cpu: Interval | None = None
+    """As `speedup`, for the CPU time of a step."""
+    rounds: int = 0
+    stage: TrialStage = "single"
+    memory_bytes: int = 0
+    serving: Serving | None = None
+
+    @property
+    def undecided(self) -> bool:
+        """The time was over before there were rounds enough for an interval."""
+        return self.status == "noise" and self.speedup is None
+
+    @property
+    def upon(self) -> tuple[str, ...]:
+        """Levers that the program had already, on both sides: the last one alone was tried."""
+        return self.levers[:-1] if self.stage == "single" else ()

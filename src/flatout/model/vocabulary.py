@@ -1,0 +1,47 @@
+"""The fixed words of a Case, as types. A saved case may hold a word of a newer version: look words up with `get`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+# ── steps ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+StreamKind = Literal[
+    "fit", "train-function", "apply", "session", "tape", "predict", "evaluate", "function", "model", "input"
+]
+"""What happens again and again in a program, and may be its step: batches of Keras fit, predict or evaluate; calls of a
+tf.function that trains, or of any other; eager optimizer updates; Session.run; eager gradient tapes; eager calls of a
+model; elements taken from a dataset."""
+
+StepKind = Literal["train", "inference", "session", "input", "call"]
+"""What a step does. A run sees: train; inference (Keras predict or evaluate, calls of a model or a function); session
+(Session.run); input (an element taken from a dataset, where nothing else was seen). An optimize makes calls of the
+model itself: call."""
+
+# ── pipelines and devices ────────────────────────────────────────────────────────────────────────────────────────
+
+State = Literal["python", "random", "lookup table", "variable", "print", "resource"]
+"""What keeps state in a stage's function, so that it cannot be run in parallel or cached as it is."""
+
+DeviceKind = Literal["cpu", "gpu", "tpu"]
+CopyKind = Literal["host-to-device", "device-to-host", "device-to-device", "device-to-peer", "host-to-host"]
+
+# ── findings and trials ──────────────────────────────────────────────────────────────────────────────────────────
+
+Equivalence = Literal["exact", "reassociated", "precision", "semantic", "bound"]
+"""What a change promises of the numbers. bound: nothing, the trial shows an upper limit."""
+
+Confidence = Literal["high", "medium", "low"]
+
+TrialStatus = Literal["won", "lost", "noise", "failed", "timeout"]
+
+TrialStage = Literal["bound", "single", "combination", "patch", "route", "setting", "claim"]
+"""Of a tune: bound, single, combination, patch. Of an optimize: route, setting, claim."""
+
+ParityVerdict = Equivalence | Literal["", "multiset", "failed", "unknown"]
+"""How losses, weights or outputs agree with the baseline's; empty where they were not compared. multiset: the same
+elements of a pipeline in another order."""
+
+# ── the environment ──────────────────────────────────────────────────────────────────────────────────────────────
+
+ReadingStatus = Literal["ok", "info", "warning", "fault"]
