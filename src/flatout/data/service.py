@@ -193,7 +193,7 @@ class Service:
         with selectors.DefaultSelector() as one:
             one.register(child.answers, selectors.EVENT_READ)
             if not one.select(patience):
-                raise ServiceFailed(f"The {child.role} said nothing for {patience:.0f} s and was ended..")
+                raise ServiceFailed(f"The {child.role} said nothing for {patience:.0f} s and was ended.")
         line = child.answers.readline()
         if not line:
             raise ServiceFailed(f"The {child.role} {_ended(child)} before it was ready; its message stands above.")
