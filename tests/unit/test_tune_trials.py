@@ -15,7 +15,7 @@ from flatout.tune import trials as trials_module
 from flatout.tune.contestant import Block, Contestant
 from flatout.tune.journal import Journal
 from flatout.tune.race import Race
-from flatout.tune.request import Request
+from flatout.tune.request import TuneRequest
 from flatout.tune.starter import Starter
 from flatout.tune.trials import Trials
 
@@ -91,8 +91,8 @@ def test_only_a_win_is_checked_for_equal_numbers(trials, tmp_path, watchdog, mon
 
 
 def test_a_request_with_names_that_do_not_exist_is_refused_before_anything_runs():
-    Request("train.py", levers=("cache",), without=("xla",), allow=("semantic",)).check()
+    TuneRequest("train.py", levers=("cache",), without=("xla",), allow=("semantic",)).check()
     with pytest.raises(UnknownLever):
-        Request("train.py", levers=("cahce",)).check()
+        TuneRequest("train.py", levers=("cahce",)).check()
     with pytest.raises(InvalidOption, match="--allow takes precision or semantic, not exact"):
-        Request("train.py", allow=("exact",)).check()
+        TuneRequest("train.py", allow=("exact",)).check()

@@ -44,10 +44,10 @@ def register(app: typer.Typer) -> None:
 
         The program is started several times with changes injected from outside. No trial writes any of its files.
         """
-        from flatout.tune.request import Request
+        from flatout.tune.request import TuneRequest
         from flatout.tune.session import tune
 
-        request = Request(
+        request = TuneRequest(
             program,
             tuple(context.args),
             module=module,

@@ -13,7 +13,7 @@ ALLOWED = ("precision", "semantic")
 
 
 @dataclass(frozen=True)
-class Request:
+class TuneRequest:
     program: str
     arguments: tuple[str, ...] = ()
     module: bool = False

@@ -12,11 +12,11 @@ from flatout.report.progress import Progress
 from flatout.store import saving
 from flatout.trial import launcher
 from flatout.tune import journal
-from flatout.tune.request import Request
+from flatout.tune.request import TuneRequest
 from flatout.tune.tuner import Tuner
 
 
-def tune(request: Request) -> int:
+def tune(request: TuneRequest) -> int:
     """Returns the exit code."""
     request.check()
     command = launcher.command_for(request.program, request.arguments, request.module)
@@ -32,7 +32,7 @@ def tune(request: Request) -> int:
     return 0 if case.steps is not None else 1
 
 
-def _show(case: Case, directory: Path, request: Request) -> None:
+def _show(case: Case, directory: Path, request: TuneRequest) -> None:
     if request.json is not None:
         from flatout.report.json import write
 
@@ -48,7 +48,7 @@ def _show(case: Case, directory: Path, request: Request) -> None:
     sys.stderr.write("\n" + text)
 
 
-def _write_patch(case: Case, request: Request) -> None:
+def _write_patch(case: Case, request: TuneRequest) -> None:
     if request.patch is not None and case.patch:
         from flatout.source.editing import unified_diff
 

@@ -34,7 +34,7 @@ from flatout.tune.conclusions import FEWEST_STEPS, NO_TIME, best_of, holds, hurt
 from flatout.tune.contestant import Contestant
 from flatout.tune.journal import Journal
 from flatout.tune.race import Race
-from flatout.tune.request import Request
+from flatout.tune.request import TuneRequest
 from flatout.tune.scout import ended_by_itself, imports_of, ranked, scout
 from flatout.tune.starter import Starter
 from flatout.tune.trials import Trials
@@ -56,7 +56,7 @@ MOST_COMBINATIONS = 4
 
 
 class Tuner:
-    def __init__(self, request: Request, directory: Path, progress: Progress) -> None:
+    def __init__(self, request: TuneRequest, directory: Path, progress: Progress) -> None:
         self.request = request
         self.directory = directory
         self.progress = progress
