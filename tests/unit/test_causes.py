@@ -6,9 +6,11 @@ a fixture fails here: a detector that was never seen to fire is a guess.
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import functools
 import json
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from flatout.causes import WORTH, Cause, catalogue, diagnose, find
 from flatout.causes._precedence import Detected, reported
 from flatout.model.case import Case, Finding
 from flatout.model.evidence.program import ProgramError
+from flatout.plugins import Loaded
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "tests" / "fixtures" / "causes"
@@ -241,6 +244,24 @@ def test_what_a_cause_accounts_for_exists() -> None:
         targets = (*cause.spec.explains, *cause.spec.replaces)
         assert set(targets) <= known, name
         assert name not in targets, name
+
+
+def test_no_cause_imports_another() -> None:
+    """What several share is in modules with a leading underscore; precedence is declared."""
+    for path in (ROOT / "src" / "flatout" / "causes").glob("[a-z]*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("flatout.causes"):
+                assert node.module is not None
+                assert node.module.startswith("flatout.causes._"), f"{path.name} imports {node.module}"
+
+
+def test_a_finding_has_the_name_of_the_cause_that_found_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def in_run(case: Case) -> Iterator[Finding]:
+        yield Finding("misspelt", "…")
+
+    one = Loaded("lone", "A cause", "", sys.modules[__name__], Cause(group="api", in_run=in_run))
+    monkeypatch.setattr("flatout.causes._diagnosis.catalogue", lambda: {"lone": one})
+    assert [item.cause for item in diagnose(Case("run")).findings] == ["lone"]
 
 
 TOYS = {

@@ -20,7 +20,7 @@ def diagnose(case: Case) -> Case:
     for name, cause in causes.items():
         for detector, look in cause.detectors.items():
             try:
-                detected += [Detected(finding, detector) for finding in look(case)]
+                detected += [Detected(dataclasses.replace(finding, cause=name), detector) for finding in look(case)]
             except Exception as error:
                 # One faulty detector must not take the others with it, nor be silent.
                 notes.append(Note("warning", f"The check for {name} failed: {type(error).__name__}: {error}"))

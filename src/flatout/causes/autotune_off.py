@@ -43,7 +43,7 @@ import ast
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix, Where
 from flatout.source import context
 from flatout.source.analysis import datasets
@@ -61,8 +61,8 @@ SWITCHES = {
 
 
 def in_run(case: Case) -> Iterator[Finding]:
-    wait = reading.input_ms(case)
-    if reading.share(case, wait) < reading.INPUT_MATTERS:
+    wait = queries.input_ms(case)
+    if queries.share(case, wait) < queries.INPUT_MATTERS:
         return
     for pipeline in case.pipelines:
         off = [label for key, label in SWITCHES.items() if pipeline.options.is_off(key)]
@@ -70,16 +70,16 @@ def in_run(case: Case) -> Iterator[Finding]:
         if not off or not where:
             continue  # Keras sets options of its own on datasets that it makes
         # A stage that would stay serial anyway (Python, random state) is not cured by switching this on again.
-        hot = reading.hot_stage(case)
+        hot = queries.hot_stage(case)
         if hot is not None and hot.stage.stateful is not None:
             continue
-        yield from reading.finding(
+        yield from queries.finding(
             "autotune-off",
             case,
             f"The step waits for a pipeline whose options switch off {' and '.join(off)}.",
             cost_ms=wait,
             where=_assignment(where[0], where[1]) or context.where(*where),
-            evidence=[reading.number("input-wait", wait, "ms", "a step waits for its input", "trace")],
+            evidence=[queries.number("input-wait", wait, "ms", "a step waits for its input", "trace")],
             fixes=[Fix("Leave autotuning and the default optimizations on.", lever="prefetch")],
             estimate="the wait that the trace shows",
         )

@@ -38,7 +38,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.model.evidence.pipelines import PipelineOp
 from flatout.model.evidence.program import CpuUse
@@ -50,16 +50,16 @@ CAN_BLOCK = ("PyFunc", "EagerPyFunc", "PyFuncStateless", "ReadFile", "TFRecord",
 
 
 def in_run(case: Case) -> Iterator[Finding]:
-    hot = reading.hot_stage(case)
-    used = reading.cpu_use(case)
+    hot = queries.hot_stage(case)
+    used = queries.cpu_use(case)
     if hot is None or used is None or "Map" not in hot.stage.name or hot.stage.name == "FlatMap":
         return
     cores, available = used.used, used.cores
-    if reading.share(case, hot.wait_ms) < 0.3 or cores > WAITING or hot.per_sample_ms < 1.0:
+    if queries.share(case, hot.wait_ms) < 0.3 or cores > WAITING or hot.per_sample_ms < 1.0:
         return
     if not _can_block(case) or not _machine_idle(used):
         return
-    yield from reading.finding(
+    yield from queries.finding(
         "blocking-map",
         case,
         f"The step waits for a map that itself waits (only {cores:.1f} of {available} cores are in use); "
@@ -67,8 +67,8 @@ def in_run(case: Case) -> Iterator[Finding]:
         cost_ms=hot.wait_ms,
         where=hot.stage.where,
         evidence=[
-            *reading.wait_evidence(case, hot),
-            reading.number("cpu-use", cores, "cores", f"in use of {available}", "process clock"),
+            *queries.wait_evidence(case, hot),
+            queries.number("cpu-use", cores, "cores", f"in use of {available}", "process clock"),
         ],
         fixes=[
             Fix(

@@ -41,7 +41,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix, Where
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
@@ -59,17 +59,17 @@ def in_run(case: Case) -> Iterator[Finding]:
     whole = sum(op.self_ms for op in case.ops) or 1.0
     total = sum(by_line.values())
     # Ops overlap on several cores: take the share of computing time, not the plain sum.
-    cost = reading.part_ms(case, "compute") * total / whole
+    cost = queries.part_ms(case, "compute") * total / whole
     # Gradients of a cast carry the line of the tape: look at the casts that the user wrote, if any ran long enough.
     written = {op.where for op in casts if "gradient" not in op.name} or set(by_line)
     where = max((line for line in by_line if line in written), key=lambda line: by_line[line])
-    yield from reading.finding(
+    yield from queries.finding(
         "cast-churn",
         case,
         f"{sum(op.count for op in casts):.0f} casts a step convert between types, on {len(by_line)} line(s).",
         cost_ms=cost,
         where=where,
-        evidence=[reading.number("casts", cost, "ms", "of a step goes into Cast ops", "trace")],
+        evidence=[queries.number("casts", cost, "ms", "of a step goes into Cast ops", "trace")],
         fixes=[
             Fix(
                 "Choose one type for the whole step and cast once, where the data enters.",

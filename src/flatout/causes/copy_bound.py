@@ -38,24 +38,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 
 
 def in_run(case: Case) -> Iterator[Finding]:
-    cost = reading.part_ms(case, "copy")
-    if reading.share(case, cost) < 0.05:
+    cost = queries.part_ms(case, "copy")
+    if queries.share(case, cost) < 0.05:
         return
     size = sum(copy.bytes for device in case.devices for copy in device.copies)
-    yield from reading.finding(
+    yield from queries.finding(
         "copy-bound",
         case,
         "The device is idle while data is copied to or from it.",
         cost_ms=cost,
         where=case.steps.where if case.steps else None,
         evidence=[
-            reading.number("copying", cost, "ms", "of a step, nothing computing", "trace"),
-            reading.number("copied", size, "bytes", "in the window", "trace"),
+            queries.number("copying", cost, "ms", "of a step, nothing computing", "trace"),
+            queries.number("copied", size, "bytes", "in the window", "trace"),
         ],
         fixes=[
             Fix(

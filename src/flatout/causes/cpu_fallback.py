@@ -41,7 +41,7 @@ import re
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.model.evidence.graphs import PlacementFallback
 from flatout.source.analysis.patterns import Match, pattern
@@ -54,7 +54,7 @@ def in_run(case: Case) -> Iterator[Finding]:
         return
     asked = sorted({item.asked for item in case.placement.fallbacks if isinstance(item, PlacementFallback)})
     count = sum(item.ops for item in case.placement.fallbacks if isinstance(item, PlacementFallback))
-    yield from reading.finding(
+    yield from queries.finding(
         "cpu-fallback",
         case,
         f"{count} ops ask for {', '.join(asked)}, which is not there; soft placement ran them elsewhere, silently.",

@@ -39,7 +39,7 @@ from collections.abc import Iterator
 
 from flatout.causes._debugging import under_debug_flag
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.model.evidence.program import Switch
 from flatout.source.analysis.patterns import Match, pattern
@@ -65,32 +65,32 @@ def in_run(case: Case) -> Iterator[Finding]:
         if item.is_off:
             continue
         if item.name == "tf.config.run_functions_eagerly":
-            cost = reading.part_ms(case, "python", "idle")
+            cost = queries.part_ms(case, "python", "idle")
             text = "tf.config.run_functions_eagerly(True) switches every tf.function off."
         elif item.name == "tf.data.experimental.enable_debug_mode":
-            cost = reading.part_ms(case, "input")
+            cost = queries.part_ms(case, "input")
             text = "tf.data runs in debug mode: eagerly, element by element, without any rewrite."
         elif item.name in (
             "tf.debugging.enable_check_numerics",
             "tf.debugging.experimental.enable_dump_debug_info",
         ):
             cost = sum(op.self_ms for op in case.ops if op.type in CHECKS or "CheckNumerics" in op.name)
-            idle = reading.part_ms(case, "idle", "python")
+            idle = queries.part_ms(case, "idle", "python")
             checks = sum(op.count for op in case.ops if op.type in CHECKS)
             cost += idle * checks / max(sum(op.count for op in case.ops), 1.0)
             text = f"{item.name} checks the output of every op."
         elif item.name == "tf.debugging.set_log_device_placement":
-            cost = reading.part_ms(case, "python") * 0.5
+            cost = queries.part_ms(case, "python") * 0.5
             text = "The placement of every op is logged."
         else:
             continue
-        yield from reading.finding(
+        yield from queries.finding(
             "debug-left-on",
             case,
             text,
             cost_ms=cost,
             where=item.where,
-            evidence=[reading.number("debugging", cost, "ms", "per step", "trace")],
+            evidence=[queries.number("debugging", cost, "ms", "per step", "trace")],
             fixes=[Fix("Switch it on only while looking for a bug.", lever="no-debug")],
             confidence="medium",
             estimate="what the trace shows of it",

@@ -49,7 +49,7 @@ from collections.abc import Iterator
 
 from flatout.causes._sample_loops import eager_loops
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix, Where
 from flatout.model.evidence.program import Switch
 from flatout.model.evidence.steps import EagerTape
@@ -64,16 +64,16 @@ from flatout.source.repairs import Decorate, LeverEdit, Repair
 
 
 def in_run(case: Case) -> Iterator[Finding]:
-    kind = reading.step_kind(case)
+    kind = queries.step_kind(case)
     if kind not in ("apply", "tape", "model") or _functions_switched_off(case):
         return
-    overhead = reading.part_ms(case, "python", "idle")
+    overhead = queries.part_ms(case, "python", "idle")
     loop = next(iter(eager_loops(case)), None)
     if loop is not None:
         overhead /= loop.samples  # what remains once the samples go through together
     per_step = sum(op.count for op in case.ops if op.name == op.type)
     where = _place(case, kind)
-    yield from reading.finding(
+    yield from queries.finding(
         "eager-step",
         case,
         "The model is called eagerly: Python dispatches its ops one by one."
@@ -82,8 +82,8 @@ def in_run(case: Case) -> Iterator[Finding]:
         cost_ms=overhead,
         where=where,
         evidence=[
-            reading.number("dispatch", overhead, "ms", "of a step is Python and dispatch, not computing", "trace"),
-            reading.number("ops", per_step, "ops/step", "dispatched from Python", "trace"),
+            queries.number("dispatch", overhead, "ms", "of a step is Python and dispatch, not computing", "trace"),
+            queries.number("ops", per_step, "ops/step", "dispatched from Python", "trace"),
         ],
         fixes=[_fix(where, kind)],
         estimate="all time of the step that is not computing; tracing removes nearly all of it",
@@ -106,7 +106,7 @@ def _functions_switched_off(case: Case) -> bool:
 def _place(case: Case, kind: str) -> Where | None:
     """The `def` to decorate: the function around the tape, or around the call of the model; else the tape itself."""
     tapes = sorted(case.evidence_of(EagerTape), key=lambda item: -item.per_step)
-    chosen = tapes[0] if tapes and kind != "model" else reading.step_stack(case)
+    chosen = tapes[0] if tapes and kind != "model" else queries.step_stack(case)
     stack = chosen.stack if chosen is not None else ()
     if not stack:
         return case.steps.where if case.steps else None

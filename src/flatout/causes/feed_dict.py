@@ -41,7 +41,7 @@ import re
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.model.evidence.steps import Feed
 from flatout.source.analysis import loops
@@ -57,13 +57,13 @@ def in_run(case: Case) -> Iterator[Finding]:
     for item in case.evidence_of(Feed):
         if float(item.value or 0.0) <= SCALARS:
             continue
-        outside = reading.step_ms(case) - item.graph_ms
+        outside = queries.step_ms(case) - item.graph_ms
         feeding = max(
             outside,
             item.run_ms - item.graph_ms,
-            reading.part_ms(case, "python"),
+            queries.part_ms(case, "python"),
         )
-        yield from reading.finding(
+        yield from queries.finding(
             "feed-dict",
             case,
             f"Each step is fed {item.bytes_per_step / 2**20:.2f} MiB from Python; "
@@ -71,8 +71,8 @@ def in_run(case: Case) -> Iterator[Finding]:
             cost_ms=max(feeding, 0.0),
             where=item.where,
             evidence=[
-                reading.number("outside", max(outside, 0.0), "ms", "of a step outside the graph", "hook"),
-                reading.number("fed", item.bytes_per_step, "bytes", "per step", "hook"),
+                queries.number("outside", max(outside, 0.0), "ms", "of a step outside the graph", "hook"),
+                queries.number("fed", item.bytes_per_step, "bytes", "per step", "hook"),
             ],
             fixes=_fixes(item.converted),
             estimate="the step less the time inside the graph",

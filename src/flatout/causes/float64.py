@@ -42,7 +42,7 @@ import ast
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.model.evidence.graphs import Float64Origin
 from flatout.model.evidence.program import Switch
@@ -64,14 +64,14 @@ def in_run(case: Case) -> Iterator[Finding]:
     ]
     origin = case.evidence_of(Float64Origin)
     where = switch[0].where if switch else (origin[0].where if origin else None)
-    compute = reading.part_ms(case, "compute") * double / whole
-    yield from reading.finding(
+    compute = queries.part_ms(case, "compute") * double / whole
+    yield from queries.finding(
         "float64",
         case,
         f"{double / whole:.0%} of the computing is done in float64.",
         cost_ms=0.5 * compute,
         where=where,
-        evidence=[reading.number("float64", compute, "ms", "of a step computes in float64", "trace")],
+        evidence=[queries.number("float64", compute, "ms", "of a step computes in float64", "trace")],
         fixes=[Fix("Compute in float32: cast the data where it enters.", equivalence="precision")],
         confidence="medium",
         estimate="an estimate: float32 takes half the time of float64 at best",

@@ -45,7 +45,7 @@ import ast
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.model.evidence.steps import FunctionsMade
 from flatout.source.analysis import loops
@@ -64,17 +64,17 @@ def in_run(case: Case) -> Iterator[Finding]:
     for made in case.evidence_of(FunctionsMade):
         often = made.per_step
         tracing = made.trace_ms / max(case.steps.count, 1)
-        cost = max(reading.tracing_ms(case), tracing)
-        if made.traces < 5 or (often < 0.2 and reading.share(case, cost) < MATTERS):
+        cost = max(queries.tracing_ms(case), tracing)
+        if made.traces < 5 or (often < 0.2 and queries.share(case, cost) < MATTERS):
             continue
         times = f"{often:.1f} times a step" if often > 0.95 else f"{made.made} times in {case.steps.count} steps"
-        yield from reading.finding(
+        yield from queries.finding(
             "function-per-call",
             case,
             f"A new tf.function of {made.name} is made {times}, and each one is traced anew.",
             cost_ms=cost,
             where=made.where,
-            evidence=[made, reading.number("tracing", tracing, "ms", "per step, spent tracing", "hook")],
+            evidence=[made, queries.number("tracing", tracing, "ms", "per step, spent tracing", "hook")],
             fixes=[Fix("Make the tf.function once, outside the loop, and pass what varies as arguments.")],
             estimate="measured by hooks on tracing",
         )

@@ -46,7 +46,7 @@ import re
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.model.evidence.program import ProgramError
 from flatout.source.analysis.patterns import Match, pattern
@@ -106,7 +106,7 @@ def in_run(case: Case) -> Iterator[Finding]:
         for said, (gone, instead) in GONE.items():
             of_an_object = _OF_AN_OBJECT.search(item.note) and not gone.startswith("Model.")
             if re.search(said, item.note) and not of_an_object:
-                yield from reading.finding(
+                yield from queries.finding(
                     "gone-api",
                     case,
                     f"{gone} {'no longer works' if item.value == 'RuntimeError' else 'does not exist'} "

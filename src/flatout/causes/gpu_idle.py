@@ -40,7 +40,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 
 BUSY = 0.7
@@ -51,13 +51,13 @@ def in_run(case: Case) -> Iterator[Finding]:
         if device.kind != "gpu" or device.busy_share >= BUSY or not device.window_ms:
             continue
         idle = 1 - device.busy_share
-        yield from reading.finding(
+        yield from queries.finding(
             "gpu-idle",
             case,
             f"{device.name} computes only {device.busy_share:.0%} of the time; the host does not keep it busy.",
-            cost_ms=idle * reading.step_ms(case) if case.steps is not None else idle * device.window_ms,
+            cost_ms=idle * queries.step_ms(case) if case.steps is not None else idle * device.window_ms,
             where=case.steps.where if case.steps else None,
-            evidence=[reading.number("busy", device.busy_share, "share", "of the window the device works", "trace")],
+            evidence=[queries.number("busy", device.busy_share, "share", "of the window the device works", "trace")],
             fixes=[
                 Fix(
                     "Cure what the host does between the kernels: the input, eager ops, pulls; or more steps a call.",

@@ -38,7 +38,7 @@ import ast
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
@@ -49,7 +49,7 @@ def in_run(case: Case) -> Iterator[Finding]:
     fixed = [name for name, grows in growth.items() if grows is False]
     if not fixed:
         return
-    yield from reading.finding(
+    yield from queries.finding(
         "gpu-memory-unmanaged",
         case,
         f"TensorFlow took nearly all memory of {', '.join(fixed)} at the start; no other process can use the device.",

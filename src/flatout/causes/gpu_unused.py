@@ -42,7 +42,7 @@ import ast
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
@@ -52,12 +52,12 @@ from flatout.source.analysis.syntax import constant
 def in_run(case: Case) -> Iterator[Finding]:
     tensorflow = case.environment.get("tensorflow") or {}
     devices = tensorflow.get("devices") or []
-    present = reading.gpus_present(case)
+    present = queries.gpus_present(case)
     if not devices or not present or any("GPU" in name for name in devices):
         return
     built = (tensorflow.get("build") or {}).get("is_cuda_build")
     why = "this TensorFlow was built without CUDA" if built is False else "TensorFlow could not use it"
-    yield from reading.finding(
+    yield from queries.finding(
         "gpu-unused",
         case,
         f"The machine has {present[0]}, but {why}: everything ran on the CPU.",

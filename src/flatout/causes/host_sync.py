@@ -47,7 +47,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.model.evidence.steps import HostSync
 from flatout.source import context
@@ -69,10 +69,10 @@ def in_run(case: Case) -> Iterator[Finding]:
     for items in by_function.values():
         items.sort(key=lambda item: -item.ms)
         pulling, working = _lines(case, items)
-        waiting = max(sum(item.ms for item in items), reading.lines_ms(case, pulling))
-        work = reading.lines_ms(case, working)
+        waiting = max(sum(item.ms for item in items), queries.lines_ms(case, pulling))
+        work = queries.lines_ms(case, working)
         calls = sum(item.per_step for item in items)
-        yield from reading.finding(
+        yield from queries.finding(
             "host-sync",
             case,
             f"Values are pulled from TensorFlow into Python {calls:.0f} times a step"
@@ -83,23 +83,23 @@ def in_run(case: Case) -> Iterator[Finding]:
             where=items[0].where,
             evidence=[
                 *(
-                    reading.number("pull", item.ms, "ms", "per step on this line", "hook", item.where)
+                    queries.number("pull", item.ms, "ms", "per step on this line", "hook", item.where)
                     for item in items[:3]
                 ),
-                *([reading.number("work", work, "ms", "on the values pulled", "sampling")] if work else []),
+                *([queries.number("work", work, "ms", "on the values pulled", "sampling")] if work else []),
             ],
             fixes=[Fix("Keep metrics in tensors and read them every hundred steps, or compute them inside the step.")],
             estimate="measured by hooks on .numpy() and similar calls, and by sampling the lines that pull",
         )
 
 
-def _lines(case: Case, items: list[HostSync]) -> tuple[set[reading.Line], set[reading.Line]]:
+def _lines(case: Case, items: list[HostSync]) -> tuple[set[queries.Line], set[queries.Line]]:
     """Lines that pull, with the heads of the loops around them up to that of the steps; lines that work on the values.
 
     Going through a tensor in Python costs more than the pull of each value: a slice is dispatched for every turn.
     """
-    stepping = reading.stepping_lines(case)
-    pulling: set[reading.Line] = set()
+    stepping = queries.stepping_lines(case)
+    pulling: set[queries.Line] = set()
     for item in items:
         if item.where is None or item.where.file is None or item.where.line is None:
             continue
@@ -108,7 +108,7 @@ def _lines(case: Case, items: list[HostSync]) -> tuple[set[reading.Line], set[re
             if any(file == item.where.file and loop.line <= (line or 0) <= loop.end for file, line in stepping):
                 break
             pulling.add((item.where.file, loop.line))
-    working: set[reading.Line] = {
+    working: set[queries.Line] = {
         (file, line)
         for file in {file for file, _ in pulling if file}
         for line in context.numpy_work_on(file, frozenset(line for other, line in pulling if other == file and line))

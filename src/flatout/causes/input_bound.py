@@ -48,25 +48,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 
 
 def in_run(case: Case) -> Iterator[Finding]:
-    wait = reading.input_ms(case)
-    if reading.share(case, wait) < reading.INPUT_MATTERS:
+    wait = queries.input_ms(case)
+    if queries.share(case, wait) < queries.INPUT_MATTERS:
         return
-    hot = reading.hot_stage(case)
-    where = reading.users_where(hot) if hot is not None else (case.steps.where if case.steps else None)
+    hot = queries.hot_stage(case)
+    where = queries.users_where(hot) if hot is not None else (case.steps.where if case.steps else None)
     stage = f"its slowest stage is {hot.stage.name.lower()}" if hot is not None else "no stage could be identified"
-    evidence = [reading.number("input-wait", wait, "ms", "a step waits for its input", "trace")]
-    yield from reading.finding(
+    evidence = [queries.number("input-wait", wait, "ms", "a step waits for its input", "trace")]
+    yield from queries.finding(
         "input-bound",
         case,
         f"The step waits for its input pipeline; {stage}.",
         cost_ms=wait,
         where=where,
-        evidence=reading.wait_evidence(case, hot) if hot is not None else evidence,
+        evidence=queries.wait_evidence(case, hot) if hot is not None else evidence,
         fixes=[Fix("Make the slowest stage cheaper, run it in parallel, or keep its result.", lever="prefetch")],
         estimate="the wait that the trace shows",
     )

@@ -45,7 +45,7 @@ import ast
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis import datasets
 from flatout.source.analysis.call_summary import CallSummary
@@ -61,7 +61,7 @@ ONE_AT_A_TIME = (
 
 
 def in_run(case: Case) -> Iterator[Finding]:
-    hot = reading.hot_stage(case)
+    hot = queries.hot_stage(case)
     if hot is None or "Map" not in hot.stage.name or hot.stage.name == "FlatMap" or hot.stage.stateful is not None:
         return
     if hot.stage.detail.by_keras:
@@ -69,19 +69,19 @@ def in_run(case: Case) -> Iterator[Finding]:
     if any(op in ONE_AT_A_TIME for op in hot.stage.detail.ops or {}):
         return
     parses = any(op.startswith("ParseSingle") or op == "ParseExampleV2" for op in hot.stage.detail.ops or {})
-    cheap = hot.per_sample_ms < reading.CHEAP_MS
+    cheap = hot.per_sample_ms < queries.CHEAP_MS
     if not hot.before_batch or hot.batch < 4 or not (cheap or parses):
         return
     what = "parses one record at a time" if parses else "does very little for each element"
-    yield from reading.finding(
+    yield from queries.finding(
         "late-batch",
         case,
         f"A map before the batch {what} ({hot.per_sample_ms * 1e3:.0f} µs), so calling it costs more than its work.",
         cost_ms=hot.wait_ms,
         where=hot.stage.where,
         evidence=[
-            *reading.wait_evidence(case, hot),
-            reading.number(
+            *queries.wait_evidence(case, hot),
+            queries.number(
                 "per-element",
                 hot.per_sample_ms,
                 "ms",

@@ -45,7 +45,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix, Where
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
@@ -63,14 +63,14 @@ def in_run(case: Case) -> Iterator[Finding]:
     # Gradients of a transpose carry the line of the tape: look at those that the user wrote, if any ran long enough.
     written = {op.where for op in moves if "gradient" not in op.name} or set(by_line)
     whole = sum(op.self_ms for op in case.ops) or 1.0
-    cost = reading.part_ms(case, "compute") * sum(by_line.values()) / whole
-    yield from reading.finding(
+    cost = queries.part_ms(case, "compute") * sum(by_line.values()) / whole
+    yield from queries.finding(
         "layout-churn",
         case,
         f"{sum(op.count for op in moves):.0f} transposes a step turn tensors between layouts.",
         cost_ms=cost,
         where=_first_of_the_slowest({line: ms for line, ms in by_line.items() if line in written}),
-        evidence=[reading.number("transposes", cost, "ms", "of a step goes into transposes", "trace")],
+        evidence=[queries.number("transposes", cost, "ms", "of a step goes into transposes", "trace")],
         fixes=[
             Fix(
                 "Keep one layout (channels last on CPUs, and for mixed precision on GPUs) from input to output.",

@@ -40,7 +40,7 @@ import ast
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.model.evidence.program import LegacyInput
 from flatout.source.analysis import datasets
@@ -54,16 +54,16 @@ def in_run(case: Case) -> Iterator[Finding]:
     used = case.evidence_of(LegacyInput)
     if not used:
         return
-    cost = reading.part_ms(case, "input")
-    if case.steps is not None and reading.share(case, cost) < reading.INPUT_MATTERS:
+    cost = queries.part_ms(case, "input")
+    if case.steps is not None and queries.share(case, cost) < queries.INPUT_MATTERS:
         return
-    yield from reading.finding(
+    yield from queries.finding(
         "legacy-pipeline",
         case,
         f"The step waits for {used[0].name}, which prepares each batch in Python on one core.",
         cost_ms=cost if case.steps is not None else None,
         where=used[0].where,
-        evidence=[reading.number("input-wait", cost, "ms", "a step waits for its input", "trace")],
+        evidence=[queries.number("input-wait", cost, "ms", "a step waits for its input", "trace")],
         fixes=[
             Fix(
                 "Read with keras.utils.image_dataset_from_directory or tf.data, and augment with Keras layers.",

@@ -40,7 +40,7 @@ from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
 from flatout.environment import readings
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix, Measurement
 
 CHECKS = ("cuda-libraries", "gpu-driver", "versions")
@@ -53,7 +53,7 @@ def in_run(case: Case) -> Iterator[Finding]:
     if not wrong:
         return
     others = f" {len(wrong) - 1} more do not fit either." if len(wrong) > 1 else ""
-    yield from reading.finding(
+    yield from queries.finding(
         "library-mismatch",
         case,
         f"{wrong[0].name} is {wrong[0].value}. {wrong[0].meaning}{others}",

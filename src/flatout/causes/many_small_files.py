@@ -42,7 +42,7 @@ import ast
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.model.evidence.pipelines import PipelineOp
 from flatout.source.analysis import datasets
@@ -53,7 +53,7 @@ READS = ("ReadFile",)
 
 
 def in_run(case: Case) -> Iterator[Finding]:
-    hot = reading.hot_stage(case)
+    hot = queries.hot_stage(case)
     if hot is None:
         return
     reading_ms = sum(item.ms for item in case.evidence_of(PipelineOp) if item.type in READS)
@@ -71,15 +71,15 @@ def in_run(case: Case) -> Iterator[Finding]:
         stage, files, few_bytes = records[0], records[0].detail.files or 0, True
     else:
         return
-    yield from reading.finding(
+    yield from queries.finding(
         "many-small-files",
         case,
         f"The step waits while {files or 'many'} small files are opened and read one by one.",
         cost_ms=hot.wait_ms,
         where=stage.where,
         evidence=[
-            *reading.wait_evidence(case, hot),
-            reading.number("reading", reading_ms, "ms", "spent in reads per step", "trace"),
+            *queries.wait_evidence(case, hot),
+            queries.number("reading", reading_ms, "ms", "spent in reads per step", "trace"),
         ],
         fixes=[Fix("Store the samples in a few large record shards and read those.")],
         confidence="medium" if few_bytes else "high",

@@ -41,7 +41,7 @@ import ast
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
@@ -57,15 +57,15 @@ def in_run(case: Case) -> Iterator[Finding]:
     used = max(case.memory.process_peak_bytes, 0) / case.memory.limit_bytes
     if used < FULL:
         return
-    yield from reading.finding(
+    yield from queries.finding(
         "memory-pressure",
         case,
         f"The process used {used:.0%} of the memory it may have; a little more and it is killed.",
         cost_ms=None,
         where=case.memory.by_op[0].where if case.memory.by_op else None,
         evidence=[
-            reading.number("peak", case.memory.process_peak_bytes, "bytes", "of the process", "process"),
-            reading.number("limit", case.memory.limit_bytes, "bytes", "of the machine or container", "system"),
+            queries.number("peak", case.memory.process_peak_bytes, "bytes", "of the process", "process"),
+            queries.number("limit", case.memory.limit_bytes, "bytes", "of the machine or container", "system"),
         ],
         fixes=[
             Fix(

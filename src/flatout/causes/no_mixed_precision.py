@@ -40,7 +40,7 @@ import ast
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
@@ -53,15 +53,15 @@ def in_run(case: Case) -> Iterator[Finding]:
             continue
         if not device.precision or "bf16" in device.precision.lower() or "fp16" in device.precision.lower():
             continue
-        yield from reading.finding(
+        yield from queries.finding(
             "no-mixed-precision",
             case,
             f"{device.name} is busy and computes in {device.precision}; "
             "its tensor cores take 16-bit types at twice the rate.",
-            cost_ms=0.35 * device.busy_share * reading.step_ms(case) if case.steps is not None else None,
+            cost_ms=0.35 * device.busy_share * queries.step_ms(case) if case.steps is not None else None,
             where=case.steps.where if case.steps else None,
             evidence=[
-                reading.number("busy", device.busy_share, "share", f"of the window, in {device.precision}", "trace")
+                queries.number("busy", device.busy_share, "share", f"of the window, in {device.precision}", "trace")
             ],
             fixes=[
                 Fix(

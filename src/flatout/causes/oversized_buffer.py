@@ -48,7 +48,7 @@ import ast
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix, Pipeline, Stage
 from flatout.source.analysis import datasets
 from flatout.source.analysis.patterns import Match, pattern
@@ -62,7 +62,7 @@ def slow_epoch_starts(case: Case) -> Iterator[Finding]:
     for pipeline, index in _shuffles(case):
         stage = pipeline.stages[index]
         if not _endless(stage, case):
-            cost = reading.epoch_start_ms(case) if int(stage.buffer or 0) >= 1000 else 0.0
+            cost = queries.epoch_start_ms(case) if int(stage.buffer or 0) >= 1000 else 0.0
             yield from _finding(case, stage, cost, "the slower first step of each epoch, spread over all steps")
 
 
@@ -72,7 +72,7 @@ def filled_for_nothing(case: Case) -> Iterator[Finding]:
         stage = pipeline.stages[index]
         if _endless(stage, case) and case.steps is not None:
             upstream = sum(item.ms or 0.0 for item in pipeline.stages[:index])
-            used = reading.cpu_use(case)
+            used = queries.cpu_use(case)
             cost = upstream * int(stage.buffer or 0) / (used.cores if used else 2) / max(case.steps.count, 1)
             how = "an estimate: elements in the buffer times what each costs to make, spread over the steps seen"
             yield from _finding(case, stage, cost, how)
@@ -96,17 +96,17 @@ def _finding(case: Case, stage: Stage, cost: float, estimate: str) -> Iterator[F
         int(stage.buffer or 0) * (stage.detail.element_bytes or 0),
     )
     memory = case.memory.limit_bytes if case.memory is not None else 0
-    if not (memory and held > 0.25 * memory) and reading.share(case, cost) < 0.05:
+    if not (memory and held > 0.25 * memory) and queries.share(case, cost) < 0.05:
         return
-    yield from reading.finding(
+    yield from queries.finding(
         "oversized-buffer",
         case,
         f"A shuffle buffer of {stage.buffer} elements must be filled before the first step can run.",
         cost_ms=cost,
         where=stage.where,
         evidence=[
-            reading.number("filling", cost, "ms", "per step, spent on filling it", "tf.data"),
-            reading.number("buffer", held, "bytes", "held by the buffer", "tf.data"),
+            queries.number("filling", cost, "ms", "per step, spent on filling it", "tf.data"),
+            queries.number("buffer", held, "bytes", "held by the buffer", "tf.data"),
         ],
         fixes=[
             Fix(

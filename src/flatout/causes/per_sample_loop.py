@@ -47,7 +47,7 @@ from collections.abc import Iterator
 
 from flatout.causes._sample_loops import SampleLoop, eager_loops, traced_loops
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.model.evidence.graphs import GraphLoop, RepeatedOps
 from flatout.source import context
@@ -62,22 +62,22 @@ IN_GRAPH = "inside the graph"
 
 def in_run(case: Case) -> Iterator[Finding]:
     for loop in eager_loops(case):
-        overhead = reading.part_ms(case, "python", "idle", "input") + 0.5 * reading.part_ms(case, "compute")
+        overhead = queries.part_ms(case, "python", "idle", "input") + 0.5 * queries.part_ms(case, "compute")
         yield from _finding(case, loop, overhead * (1 - 1 / loop.samples), "eagerly")
     for item, loop in traced_loops(case):
         inside = _inside_ms(case, item)
-        overhead = inside + reading.part_ms(case, "idle") * _share_of_ops(case, item)
+        overhead = inside + queries.part_ms(case, "idle") * _share_of_ops(case, item)
         yield from _finding(case, loop, overhead * (1 - 1 / loop.samples), IN_GRAPH, item.source)
 
 
 def _finding(case: Case, loop: SampleLoop, cost: float, how: str, source: str = "trace") -> Iterator[Finding]:
-    yield from reading.finding(
+    yield from queries.finding(
         "per-sample-loop",
         case,
         f"A loop takes the batch apart and computes its {loop.samples:.0f} samples one after another {how}.",
         cost_ms=cost,
         where=loop.where,
-        evidence=[reading.number("samples", loop.samples, "samples", "go through the loop one by one", source)],
+        evidence=[queries.number("samples", loop.samples, "samples", "go through the loop one by one", source)],
         fixes=[
             Fix(
                 "Compute the whole batch at once and reduce over its first axis.",

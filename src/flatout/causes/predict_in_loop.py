@@ -44,7 +44,7 @@ import re
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.model.evidence.program import KerasCall
 from flatout.source.analysis import datasets, loops
@@ -65,22 +65,22 @@ def in_run(case: Case) -> Iterator[Finding]:
             continue
         per_call = item.ms / calls
         cost, estimate = _cost(case, item, per_call)
-        yield from reading.finding(
+        yield from queries.finding(
             "predict-in-loop",
             case,
             f"model.{item.method} is called {calls} times for {batches} batches; "
             "each call sets up a dataset, an iterator and callbacks.",
             cost_ms=cost,
             where=item.where,
-            evidence=[reading.number(item.method, per_call, "ms", "per call", "hook")],
+            evidence=[queries.number(item.method, per_call, "ms", "per call", "hook")],
             fixes=_FIXES[item.method],
             estimate=estimate,
         )
 
 
 def _cost(case: Case, seen: KerasCall, per_call: float) -> tuple[float, str]:
-    if seen.method == "predict" and reading.step_kind(case) == "predict":
-        return reading.step_ms(case) - reading.part_ms(case, "compute"), "the step less its computing"
+    if seen.method == "predict" and queries.step_kind(case) == "predict":
+        return queries.step_ms(case) - queries.part_ms(case, "compute"), "the step less its computing"
     often = seen.calls / max(case.steps.count if case.steps else 0, 1)
     if seen.method == "fit":
         batch = (seen.batch_ms or 0.0) * seen.batches / seen.calls

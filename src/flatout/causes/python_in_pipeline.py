@@ -48,7 +48,7 @@ import ast
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix, Stage
 from flatout.source.analysis import datasets
 from flatout.source.analysis.call_summary import summarize_scope
@@ -58,8 +58,8 @@ from flatout.source.analysis.syntax import argument, keyword, last_name
 
 
 def in_run(case: Case) -> Iterator[Finding]:
-    contended = reading.contended_ms(case)
-    hot = reading.hot_stage(case, contended)
+    contended = queries.contended_ms(case)
+    hot = queries.hot_stage(case, contended)
     if hot is None:
         return
     python = [stage for stage in hot.pipeline.stages if stage.stateful == "python"]
@@ -70,11 +70,11 @@ def in_run(case: Case) -> Iterator[Finding]:
     if stage.detail.by_keras:
         what = "a Python data source given to Keras (a generator, or a PyDataset)"
     why = f"The step waits for {what}, which runs under the interpreter's lock, one element at a time."
-    evidence = reading.wait_evidence(case, hot)
+    evidence = queries.wait_evidence(case, hot)
     if contended > hot.wait_ms:
         why = f"The step's own Python waits for {what}: both need the interpreter's lock, and one runs at a time."
-        evidence.append(reading.number("contended-python", contended, "ms", "beside the pipeline's Python", "trace"))
-    yield from reading.finding(
+        evidence.append(queries.number("contended-python", contended, "ms", "beside the pipeline's Python", "trace"))
+    yield from queries.finding(
         "python-in-pipeline",
         case,
         why,

@@ -40,7 +40,7 @@ import ast
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.model.evidence.steps import GraphGrowth
 from flatout.source.analysis import loops
@@ -52,14 +52,14 @@ from flatout.source.analysis.syntax import last_name
 def in_run(case: Case) -> Iterator[Finding]:
     """Ops added to the graph of a session, run after run."""
     for item in case.evidence_of(GraphGrowth):
-        yield from reading.finding(
+        yield from queries.finding(
             "rebuilt-in-loop",
             case,
             f"The graph keeps growing, by {item.ops_each_time:.0f} ops each time: the session takes it "
             "over and optimises it again before it can run.",
-            cost_ms=reading.part_ms(case, "python", "idle"),
+            cost_ms=queries.part_ms(case, "python", "idle"),
             where=item.where,
-            evidence=[item, reading.number("grown", item.added, "ops", "added in all", "hook")],
+            evidence=[item, queries.number("grown", item.added, "ops", "added in all", "hook")],
             fixes=[
                 Fix("Make these ops once, before the loop; graph.finalize() then keeps others out.", lever="hoist-ops")
             ],

@@ -44,7 +44,7 @@ import ast
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix, Function
 from flatout.model.evidence.graphs import XlaCompile
 from flatout.source.analysis import datasets, loops
@@ -64,11 +64,11 @@ def in_run(case: Case) -> Iterator[Finding]:
     if not retraced:
         return
     total = sum(_retraces(function) for function in retraced)
-    cost = reading.tracing_ms(case)
+    cost = queries.tracing_ms(case)
     for function in retraced:
         why = function.why[0]
         python = "(Python" in why.after
-        yield from reading.finding(
+        yield from queries.finding(
             "retracing",
             case,
             f"{function.name} was traced {function.traces} times, because its argument {why.argument} changes "
@@ -76,8 +76,8 @@ def in_run(case: Case) -> Iterator[Finding]:
             cost_ms=cost * _retraces(function) / total,
             where=why.where or function.where,
             evidence=[
-                reading.number("tracing", cost, "ms", "per step, spent tracing", "hook"),
-                reading.number("traces", function.traces, "traces", f"in {function.calls} calls", "hook"),
+                queries.number("tracing", cost, "ms", "per step, spent tracing", "hook"),
+                queries.number("traces", function.traces, "traces", f"in {function.calls} calls", "hook"),
             ],
             fixes=[
                 Fix(f"Pass {why.argument} as a tensor, or keep it in a tf.Variable.")
@@ -98,13 +98,13 @@ def _compiled_again(case: Case) -> Iterator[Finding]:
         compiles, steps = item.compiles, item.steps
         if compiles < FEW:
             continue
-        yield from reading.finding(
+        yield from queries.finding(
             "retracing",
             case,
             f"XLA compiled {compiles} times in {steps} steady steps: it does so for every shape that it has not seen.",
             cost_ms=item.ms,
             where=case.steps.where if case.steps else None,
-            evidence=[item, reading.number("compiles", compiles, "compiles", f"in {steps} steps", "trace")],
+            evidence=[item, queries.number("compiles", compiles, "compiles", f"in {steps} steps", "trace")],
             fixes=[
                 Fix(
                     "Pad the input to one shape, or to a few (buckets), so that each is compiled once.",

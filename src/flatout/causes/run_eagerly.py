@@ -37,7 +37,7 @@ from collections.abc import Iterator
 
 from flatout.causes._debugging import named_for_debugging, under_debug_flag
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.model.evidence.program import ModelCompiled, Switch
 from flatout.source.analysis.patterns import Match, pattern
@@ -47,22 +47,22 @@ from flatout.source.repairs import DeleteStatement, DropArgument, Repair
 
 
 def in_run(case: Case) -> Iterator[Finding]:
-    if reading.step_kind(case) not in ("fit", "predict", "evaluate") or not reading.runs_eagerly(case):
+    if queries.step_kind(case) not in ("fit", "predict", "evaluate") or not queries.runs_eagerly(case):
         return
     if any(item.name == "tf.config.run_functions_eagerly" for item in case.evidence_of(Switch)):
         return  # debug-left-on names that line
     if not _dispatches_ops(case):
         return  # compiled again without it after a first look
-    overhead = reading.part_ms(case, "python", "idle")
+    overhead = queries.part_ms(case, "python", "idle")
     asked = [item for item in case.evidence_of(ModelCompiled) if item.run_eagerly]
-    yield from reading.finding(
+    yield from queries.finding(
         "run-eagerly",
         case,
         "The model was compiled with run_eagerly, so every op of every step is dispatched from Python.",
         cost_ms=overhead,
         where=asked[-1].where if asked else (case.steps.where if case.steps else None),
         evidence=[
-            reading.number("dispatch", overhead, "ms", "of a step is Python and dispatch, not computing", "trace")
+            queries.number("dispatch", overhead, "ms", "of a step is Python and dispatch, not computing", "trace")
         ],
         fixes=[Fix("Remove run_eagerly=True.", lever="no-run-eagerly", equivalence="reassociated")],
         estimate="all time of the step that is not computing",

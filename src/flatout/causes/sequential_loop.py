@@ -42,7 +42,7 @@ from collections.abc import Iterator
 
 from flatout.causes._sample_loops import traced_loops
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.model.evidence.graphs import GraphLoop
 from flatout.source import context
@@ -68,14 +68,14 @@ def in_run(case: Case) -> Iterator[Finding]:
         loop = context.innermost_loop(item.where.file, item.where.line)
         line = loop.line if loop is not None else item.where.line
         inside = item.ms_per_step
-        cost = (inside + reading.part_ms(case, "idle") * item.share_of_ops) * (1 - 1 / trips)
-        yield from reading.finding(
+        cost = (inside + queries.part_ms(case, "idle") * item.share_of_ops) * (1 - 1 / trips)
+        yield from queries.finding(
             "sequential-loop",
             case,
             f"A loop in the graph runs {trips:.0f} times a step, one small op after another.",
             cost_ms=cost,
             where=context.where(item.where.file, line, item.where.function),
-            evidence=[item, reading.number("body", inside, "ms", "per step in the loop's ops", "trace")],
+            evidence=[item, queries.number("body", inside, "ms", "per step in the loop's ops", "trace")],
             fixes=[
                 Fix(
                     "Where a turn does not need the one before, compute all of them as one tensor.",

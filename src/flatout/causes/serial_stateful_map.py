@@ -45,7 +45,7 @@ import ast
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis import datasets
 from flatout.source.analysis.call_summary import CallSummary
@@ -56,18 +56,18 @@ from flatout.source.repairs import PARALLEL_CALLS, Repair
 
 
 def in_run(case: Case) -> Iterator[Finding]:
-    hot = reading.hot_stage(case)
+    hot = queries.hot_stage(case)
     if hot is None or "Map" not in hot.stage.name or hot.stage.stateful in (None, "python") or not hot.serial:
         return
     if hot.stage.detail.by_keras:
         return
-    yield from reading.finding(
+    yield from queries.finding(
         "serial-stateful-map",
         case,
         f"The step waits for a map that keeps state ({hot.stage.stateful}), so it runs one element at a time.",
         cost_ms=hot.wait_ms,
         where=hot.stage.where,
-        evidence=reading.wait_evidence(case, hot),
+        evidence=queries.wait_evidence(case, hot),
         fixes=[
             Fix(
                 "Give the map num_parallel_calls=tf.data.AUTOTUNE; the order of the random draws changes.",

@@ -38,7 +38,7 @@ import ast
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix, Where
 from flatout.model.evidence.graphs import Executor
 from flatout.model.evidence.steps import LineTime, ThreadWait
@@ -62,20 +62,20 @@ def starting_calls(case: Case) -> Iterator[Finding]:
     inside = sum(item.ms for item in case.evidence_of(Executor))
     # Nor is a step slow to start whose Python waits until that of the pipeline lets go of the interpreter.
     own = sum(_python_of_the_program(case).values())
-    python = max(reading.part_ms(case, "python") - own - reading.contended_ms(case), 0.0)
-    overhead = max(python + reading.part_ms(case, "idle") - inside, 0.0)
-    if reading.share(case, overhead) < MATTERS or reading.step_ms(case) > SMALL_MS:
+    python = max(queries.part_ms(case, "python") - own - queries.contended_ms(case), 0.0)
+    overhead = max(python + queries.part_ms(case, "idle") - inside, 0.0)
+    if queries.share(case, overhead) < MATTERS or queries.step_ms(case) > SMALL_MS:
         return
-    yield from reading.finding(
+    yield from queries.finding(
         "step-overhead",
         case,
-        f"A step computes for {reading.part_ms(case, 'compute'):.2f} ms of its {reading.step_ms(case):.2f} ms; "
+        f"A step computes for {queries.part_ms(case, 'compute'):.2f} ms of its {queries.step_ms(case):.2f} ms; "
         "the rest is the cost of starting it.",
         cost_ms=overhead,
         where=case.steps.where if case.steps else None,
         evidence=[
-            reading.number("python", python, "ms", "between the calls", "trace"),
-            reading.number("runtime", max(overhead - python, 0.0), "ms", "to start the call", "trace"),
+            queries.number("python", python, "ms", "between the calls", "trace"),
+            queries.number("runtime", max(overhead - python, 0.0), "ms", "to start the call", "trace"),
         ],
         fixes=[_more_in_each_call(case)],
         confidence="medium",
@@ -86,12 +86,12 @@ def starting_calls(case: Case) -> Iterator[Finding]:
 def _is_traced(case: Case) -> bool:
     """Whether a step is a call of a graph. One that runs eagerly has causes of its own."""
     kinds = ("fit", "train-function", "function", "session", "predict", "evaluate")
-    return reading.step_kind(case) in kinds and not reading.runs_eagerly(case)
+    return queries.step_kind(case) in kinds and not queries.runs_eagerly(case)
 
 
 def _more_in_each_call(case: Case) -> Fix:
-    step = reading.step_stack(case)
-    if reading.step_kind(case) == "fit" and not (step is not None and (step.steps_per_execution or 1) > 1):
+    step = queries.step_stack(case)
+    if queries.step_kind(case) == "fit" and not (step is not None and (step.steps_per_execution or 1) > 1):
         return Fix("Run several steps a call: compile(steps_per_execution=…).", lever="steps-per-execution")
     more = "Do more in each call: a larger batch, or several steps inside one tf.function."
     return Fix(more, lever="batch-size", equivalence="semantic")
@@ -99,7 +99,7 @@ def _more_in_each_call(case: Case) -> Fix:
 
 def _python_of_the_program(case: Case) -> dict[Where, float]:
     """Milliseconds of a step on lines that are not the step's own: numpy, files, callbacks, logging."""
-    stepping = reading.stepping_lines(case)
+    stepping = queries.stepping_lines(case)
     heads = {
         (file, loop.line)
         for file, line in stepping
@@ -107,12 +107,12 @@ def _python_of_the_program(case: Case) -> dict[Where, float]:
         for loop in context.enclosing_loops(file, line)  # a loop's head waits for the input
     }
     lines = {
-        item.where: reading.lines_ms(case, {(item.where.file, item.where.line)})
+        item.where: queries.lines_ms(case, {(item.where.file, item.where.line)})
         for item in case.evidence_of(LineTime)
         if item.where is not None and (item.where.file, item.where.line) not in stepping | heads
     }
     # Samples also hit lines that compute or wait for input; no more of them is Python than the split says.
-    python, seen = reading.part_ms(case, "python"), sum(lines.values())
+    python, seen = queries.part_ms(case, "python"), sum(lines.values())
     scale = min(1.0, python / seen) if seen else 0.0
     return {where: ms * scale for where, ms in lines.items()}
 
@@ -122,25 +122,25 @@ def python_between(case: Case) -> Iterator[Finding]:
     if not _is_traced(case):
         return
     own = _python_of_the_program(case)
-    python = reading.part_ms(case, "python") if reading.step_ms(case) > SMALL_MS else sum(own.values())
-    worth = reading.share(case, python) >= MATTERS or reading.share(case, sum(own.values())) >= OWN_MATTERS
+    python = queries.part_ms(case, "python") if queries.step_ms(case) > SMALL_MS else sum(own.values())
+    worth = queries.share(case, python) >= MATTERS or queries.share(case, sum(own.values())) >= OWN_MATTERS
     if not worth:
         return
     lines = sorted(own, key=lambda where: -own[where])
     works = "works"
     fix = Fix("Move this work into the step, into the input pipeline, or do it every hundredth step.")
-    if sum(item.share for item in case.evidence_of(ThreadWait)) >= reading.share(case, python) / 2:
+    if sum(item.share for item in case.evidence_of(ThreadWait)) >= queries.share(case, python) / 2:
         works = "waits for another thread"
         fix = Fix("Make that thread faster: its work as TensorFlow ops in tf.data, in larger pieces, or in processes.")
-    yield from reading.finding(
+    yield from queries.finding(
         "step-overhead",
         case,
         f"Python {works} for {python:.1f} ms of each step between the calls into TensorFlow.",
         cost_ms=python,
         where=lines[0] if lines else case.steps.where if case.steps else None,
         evidence=[
-            reading.number("python", python, "ms", "between the calls", "trace"),
-            *(reading.number("line-time", own[where], "ms", "on this line", "sampling", where) for where in lines[:2]),
+            queries.number("python", python, "ms", "between the calls", "trace"),
+            *(queries.number("line-time", own[where], "ms", "on this line", "sampling", where) for where in lines[:2]),
         ],
         fixes=[fix],
         confidence="medium",

@@ -38,7 +38,7 @@ import ast
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.model.evidence.steps import Conversion
 from flatout.source.analysis import datasets, loops
@@ -53,15 +53,15 @@ def in_run(case: Case) -> Iterator[Finding]:
         if item.per_step < 0.5 or item.same_again < 0.5:
             continue
         size = item.bytes_per_step
-        yield from reading.finding(
+        yield from queries.finding(
             "tensor-reconversion",
             case,
             f"The same array is turned into a tensor again at every step ({size / 2**20:.1f} MiB a step).",
             cost_ms=item.ms,
             where=item.where,
             evidence=[
-                reading.number("conversion", item.ms, "ms", "per step, converting", "hook"),
-                reading.number(
+                queries.number("conversion", item.ms, "ms", "per step, converting", "hook"),
+                queries.number(
                     "same",
                     item.same_again,
                     "share",

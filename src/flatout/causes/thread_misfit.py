@@ -38,7 +38,7 @@ import ast
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.model.evidence.program import Switch
 from flatout.source.analysis.patterns import Match, pattern
@@ -47,28 +47,28 @@ from flatout.source.analysis.syntax import constant, keyword
 
 
 def in_run(case: Case) -> Iterator[Finding]:
-    used = reading.cpu_use(case)
-    if used is None or reading.gpus_in_use(case):
+    used = queries.cpu_use(case)
+    if used is None or queries.gpus_in_use(case):
         return
     available = used.cores
-    compute = reading.part_ms(case, "compute")
+    compute = queries.part_ms(case, "compute")
     tensorflow = case.environment.get("tensorflow") or {}
     intra = int(tensorflow.get("intra_op_threads") or 0)
     threads = [item for item in case.evidence_of(Switch) if "op_parallelism_threads" in item.name]
     limited = 0 < intra < available
     crowded = intra > 2 * available
-    if not (limited or crowded) or reading.share(case, compute) < 0.3:
+    if not (limited or crowded) or queries.share(case, compute) < 0.3:
         return
     cost = compute * (1 - max(intra, 1) / available) if limited else 0.1 * compute
-    yield from reading.finding(
+    yield from queries.finding(
         "thread-misfit",
         case,
         f"Ops may use {intra} thread(s) on a machine with {available} cores.",
         cost_ms=cost,
         where=threads[0].where if threads else None,
         evidence=[
-            reading.number("threads", intra, "threads", f"for {available} cores", "tensorflow"),
-            reading.number("cpu-use", used.used, "cores", "in use", "process clock"),
+            queries.number("threads", intra, "threads", f"for {available} cores", "tensorflow"),
+            queries.number("cpu-use", used.used, "cores", "in use", "process clock"),
         ],
         fixes=[
             Fix(

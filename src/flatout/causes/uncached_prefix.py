@@ -48,7 +48,7 @@ import ast
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.source.analysis import datasets
 from flatout.source.analysis.patterns import Match, pattern
@@ -57,29 +57,29 @@ from flatout.source.analysis.syntax import argument, constant, keyword
 
 
 def in_run(case: Case) -> Iterator[Finding]:
-    hot = reading.hot_stage(case)
+    hot = queries.hot_stage(case)
     if hot is None:
         return
-    in_one_epoch = 2 if reading.step_kind(case) == "fit" else 1  # Keras opens one more to look at the first element
+    in_one_epoch = 2 if queries.step_kind(case) == "fit" else 1  # Keras opens one more to look at the first element
     again = (hot.pipeline.options.iterators or 0) > in_one_epoch
     again = again or any(stage.name == "Repeat" for stage in hot.pipeline.stages)
     cached = any(stage.name == "Cache" for stage in hot.pipeline.stages)
     stateless = all(stage.stateful is None for stage in hot.prefix)
-    if cached or not again or not stateless or hot.per_sample_ms < reading.CHEAP_MS or hot.stage.detail.by_keras:
+    if cached or not again or not stateless or hot.per_sample_ms < queries.CHEAP_MS or hot.stage.detail.by_keras:
         return
     size = _bytes(hot)
     limit = case.memory.limit_bytes if case.memory is not None else 0
     if size and limit and size > 0.5 * limit:
         return
     note = f", about {size / 2**20:.0f} MiB" if size else ""
-    yield from reading.finding(
+    yield from queries.finding(
         "uncached-prefix",
         case,
         f"Every epoch repeats the same work in {hot.stage.name.lower()} {hot.stage.function or ''}".rstrip()
         + f", and the step waits for it; its result could be kept{note}.",
         cost_ms=hot.wait_ms,
         where=hot.stage.where,
-        evidence=reading.wait_evidence(case, hot),
+        evidence=queries.wait_evidence(case, hot),
         fixes=[
             Fix(
                 "Put .cache() right after this stage, before shuffling and random augmentation.",
@@ -90,7 +90,7 @@ def in_run(case: Case) -> Iterator[Finding]:
     )
 
 
-def _bytes(hot: reading.HotStage) -> int:
+def _bytes(hot: queries.HotStage) -> int:
     """What the cache would hold: elements of an epoch times their size."""
     count = hot.stage.detail.cardinality or 0
     size: float | None = hot.stage.detail.element_bytes

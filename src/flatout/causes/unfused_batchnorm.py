@@ -41,7 +41,7 @@ import ast
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix, Op, Where
 from flatout.model.evidence.graphs import NormByHand
 from flatout.source.analysis.patterns import Match, pattern
@@ -58,15 +58,15 @@ def in_run(case: Case) -> Iterator[Finding]:
         lines = range(item.first, item.last + 1)
         mine = [op for op in case.ops if _belongs(op, item.where, lines, scopes)]
         whole = sum(op.self_ms for op in case.ops) or 1.0
-        spent = reading.part_ms(case, "compute") * sum(op.self_ms for op in mine) / whole
-        yield from reading.finding(
+        spent = queries.part_ms(case, "compute") * sum(op.self_ms for op in mine) / whole
+        yield from queries.finding(
             "unfused-batchnorm",
             case,
             f"Batch normalisation is spelled out {item.times} times as separate ops, each going over memory.",
             cost_ms=0.6 * spent,
             where=item.where,
             evidence=[
-                reading.number("norm", spent, "ms", "of a step goes into these ops and their gradients", "trace")
+                queries.number("norm", spent, "ms", "of a step goes into these ops and their gradients", "trace")
             ],
             fixes=[Fix("Use tf.compat.v1.nn.fused_batch_norm, which is one op.", equivalence="reassociated")],
             confidence="low",

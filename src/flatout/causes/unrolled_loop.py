@@ -44,7 +44,7 @@ from collections.abc import Iterator
 
 from flatout.causes._sample_loops import traced_loops
 from flatout.causes._spec import Cause
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.model.evidence.graphs import RepeatedOps
 from flatout.source import context
@@ -77,14 +77,14 @@ def in_run(case: Case) -> Iterator[Finding]:
             and loop.line <= (op.where.line or 0) <= loop.end
         )
         whole = sum(op.self_ms for op in case.ops) or 1.0
-        idle = reading.part_ms(case, "idle") * inside / whole
+        idle = queries.part_ms(case, "idle") * inside / whole
         # One trace each: retracing reports what further traces cost.
         # Of the whole graph's, so much is the loop's as it has ops; half of them may be in the gradient.
         ops = sum(other.ops for other in case.evidence_of(RepeatedOps) if _is_in(loop, item, other))
         part = min(2 * ops / max(item.graph_ops, 1), 1.0)
         tracing = part * sum(f.trace_ms / max(f.traces, 1) for f in case.functions if f.name == item.graph)
         running, spread = (inside + idle) * (1 - 1 / copies), tracing / max(case.steps.count, 1)
-        yield from reading.finding(
+        yield from queries.finding(
             "unrolled-loop",
             case,
             f"A Python loop was unrolled into the graph: {copies} copies of its body, {item.ops} ops.",
@@ -92,8 +92,8 @@ def in_run(case: Case) -> Iterator[Finding]:
             where=context.where(item.where.file, loop.line, item.where.function),
             evidence=[
                 item,
-                reading.number("tracing", tracing, "ms", "once, to trace it", "hook"),
-                reading.number("body", inside, "ms", "per step in the loop's ops", "trace"),
+                queries.number("tracing", tracing, "ms", "once, to trace it", "hook"),
+                queries.number("body", inside, "ms", "per step in the loop's ops", "trace"),
             ],
             fixes=[
                 Fix(
@@ -127,7 +127,7 @@ def _holds_the_step(case: Case, file: str, loop: context.Loop) -> bool:
     """The loop of the training itself: it calls the traced function, and is not part of it."""
     return any(
         other == file and line is not None and loop.line <= line <= loop.end
-        for other, line in reading.stepping_lines(case)
+        for other, line in queries.stepping_lines(case)
     )
 
 

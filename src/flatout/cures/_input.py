@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case, Pipeline, Stage
 
 WORTH = 0.02
@@ -17,7 +17,7 @@ def no_wait(case: Case) -> str | None:
         return "the program iterates no tf.data pipeline"
     if case.steps is None or case.steps.split_ms is None:
         return None
-    waits = reading.share(case, reading.input_ms(case))
+    waits = queries.share(case, queries.input_ms(case))
     return f"the steps wait {waits:.1%} of their time for input" if waits < WORTH else None
 
 

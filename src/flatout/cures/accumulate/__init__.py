@@ -24,12 +24,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flatout.cures._spec import Cure
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case
 
 
 def skip(case: Case) -> str | None:
-    return None if reading.step_kind(case) == "fit" else "the steps are not those of a Keras fit"
+    return None if queries.step_kind(case) == "fit" else "the steps are not those of a Keras fit"
 
 
 def values(case: Case) -> Sequence[str]:

@@ -27,7 +27,7 @@ import platform
 from collections.abc import Sequence
 
 from flatout.cures._spec import Cure
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case
 
 KEEP = "glibc-keep"
@@ -43,7 +43,7 @@ def library(name: str) -> str | None:
 
 
 def skip(case: Case) -> str | None:
-    if reading.gpus_in_use(case):
+    if queries.gpus_in_use(case):
         return "the program computes on a GPU, whose memory has its own allocator"
     if any(name in os.environ.get("LD_PRELOAD", "") for name in ("malloc",)):
         return "another allocator is already loaded"

@@ -23,17 +23,17 @@ Give the last layer `dtype="float32"`.
 from __future__ import annotations
 
 from flatout.cures._spec import Cure
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case
 
 
 def skip(case: Case) -> str | None:
-    policy = reading.policy(case)
+    policy = queries.policy(case)
     if policy not in (None, "float32", "float64"):
         return f"the model already computes with the policy {policy}"
-    if not reading.gpus_in_use(case) and reading.step_kind(case) in ("apply", "tape", "model"):
+    if not queries.gpus_in_use(case) and queries.step_kind(case) in ("apply", "tape", "model"):
         return "the steps run eagerly, where each cast is one more operation to dispatch"
-    if reading.step_kind(case) == "session":
+    if queries.step_kind(case) == "session":
         return "the steps are those of a TensorFlow 1 session; the policy is one of Keras layers"
     return None
 

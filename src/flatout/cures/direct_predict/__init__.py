@@ -28,9 +28,9 @@ from flatout.model.case import Case
 def skip(case: Case) -> str | None:
     if any(finding.cause == "predict-in-loop" for finding in case.findings):
         return None
-    from flatout.model import queries as reading
+    from flatout.model import queries
 
-    if reading.step_kind(case) != "predict":
+    if queries.step_kind(case) != "predict":
         return "the steps are not those of Model.predict"
     return None
 

@@ -22,17 +22,17 @@ Give the last layer `dtype="float32"`.
 from __future__ import annotations
 
 from flatout.cures._spec import Cure
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case
 
 
 def skip(case: Case) -> str | None:
-    if not reading.gpus_in_use(case):
+    if not queries.gpus_in_use(case):
         return "the program uses no GPU, and a CPU is slower in float16"
-    policy = reading.policy(case)
+    policy = queries.policy(case)
     if policy not in (None, "float32", "float64"):
         return f"the model already computes with the policy {policy}"
-    if reading.step_kind(case) not in ("fit", "predict", "evaluate"):
+    if queries.step_kind(case) not in ("fit", "predict", "evaluate"):
         return "a loop of one's own would have to scale its loss; bf16 needs no scaling"
     return None
 

@@ -18,14 +18,14 @@ There is no edit.
 from __future__ import annotations
 
 from flatout.cures._spec import Cure
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case
 
 
 def skip(case: Case) -> str | None:
-    kind = reading.step_kind(case)
+    kind = queries.step_kind(case)
     if kind == "fit":
-        return "the model runs eagerly" if reading.runs_eagerly(case) else None
+        return "the model runs eagerly" if queries.runs_eagerly(case) else None
     return None if kind == "train-function" else "the steps are not those of a traced function that trains"
 
 

@@ -29,7 +29,7 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 
 from flatout.cures._spec import Cure
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case
 from flatout.model.evidence.program import Switch
 from flatout.model.evidence.steps import EagerTape, StepStack, Stream
@@ -41,7 +41,7 @@ _EAGER = ("apply", "tape", "model")
 
 
 def skip(case: Case) -> str | None:
-    kind = reading.step_kind(case)
+    kind = queries.step_kind(case)
     if kind in ("fit", "predict", "evaluate"):
         return f"the steps are those of Keras' own {kind}; no-run-eagerly is the lever for it"
     if kind not in _EAGER:
@@ -90,7 +90,7 @@ def _in_loop(file: str, line: int, name: str, depth: int) -> bool:
 def _stacks(case: Case) -> Iterator[Stack]:
     for item in case.evidence_of(StepStack):
         yield item.stack
-    if reading.step_kind(case) != "model":
+    if queries.step_kind(case) != "model":
         for tape in sorted(case.evidence_of(EagerTape), key=lambda tape: -tape.per_step):
             yield tape.stack
 

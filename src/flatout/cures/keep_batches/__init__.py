@@ -25,13 +25,13 @@ from __future__ import annotations
 
 from flatout.cures import _input
 from flatout.cures._spec import Cure
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case
 
 
 def skip(case: Case) -> str | None:
     stages = [stage for pipeline in case.pipelines for stage in pipeline.stages]
-    if reading.step_kind(case) != "fit" or not any(
+    if queries.step_kind(case) != "fit" or not any(
         stage.detail.by_keras and stage.stateful == "python" for stage in stages
     ):
         return "no model is fitted to a PyDataset"

@@ -20,12 +20,12 @@ for gpu in tf.config.list_physical_devices("GPU"):
 from __future__ import annotations
 
 from flatout.cures._spec import Cure
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case
 
 
 def skip(case: Case) -> str | None:
-    if not reading.gpus_in_use(case):
+    if not queries.gpus_in_use(case):
         return "the program uses no GPU"
     growth = (case.environment.get("tensorflow") or {}).get("memory_growth") or {}
     return "memory growth is already on" if growth and all(growth.values()) else None

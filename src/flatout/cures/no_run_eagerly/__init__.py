@@ -21,17 +21,17 @@ model.compile(optimizer="adam", loss="mse")        # without run_eagerly=True
 from __future__ import annotations
 
 from flatout.cures._spec import Cure
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case
 from flatout.model.evidence.program import ModelCompiled
 
 
 def skip(case: Case) -> str | None:
-    if reading.step_kind(case) not in ("fit", "predict", "evaluate"):
+    if queries.step_kind(case) not in ("fit", "predict", "evaluate"):
         return "the steps are not those of a Keras fit, predict or evaluate"
     if any(item.run_eagerly for item in case.evidence_of(ModelCompiled)):
         return None
-    return None if reading.runs_eagerly(case) else "no model is compiled with run_eagerly"
+    return None if queries.runs_eagerly(case) else "no model is compiled with run_eagerly"
 
 
 CURE = Cure(equivalence="reassociated", side="host", skip=skip)

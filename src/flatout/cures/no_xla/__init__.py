@@ -21,12 +21,12 @@ def train_step(images, labels): ...
 from __future__ import annotations
 
 from flatout.cures._spec import Cure
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case
 
 
 def skip(case: Case) -> str | None:
-    step = reading.step_stack(case)
+    step = queries.step_stack(case)
     of_model = step is not None and step.step in ("fit", "predict", "evaluate") and bool(step.jit_compile)
     if of_model or any(function.jit_compile for function in case.functions):
         return None

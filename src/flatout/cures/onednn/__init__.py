@@ -24,7 +24,7 @@ import platform
 from collections.abc import Sequence
 
 from flatout.cures._spec import Cure
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case
 
 VARIABLE = "TF_ENABLE_ONEDNN_OPTS"
@@ -38,7 +38,7 @@ def skip(case: Case) -> str | None:
         return "TensorFlow has oneDNN kernels for x86 and ARM CPUs only"
     if os.environ.get(VARIABLE) == wanted:
         return f"{VARIABLE}={wanted} is already set"
-    if reading.gpus_in_use(case):
+    if queries.gpus_in_use(case):
         return "the program computes on a GPU"
     return None
 

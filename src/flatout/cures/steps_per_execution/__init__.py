@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flatout.cures._spec import Cure
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case
 
 LONG_MS = 200.0
@@ -32,20 +32,20 @@ CALL_MS = 250.0
 
 
 def skip(case: Case) -> str | None:
-    step = reading.step_stack(case)
+    step = queries.step_stack(case)
     if step is None or step.step != "fit":
         return "the steps are not those of a Keras fit"
     if (step.steps_per_execution or 1) > 1:
         return f"the model already runs {step.steps_per_execution} steps per call"
-    if reading.step_ms(case) > LONG_MS:
-        return f"a step takes {reading.step_ms(case):.0f} ms; what is between two of them does not show"
+    if queries.step_ms(case) > LONG_MS:
+        return f"a step takes {queries.step_ms(case):.0f} ms; what is between two of them does not show"
     return None
 
 
 def values(case: Case) -> Sequence[str]:
     """A few, and as many as a call of bearable length holds."""
     seen = case.steps.count if case.steps else 0
-    fitting = [n for n in (8, 16, 32, 64, 128) if n * reading.step_ms(case) <= CALL_MS and n * 4 <= seen]
+    fitting = [n for n in (8, 16, 32, 64, 128) if n * queries.step_ms(case) <= CALL_MS and n * 4 <= seen]
     return tuple(str(n) for n in dict.fromkeys((fitting[0], fitting[-1]))) if fitting else ("4",)
 
 

@@ -28,7 +28,7 @@ from typing import Any
 
 from flatout.cures import _input
 from flatout.cures._spec import Cure
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case
 
 SETTING = "threading.private_threadpool_size"
@@ -45,7 +45,7 @@ def values(case: Case) -> Sequence[str]:
 
 
 def skip(case: Case) -> str | None:
-    used = reading.cpu_use(case)
+    used = queries.cpu_use(case)
     if used is not None and used.used >= BUSY * used.cores:
         return f"the program keeps {used.used:.1f} of {used.cores} cores busy: its maps compute, they do not wait"
     if case.pipelines and not any(

@@ -26,7 +26,7 @@ from collections.abc import Sequence
 
 from flatout.cures._spec import Cure
 from flatout.environment import cgroup
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case
 from flatout.model.evidence.program import Switch
 
@@ -49,7 +49,7 @@ def skip(case: Case) -> str | None:
 def values(case: Case) -> Sequence[str]:
     cores = usable_cores()
     now = int((case.environment.get("tensorflow") or {}).get("intra_op_threads") or 0) or (os.cpu_count() or cores)
-    wanted = [cores] if reading.gpus_in_use(case) or cores < 4 else [cores, cores // 2]
+    wanted = [cores] if queries.gpus_in_use(case) or cores < 4 else [cores, cores // 2]
     return tuple(str(n) for n in wanted if n != now)
 
 

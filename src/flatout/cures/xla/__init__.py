@@ -28,30 +28,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flatout.cures._spec import Cure
-from flatout.model import queries as reading
+from flatout.model import queries
 from flatout.model.case import Case
 
 ALL = "all"
 
 
 def skip(case: Case) -> str | None:
-    kind = reading.step_kind(case)
+    kind = queries.step_kind(case)
     if kind in ("apply", "tape", "model"):
         return "the steps run eagerly: there is no graph to compile; `function` comes first"
     if kind == "session":
         return "the steps are those of a TensorFlow 1 session"
-    step = reading.step_stack(case)
+    step = queries.step_stack(case)
     if step is not None and kind == "fit" and (step.run_eagerly or step.jit_compile is True):
         return "the model runs eagerly" if step.run_eagerly else "the model is compiled by XLA"
     if kind in ("function", "train-function") and all(f.jit_compile for f in case.functions):
         return "the functions are compiled by XLA"
-    if not reading.gpus_in_use(case) and any("DepthwiseConv" in op.type for op in case.ops):
+    if not queries.gpus_in_use(case) and any("DepthwiseConv" in op.type for op in case.ops):
         return "XLA runs depthwise convolutions many times slower on a CPU"
     return None
 
 
 def values(case: Case) -> Sequence[str]:
-    return (ALL,) if reading.step_kind(case) == "function" else ("",)
+    return (ALL,) if queries.step_kind(case) == "function" else ("",)
 
 
 CURE = Cure(
