@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from flatout.model.case import Case, Steps
+from flatout.report.steps import name_of_steps
 from flatout.report.terminal import findings, serving, trials
 from flatout.report.terminal.charts import PARTS, stacked, typical_spark
 from flatout.report.terminal.ops import short
 from flatout.report.terminal.page import Column, Page
 from flatout.report.terminal.text import clean, duration, elide, share
 
-_KINDS = {"train": "training steps", "predict": "prediction steps", "evaluate": "evaluation steps",
-          "call": "model calls", "session": "session runs"}  # fmt: skip
 _LEVELS = {"error": ("error", "bold red"), "warning": ("warning", "yellow"), "info": ("note", "cyan")}
 
 
@@ -59,7 +58,7 @@ def _program(case: Case, page: Page) -> None:
 
 def steps(found: Steps, page: Page) -> None:
     """Median and spread, warm-up apart, the split, and the course over time."""
-    page.heading("Step", f"{found.count:,} {_KINDS.get(found.kind, 'steps')}, found by {clean(found.found_by, 200)}")
+    page.heading("Step", f"{found.count:,} {name_of_steps(found.kind)}, found by {clean(found.found_by, 200)}")
     page.fields(
         [
             f"median {duration(found.ms.median)}",

@@ -6,15 +6,9 @@ from flatout.model.case import Case, Split, Steps
 from flatout.report.html.markup import Child, Html, tag
 from flatout.report.html.material import Material
 from flatout.report.html.parts import STEP_PARTS, facts, spot
+from flatout.report.steps import name_of_steps
 from flatout.report.terminal.text import duration, share
 
-KINDS = {
-    "train": "training steps",
-    "predict": "prediction steps",
-    "evaluate": "evaluation steps",
-    "call": "model calls",
-    "session": "session runs",
-}
 NARROW = 0.11
 """Parts of the bar below this share have no room for their name."""
 
@@ -97,7 +91,7 @@ def _numbers(material: Material) -> Html:
         [
             ("median step", tag("b", duration(steps.ms.median))),
             ("p10 – p90", f"{duration(steps.ms.p10)} – {duration(steps.ms.p90)}"),
-            (KINDS.get(steps.kind, "steps"), f"{steps.count:,}"),
+            (name_of_steps(steps.kind), f"{steps.count:,}"),
             ("warm-up, apart", _warmup(steps)),
             ("outliers", f"{steps.outliers:,}" if steps.outliers else None),
             ("found by", steps.found_by),
