@@ -26,7 +26,7 @@ import _pipelines
 import tensorflow as tf
 
 import flatout
-from flatout.data import inspecting
+from flatout.data import inspection
 from flatout.data.contestant import Contestant, Pipeline
 from flatout.measure.race import Race, Rules, compare
 from flatout.pipeline import copying
@@ -51,7 +51,7 @@ def attribution(names: list[str]) -> None:
     worst, right = 0.0, 0
     cases = _pipelines.costs()
     for title, (dataset, truths, critical) in cases.items():
-        case = inspecting.inspect([dataset])
+        case = inspection.inspect([dataset])
         stages = [stage for stage in case.pipelines[0].stages if stage.op in ("Map", "ParallelMap")]
         hot = case.pipelines[0].stages[case.evidence[0].data["critical"]]
         right += hot is stages[critical]

@@ -18,7 +18,7 @@ PROGRAM = """
     import numpy as np
     import tensorflow as tf
     from flatout.pipeline import copying, costing, recipes
-    from flatout.data import contestant, equality, inspecting, tuning
+    from flatout.data import contestant, equality, inspection, tuning
     from flatout.observe import stages
     from flatout.cures import rewrites
     from flatout.pipeline.rewriting import Context, Refused
@@ -205,7 +205,7 @@ PROGRAM = """
     for name, dataset in pipelines.items():
         if name in ("cached", "opaque") and sys.argv[2] == "some":
             continue
-        case = inspecting.inspect([dataset], needs=5.0, costs=costing.Costs(costing.Limits(seconds=0.2)))
+        case = inspection.inspect([dataset], needs=5.0, costs=costing.Costs(costing.Limits(seconds=0.2)))
         pace = case.evidence[0].write_json()["data"]
         results["inspected " + name] = {
             "critical": pace["critical"], "needs": pace["needs_ms"], "verdict": case.verdict,
@@ -244,7 +244,7 @@ PROGRAM = """
         time.sleep(0.002)
         return value
     slow = D.range(40).map(lambda n: tf.numpy_function(wait, [n], tf.int64))
-    tuned = tuning.tune(slow.batch(8), tuning.Wishes(seconds=15))
+    tuned = tuning.tune(slow.batch(8), tuning.TuningRequest(seconds=15))
     claim = tuned.trials[-1]
     same = values(tuned.dataset, 2) == values(slow.batch(8), 2)
     results["tuned"] = [list(tuned.case.tuned), claim.status, claim.parity, same, claim.speedup.low, claim.stage]

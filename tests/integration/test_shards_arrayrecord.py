@@ -26,7 +26,7 @@ def test_files_come_back(tmp_path: Path, compression: str) -> None:
     assert done.schema.shards[0].file == f"b-00000-of-{len(done.schema.shards):05d}.arrayrecord"
     assert len(done.schema.shards) > 2
     said = verify.verify(done.schema, tmp_path / "out", Folder.open(source), 2, quiet=True)
-    assert said.startswith("every one of 300")
+    assert said.startswith("each of the 300")
     extract.extract(done.schema, tmp_path / "out", tmp_path / "back", 2, quiet=True)
     assert tree(tmp_path / "back") == tree(source)
     converted(source, tmp_path / "again", **wishes)

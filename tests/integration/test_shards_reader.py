@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from shards_made import converted, pictures, tree
 
 from flatout.data.shards import tfrecord
-from flatout.data.shards.sources import opening
+from flatout.data.shards.sources import detection
 
 pytestmark = pytest.mark.slow
 
@@ -135,11 +135,13 @@ def read(work: Path, streamed: subprocess.CompletedProcess[str]) -> dict[str, An
     pictures(work / "photos", 20)
     converted(work / "photos", work / "pictures", shuffle=4, shard_size=5000)
     (work / "t.csv").write_text("n,x,word\n1,0.5,a\n2,,\n-3,1e9,ü\n")
-    converted(opening.opened(str(work / "t.csv")), work / "table", name="table", compression="gzip")
+    converted(detection.open_source(str(work / "t.csv")), work / "table", name="table", compression="gzip")
     rows = [{"l": list(range(n)), "t": ["x"] * n, "m": [[n, 1], [2, 3]], "ok": n > 1, "d": 0.1} for n in range(4)]
     (work / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
     converted(
-        opening.opened(str(work / "t.jsonl"), "json", opening.Rows(float64=True)), work / "json", name="0 rows"[2:]
+        detection.open_source(str(work / "t.jsonl"), "json", detection.RowOptions(float64=True)),
+        work / "json",
+        name="0 rows"[2:],
     )
     np.savez(work / "a.npz", h=np.arange(12, dtype=np.float16).reshape(6, 2), u=np.arange(6, dtype=np.uint32) + 2**31)
     converted(work / "a.npz", work / "arrays", name="class")

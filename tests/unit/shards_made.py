@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 
 from flatout.data.shards import convert
-from flatout.data.shards.sources import Source, opening
+from flatout.data.shards.sources import Source, detection
 
 
 def pictures(root: Path, count: int = 60, classes: tuple[str, ...] = ("bird", "cat", "dog")) -> Path:
@@ -46,6 +46,6 @@ def converted(source: Source | Path, destination: Path, **wishes: object) -> con
     """A path of blobs is taken as any files, other paths for what they are."""
     if isinstance(source, Path):
         kind = "files" if any(source.glob("*.bin")) else "auto"
-        return converted(opening.opened(str(source), kind), destination, **{"name": source.name, **wishes})
-    chosen = convert.Wishes(quiet=True, **wishes)  # type: ignore[arg-type]
+        return converted(detection.open_source(str(source), kind), destination, **{"name": source.name, **wishes})
+    chosen = convert.ConvertRequest(quiet=True, **wishes)  # type: ignore[arg-type]
     return convert.convert(source, "given", destination, chosen)

@@ -10,9 +10,9 @@ import pytest
 from rich.cells import cell_len
 
 from flatout.cli.data.tune import size
-from flatout.data import inspecting
+from flatout.data import inspection
 from flatout.data.progress import Progress
-from flatout.data.session import TARGET, Asked
+from flatout.data.session import TARGET, PipelineRequest
 from flatout.model.case import Case, Pipeline, Stage, StageDetail, Where
 from flatout.model.errors import FlatoutError, ProgramNotFound
 from flatout.model.evidence.pipelines import PipelinePace
@@ -38,7 +38,7 @@ def case(**pace: Any) -> Case:
     evidence = PipelinePace(33.0, "pipeline 1", **measured, critical=1)
     pipeline = Pipeline("pipeline 1", Where("/home/ada/train.py", 31), stages, ("ParallelMapV2", "Prefetch"))
     found = Case("data", pipelines=(pipeline,), evidence=(evidence,))
-    return Case("data", pipelines=(pipeline,), evidence=(evidence,), verdict=inspecting.verdict(found))
+    return Case("data", pipelines=(pipeline,), evidence=(evidence,), verdict=inspection.verdict(found))
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -56,8 +56,8 @@ def test_the_view_draws_the_pipeline_and_marks_the_stage_that_limits_it(width):
 
 def test_the_verdict_names_the_stage_and_says_whether_it_is_enough():
     assert "the map decode at train.py:31 is the stage that limits it (90% of its work)" in case().verdict
-    assert "it has to wait" in inspecting.verdict(case(needs_ms=10.0))
-    assert "enough" in inspecting.verdict(case(needs_ms=50.0))
+    assert "it has to wait" in inspection.verdict(case(needs_ms=10.0))
+    assert "enough" in inspection.verdict(case(needs_ms=50.0))
 
 
 def test_a_case_without_measured_stages_says_what_to_do():
@@ -79,14 +79,14 @@ def test_written_stages_find_the_node_that_runs_them(written, nodes, expected):
 
 
 def test_a_target_is_a_function_or_a_program(tmp_path):
-    assert Asked("data.images:train").command == (sys.executable, str(TARGET), "data.images:train")
-    assert Asked("input.py:Data.train").command[1:] == (str(TARGET), "input.py:Data.train")
+    assert PipelineRequest("data.images:train").command == (sys.executable, str(TARGET), "data.images:train")
+    assert PipelineRequest("input.py:Data.train").command[1:] == (str(TARGET), "input.py:Data.train")
     program = tmp_path / "train.py"
     program.write_text("")
-    assert Asked(str(program), ("--epochs", "3")).command == (sys.executable, str(program), "--epochs", "3")
-    assert Asked("package.train", module=True).command == (sys.executable, "-m", "package.train")
+    assert PipelineRequest(str(program), ("--epochs", "3")).command == (sys.executable, str(program), "--epochs", "3")
+    assert PipelineRequest("package.train", module=True).command == (sys.executable, "-m", "package.train")
     with pytest.raises(ProgramNotFound):
-        _ = Asked("nowhere.py").command
+        _ = PipelineRequest("nowhere.py").command
 
 
 def test_sizes():
@@ -98,10 +98,10 @@ def test_sizes():
 def test_progress_tells_each_thing_once(tmp_path):
     path, stream = tmp_path / "progress.txt", io.StringIO()
     with Progress(path, 60.0, stream=stream) as progress:
-        progress.look()
+        progress.update()
         path.write_text("0.1\tmeasuring Map\n0.2\ttrying \x1b[31mcache\n")
-        progress.look()
-        progress.look()
+        progress.update()
+        progress.update()
     lines = stream.getvalue().splitlines()
     assert len(lines) == 3
     assert "measuring Map" in lines[1]

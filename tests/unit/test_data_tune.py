@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from flatout.data import patching, session, tuning
+from flatout.data import patch, session, tuning
 from flatout.data.task import PipelineTask
 from flatout.model.case import (
     Case,
@@ -67,7 +67,7 @@ def case(directory: Path, **changes: Any) -> Case:
 def digests(*values: str | None) -> Any:
     found = iter(values)
 
-    def run(asked: session.Asked, directory: Path, quiet: bool, sources: Any = ()) -> Case:
+    def run(asked: session.PipelineRequest, directory: Path, quiet: bool, sources: Any = ()) -> Case:
         value = next(found)
         if value is None:
             raise FlatoutError("it crashed")
@@ -80,28 +80,28 @@ def digests(*values: str | None) -> Any:
     ("values", "note"),
     [
         (("a", "a"), ""),
-        (("a", "b"), "gives other elements"),
+        (("a", "b"), "yields other elements"),
         (("a", None), "it crashed"),
     ],
 )
 def test_a_patch_is_shown_only_if_the_edited_program_gives_the_same_elements(tmp_path, monkeypatch, values, note):
     monkeypatch.setattr(session, "run", digests(*values))
-    asked = session.Asked("input.py:train_data", task=PipelineTask(pipeline=1))
-    found = patching.with_patch(case(tmp_path, tuned=["cache", "late-map"]), asked, tmp_path, True)
+    asked = session.PipelineRequest("input.py:train_data", task=PipelineTask(pipeline=1))
+    found = patch.with_patch(case(tmp_path, tuned=["cache", "late-map"]), asked, tmp_path, True)
     notes = " ".join(item.text for item in found.notes)
     if note:
         assert not found.patch
         assert note in notes
     else:
         assert "+    dataset = dataset.cache()" in found.patch
-        assert "does not hold late-map" in notes
+        assert "does not contain late-map" in notes
         assert "same elements" in render(found, "trials", 100, color=False)
 
 
 def test_a_patch_is_written_and_applied(tmp_path, monkeypatch):
     monkeypatch.setattr(session, "run", digests("a", "a"))
-    found = patching.with_patch(case(tmp_path, tuned=["cache"]), session.Asked("input.py:x"), tmp_path, True)
-    patching.written(found, tmp_path / "change.diff", apply=True)
+    found = patch.with_patch(case(tmp_path, tuned=["cache"]), session.PipelineRequest("input.py:x"), tmp_path, True)
+    patch.write(found, tmp_path / "change.diff", apply=True)
     assert "+    dataset = dataset.cache()" in (tmp_path / "change.diff").read_text()
     assert ".cache()" in (tmp_path / "input.py").read_text()
 

@@ -154,7 +154,7 @@ def test_shards_are_even_and_enough_for_all_cores() -> None:
     sizes = np.full(100_000, 3000, np.int64)
     ends = plan.cuts(sizes)
     totals = np.add.reduceat(sizes, np.concatenate([[0], ends[:-1]]))
-    assert len(ends) == plan.ENOUGH
+    assert len(ends) == plan.MIN_SHARDS
     assert totals.max() - totals.min() < 0.01 * totals.max()
     assert len(plan.cuts(np.full(10, 100, np.int64))) == 1, "little data stays in one file"
 

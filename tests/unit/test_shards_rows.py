@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from shards_made import converted, tree
 
-from flatout.data.shards import containers, example, extract, verify, workers
+from flatout.data.shards import example, extract, formats, verify, workers
 from flatout.data.shards.convert import Outcome
 from flatout.data.shards.schema import Feature
-from flatout.data.shards.sources import csv_rows, json_rows, opening
+from flatout.data.shards.sources import csv_rows, detection, json_rows
 from flatout.model.errors import FlatoutError
 
 
@@ -22,7 +22,7 @@ def elements(done: Outcome) -> list[example.Decoded]:
     return [
         example.decode(record)
         for one in found.shards
-        for record in containers.read(done.path.parent / one.file, found.format, found.compression)
+        for record in formats.read(done.path.parent / one.file, found.format, found.compression)
     ]
 
 
@@ -31,7 +31,7 @@ def features(done: Outcome) -> dict[str, tuple[str, Any]]:
 
 
 def opened(path: Path, **wishes: bool) -> Any:
-    return opening.opened(str(path), "auto", opening.Rows(**wishes))
+    return detection.open_source(str(path), "auto", detection.RowOptions(**wishes))
 
 
 def test_columns_have_the_type_that_every_row_allows(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_columns_have_the_type_that_every_row_allows(tmp_path: Path) -> None:
 def test_rows_that_do_not_fit_are_corrupt(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("a,b\n1,2\n3\n4,5,6\n7,8\n")
-    with pytest.raises(FlatoutError, match=r"t\.csv, byte 8.*it has 1 fields where 2 were expected"):
+    with pytest.raises(FlatoutError, match=r"t\.csv, byte 8.*it has 1 fields; 2 were expected"):
         converted(path, tmp_path / "no", name="t")
     done = converted(path, tmp_path / "out", name="t", skip=True)
     assert [int(row["a"][0]) for row in elements(done)] == [1, 7]
@@ -130,12 +130,12 @@ def test_tables_of_other_columns_are_not_thrown_together(tmp_path: Path) -> None
     (tmp_path / "t" / "a.csv").write_text("x,y\n1,2\n")
     (tmp_path / "t" / "b.csv").write_text("y,x\n1,2\n")
     with pytest.raises(FlatoutError, match=r"a\.csv and b\.csv do not have the same columns"):
-        opening.opened(str(tmp_path / "t"))
+        detection.open_source(str(tmp_path / "t"))
 
 
 def test_text_that_is_none_is_told(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text('{"a": "\\ud83d"}\n{"a": "\\ud83d\\ude00"}\n')
-    with pytest.raises(FlatoutError, match="half a character"):
+    with pytest.raises(FlatoutError, match="half of a surrogate pair"):
         converted(tmp_path / "t.jsonl", tmp_path / "no", name="t")
     done = converted(tmp_path / "t.jsonl", tmp_path / "out", name="t", skip=True)
     assert elements(done)[0]["a"] == ["😀".encode()]
@@ -173,7 +173,7 @@ def test_json_keeps_lists_and_nested_objects(tmp_path: Path) -> None:
 def test_json_that_is_none_is_corrupt(tmp_path: Path) -> None:
     path = tmp_path / "t.ndjson"
     path.write_text('{"a": 1}\n{"a": \n[1]\n{"a": 2}\n')
-    with pytest.raises(FlatoutError, match="it is no JSON"):
+    with pytest.raises(FlatoutError, match="it is not JSON"):
         converted(path, tmp_path / "no", name="t")
     done = converted(path, tmp_path / "out", name="t", skip=True)
     assert [int(row["a"][0]) for row in elements(done)] == [1, 2]
@@ -194,7 +194,7 @@ def test_a_survey_on_all_cores_sees_the_same_as_on_one(tmp_path: Path, monkeypat
     path = tmp_path / "t.csv"
     path.write_text("a,b\n" + "".join(f"{n},{n if n != 777 else 'x'}\n" for n in range(1000)))
     alone = csv_rows.Csv.open([path]).features
-    monkeypatch.setattr(workers, "SMALL", 10)
+    monkeypatch.setattr(workers, "FEW_ELEMENTS", 10)
     assert csv_rows.Csv.open([path]).features == alone
     assert {one.name: one.dtype for one in alone} == {"a": "int64", "b": "string"}
 
@@ -228,7 +228,7 @@ def test_rows_of_an_array_come_back(tmp_path: Path, dtype: str) -> None:
     assert np.array_equal(np.load(tmp_path / "back" / "a.npy"), array)
     if dtype != ">i4":
         assert tree(tmp_path / "back")["a.npy"] == tree(tmp_path)["a.npy"]
-    verify.verify(done.schema, tmp_path / "out", opening.opened(str(tmp_path / "a.npy")), 1, quiet=True)
+    verify.verify(done.schema, tmp_path / "out", detection.open_source(str(tmp_path / "a.npy")), 1, quiet=True)
 
 
 def test_arrays_of_one_length_are_the_features_of_an_element(tmp_path: Path) -> None:

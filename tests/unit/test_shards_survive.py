@@ -96,7 +96,7 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     assert finished
     done = subprocess.run([*command, "--verify"], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "resumed" in done.stdout
-    assert "every one of 1,000 elements is there once" in done.stdout
+    assert "each of the 1,000 elements is there once" in done.stdout
     assert all((out / name).stat().st_mtime_ns == when for name, when in finished.items())
     converted(Folder.open(tmp_path / "b"), tmp_path / "whole", name="b", shard_size=20_000)
     assert tree(tmp_path / "whole") == tree(out)
@@ -105,7 +105,7 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
 def test_an_interrupt_ends_it_cleanly_and_the_case_is_json(tmp_path: Path) -> None:
     command, out, ended = cut_short(tmp_path, signal.SIGINT)
     assert ended.returncode == 130
-    assert "the same command goes on from there" in ended.stderr
+    assert "the same command continues from there" in ended.stderr
     assert "Traceback" not in ended.stderr
     assert not list(out.glob(".b.parts/*.part"))
     done = subprocess.run([*command, "--json", "-"], cwd=tmp_path, capture_output=True, text=True, check=True)
@@ -118,8 +118,8 @@ class Deadly(Folder):
     """A source whose reading kills the process, as a lack of memory does."""
 
     def read(self, number: int) -> example.Element:
-        if self.name(number) == "0007.bin" and not os.path.exists(self.listed.root + ".survived"):
-            open(self.listed.root + ".survived", "w").close()
+        if self.name(number) == "0007.bin" and not os.path.exists(self.listing.root + ".survived"):
+            open(self.listing.root + ".survived", "w").close()
             os.kill(os.getpid(), signal.SIGKILL)
         return super().read(number)
 
@@ -135,7 +135,7 @@ class Deadlier(Folder):
     def read(self, number: int) -> example.Element:
         if self.name(number) == "0007.bin":
             end = time.monotonic() + 10
-            while time.monotonic() < end and not list(Path(self.listed.root).parent.glob("out/b*-of-*")):
+            while time.monotonic() < end and not list(Path(self.listing.root).parent.glob("out/b*-of-*")):
                 time.sleep(0.01)
             os.kill(os.getpid(), signal.SIGKILL)
         return super().read(number)
@@ -177,7 +177,7 @@ def test_a_full_disk_leaves_nothing_half_written(tmp_path: Path) -> None:
     done = subprocess.run(["unshare", "-rm", "sh", "-c", script], cwd=tmp_path, capture_output=True, text=True)
     if done.returncode == 77 or "unshare" in done.stderr:
         pytest.skip("this system lets nobody mount a file system of their own")
-    assert "There is no room left at small/out" in done.stderr
+    assert "There is no space left at small/out" in done.stderr
     assert "code 2" in done.stdout
     expect_nothing_half_written(tmp_path / "kept", whole)
     assert "resumed" in done.stdout
@@ -207,7 +207,7 @@ def test_a_file_that_may_not_grow_leaves_nothing_half_written(tmp_path: Path) ->
     ]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, preexec_fn=limited)
     assert done.returncode == 2
-    assert "There is no room left at out: File too large" in done.stderr
+    assert "There is no space left at out: File too large" in done.stderr
     assert "Traceback" not in done.stderr
     expect_nothing_half_written(tmp_path / "out", whole)
 
@@ -259,7 +259,7 @@ def test_a_begun_set_goes_on_with_the_same_plan_only(tmp_path: Path) -> None:
     source = blobs(tmp_path / "b")
     kill_at(25, source, tmp_path / "out")
     assert not (tmp_path / "out" / "b.schema.json").exists()
-    with pytest.raises(FlatoutError, match="changed since it was begun"):
+    with pytest.raises(FlatoutError, match="incomplete"):
         converted(Folder.open(source), tmp_path / "out", name="b", shuffle=2, shard_size=3000)
     done = converted(Folder.open(source), tmp_path / "out", name="b", shuffle=2, shard_size=3000, force=True)
     verify.verify(done.schema, tmp_path / "out", Folder.open(source), 1, quiet=True)

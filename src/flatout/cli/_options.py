@@ -8,7 +8,7 @@ is made from the dataclass, so that a command with twenty options is still a fun
         model: Annotated[str, typer.Argument(help="…")]
         batch: Annotated[str, typer.Option(help="…")] = "1"
 
-    command(app, "optimize", Options, run, help="…")
+    command(app, "optimize", Options, run)
 """
 
 from __future__ import annotations
@@ -23,7 +23,13 @@ import typer
 T = TypeVar("T")
 
 
-def command(app: typer.Typer, name: str, options: type[T], run: Callable[[T], None]) -> None:
+def command(
+    app: typer.Typer,
+    name: str,
+    options: type[T],
+    run: Callable[[T], None],
+    context_settings: dict[str, Any] | None = None,
+) -> None:
     """Register a command. Its help is the docstring of `run`."""
     hints = get_type_hints(options, include_extras=True)
 
@@ -42,4 +48,4 @@ def command(app: typer.Typer, name: str, options: type[T], run: Callable[[T], No
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = hints
     call.__doc__ = run.__doc__
-    app.command(name)(call)
+    app.command(name, context_settings=context_settings)(call)

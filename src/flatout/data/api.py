@@ -8,19 +8,19 @@ import sys
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from flatout.data import inspecting, tuning
+from flatout.data import inspection, tuning
 from flatout.data.tuning import Tuned
 from flatout.model.case import Case
 from flatout.model.errors import InvalidOption
 
 
 def inspect(dataset: Any, *, needs: float | None = None, show: bool = True) -> Case:
-    """Measure every stage of a `tf.data.Dataset`, and say which one limits it.
+    """Measure every stage of a `tf.data.Dataset`, and find the one that limits it.
 
-    `needs` is how many elements (batches) a second the trainer takes. The dataset is not iterated: copies of it are.
+    `needs` is how many elements (batches) a second the trainer takes. Copies of the dataset are iterated, not itself.
     """
-    with _hushed():
-        case = inspecting.inspect([_dataset(dataset)], needs, told=_telling(show))
+    with _without_option_warnings():
+        case = inspection.inspect([_dataset(dataset)], needs, report=_reporter(show))
     _show(case, "stages", show)
     return case
 
@@ -35,18 +35,18 @@ def tune_dataset(
     needs: float | None = None,
     show: bool = True,
 ) -> Tuned:
-    """Rewrite a `tf.data.Dataset` so that it is faster and gives the same elements; `.dataset` is the new one.
+    """Rewrite a `tf.data.Dataset` so that it is faster and yields the same elements; `.dataset` is the new one.
 
-    `allow` takes `semantic` (calls of stateful functions, or elements, in another order) and `reassociated` (other
-    rounding). `memory` is what a cache may hold in bytes, `disk` a directory for one that memory cannot hold, `budget`
-    the seconds that it may take.
+    `allow` permits `semantic` changes (stateful calls, or elements, in another order) and `reassociated` ones (other
+    rounding). `memory` is the limit of a cache in bytes, `disk` a directory for a cache that is larger than that,
+    `budget` the time limit in seconds.
     """
     unknown = set(allow) - {"semantic", "reassociated"}
     if unknown:
         raise InvalidOption(f"allow takes semantic and reassociated, not {', '.join(sorted(unknown))}.")
-    wishes = tuning.Wishes(frozenset(allow), memory, disk, budget, needs)
-    with _hushed():
-        tuned = tuning.tune(_dataset(dataset), wishes, _telling(show))
+    request = tuning.TuningRequest(frozenset(allow), memory, disk, budget, needs)
+    with _without_option_warnings():
+        tuned = tuning.tune(_dataset(dataset), request, _reporter(show))
     _show(tuned.case, "trials", show)
     return tuned
 
@@ -58,8 +58,8 @@ def _dataset(value: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _hushed() -> Iterator[None]:
-    """TensorFlow warns of each option that is changed, and copies of a pipeline have them changed on purpose."""
+def _without_option_warnings() -> Iterator[None]:
+    """TensorFlow warns of each option that is changed. Copies of a pipeline have them changed on purpose."""
 
     def passes(record: logging.LogRecord) -> bool:
         return "Changing the value of option" not in record.getMessage()
@@ -72,13 +72,13 @@ def _hushed() -> Iterator[None]:
         logger.removeFilter(passes)
 
 
-def _telling(show: bool) -> inspecting.Told:
-    def tell(text: str) -> None:
+def _reporter(show: bool) -> inspection.Report:
+    def report(text: str) -> None:
         if show and sys.stderr.isatty():
             sys.stderr.write(f"\r\x1b[Kflatout: {text}")
             sys.stderr.flush()
 
-    return tell
+    return report
 
 
 def _show(case: Case, view: str, show: bool) -> None:

@@ -1,8 +1,8 @@
 """What limits a pipeline: the stage without which it would be fastest, and how fast it could become.
 
-Stages between two hand-overs (a prefetch, a parallel stage) share one thread, and their times add up; a parallel stage
-divides its time among its calls; and all of them share the cores. The slowest of these sets the pace. Nothing here
-measures: it is arithmetic over the stages of a Case, source first.
+Stages between two thread boundaries (a prefetch, a parallel stage) share one thread, and their times add up. A parallel
+stage divides its time by its number of concurrent calls. All of them share the cores. The slowest of these sets the
+pace. Nothing is measured here: it is arithmetic on the stages of a Case, source first.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ DIVISIBLE = {
     "Map", "ParallelMap", "Interleave", "ParallelInterleave", "FlatMap", "TFRecord", "Batch", "ParallelBatch",
     "PaddedBatch",
 }  # fmt: skip
-"""Stages that can make several calls at once, if they are asked to."""
-HANDS_OVER = ("Prefetch",)
+"""Stages that can make several calls at once."""
+THREAD_BOUNDARIES = ("Prefetch",)
 UNBOUND = float("inf")
 BUSY = 0.7
-"""Share of CPU in the wall time above which Python code cannot be divided: it holds the interpreter."""
+"""Share of CPU time in the wall time above which Python code cannot run in parallel: it holds the interpreter."""
 
 
 @dataclass(frozen=True)
 class Machine:
     cores: float
     threads: int
-    """Calls that can run at once: the pool of the pipeline, or as many as there are cores."""
+    """Calls that can run at once: the size of the pipeline's thread pool, or the number of cores."""
 
 
 @dataclass(frozen=True)
@@ -35,19 +35,19 @@ class Ceilings:
     """Milliseconds for one element that leaves the pipeline."""
 
     now: float
-    """As it is run, by the costs of its stages."""
+    """As it runs now, by the costs of its stages."""
     divided: float
-    """With every stage that can be divided made parallel, on these cores."""
+    """With every divisible stage made parallel, on these cores."""
     unbounded: float
-    """The same with cores without end: what no parallelism can help."""
+    """The same with unlimited cores: what parallelism cannot improve."""
     critical: int | None
-    """The position of the stage without which the pipeline would be fastest."""
+    """The index of the stage without which the pipeline would be fastest."""
 
 
 def ceilings(stages: Sequence[Stage], machine: Machine) -> Ceilings:
     now = pace(stages, machine)
     rest = {i: pace(stages, machine, without={i}) for i, stage in enumerate(stages) if cost(stage)}
-    # Of several that change nothing, the dearest one: with the pace set by something else, it is next.
+    # Of several stages that change nothing, the most expensive one: it is the next to limit the pipeline.
     critical = min(rest, key=lambda i: (rest[i], -cost(stages[i]))) if rest else None
     return Ceilings(
         now=now,
@@ -60,12 +60,12 @@ def ceilings(stages: Sequence[Stage], machine: Machine) -> Ceilings:
 def pace(stages: Sequence[Stage], machine: Machine, without: Collection[int] = (), divided: bool = False) -> float:
     """Milliseconds for one element of the last stage."""
     slowest, thread, cpu = 0.0, 0.0, 0.0
-    first = _behind_cache(stages)
-    for position, stage in enumerate(stages):
-        wall = 0.0 if position in without or position < first else cost(stage)
-        cpu += 0.0 if position in without or position < first else cpu_cost(stage)
+    first = _first_after_cache(stages)
+    for index, stage in enumerate(stages):
+        wall = 0.0 if index in without or index < first else cost(stage)
+        cpu += 0.0 if index in without or index < first else cpu_cost(stage)
         calls = UNBOUND if divided and _divisible(stage) else calls_at_once(stage, machine)
-        if calls > 1 or stage.op in HANDS_OVER:
+        if calls > 1 or stage.op in THREAD_BOUNDARIES:
             slowest = max(slowest, thread, wall / calls)
             thread = 0.0
         else:
@@ -83,18 +83,18 @@ def cpu_cost(stage: Stage) -> float:
 
 
 def calls_at_once(stage: Stage, machine: Machine) -> float:
-    """As TensorFlow runs the stage: it makes stateless maps parallel that were not written so."""
+    """Concurrent calls as TensorFlow runs the stage: it makes stateless maps parallel on its own."""
     runs_as = stage.detail.runs_as or stage.op
     if not runs_as.startswith(("Parallel", "MapAndBatch")):
         return 1
     if stage.op == "Map" and stage.stateful:
-        return 1  # fused with a batch, it still makes one call at a time
-    asked = stage.parallelism or "autotuned"
-    return min(int(asked), machine.threads) if asked.isdigit() else machine.threads
+        return 1  # even fused with a batch, it makes one call at a time
+    requested = stage.parallelism or "autotuned"
+    return min(int(requested), machine.threads) if requested.isdigit() else machine.threads
 
 
-def _behind_cache(stages: Sequence[Stage]) -> int:
-    """The first position that still works once a cache is full."""
+def _first_after_cache(stages: Sequence[Stage]) -> int:
+    """The index of the first stage that still runs once a cache is full."""
     caches = [i for i, stage in enumerate(stages) if stage.op in ("Cache", "Snapshot") and not stage.detail.depth]
     return max(caches, default=0)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from flatout.data import equality, inspecting, tuning
+from flatout.data import equality, inspection, tuning
 from flatout.data.task import PipelineTask
 from flatout.model.case import Case, Note
 from flatout.observe import stages
@@ -116,28 +116,28 @@ def _work(directory: Path, task: PipelineTask) -> None:
 def _done(task: PipelineTask, progress: _Progress, keep: Callable[[Case], None]) -> Case:
     own = [dataset for dataset in _captured if not stages.from_arrays(dataset)]
     if not own:
-        made = "Keras makes the only pipeline of this program, out of arrays: there is nothing of its own to rewrite."
+        made = "The only pipeline of this program is made by Keras from arrays: there is nothing to rewrite."
         return Case("data", notes=(Note("error", made),) if _captured else ())
     if task.do == "inspect":
-        return inspecting.inspect(own, task.needs, told=progress)
+        return inspection.inspect(own, task.needs, report=progress)
     chosen = own[min(max(task.pipeline, 1), len(own)) - 1]
     if task.do == "digest":
         return _digest(chosen)
-    wishes = tuning.Wishes(
+    request = tuning.TuningRequest(
         allow=frozenset(task.allow),
         memory=task.memory,
         disk=task.disk,
         seconds=task.seconds,
         without=frozenset(task.without),
     )
-    return tuning.tune(chosen, wishes, progress, keep).case
+    return tuning.tune(chosen, request, progress, keep).case
 
 
 def _digest(dataset: Any) -> Case:
     """What the elements of a pipeline come to, for another process to compare."""
     head = copying.before_randomness(dataset)
     found = equality.digest(copying.unshuffled(dataset if head is None else head), DIGEST_SECONDS)
-    return replace(inspecting.described([dataset]), evidence=(found,))
+    return replace(inspection.described([dataset]), evidence=(found,))
 
 
 class _Progress:

@@ -1,9 +1,9 @@
-"""Whether two pipelines give the same elements: compared to the bit, one by one, over whole epochs.
+"""Compares the elements of two pipelines bit by bit, one by one, over whole epochs.
 
-What differs from one run to the next by the program's own wish is taken out of the comparison first. A shuffle without
-a seed is left out of both pipelines, which says more than comparing its results as a set. Where random numbers are
-drawn, what enters that stage is compared. Where the order alone may differ, the elements are compared as a multiset.
-Python code that gives another order each time is held to the same: as a multiset, and it must go on varying.
+Intended differences between two runs are excluded first. A shuffle without a seed is removed from both pipelines, which
+is a stricter test than comparing its results as a set. Where random numbers are drawn, the inputs of that stage are
+compared. Where only the order may differ, the elements are compared as a multiset. Python code that yields another
+order each time is compared as a multiset too, and has to keep varying.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from flatout.observe import stages
 from flatout.pipeline import copying, recipes
 
 EPOCHS = 2
-"""The second one reads what a cache has kept, and a shuffle has another order then."""
+"""The second epoch reads from caches, and has another order of shuffles."""
 
 
 @dataclass(frozen=True)
@@ -30,28 +30,28 @@ class Compared:
     result: Literal["exact", "multiset", "differs"]
     elements: int
     whole: bool
-    """Whether whole epochs were compared, or only as much as there was time for."""
+    """Whether whole epochs were compared, or only the elements that there was time for."""
     note: str = ""
 
     @property
     def parity(self) -> ParityVerdict:
-        """In the words of a Trial."""
+        """As a Trial names it."""
         if self.result == "differs":
             return "failed"
         return self.result if self.whole else "unknown"
 
 
 def compare(before: Any, after: Any, seconds: float = 60.0, epochs: int = EPOCHS, any_order: bool = False) -> Compared:
-    """Both are copied first: neither is iterated. `any_order`: another order is no difference."""
+    """Compare copies of both; neither is iterated itself. `any_order`: another order is not a difference."""
     if before.element_spec != after.element_spec:
         return Compared("differs", 0, False, f"elements were {before.element_spec} and are {after.element_spec}")
     left, right, note = _comparable(before, after)
-    found = _in_order(left, right, seconds, epochs)
+    found = _compare_in_order(left, right, seconds, epochs)
     if found.result == "differs" and found.whole:
         if stages.runs_python(left) and _varies(source := copying.unshuffled(left, seeded=True), seconds):
-            found = _as_varied(source, copying.unshuffled(right, seeded=True), seconds)
+            found = _compare_varying(source, copying.unshuffled(right, seeded=True), seconds)
         elif any_order or _any_order(before):
-            found = replace(_as_multisets(*_comparable(before, after)[:2], seconds), note="in another order")
+            found = replace(_compare_multisets(*_comparable(before, after)[:2], seconds), note="in another order")
     return replace(found, note="; ".join(text for text in (note, found.note) if text))
 
 
@@ -65,36 +65,38 @@ def _comparable(before: Any, after: Any) -> tuple[Any, Any, str]:
 
 
 def _varies(dataset: Any, seconds: float) -> bool:
-    """Whether a second epoch is another one than the first, as far as there is time to see."""
+    """Whether a second epoch differs from the first, as far as there is time to see."""
     end = time.perf_counter() + seconds
-    first = list(itertools.takewhile(lambda _: time.perf_counter() < end, marks(dataset)))  # a cache is full now
-    return any(one != other for one, other in zip(first, marks(dataset), strict=False))
+    first = list(itertools.takewhile(lambda _: time.perf_counter() < end, fingerprints(dataset)))  # this fills a cache
+    return any(one != other for one, other in zip(first, fingerprints(dataset), strict=False))
 
 
-def _as_varied(before: Any, after: Any, seconds: float) -> Compared:
-    """Of two pipelines of which the first varies."""
-    rows = _as_multisets(before, before, seconds)
+def _compare_varying(before: Any, after: Any, seconds: float) -> Compared:
+    """Compare two pipelines of which the first varies from epoch to epoch."""
+    rows = _compare_multisets(before, before, seconds)
     if rows.result == "differs":
-        note = rows.note or "its Python code gives other elements each time, so nothing can be compared"
+        note = rows.note or "its Python code yields other elements each time, so it cannot be compared"
         return Compared("differs", rows.elements, False, note)
     if not _varies(after, seconds):
-        return Compared("differs", rows.elements, True, "its Python code gave another order each time, now always one")
-    rows = _as_multisets(before, after, seconds)
+        return Compared(
+            "differs", rows.elements, True, "its Python code yielded another order each time, and now always the same"
+        )
+    rows = _compare_multisets(before, after, seconds)
     return Compared(rows.result, rows.elements, rows.whole, rows.note or "in another order each time, as before")
 
 
 def _any_order(dataset: Any) -> bool:
-    """Whether the program has asked for no certain order."""
+    """Whether the program allows any order."""
     if dataset.options().deterministic is False:
         return True
     chain = [stage for stage, _ in stages.chain(dataset)]
     return any(stages.kind(stage) == "Shuffle" or getattr(stage, "_deterministic", "") == "false" for stage in chain)
 
 
-def _in_order(before: Any, after: Any, seconds: float, epochs: int) -> Compared:
+def _compare_in_order(before: Any, after: Any, seconds: float, epochs: int) -> Compared:
     began, count = time.perf_counter(), 0
     for epoch in range(epochs):
-        left, right = marks(before), marks(after)
+        left, right = fingerprints(before), fingerprints(after)
         while True:
             one, other = next(left, None), next(right, None)
             if one != other:
@@ -110,16 +112,16 @@ def _in_order(before: Any, after: Any, seconds: float, epochs: int) -> Compared:
 def _difference(one: bytes | None, other: bytes | None, epoch: int, count: int) -> str:
     if one is None or other is None:
         return f"epoch {epoch + 1} has {'more' if one is None else 'fewer'} elements than it had"
-    return f"element {count} is another one"
+    return f"element {count} differs"
 
 
-def _as_multisets(before: Any, after: Any, seconds: float) -> Compared:
+def _compare_multisets(before: Any, after: Any, seconds: float) -> Compared:
     began = time.perf_counter()
     counts: list[Counter[bytes]] = []
     for dataset in (_rows(before), _rows(after)):
         found: Counter[bytes] = Counter()
-        for mark in marks(dataset):
-            found[mark] += 1
+        for fingerprint in fingerprints(dataset):
+            found[fingerprint] += 1
             if time.perf_counter() - began > seconds:
                 return Compared("differs", sum(found.values()), False, "there was no time to compare an epoch")
         counts.append(found)
@@ -127,15 +129,15 @@ def _as_multisets(before: Any, after: Any, seconds: float) -> Compared:
 
 
 def _rows(dataset: Any) -> Any:
-    """Single elements again, where the pipeline makes batches: each batch is another one in another order."""
+    """The unbatched elements: in another order, batches contain other elements."""
     batches = any("Batch" in stages.kind(stage) for stage in recipes.main_line(dataset))
     return dataset.unbatch() if batches else dataset
 
 
 def digest(dataset: Any, seconds: float) -> PipelineDigest:
-    """All elements of an epoch in one number, for a comparison with another process."""
+    """A digest of all elements of an epoch, to compare with another process."""
     began, count, total = time.perf_counter(), 0, hashlib.blake2b(digest_size=16)
-    for one in marks(dataset):
+    for one in fingerprints(dataset):
         total.update(one)
         count += 1
         if time.perf_counter() - began > seconds:
@@ -143,13 +145,13 @@ def digest(dataset: Any, seconds: float) -> PipelineDigest:
     return PipelineDigest(total.hexdigest(), count, whole=True)
 
 
-def marks(dataset: Any) -> Iterator[bytes]:
+def fingerprints(dataset: Any) -> Iterator[bytes]:
     """A fingerprint of each element: types, shapes and every bit."""
     for element in dataset:
-        yield mark(element)
+        yield fingerprint(element)
 
 
-def mark(element: Any) -> bytes:
+def fingerprint(element: Any) -> bytes:
     import numpy as np
     import tensorflow as tf
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from flatout.data import inspecting
+from flatout.data import inspection
 from flatout.data.contestant import Pipeline
 from flatout.pipeline import caching, copying, costing, running
 
@@ -26,7 +26,7 @@ def excerpts_of(given: Any, costs: costing.Costs) -> Callable[[Any], Pipeline]:
 
 def _records_for(given: Any, elements: int, costs: costing.Costs) -> int | None:
     """Records that give about so many elements of the last stage."""
-    taken = inspecting.counts_for_each(given, costs)
+    taken = inspection.counts_for_each(given, costs)
     heads = [taken.get(id(stage)) for stage in copying.record_stages(given)]
     each = max((count for count in heads if count), default=None)
     return max(round(elements * each), 1) if each is not None else None

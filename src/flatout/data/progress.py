@@ -1,4 +1,4 @@
-"""What the parent shows while the child works: what it is at, how long that takes, how much time is left at most."""
+"""Progress of the child, shown by the parent: what it is doing, for how long, and how much time is left at most."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from flatout.report.terminal.text import clean
 
 
 class Progress:
-    """On a terminal one line that moves; elsewhere one line for each thing that begins."""
+    """On a terminal one line that is updated; elsewhere one line for each activity."""
 
     def __init__(self, path: Path, seconds: float, quiet: bool = False, stream: Any = None) -> None:
         self._path = path
@@ -22,7 +22,7 @@ class Progress:
         self._moving = self._stream.isatty()
         self._began = time.monotonic()
         self.working_since: float | None = None
-        """When the first thing has begun; before that, the program itself runs."""
+        """When the first activity began; before that, the program itself runs."""
         self._read = 0
         self._text = "starting the program, which imports TensorFlow"
 
@@ -37,7 +37,7 @@ class Progress:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
 
-    def look(self) -> None:
+    def update(self) -> None:
         try:
             lines = self._path.read_text(encoding="utf-8").splitlines()
         except OSError:

@@ -1,4 +1,4 @@
-"""A process of the tf.data service: `head` is the dispatcher and has the pipeline, `worker` computes elements.
+"""A process of the tf.data service: `head` runs the dispatcher and the pipeline, `worker` computes elements.
 
 It ends when its standard input is closed.
 """
@@ -14,20 +14,20 @@ from typing import Any
 from flatout.model.errors import FlatoutError, ServiceFailed
 
 
-def head(asked: dict[str, Any], say: Any) -> None:
+def head(settings: dict[str, Any], say: Any) -> None:
     import tensorflow as tf
 
     from flatout.data import service
 
-    dataset = _made(asked["target"])
-    config = tf.data.experimental.service.DispatcherConfig(port=asked["port"])
+    dataset = _make_dataset(settings["target"])
+    config = tf.data.experimental.service.DispatcherConfig(port=settings["port"])
     try:
         dispatcher = tf.data.experimental.service.DispatchServer(config)
     except (RuntimeError, tf.errors.OpError) as error:
         raise ServiceFailed(
-            f"No dispatcher can listen at port {asked['port']}: {error}. Give another --port."
+            f"The dispatcher cannot listen on port {settings['port']}: {error}. Give another --port."
         ) from None
-    address = dispatcher.target.replace("localhost", asked["host"])
+    address = dispatcher.target.replace("localhost", settings["host"])
     number = None
     if dataset is not None:
         try:
@@ -44,45 +44,45 @@ def head(asked: dict[str, Any], say: Any) -> None:
             say("measured", {"speedup": speedup, **rates, "why_not": found.why_not})
 
 
-def worker(asked: dict[str, Any], say: Any) -> None:
+def worker(settings: dict[str, Any], say: Any) -> None:
     import tensorflow as tf
 
     config = tf.data.experimental.service.WorkerConfig(
-        dispatcher_address=asked["address"].split("://")[-1],
-        worker_address=f"{asked['host']}:%port%",
+        dispatcher_address=settings["address"].split("://")[-1],
+        worker_address=f"{settings['host']}:%port%",
         dispatcher_timeout_ms=60_000,
     )
     try:
         running = tf.data.experimental.service.WorkerServer(config)
     except (RuntimeError, tf.errors.OpError) as error:
-        raise ServiceFailed(f"No worker can reach {asked['address']}: {str(error).splitlines()[0]}.") from None
+        raise ServiceFailed(f"A worker cannot reach {settings['address']}: {str(error).splitlines()[0]}.") from None
     say("ready", {})
     sys.stdin.read()
     del running
 
 
-def _made(target: str | None) -> Any:
+def _make_dataset(target: str | None) -> Any:
     if target is None:
         return None
-    from flatout.data.shards.stream_main import Failed, made
+    from flatout.data.shards.stream_main import Failed, make_dataset
 
     try:
-        return made(target, endless=True)
+        return make_dataset(target, endless=True)
     except Failed as error:
         raise ServiceFailed(str(error)) from None
 
 
-def main(role: str, asked: dict[str, Any]) -> None:
-    with open(asked["answer"], "w", encoding="utf-8", buffering=1) as answer:
+def main(role: str, settings: dict[str, Any]) -> None:
+    with open(settings["answer"], "w", encoding="utf-8", buffering=1) as answer:
 
         def say(word: str, content: Any) -> None:
             answer.write(json.dumps([word, content]) + "\n")
 
         try:
-            {"head": head, "worker": worker}[role](asked, say)
+            {"head": head, "worker": worker}[role](settings, say)
         except FlatoutError as error:
             say("failed", str(error))
-    # TensorFlow's servers wait for clients that may never leave.
+    # An orderly exit would wait for clients that may never disconnect.
     os._exit(0)
 
 

@@ -1,7 +1,7 @@
-"""The parent's side of `flatout data inspect` and `tune`: starts the child, shows how far it is, keeps the case.
+"""The parent's side of `flatout data inspect` and `tune`: starts the child, shows its progress, reads its case.
 
-Never imports TensorFlow. A child that crashes or hangs leaves what it had found until then; what it was at becomes a
-row of the table.
+Never imports TensorFlow. When a child crashes or hangs, its results up to then are used, and what it was doing becomes
+a row of the trials.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from flatout import store
-from flatout.data import inspecting
+from flatout.data import inspection
 from flatout.data.progress import Progress
 from flatout.data.task import PipelineTask
 from flatout.model.case import Case, Note, Program, Trial
@@ -38,8 +38,8 @@ TARGET = Path(__file__).with_name("target_main.py")
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Whose pipelines the child works on, and what it has to do."""
+class PipelineRequest:
+    """A program or function whose pipelines the child works on, and the task."""
 
     target: str
     arguments: tuple[str, ...] = ()
@@ -55,12 +55,14 @@ class Asked:
         return tuple(launcher.command_for(self.target, self.arguments, self.module))
 
 
-def run(asked: Asked, directory: Path, quiet: bool = False, sources: Sequence[tuple[str, str]] = ()) -> Case:
-    """The case that the child has found, with the program and its steps in it."""
+def run(
+    request: PipelineRequest, directory: Path, quiet: bool = False, sources: Sequence[tuple[str, str]] = ()
+) -> Case:
+    """Run the child. Returns its case, with the program and its steps added."""
     (directory / "tmp").mkdir(parents=True, exist_ok=True)
-    module = asked.target if asked.module else None
-    launch = Launch(asked.command, module=module, seed=None, sources=tuple(sources))
-    command, variables = prepared(launch, directory, GuestSettings("flatout.data.child", encode(asked.task)))
+    module = request.target if request.module else None
+    launch = Launch(request.command, module=module, seed=None, sources=tuple(sources))
+    command, variables = prepared(launch, directory, GuestSettings("flatout.data.child", encode(request.task)))
     began = time.monotonic()
     started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     watchdog = Watchdog()
@@ -72,13 +74,13 @@ def run(asked: Asked, directory: Path, quiet: bool = False, sources: Sequence[tu
         )  # fmt: skip
     watchdog.watch(process.pid)
     try:
-        with Progress(directory / PROGRESS, asked.seconds, quiet) as progress:
+        with Progress(directory / PROGRESS, request.seconds, quiet) as progress:
             while process.poll() is None:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(timeout=0.3)
-                progress.look()
+                progress.update()
                 since = progress.working_since
-                late = time.monotonic() - (since or began) > (1.5 * asked.seconds + 30 if since else PROGRAM_SECONDS)
+                late = time.monotonic() - (since or began) > (1.5 * request.seconds + 30 if since else PROGRAM_SECONDS)
                 if late:
                     break
     finally:
@@ -87,13 +89,13 @@ def run(asked: Asked, directory: Path, quiet: bool = False, sources: Sequence[tu
         watchdog.forget(process.pid)
         watchdog.close()
     program = Program(
-        command=asked.command,
+        command=request.command,
         directory=str(Path.cwd()),
         started=started,
         seconds=round(time.monotonic() - began, 3),
         exit_code=code if code >= 0 else None,
     )
-    return _understood(_observed(directory, program), directory, code, late)
+    return _read_result(_observed(directory, program), directory, code, late)
 
 
 def _observed(directory: Path, program: Program) -> Case:
@@ -103,18 +105,18 @@ def _observed(directory: Path, program: Program) -> Case:
     return assemble(directory, program, summary)
 
 
-def _understood(seen: Case, directory: Path, code: int, late: bool) -> Case:
+def _read_result(seen: Case, directory: Path, code: int, late: bool) -> Case:
     path = directory / RESULT
     if not path.exists():
         output = directory / "output.txt"
         why = last_line(output) or f"it ended with code {code}"
-        raise ProgramUnusable(f"The program did not get to a tf.data pipeline: {why}. Its output is in {output}.")
+        raise ProgramUnusable(f"The program did not reach a tf.data pipeline: {why}. Its output is in {output}.")
     found = store.load(path)
     if not found.pipelines:
         errors = [note.text for note in found.notes if note.level == "error"]
-        words = last_line(directory / "output.txt") if code else ""
+        reason = last_line(directory / "output.txt") if code else ""
         raise ProgramUnusable(
-            f"{(errors or [words or 'The program iterates no tf.data pipeline.'])[0]} Name a program that iterates a "
+            f"{(errors or [reason or 'The program iterates no tf.data pipeline.'])[0]} Name a program that iterates a "
             "tf.data.Dataset, or a function that makes one (`package.module:function`)."
         )
     case = replace(found, program=seen.program, environment=seen.environment, steps=seen.steps, flatout=seen.flatout)
@@ -124,22 +126,22 @@ def _understood(seen: Case, directory: Path, code: int, late: bool) -> Case:
 
 
 def _cut_short(case: Case, directory: Path, late: bool) -> Case:
-    at = _last_progress(directory)
-    said = last_line(directory / "output.txt")
-    why = "it took too long and was stopped" if late else f"the process crashed ({said})"
-    note = Note("warning", f"While {at or 'it worked'}, {why}. What was found before that is shown.")
+    activity = _last_progress(directory)
+    output = last_line(directory / "output.txt")
+    why = "it took too long and was stopped" if late else f"the process crashed ({output})"
+    note = Note("warning", f"While {activity or 'it worked'}, {why}. The results up to then are shown.")
     trials = case.trials
-    if at.startswith("trying "):
-        lever = at.removeprefix("trying ").split(" ")[0]
+    if activity.startswith("trying "):
+        lever = activity.removeprefix("trying ").split(" ")[0]
         trials = (*trials, Trial((lever,), "timeout" if late else "failed", note=why))
     return replace(case, notes=(*case.notes, note), trials=trials)
 
 
 def _with_needs(case: Case) -> Case:
-    """What the trainer takes, from the steps that were seen: their time without the wait for input."""
+    """Add how many elements the trainer takes, from the steps that were observed: their time without input waits."""
     steps = case.steps
     if TARGET.name in " ".join(case.program.command):
-        return replace(case, steps=None)  # nobody trains there: what was seen are our own iterations
+        return replace(case, steps=None)  # nothing is trained: the steps are flatout's own iterations
     if steps is None or steps.split_ms is None or steps.ms.median <= steps.split_ms.input:
         return case
     needs = steps.ms.median - steps.split_ms.input
@@ -148,7 +150,7 @@ def _with_needs(case: Case) -> Case:
         for item in case.evidence
     )
     case = replace(case, evidence=evidence)
-    return case if case.trials else replace(case, verdict=inspecting.verdict(case))
+    return case if case.trials else replace(case, verdict=inspection.verdict(case))
 
 
 def _last_progress(directory: Path) -> str:
@@ -158,7 +160,7 @@ def _last_progress(directory: Path) -> str:
 
 
 def new_directory(target: str) -> Path:
-    """Where the case is kept; beside the temporary files where the working directory cannot be written."""
+    """Where the case is kept: a temporary directory if the working directory cannot be written."""
     title = f"data-{Path(target.replace(':', '-')).stem}"
     try:
         return store.new_directory(title)

@@ -1,4 +1,4 @@
-"""Runs a function that makes a dataset: `python target_main.py module:function`. A program of its own, in the child."""
+"""The program that the child runs for a function: `python target_main.py module:function` captures its datasets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def load(name: str) -> ModuleType:
 
 
 def datasets_in(value: Any) -> list[Any]:
-    """The datasets that a function has answered with: one, or several in a tuple, list or dictionary."""
+    """The datasets in a function's result: one, or several in a tuple, list or dictionary."""
     if hasattr(value, "_variant_tensor"):
         return [value]
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, (tuple, list)) else ()
@@ -43,7 +43,7 @@ def main(target: str) -> None:
         raise SystemExit(f"{name} has no {function}.")
     found = datasets_in(value() if callable(value) and not hasattr(value, "_variant_tensor") else value)
     if not found:
-        raise SystemExit(f"{target} has given no tf.data.Dataset.")
+        raise SystemExit(f"{target} returned no tf.data.Dataset.")
     from flatout.data import child
 
     for dataset in found:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from flatout import cures
-from flatout.data import equality, excerpts, inspecting
+from flatout.data import equality, excerpts, inspection
 from flatout.data.contestant import FEWEST_ROUNDS, Pipeline, Raced, compare
 from flatout.measure.race import TimeLimit
 from flatout.model.case import Case, Evidence, Note, Trial
@@ -33,7 +33,7 @@ TRIAL_SHARE = 0.15
 
 
 @dataclass(frozen=True)
-class Wishes:
+class TuningRequest:
     allow: frozenset[str] = frozenset()
     """`semantic` (another order of calls or elements) and `reassociated` (other rounding) have to be allowed."""
     memory: int | None = None
@@ -62,14 +62,14 @@ class Tuned:
 
 def tune(
     dataset: Any,
-    wishes: Wishes,
-    told: inspecting.Told = inspecting.NOWHERE,
+    request: TuningRequest,
+    report: inspection.Report = inspection.NO_REPORT,
     keep: Callable[[Case], None] = lambda _: None,
 ) -> Tuned:
     """`keep` is given the case as far as it is known, after each trial."""
     recipes.install()
     with recipes.without_draws(), copying.files_of_copies():
-        return _Tuning(stages.plain(dataset), wishes, told, keep).run()
+        return _Tuning(stages.plain(dataset), request, report, keep).run()
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ class _Line:
 @dataclass
 class _Tuning:
     given: Any
-    wishes: Wishes
-    told: inspecting.Told
+    request: TuningRequest
+    report: inspection.Report
     keep: Callable[[Case], None]
     trials: list[Trial] = field(default_factory=list)
     left_out: list[Evidence] = field(default_factory=list)
@@ -99,12 +99,12 @@ class _Tuning:
     """By name, in the order in which they are tried."""
 
     def run(self) -> Tuned:
-        self.deadline = time.monotonic() + FOR_TRIALS * self.wishes.seconds
-        costs = costing.Costs(costing.Limits(seconds=0.5), self.told)
-        case = inspecting.inspect([self.given], self.wishes.needs, costs, self.told)
+        self.deadline = time.monotonic() + FOR_TRIALS * self.request.seconds
+        costs = costing.Costs(costing.Limits(seconds=0.5), self.report)
+        case = inspection.inspect([self.given], self.request.needs, costs, self.report)
         self.keep(case)
-        memory = self.wishes.memory if self.wishes.memory is not None else caching.memory_limit()
-        context = Context(memory, self.wishes.disk, self.wishes.allow, self._count, costs)
+        memory = self.request.memory if self.request.memory is not None else caching.memory_limit()
+        context = Context(memory, self.request.disk, self.request.allow, self._count, costs)
         self.short = excerpts.excerpts_of(self.given, costs)
         line = self._improved(_Line(self.given), list(self.rewrites), context, case)
         line = self._improved(line, self._once_more(line), context, case)
@@ -113,7 +113,7 @@ class _Tuning:
             line = other
         best, kept = line.dataset, list(line.kept)
         if kept:
-            self.told("racing the result against the program's own")
+            self.report("racing the result against the program's own")
             self.deadline = float("inf")  # rounds enough for an interval, however long the trials have taken
             claim = self._tried(self.given, Proposal(best, ""), tuple(kept), line.equivalence, stage="combination")
             self.trials.append(claim)
@@ -124,12 +124,12 @@ class _Tuning:
     def _improved(self, line: _Line, names: Sequence[str], context: Context, case: Case) -> _Line:
         """One rewrite after the other, each upon those that have won."""
         for name in names:
-            if name in self.wishes.without:
+            if name in self.request.without:
                 continue
             if time.monotonic() > self.deadline:
                 self._leave_out(name, "the time was over")
                 continue
-            self.told(f"trying {name}")
+            self.report(f"trying {name}")
             proposal = self._proposed(name, line.dataset, context)
             if proposal is None:
                 continue
@@ -161,7 +161,7 @@ class _Tuning:
         other = self._improved(start, rest, context, case)
         if cached not in other.kept:
             return None
-        self.told(f"racing {' + '.join(other.kept)} against {' + '.join(line.kept)}")
+        self.report(f"racing {' + '.join(other.kept)} against {' + '.join(line.kept)}")
         limit = TimeLimit(self.deadline, FEWEST_ROUNDS)
         found = compare(self.short(line.dataset), self.short(other.dataset), limit).verdict.speedup
         return other if found is not None and found.ratio > 1.0 else None
@@ -224,7 +224,7 @@ class _Tuning:
     def _compared(self, dataset: Any, equivalence: str) -> equality.Compared:
         found = self.known.get(id(dataset))
         if found is None:
-            left = min(max(self.deadline - time.monotonic(), 10.0), self.wishes.seconds)
+            left = min(max(self.deadline - time.monotonic(), 10.0), self.request.seconds)
             semantic = equivalence == "semantic"
             found = equality.compare(self.given, dataset, COMPARE_SHARE * left, any_order=semantic)
             if semantic and copying.before_randomness(self.given) is not None:

@@ -1,4 +1,4 @@
-"""`flatout data …`: tf.data pipelines and the files they read. One thin file per subcommand, listed here."""
+"""`flatout data …`: tf.data pipelines and the files they read. One module per subcommand, listed here."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def register(app: typer.Typer) -> None:
         no_args_is_help=True,
         rich_markup_mode=None,
     )
-    group.callback()(_data)  # with a callback it stays a group, however few commands there are
+    group.callback()(_data)  # with a callback, Typer keeps it a group
     for command in COMMANDS:
         command.register(group)
     app.add_typer(group)

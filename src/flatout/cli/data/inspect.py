@@ -31,9 +31,9 @@ def register(app: typer.Typer) -> None:
         ] = None,
         quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the verdict only.")] = False,
     ) -> None:
-        """Measure every stage of the pipelines that a program iterates, and say which one limits each.
+        """Measure every stage of the pipelines that a program iterates, and find the one that limits each.
 
-        The program runs in a child until its steps are known; its files are not written to.
+        The program runs in a child process until its steps are known. None of its files are written.
         """
         from flatout.cli.data.output import show
         from flatout.data import session
@@ -41,9 +41,9 @@ def register(app: typer.Typer) -> None:
         from flatout.store import saving
 
         task = PipelineTask(do="inspect", needs=needs)
-        asked = session.Asked(target, tuple(context.args), module, task, seconds=60.0)
+        request = session.PipelineRequest(target, tuple(context.args), module, task, seconds=60.0)
         directory = session.new_directory(target)
-        case = session.run(asked, directory, quiet)
+        case = session.run(request, directory, quiet)
         saving.save(case, directory)
         show(case, "stages", directory, json, quiet)
         sys.exit(0)

@@ -1,4 +1,4 @@
-"""What the commands of this group have in common: how a case is shown."""
+"""Shows the case of a command of this group."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from flatout.model.case import Case
 
 
 def show(case: Case, view: str, directory: Path, json: str | None, quiet: bool) -> None:
-    """The view on standard output; with `--json -` the case is there, and the view is not."""
+    """Print the view, unless `--json -` prints the case."""
     if json is not None:
         from flatout.report.json import write
 

@@ -1,6 +1,6 @@
-"""The ArrayRecord format, for readers that jump to any record, as Grain does. Its own package writes and reads it.
+"""The ArrayRecord format, for readers with random access, such as Grain. Its own package writes and reads it.
 
-A group of one record, as Grain's documentation asks for, keeps random access fast. Each record is the same
+Groups of one record, which Grain's documentation recommends, keep random access fast. Each record is the same
 `tf.train.Example` as in a TFRecord file.
 """
 
@@ -18,16 +18,18 @@ from flatout.model.errors import ToolMissing
 SUFFIX = "arrayrecord"
 COMPRESSIONS = ("", "zstd")
 OPTIONS = {"": "group_size:1,uncompressed", "zstd": "group_size:1"}
-AT_ONCE = 256
+READ_RECORDS = 256
 
 
 def expect_package() -> None:
     if importlib.util.find_spec("array_record") is None:
-        raise ToolMissing("Writing ArrayRecord needs its package: pip install array-record. TFRecord needs none.")
+        raise ToolMissing(
+            "Writing ArrayRecord needs the package array-record: pip install array-record. TFRecord needs no package."
+        )
 
 
 class Writer:
-    """Appends records to the file of a stream, which the package opens by its name."""
+    """Appends records to the file of a stream; the package opens it by its name."""
 
     def __init__(self, stream: Any, compression: str = "") -> None:
         from array_record.python import array_record_module
@@ -41,9 +43,9 @@ class Writer:
 
     def close(self) -> None:
         self._out.close()
-        # It reports no full disk: what was written is counted again.
+        # The package does not report a full disk, so the records are counted.
         if sum(1 for _ in read(self._path)) != self._count:
-            raise OSError(errno.EIO, "the file does not hold what was written; is the disk full?", str(self._path))
+            raise OSError(errno.EIO, "the file does not contain what was written; is the disk full?", str(self._path))
 
 
 def read(path: Path, compression: str = "") -> Iterator[bytes]:
@@ -51,7 +53,7 @@ def read(path: Path, compression: str = "") -> Iterator[bytes]:
 
     try:
         reader = array_record_module.ArrayRecordReader(str(path))
-        for start in range(0, reader.num_records(), AT_ONCE):
-            yield from reader.read(start, min(start + AT_ONCE, reader.num_records()))
+        for start in range(0, reader.num_records(), READ_RECORDS):
+            yield from reader.read(start, min(start + READ_RECORDS, reader.num_records()))
     except (RuntimeError, ValueError, IndexError) as error:
         raise Damaged(f"{path} cannot be read as ArrayRecord: {error}") from None

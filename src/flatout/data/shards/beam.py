@@ -1,8 +1,8 @@
-"""The same conversion as an Apache Beam pipeline, for more than one machine.
+"""The conversion as an Apache Beam pipeline, for several machines.
 
-The unit of work is the shard, as on one machine, and the code that writes it is the same: a shard comes out the same to
-the byte whoever writes it. So Beam hands out shards, and its runner sees to machines and retries. Source and
-destination must be reachable from all workers under the same path.
+The unit of work is the shard, as on one machine, and the code that writes it is the same, so that a shard has the same
+bytes whichever worker writes it. Beam distributes the shards; its runner handles machines and retries. All workers must
+reach source and destination under the same path.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ FAILED = ".failed"
 
 
 def runner(name: str, options: Sequence[str]) -> Runner:
-    """`options` are `name=value`, passed on to Beam."""
+    """`options` are `name=value` and are passed to Beam."""
     try:
         import apache_beam  # noqa: F401
     except ImportError:
         raise ToolMissing(
-            'Converting with a runner needs Apache Beam: pip install "flatout[beam]". One machine needs none: leave '
-            "--runner out."
+            'Converting with a runner needs Apache Beam: pip install "flatout[beam]". On one machine it is not needed: '
+            "leave --runner out."
         ) from None
 
     def run(jobs: Sequence[Job]) -> Iterator[tuple[Job, Written | workers.Died]]:
@@ -48,19 +48,19 @@ def _run(jobs: Sequence[Job], name: str, flags: Sequence[str]) -> None:
     except FlatoutError:
         raise
     except Exception as error:  # whatever a runner raises
-        words = str(error).strip().split("\n")[-1][:500]
+        reason = str(error).strip().split("\n")[-1][:500]
         raise ProcessFailed(
-            f"The runner {name} failed: {words or type(error).__name__}. Finished shards are kept; run it again."
+            f"The runner {name} failed: {reason or type(error).__name__}. Finished shards are kept; run it again."
         ) from None
 
 
 def write(job: Job) -> str:
-    """One shard, by a worker of Beam. What is wrong with an element is written down for the one who asked: a runner
-    would try it again and again, and tell it as a traceback."""
+    """Write one shard, in a worker of Beam. An element that cannot be read is written to a file: a runner would try it
+    again and again, and report a traceback."""
     note = Path(job.working, job.file + FAILED)
     note.unlink(missing_ok=True)
     try:
-        if shard.done(job) is None:
+        if shard.finished(job) is None:
             shard.write(job)
     except FlatoutError as error:
         note.write_text(str(error), encoding="utf-8", errors="backslashreplace")
@@ -73,5 +73,5 @@ def _result(job: Job) -> Written | workers.Died:
         text = note.read_text(encoding="utf-8")
         note.unlink()
         raise ElementUnreadable(text)
-    written = shard.done(job)
-    return written if written is not None else workers.Died("has left no file")
+    written = shard.finished(job)
+    return written if written is not None else workers.Died("left no file")

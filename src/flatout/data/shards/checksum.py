@@ -1,9 +1,9 @@
 """CRC-32C as TFRecord stores it, without TensorFlow, so that a worker starts at once.
 
-The package google-crc32c computes it in hardware and is used where it is installed (`pip install "flatout[shards]"`).
-Elsewhere numpy does it. A CRC is linear: each byte contributes by its value and by its distance from the end alone. So
-one table holds the contribution of every byte at every distance within a block, a block is a lookup and one xor over
-all its bytes, and only the few bytes of the register pass from block to block.
+The package google-crc32c computes it in hardware and is used where it is installed (`pip install "flatout[shards]"`);
+otherwise numpy computes it. A CRC is linear: the contribution of each byte depends only on its value and its distance
+from the end. So one table has the contribution of every byte at every distance within a block, a block is a look-up and
+one xor over all its bytes, and only the few bytes of the register go from block to block.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 POLYNOMIAL = 0x82F63B78
-"""Castagnoli's, bits reversed."""
+"""Castagnoli's polynomial with its bits reversed."""
 BLOCK = 1024
-SHORT = 64
-"""Below so many bytes a plain loop is faster than calling numpy."""
+SHORT_BYTES = 64
+"""For fewer bytes a plain loop is faster than numpy."""
 
 
 def masked(data: bytes) -> int:
-    """The checksum of a record or of its length. It is stored rotated and shifted, because a checksum of data that
-    holds its own checksum tells nothing."""
+    """The checksum of a record or of its length as the format stores it: rotated and shifted, because the CRC of data
+    that contains its own CRC is constant."""
     value = crc32c(data)
     return ((value >> 15 | value << 17) + 0xA282EAD8) & 0xFFFF_FFFF
 
@@ -39,7 +39,7 @@ def _implementation() -> Callable[[bytes], int]:
         import google_crc32c
     except ImportError:
         return by_table
-    # Without its C part that package is slower than numpy.
+    # Without its C extension, that package is slower than numpy.
     native: Callable[[bytes], int] = google_crc32c.value
     return native if google_crc32c.implementation == "c" else by_table
 
@@ -52,18 +52,18 @@ def by_table(data: bytes) -> int:
     if len(data) > head:
         blocks = np.frombuffer(data, np.uint8, offset=head).reshape(-1, BLOCK)
         for contribution in np.bitwise_xor.reduce(_contributions(blocks), axis=1).tolist():
-            register = _behind(register, BLOCK) ^ contribution
+            register = _after_zeros(register, BLOCK) ^ contribution
     return register ^ 0xFFFF_FFFF
 
 
 def _advance(register: int, data: bytes) -> int:
-    """The register after less than a block."""
-    if len(data) < SHORT:
+    """The register after these bytes, fewer than a block."""
+    if len(data) < SHORT_BYTES:
         first = _by_distance()[1][0]
         for byte in data:
             register = first[(register ^ byte) & 0xFF] ^ (register >> 8)
         return register
-    return _behind(register, len(data)) ^ int(np.bitwise_xor.reduce(_contributions(np.frombuffer(data, np.uint8))))
+    return _after_zeros(register, len(data)) ^ int(np.bitwise_xor.reduce(_contributions(np.frombuffer(data, np.uint8))))
 
 
 def _contributions(data: NDArray[np.uint8]) -> NDArray[np.uint32]:
@@ -71,7 +71,7 @@ def _contributions(data: NDArray[np.uint8]) -> NDArray[np.uint32]:
     return table.take(offsets[-data.shape[-1] :] + data)
 
 
-def _behind(register: int, count: int) -> int:
+def _after_zeros(register: int, count: int) -> int:
     """The register after `count` zero bytes, at least four: its own bytes contribute like data."""
     rows = _by_distance()[1]
     return (
@@ -84,7 +84,7 @@ def _behind(register: int, count: int) -> int:
 
 @functools.cache
 def _by_distance() -> tuple[NDArray[np.uint32], list[list[int]], NDArray[np.int32]]:
-    """What each byte contributes by its distance from the end: flat, as rows, and where each distance begins."""
+    """The contribution of each byte by its distance from the end: flat, as rows, and the offset of each distance."""
     row: NDArray[Any] = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         row = row >> 1 ^ np.where(row & 1, np.uint32(POLYNOMIAL), np.uint32(0))

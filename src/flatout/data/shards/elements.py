@@ -1,6 +1,6 @@
-"""The elements of a pipeline as named values, and the structure in which the reader gives them back.
+"""The elements of a pipeline as named values, and the structure in which the reader restores them.
 
-Tuples, dictionaries, ragged and sparse tensors of any nesting. Runs beside TensorFlow.
+Handles tuples, dictionaries, ragged and sparse tensors of any nesting. Runs in the child, with TensorFlow.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from flatout.data.shards.example import Value
 from flatout.data.shards.schema import Feature
 from flatout.model.errors import DataUnusable
 
-ALONE = "value"
+ONLY_NAME = "value"
 """The name of an element's only tensor."""
 
 
@@ -25,25 +25,25 @@ class Layout:
         names = [one.name for one in self._features]
         names += [one.name + tensors.SHAPE for one in self._features if one.varies]
         if len(set(names)) < len(names):
-            raise DataUnusable(f"Two parts of an element have one name: {', '.join(sorted(names))}. Rename one.")
+            raise DataUnusable(f"Two parts of an element have the same name: {', '.join(sorted(names))}. Rename one.")
 
     @property
     def features(self) -> tuple[Feature, ...]:
         return tuple(self._features)
 
     def values(self, element: Any) -> dict[str, Value]:
-        """One element as what a shard keeps."""
+        """One element as the values that a shard stores."""
         found: dict[str, Value] = {}
         for number, tensor in enumerate(_parts(element)):
             array = tensor.numpy()
             one = self._features[number]
             if number in self._unknown_rank:
-                one = self._ranked(number, array.ndim)
-            found.update(tensors.stored(one, _plain(array)))
+                one = self._with_rank(number, array.ndim)
+            found.update(tensors.stored(one, _as_array(array)))
         return found
 
-    def _ranked(self, number: int, rank: int) -> Feature:
-        """A tensor whose rank the pipeline does not know has that of the first element."""
+    def _with_rank(self, number: int, rank: int) -> Feature:
+        """The feature of a tensor whose rank the pipeline does not declare: the rank is that of the first element."""
         one = self._features[number]
         ranked = tensors.feature(one.name, one.dtype, (None,) * rank)
         assert ranked is not None
@@ -55,18 +55,20 @@ class Layout:
         import tensorflow as tf
 
         if isinstance(spec, tf.TensorSpec):
-            return self._tensor(path or ALONE, spec.dtype.name, spec.shape)
+            return self._tensor(path or ONLY_NAME, spec.dtype.name, spec.shape)
         if isinstance(spec, tf.RaggedTensorSpec):
             rank = spec.ragged_rank
-            # Behind the ragged dimensions, those of the flat values.
+            # After the ragged dimensions come those of the flat values.
             inner = [None, *spec.shape.as_list()[rank + 1 :]] if spec.shape.rank is not None else [None]
-            parts = [self._tensor(f"{path or ALONE}/values", spec.dtype.name, tf.TensorShape(inner))]
+            parts = [self._tensor(f"{path or ONLY_NAME}/values", spec.dtype.name, tf.TensorShape(inner))]
             splits = spec.row_splits_dtype.name
-            parts += [self._tensor(f"{path or ALONE}/splits_{n}", splits, tf.TensorShape([None])) for n in range(rank)]
+            parts += [
+                self._tensor(f"{path or ONLY_NAME}/splits_{n}", splits, tf.TensorShape([None])) for n in range(rank)
+            ]
             return {"ragged": parts}
         if isinstance(spec, tf.SparseTensorSpec):
             rank = spec.shape.rank
-            base = path or ALONE
+            base = path or ONLY_NAME
             return {
                 "sparse": [
                     self._tensor(f"{base}/indices", "int64", tf.TensorShape([None, rank])),
@@ -79,15 +81,15 @@ class Layout:
         if isinstance(spec, (tuple, list)):
             return {"tuple": [self._structure(value, _below(path, number)) for number, value in enumerate(spec)]}
         raise DataUnusable(
-            f"The elements hold {type(spec).__name__} at {path or 'their top'}, which has no form in a record. Map "
-            "it to tensors first."
+            f"The elements contain a {type(spec).__name__} at {path or 'the top level'}, which a record cannot hold. "
+            "Map it to tensors first."
         )
 
     def _tensor(self, name: str, dtype: str, shape: Any) -> str:
         lengths = tuple(shape.as_list()) if shape.rank is not None else (None,)
         one = tensors.feature(name, dtype, lengths)
         if one is None:
-            raise DataUnusable(f"{name} is of the type {dtype}, which has no form in a record. Cast it first.")
+            raise DataUnusable(f"{name} has the type {dtype}, which a record cannot hold. Cast it first.")
         if shape.rank is None:
             self._unknown_rank.add(len(self._features))
         self._features.append(one)
@@ -95,7 +97,7 @@ class Layout:
 
 
 def _parts(element: Any) -> Iterator[Any]:
-    """Its tensors in the order of `_structure`."""
+    """The tensors of an element, in the order of `_structure`."""
     import tensorflow as tf
 
     if isinstance(element, dict):
@@ -113,8 +115,8 @@ def _parts(element: Any) -> Iterator[Any]:
         yield element
 
 
-def _plain(array: Any) -> Any:
-    """A single string comes as `bytes`."""
+def _as_array(array: Any) -> Any:
+    """A single string comes as `bytes`, not as an array."""
     import numpy as np
 
     return np.asarray(array, dtype=object) if isinstance(array, bytes) else array

@@ -1,7 +1,7 @@
-"""`tf.train.Example`, written and read without TensorFlow.
+"""`tf.train.Example`, encoded and decoded without TensorFlow.
 
-An element is a dictionary of named values; a value is bytes, whole numbers (int64) or floating point numbers (float32),
-one or several. Names are written in sorted order, so that the same element always gives the same bytes.
+An element is a dictionary of named values; a value is bytes, integers (int64) or floating point numbers (float32), one
+or several. Names are written in sorted order, so that the same element always has the same bytes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Element = Mapping[str, Value]
 Decoded = dict[str, "list[bytes] | NDArray[np.int64] | NDArray[np.float32]"]
 
 BYTES, FLOATS, INTEGERS = 1, 2, 3
-"""The fields of `Feature`: which of its three lists it holds."""
+"""The fields of `Feature`: one for each of its three kinds of list."""
 
 
 def encode(element: Element) -> bytes:
@@ -39,7 +39,7 @@ def _feature(value: Value) -> bytes:
         return _field(FLOATS, _field(1, value.astype("<f4").tobytes()))
     if all(isinstance(item, bytes) for item in value):
         return _field(BYTES, b"".join(_field(1, bytes(item)) for item in value))
-    raise TypeError(f"An element holds bytes, int64 and float32, not {type(value).__name__}.")
+    raise TypeError(f"A value of an element is bytes, int64 or float32, not {type(value).__name__}.")
 
 
 def _field(number: int, content: bytes) -> bytes:
@@ -58,7 +58,7 @@ def _varint(value: int) -> bytes:
 
 
 def decode(record: bytes) -> Decoded:
-    """Every value as a list or an array. Raises wire.WireError for bytes that are no Example."""
+    """Every value as a list or an array. Raises wire.WireError for bytes that are not an Example."""
     data = memoryview(record)
     element: Decoded = {}
     for features in _children(data, 0, len(data), 1):
@@ -87,7 +87,7 @@ def _values(data: memoryview, start: int, end: int) -> list[bytes] | NDArray[np.
 def _integers(data: memoryview, start: int, end: int) -> list[int]:
     found: list[int] = []
     for _, kind, begin, stop in wire.fields(data, start, end):
-        if kind == wire.VARINT:  # written one by one, which other writers may do
+        if kind == wire.VARINT:  # not packed, as some writers do
             found.append(wire.signed(begin))
             continue
         while begin < stop:

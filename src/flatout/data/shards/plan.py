@@ -1,7 +1,7 @@
-"""Which element goes into which shard: decided before anything is written, from the source and the wishes alone.
+"""Which element goes into which shard: decided before anything is written, from the source and the request alone.
 
-Because the plan is the same each time, shards can be written in any order, by any process, on any machine, and again
-after a kill: the result is the same to the byte.
+The plan is the same each time. So shards can be written in any order, by any process, on any machine, and again after a
+kill, and have the same bytes.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from flatout.data.shards.sources import Numbers, Source
 from flatout.data.shards.tfrecord import FRAME
 from flatout.model.errors import InvalidOption
 
-CAP = 128_000_000
-"""Bytes of a shard, unless asked otherwise: large reads, and yet many files to share among readers."""
-ENOUGH, SMALLEST = 16, 10_000_000
-"""So many shards there should be where none gets smaller than that: readers and writers work in parallel."""
+SHARD_BYTES = 128_000_000
+"""Default size limit of a shard: large enough for fast reads, small enough for many files to share among readers."""
+MIN_SHARDS, MIN_SHARD_BYTES = 16, 10_000_000
+"""Make at least this many shards, as long as none gets smaller than this, so that readers can work in parallel."""
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "KI": 2**10, "MI": 2**20, "GI": 2**30}
 
 
@@ -63,8 +63,8 @@ def make(source: Source, name: str, suffix: str, cap: int | None = None, shuffle
 
 
 def shuffled(count: int, seed: int) -> Numbers:
-    """The numbers up to `count` in an order that depends on the seed alone, not on a library's version: sorted by a
-    hash (splitmix64)."""
+    """The numbers below `count`, sorted by a hash (splitmix64) of number and seed: the order does not depend on the
+    version of a library."""
     mixed = np.arange(1, count + 1, dtype=np.uint64)
     with np.errstate(over="ignore"):
         mixed += _mix(np.array([seed % 2**64], np.uint64))
@@ -73,7 +73,7 @@ def shuffled(count: int, seed: int) -> Numbers:
 
 
 def _mix(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    with np.errstate(over="ignore"):  # it wraps on purpose
+    with np.errstate(over="ignore"):  # the overflow is intended
         value = (value ^ value >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
         value = (value ^ value >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
     mixed: NDArray[np.uint64] = value ^ value >> np.uint64(31)
@@ -81,14 +81,14 @@ def _mix(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def cuts(sizes: Numbers, cap: int | None = None) -> Numbers:
-    """Where each shard ends: none beyond the cap, unless a single element is, and all as even as that allows."""
+    """Where each shard ends: none larger than the cap, except for a single larger element, and all of similar size."""
     total = int(sizes.sum())
-    limit = cap or CAP
+    limit = cap or SHARD_BYTES
     count = len(_filled(sizes, limit))
     if cap is None:
-        count = max(count, min(ENOUGH, total // SMALLEST))
+        count = max(count, min(MIN_SHARDS, total // MIN_SHARD_BYTES))
     least, most = -(-total // count), limit
-    while least < most:  # the lowest limit that still needs no more shards
+    while least < most:  # find the lowest limit that needs no more shards
         middle = (least + most) // 2
         if len(_filled(sizes, middle)) <= count:
             most = middle
@@ -98,7 +98,7 @@ def cuts(sizes: Numbers, cap: int | None = None) -> Numbers:
 
 
 def _filled(sizes: Numbers, limit: int) -> Numbers:
-    """Fill one shard after the other up to the limit."""
+    """The ends of shards that are filled one after the other up to the limit."""
     until = np.cumsum(sizes)
     ends: list[int] = []
     start = before = 0
@@ -113,12 +113,12 @@ def shard_name(name: str, shard: int, count: int, suffix: str) -> str:
     return f"{name}-{shard:05d}-of-{count:05d}.{suffix}"
 
 
-def set_name(given: str | None, source: str) -> str:
-    """The name of a set: as asked, or after its source."""
-    if given is not None:
-        if not re.fullmatch(r"[\w][\w.-]*", given):
-            raise InvalidOption(f"--name {given!r} is no name for files: letters, digits, `_`, `-` and `.` make one.")
-        return given
+def set_name(requested: str | None, source: str) -> str:
+    """The name of a set: the requested one, or else that of its source."""
+    if requested is not None:
+        if not re.fullmatch(r"[\w][\w.-]*", requested):
+            raise InvalidOption(f"--name {requested!r} is not a name for files: use letters, digits, `_`, `-` and `.`.")
+        return requested
     stem = source.rsplit(":", 1)[-1] if ":" in source else Path(source).resolve().name.split(".")[0]
     return re.sub(r"\W+", "_", stem).strip("_") or "data"
 

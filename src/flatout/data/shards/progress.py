@@ -1,4 +1,4 @@
-"""How far it is and how long it will take, on standard error: a moving line on a terminal, else one now and then."""
+"""Progress on standard error: one line that is updated on a terminal, otherwise a line every few seconds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from typing import TextIO
 
 ON_TERMINAL, ELSEWHERE = 0.1, 10.0
-"""Seconds between two words."""
+"""Seconds between two updates."""
 
 
 class Progress:
@@ -22,14 +22,14 @@ class Progress:
     def seconds(self) -> float:
         return time.monotonic() - self._begin
 
-    def tell(self, elements: int, size: int) -> None:
+    def report(self, elements: int, size: int) -> None:
         self.done += elements
         self.bytes += size
         now = time.monotonic()
         if self._stream is None or now - self._last < (ON_TERMINAL if self._moves else ELSEWHERE):
             return
         self._last = now
-        line = f"flatout: {self.what} {self._told()}"
+        line = f"flatout: {self.what} {self._text()}"
         self._stream.write(f"\r{line}\x1b[K" if self._moves else f"{line}\n")
         self._stream.flush()
 
@@ -38,7 +38,7 @@ class Progress:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
 
-    def _told(self) -> str:
+    def _text(self) -> str:
         speed = self.bytes / max(self.seconds, 1e-9)
         if self.elements is None or not self.size or not self.bytes:
             return f"{self.done:,} elements ({speed / 1e6:.1f} MB/s)"

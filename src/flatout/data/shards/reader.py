@@ -1,8 +1,7 @@
-"""Writes the reader of a set: one Python file that gives its elements as a tf.data pipeline and needs TensorFlow alone.
+"""Writes the reader of a set: a Python file that yields its elements as a tf.data pipeline and needs only TensorFlow.
 
-Small elements are parsed in blocks, which costs a fraction of parsing them one by one, and taken apart again.
-Whatever comes from the source (names of classes, columns, files) stands in it as a literal, so that no name of a file
-can become code.
+Small elements are parsed in blocks, which costs a fraction of parsing them one by one, and then unbatched. What comes
+from the source (names of classes, columns, files) is written as a literal, so that no name of a file can become code.
 """
 
 from __future__ import annotations
@@ -17,15 +16,15 @@ from flatout.data.shards.tensors import SHAPE
 
 _DIRECT = ("float16", "float32", "float64", "int8", "uint8", "int16", "uint16", "int32", "int64", "complex64",
            "complex128", "bool")  # fmt: skip
-"""Types that `tf.io.decode_raw` knows. The others are read as one of the same width and taken for what they are."""
-BLOCK_BYTES, MOST_AT_ONCE, FEWEST_AT_ONCE = 4_000_000, 256, 8
-SHRUNK = 4
-"""How much smaller compression may have made the elements."""
-_AS = {"bfloat16": "uint16", "uint32": "int32", "uint64": "int64"}
+"""Types that `tf.io.decode_raw` supports. Others are read as a type of the same width and bit-cast."""
+BLOCK_BYTES, MAX_BLOCK, MIN_BLOCK = 4_000_000, 256, 8
+COMPRESSION_RATIO = 4
+"""How much smaller compression makes the elements, roughly."""
+_DECODED_AS = {"bfloat16": "uint16", "uint32": "int32", "uint64": "int64"}
 
 
 def write(schema: Schema) -> tuple[str, str]:
-    """The name of the file and its text."""
+    """The name of the reader and its text."""
     return f"{module_name(schema.name)}_reader.py", _text(schema)
 
 
@@ -63,12 +62,12 @@ def _text(schema: Schema) -> str:
 
 
 def _block(schema: Schema) -> int:
-    """How many elements are parsed at once: as many as are a few megabytes, where all are of one shape."""
+    """How many elements are parsed at a time: a few megabytes, if all have one shape."""
     if any(one.varies or 0 in one.shape for one in schema.features) or not schema.elements:
         return 1
-    size = sum(one.bytes for one in schema.shards) * (SHRUNK if schema.compression else 1) / schema.elements
-    count = min(MOST_AT_ONCE, int(BLOCK_BYTES / max(size, 1)))
-    return count if count >= FEWEST_AT_ONCE else 1
+    size = sum(one.bytes for one in schema.shards) * (COMPRESSION_RATIO if schema.compression else 1) / schema.elements
+    count = min(MAX_BLOCK, int(BLOCK_BYTES / max(size, 1)))
+    return count if count >= MIN_BLOCK else 1
 
 
 def _literal(values: list[str]) -> str:
@@ -94,7 +93,7 @@ def _features(features: tuple[Feature, ...]) -> str:
 
 
 def _shaped(one: Feature) -> bool:
-    """Whether its shape is kept beside it: a list of one dimension knows its length itself."""
+    """Whether its shape is stored in a feature of its own: a list of one dimension has its length."""
     return one.varies and (one.stored == "raw" or len(one.shape) > 1)
 
 
@@ -102,7 +101,7 @@ def _values(features: tuple[Feature, ...], block: bool = False) -> Iterator[str]
     for one in features:
         found = f"found[{one.name!r}]"
         if one.stored == "raw":
-            base = one.dtype if one.dtype in _DIRECT else _AS[one.dtype]
+            base = one.dtype if one.dtype in _DIRECT else _DECODED_AS[one.dtype]
             found = f"tf.io.decode_raw({found}, tf.{base})"
             if base != one.dtype:
                 found = f"tf.bitcast({found}, tf.{one.dtype})"
@@ -120,7 +119,7 @@ def _structured(schema: Schema) -> str:
 
 
 def _expression(structure: Any) -> str:
-    """A pipeline's own structure: `{"tuple": […]}`, `{"dict": {…}}`, `{"ragged": […]}`, … or the name of a feature."""
+    """Code for a pipeline's structure: `{"tuple": […]}`, `{"dict": {…}}`, `{"ragged": […]}`, … or a feature's name."""
     if isinstance(structure, str):
         return f"values[{structure!r}]"
     kind, content = next(iter(structure.items()))
@@ -158,13 +157,13 @@ _DECODED = {
         dataset = dataset.map(lambda element: decode(element, channels), tf.data.AUTOTUNE)""",
     "note": """
 
-    `decoded=False` leaves the files' bytes as they are; `channels` is how many each element shall have, 0: its own.
+    `decoded=False` returns the files' bytes; `channels` is the number of channels to decode to, 0: as in the file.
     """,
 }
 
 _HEAD = '''"""Reads {title}.
 
-Written by `flatout data convert`. Needs {needs}; lies beside the shards, or takes their directory.
+Written by `flatout data convert`. Needs {needs}. Keep it with the shards, or pass their directory.
 
     import {module}
 
@@ -211,7 +210,7 @@ _DECODE = '''def decode(element, channels=0):
 {lines}    return element
 '''
 _LOAD = '''def load(directory=None, in_order=False{arguments}):
-    """All elements. Several shards are read at a time, unless they are wanted in the order of writing.{note}"""
+    """All elements. Several shards are read at a time, unless `in_order` asks for the order of writing.{note}"""
     paths = files(directory)
     parallel = None if in_order else tf.data.AUTOTUNE
     dataset = tf.data.TFRecordDataset(paths, COMPRESSION, num_parallel_reads=parallel)

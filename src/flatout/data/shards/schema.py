@@ -1,7 +1,7 @@
-"""What lies in a set of shards: its features, its classes, its files with their checksums. Kept as JSON beside them.
+"""The schema of a set of shards: its features, classes, and files with their checksums. A JSON file next to them.
 
-The file is written last. Where it stands, the set is complete. It holds no time and no absolute path, so that the same
-source gives the same file.
+The file is written last: where it exists, the set is complete. It contains no time and no absolute path, so that the
+same source gives the same file.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from typing import Any
 from flatout.model.errors import ShardsUnusable
 
 VERSION = 1
-ENDING = ".schema.json"
+SUFFIX = ".schema.json"
 
 
 @dataclass(frozen=True)
 class Feature:
-    """One named value of every element, and how it comes back as a tensor."""
+    """One named value of every element, and how it is restored as a tensor."""
 
     name: str
     stored: str
     """bytes, int64, float32, or raw: the bytes of an array."""
     dtype: str
-    """What the reader makes of it, in TensorFlow's names."""
+    """The type of the tensor, in TensorFlow's names."""
     shape: tuple[int | None, ...] = ()
-    """None is a length that varies. A raw array then has its shape in a feature of its own, `name/shape`."""
+    """None is a length that varies. The shape of a raw array is then stored in a feature of its own, `name/shape`."""
     encoding: str = ""
-    """image, jpeg, wav or json, where the bytes are such a file."""
+    """image, jpeg, wav or json, if the bytes are such a file."""
 
     @property
     def varies(self) -> bool:
@@ -62,58 +62,58 @@ class Schema:
     compression: str
     elements: int
     digest: str
-    """The sum of all elements' digests: the same for the same elements in any order."""
+    """The sum of the digests of all elements, which does not depend on their order."""
     features: tuple[Feature, ...]
     shards: tuple[Shard, ...]
     classes: tuple[str, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     shuffled_by: int | None = None
     structure: Any = None
-    """Of a pipeline's elements: nested lists (`tuple`), dictionaries, and names of features."""
+    """The structure of a pipeline's elements: nested tuples and dictionaries of names of features."""
     fingerprint: str = ""
-    """Of the source and of the way it was cut: tells whether a later conversion would give the same."""
+    """Of the source and the plan: equal if a later conversion would give the same set."""
     layout: dict[str, Any] = field(default_factory=dict)
-    """What giving the elements back as files needs to know besides."""
+    """What else is needed to restore the elements as files."""
 
     @property
     def total(self) -> int:
-        """Elements of the source, those that were skipped included."""
+        """Elements of the source, including those that were skipped."""
         return self.elements + len(self.skipped)
 
     def to_json(self) -> str:
-        plain = {"version": VERSION, **dataclasses.asdict(self)}
-        # Names of files need not be text; `\\udcff` is how JSON says such a byte.
-        return json.dumps(plain, indent=1, sort_keys=True) + "\n"
+        values = {"version": VERSION, **dataclasses.asdict(self)}
+        # Names of files need not be text; JSON writes such a byte as `\\udcff`.
+        return json.dumps(values, indent=1, sort_keys=True) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Schema:
-        plain = json.loads(text)
-        version = plain.pop("version")
+        values = json.loads(text)
+        version = values.pop("version")
         if version > VERSION:
-            raise ValueError(f"it is of version {version}, and this flatout knows {VERSION}")
-        plain["features"] = tuple(Feature(**{**one, "shape": tuple(one["shape"])}) for one in plain["features"])
-        plain["shards"] = tuple(Shard(**one) for one in plain["shards"])
-        plain["skipped"] = tuple(Skipped(**one) for one in plain["skipped"])
-        plain["classes"] = tuple(plain["classes"])
-        return cls(**plain)
+            raise ValueError(f"it has version {version}; this flatout reads up to {VERSION}")
+        values["features"] = tuple(Feature(**{**one, "shape": tuple(one["shape"])}) for one in values["features"])
+        values["shards"] = tuple(Shard(**one) for one in values["shards"])
+        values["skipped"] = tuple(Skipped(**one) for one in values["skipped"])
+        values["classes"] = tuple(values["classes"])
+        return cls(**values)
 
 
 def path_in(directory: Path, name: str) -> Path:
-    return directory / f"{name}{ENDING}"
+    return directory / f"{name}{SUFFIX}"
 
 
-def find(place: Path) -> Path:
-    """The schema meant by a path: itself, or the only one of a directory."""
-    if place.is_file():
-        return place
-    found = sorted(place.glob(f"*{ENDING}")) if place.is_dir() else []
+def find(path: Path) -> Path:
+    """The schema file that a path means: itself, or the only one in a directory."""
+    if path.is_file():
+        return path
+    found = sorted(path.glob(f"*{SUFFIX}")) if path.is_dir() else []
     if len(found) == 1:
         return found[0]
     if found:
-        names = ", ".join(path.name for path in found[:5])
-        raise ShardsUnusable(f"{place} holds {len(found)} sets of shards ({names}). Name the schema file of one.")
+        names = ", ".join(one.name for one in found[:5])
+        raise ShardsUnusable(f"{path} has {len(found)} sets of shards ({names}). Name the schema file of one.")
     raise ShardsUnusable(
-        f"There is no finished set of shards at {place}: no *{ENDING}. `flatout data convert` writes it at its end."
+        f"There is no complete set of shards at {path}: no *{SUFFIX}, which `flatout data convert` writes last."
     )
 
 

@@ -1,12 +1,12 @@
-"""Writing one shard so that a kill, a crash or a full disk at any moment leaves nothing half-written under its name.
+"""Writes one shard so that a kill, a crash or a full disk at any moment leaves no incomplete file under its name.
 
-    1  the records go to a temporary file in the working directory, which lies on the same file system
+    1  the records are written to a temporary file in the working directory, on the same file system
     2  the file is forced to the disk
-    3  a note says how many elements it has and what its checksum is
-    4  the file takes its final name, in one step
+    3  a note records how many elements it has and its checksum
+    4  the file is renamed to its final name, which is atomic
 
-The name is the promise: whatever bears it is whole. A shard with its name and its note is done; anything else is
-written again, and gives the same bytes.
+So a file with a final name is complete. A shard with both its file and its note is done; anything else is written
+again, with the same bytes.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from flatout.data.shards import containers, example
+from flatout.data.shards import example, formats
 from flatout.data.shards.schema import Shard, Skipped
 from flatout.data.shards.sources import Corrupt, Source
 from flatout.model.errors import ElementUnreadable
 
-Tell = Callable[[int, int], None]
-"""Is told of elements and bytes done since the last time."""
-LARGEST = (1 << 31) - 1
-"""Bytes of a record that TensorFlow can parse."""
-EVERY = 0.2
-"""Seconds between two words about progress."""
+Report = Callable[[int, int], None]
+"""Called with the elements and bytes done since the last call."""
+MAX_RECORD_BYTES = (1 << 31) - 1
+"""The largest record that TensorFlow can parse."""
+REPORT_SECONDS = 0.2
+"""Time between two reports of progress."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """All that writing one shard needs, here or on another machine."""
+    """Everything that is needed to write one shard, here or on another machine."""
 
     file: str
     directory: str
@@ -46,7 +46,7 @@ class Job:
     format: str
     compression: str = ""
     skip: bool = False
-    """Whether an element that cannot be read is left out; otherwise it ends the conversion."""
+    """Whether an element that cannot be read is left out. Otherwise it ends the conversion."""
 
 
 @dataclass(frozen=True)
@@ -56,15 +56,15 @@ class Written:
     skipped: tuple[Skipped, ...] = ()
 
 
-def write(job: Job, tell: Tell = lambda elements, size: None) -> Written:
+def write(job: Job, report: Report = lambda elements, size: None) -> Written:
     count, digest, skipped = 0, 0, list[Skipped]()
     with temporary(job) as stream:
-        writer = containers.FORMATS[job.format].Writer(stream, job.compression)
-        for record in _told(_records(job, skipped), tell):
+        writer = formats.FORMATS[job.format].Writer(stream, job.compression)
+        for record in _reporting(_records(job, skipped), report):
             writer.write(record)
             count, digest = count + 1, (digest + digest_of(record)) % 2**64
         writer.close()
-        written = sealed(stream, job.file, count, digest, tuple(skipped))
+        written = seal(stream, job.file, count, digest, tuple(skipped))
         _note(job).write_text(json.dumps(dataclasses.asdict(written)), encoding="utf-8")
         sync(Path(job.working))
         os.replace(stream.name, Path(job.directory, job.file))
@@ -72,17 +72,17 @@ def write(job: Job, tell: Tell = lambda elements, size: None) -> Written:
     return written
 
 
-def done(job: Job) -> Written | None:
-    """What is known of a shard that was finished before."""
+def finished(job: Job) -> Written | None:
+    """What the note of a finished shard says; None if the shard is not finished."""
     try:
-        plain = json.loads(_note(job).read_text(encoding="utf-8"))
-        shard = Shard(**plain["shard"])
-        skipped = tuple(Skipped(**one) for one in plain["skipped"])
+        values = json.loads(_note(job).read_text(encoding="utf-8"))
+        shard = Shard(**values["shard"])
+        skipped = tuple(Skipped(**one) for one in values["skipped"])
         if os.path.getsize(Path(job.directory, job.file)) != shard.bytes:
             return None
     except (OSError, ValueError, TypeError, KeyError):
         return None
-    return Written(shard, plain["digest"], skipped)
+    return Written(shard, values["digest"], skipped)
 
 
 def _note(job: Job) -> Path:
@@ -93,37 +93,34 @@ def _records(job: Job, skipped: list[Skipped]) -> Iterator[bytes]:
     for number in range(len(job.elements)):
         try:
             record = example.encode(job.elements.read(number))
-            if len(record) > LARGEST:
-                raise Corrupt("it is larger than the 2 GB that an element can have")
+            if len(record) > MAX_RECORD_BYTES:
+                raise Corrupt("it is larger than 2 GB, the limit of a record")
             yield record
         except Corrupt as error:
             name = job.elements.name(number)
             if not job.skip:
                 raise ElementUnreadable(
-                    f"{name!r} is corrupt: {error}. Mend or remove it, or leave such elements out with "
-                    "`--on-error skip`; what is done so far is kept."
+                    f"{name!r} is corrupt: {error}. Repair or remove it, or leave such elements out with "
+                    "`--on-error skip`. The shards finished so far are kept."
                 ) from None
             skipped.append(Skipped(name, str(error)))
 
 
-def _told(records: Iterator[bytes], tell: Tell) -> Iterator[bytes]:
+def _reporting(records: Iterator[bytes], report: Report) -> Iterator[bytes]:
     count = size = 0
     last = time.monotonic()
     for record in records:
         yield record
         count, size = count + 1, size + len(record)
-        if time.monotonic() - last > EVERY:
-            tell(count, size)
+        if time.monotonic() - last > REPORT_SECONDS:
+            report(count, size)
             count, size, last = 0, 0, time.monotonic()
-    tell(count, size)
-
-
-# ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+    report(count, size)
 
 
 @contextlib.contextmanager
 def temporary(job: Job) -> Iterator[IO[bytes]]:
-    """A file that is gone afterwards, unless it has got another name; a full disk has its room back."""
+    """A file that is removed afterwards, unless it was renamed."""
     path = Path(job.working, f"{job.file}.{os.getpid()}.part")
     try:
         with open(path, "w+b", buffering=1 << 20) as stream:
@@ -132,8 +129,8 @@ def temporary(job: Job) -> Iterator[IO[bytes]]:
         path.unlink(missing_ok=True)
 
 
-def sealed(stream: IO[bytes], file: str, count: int, digest: int, skipped: tuple[Skipped, ...] = ()) -> Written:
-    """Force a written file to the disk, and say what is in it."""
+def seal(stream: IO[bytes], file: str, count: int, digest: int, skipped: tuple[Skipped, ...] = ()) -> Written:
+    """Force a written file to the disk. Returns its size, checksum and contents."""
     stream.flush()
     os.fsync(stream.fileno())
     checksum, size = hashlib.sha256(), 0
@@ -145,15 +142,15 @@ def sealed(stream: IO[bytes], file: str, count: int, digest: int, skipped: tuple
 
 
 def sync(directory: Path) -> None:
-    """A name is safe when its directory has reached the disk."""
+    """Force a directory to the disk: only then is a new name in it durable."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
-        with contextlib.suppress(OSError):  # not every file system can
+        with contextlib.suppress(OSError):  # not every file system supports it
             os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
 
 def digest_of(record: bytes) -> int:
-    """What an element adds to the digest of its set."""
+    """The digest of one element. The digest of a set is their sum."""
     return int.from_bytes(hashlib.blake2b(record, digest_size=8).digest(), "little")

@@ -1,8 +1,8 @@
-"""The conversion of a pipeline, which gives its elements one after the other and no other way.
+"""Converts a pipeline, whose elements come one after the other and cannot be read by number.
 
-The pipeline runs in a child with TensorFlow (`stream_main.py`), which writes the shards as their elements come. How
-many there will be is known at the end only, so they take their names then, one right after the other. After a kill the
-pipeline starts from its beginning, as it has no place to go on from. One that is seeded gives the same bytes again.
+The pipeline runs in a child with TensorFlow (`stream_main.py`), which writes the shards as their elements come. Their
+number is known only at the end, so they are renamed then, one right after the other. After a kill the conversion starts
+from the beginning, because a pipeline cannot be resumed. A seeded one gives the same bytes again.
 """
 
 from __future__ import annotations
@@ -16,65 +16,67 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from flatout.data.shards import containers, place, plan, reader, schema
-from flatout.data.shards.convert import Outcome, Wishes, writable
+from flatout.data.shards import formats, plan, reader, schema
+from flatout.data.shards.convert import ConvertRequest, Outcome, explain_write_errors
+from flatout.data.shards.destination import Destination
 from flatout.data.shards.progress import Progress
 from flatout.data.shards.schema import Feature, Shard, Skipped
 from flatout.data.shards.shard import sync
 from flatout.model.errors import DataUnusable, InvalidOption, ProcessFailed
 
 
-def convert(given: str, destination: Path, wishes: Wishes, runner: str | None = None) -> Outcome:
-    """`given` is `module:function` or `file.py:function`."""
-    _expect_possible(wishes, runner)
-    suffix = containers.suffix(wishes.format, wishes.compression)
-    name = plan.set_name(wishes.name, given)
-    there = place.Place(destination, name)
-    cap = wishes.shard_size or plan.CAP
-    fingerprint = hashlib.sha256(repr((given, name, suffix, cap)).encode()).hexdigest()
-    with writable(there), there.held():
-        if there.begin(fingerprint, wishes.force):
-            there.leave()
-            return Outcome(schema.load(there.schema), there.schema, complete_before=True)
-        there.clear()  # what an earlier run has left under a final name is one of another number
-        there.begin(fingerprint, force=False)
-        progress = Progress("converting", None, None, wishes.quiet)
+def convert(target: str, directory: Path, request: ConvertRequest, runner: str | None = None) -> Outcome:
+    """`target`: `module:function` or `file.py:function`."""
+    _check_options(request, runner)
+    suffix = formats.suffix(request.format, request.compression)
+    name = plan.set_name(request.name, target)
+    destination = Destination(directory, name)
+    cap = request.shard_size or plan.SHARD_BYTES
+    fingerprint = hashlib.sha256(repr((target, name, suffix, cap)).encode()).hexdigest()
+    with explain_write_errors(destination), destination.lock():
+        if destination.begin(fingerprint, request.force):
+            destination.remove_working_directory()
+            return Outcome(schema.load(destination.schema), destination.schema, complete_before=True)
+        destination.clear()  # shards of an earlier run are numbered out of another total
+        destination.begin(fingerprint, force=False)
+        progress = Progress("converting", None, None, request.quiet)
         try:
-            done = _run(given, there, name, wishes, cap, progress)
+            done = _run(target, destination, name, request, cap, progress)
         except BaseException:
-            there.leave()  # there is nothing to go on with
+            destination.remove_working_directory()  # destination is nothing to go on with
             raise
         finally:
             progress.end()
-        complete = _named(done, there, name, suffix, wishes, fingerprint)
-        there.finish(complete, reader.write(complete))
-    return Outcome(complete, there.schema, progress.seconds)
+        complete = _rename_shards(done, destination, name, suffix, request, fingerprint)
+        destination.finish(complete, reader.write(complete))
+    return Outcome(complete, destination.schema, progress.seconds)
 
 
-def _expect_possible(wishes: Wishes, runner: str | None) -> None:
-    if wishes.shuffle is not None:
+def _check_options(request: ConvertRequest, runner: str | None) -> None:
+    if request.shuffle is not None:
         raise InvalidOption(
-            "A pipeline has no order that could be changed beforehand. Shuffle in the pipeline itself: "
-            "`.shuffle(buffer_size, seed=…)`."
+            "--shuffle does not work on a pipeline. Shuffle in the pipeline itself: `.shuffle(buffer_size, seed=…)`."
         )
     if runner is not None:
         raise InvalidOption("A pipeline runs in one process; --runner is for files, tables and arrays.")
 
 
-def _run(given: str, there: place.Place, name: str, wishes: Wishes, cap: int, progress: Progress) -> dict[str, Any]:
+def _run(
+    target: str, destination: Destination, name: str, request: ConvertRequest, cap: int, progress: Progress
+) -> dict[str, Any]:
     reading, writing = os.pipe()
-    asked = {
-        "target": given,
-        "working": str(there.working.absolute()),
-        "format": wishes.format,
-        "compression": wishes.compression,
+    task = {
+        "target": target,
+        "working": str(destination.working.absolute()),
+        "format": request.format,
+        "compression": request.compression,
         "cap": cap,
-        "skip": wishes.skip,
+        "skip": request.skip,
         "answer": writing,
     }
-    command = [sys.executable, "-m", "flatout.data.shards.stream_main", json.dumps(asked)]
+    command = [sys.executable, "-m", "flatout.data.shards.stream_main", json.dumps(task)]
     variables = {"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ}
-    # What the user's code prints is no output of ours.
+    # The output of the user's code is not output of flatout.
     child = subprocess.Popen(command, env=variables, pass_fds=(writing,), stdin=subprocess.DEVNULL, stdout=sys.stderr)
     os.close(writing)
     try:
@@ -82,7 +84,7 @@ def _run(given: str, there: place.Place, name: str, wishes: Wishes, cap: int, pr
             for line in answers:
                 word, content = json.loads(line)
                 if word == "progress":
-                    progress.tell(*content)
+                    progress.report(*content)
                 elif word == "full":
                     raise OSError(*content)
                 elif word == "failed":
@@ -90,7 +92,7 @@ def _run(given: str, there: place.Place, name: str, wishes: Wishes, cap: int, pr
                 else:
                     return dict(content)
         raise ProcessFailed(
-            f"The pipeline did not come to its end: its process {_ended(child)}. Nothing was kept of it."
+            f"The process of the pipeline {_end_reason(child)} before its last element. Nothing was kept."
         )
     finally:
         if child.poll() is None:
@@ -98,26 +100,26 @@ def _run(given: str, there: place.Place, name: str, wishes: Wishes, cap: int, pr
         child.wait()
 
 
-def _ended(child: subprocess.Popen[bytes]) -> str:
+def _end_reason(child: subprocess.Popen[bytes]) -> str:
     code = child.wait()
     return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
 
-def _named(
-    done: dict[str, Any], there: place.Place, name: str, suffix: str, wishes: Wishes, fingerprint: str
+def _rename_shards(
+    done: dict[str, Any], destination: Destination, name: str, suffix: str, request: ConvertRequest, fingerprint: str
 ) -> schema.Schema:
     """Give the shards their names, now that their number is known."""
     shards = []
     for number, written in enumerate(done["shards"]):
         file = plan.shard_name(name, number, len(done["shards"]), suffix)
-        os.replace(there.working / written["file"], there.directory / file)
+        os.replace(destination.working / written["file"], destination.directory / file)
         shards.append(Shard(**{**written, "file": file}))
-    sync(there.directory)
+    sync(destination.directory)
     return schema.Schema(
         name=name,
         source="pipeline",
-        format=wishes.format,
-        compression=wishes.compression,
+        format=request.format,
+        compression=request.compression,
         elements=sum(one.elements for one in shards),
         digest=done["digest"],
         features=tuple(Feature(**{**one, "shape": tuple(one["shape"])}) for one in done["features"]),

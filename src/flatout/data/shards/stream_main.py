@@ -1,6 +1,6 @@
 """The child of `stream.py`: runs the user's pipeline and writes its elements as they come.
 
-What it has to say goes through a pipe of its own as lines of JSON: how far it is, what went wrong, what was written.
+It answers through a pipe, in lines of JSON: its progress, what went wrong, what was written.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from flatout.data.shards import containers, elements, example, shard
-from flatout.data.shards.convert import FULL
+from flatout.data.shards import elements, example, formats, shard
+from flatout.data.shards.convert import DISK_FULL
 from flatout.data.shards.schema import Skipped
 from flatout.data.shards.tfrecord import FRAME
 from flatout.model.errors import FlatoutError, Internal
 
-MOST_IN_A_ROW = 1000
-"""Errors without an element between them after which it is the pipeline that is broken, not an element."""
+MAX_ERRORS_IN_A_ROW = 1000
+"""After this many errors without an element between them, the pipeline is broken, not an element."""
 
 
 class Failed(Internal):
-    """What the user is told instead of a traceback."""
+    """An error that the user sees without a traceback."""
 
 
-def main(asked: dict[str, Any]) -> None:
+def main(request: dict[str, Any]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends it
-    with open(asked["answer"], "w", encoding="utf-8", buffering=1) as answer:
+    with open(request["answer"], "w", encoding="utf-8", buffering=1) as answer:
 
         def say(word: str, content: Any) -> None:
             if word != "progress":  # the parent may end this process as soon as it has read the answer
@@ -39,25 +39,25 @@ def main(asked: dict[str, Any]) -> None:
             answer.write(json.dumps([word, content]) + "\n")
 
         try:
-            say("done", _converted(asked, say))
+            say("done", _convert(request, say))
         except (Failed, FlatoutError) as error:
             say("failed", str(error))
         except BrokenPipeError:
-            os._exit(1)  # the parent is gone; TensorFlow would wait for the pipeline before it lets go
+            os._exit(1)  # the parent is gone; an orderly exit would wait for TensorFlow's pipeline
         except OSError as error:
-            if error.errno not in FULL:
+            if error.errno not in DISK_FULL:
                 raise
             say("full", [error.errno, error.strerror])
 
 
-def _converted(asked: dict[str, Any], say: Any) -> dict[str, Any]:
-    dataset = made(asked["target"])
+def _convert(request: dict[str, Any], say: Any) -> dict[str, Any]:
+    dataset = make_dataset(request["target"])
     layout = elements.Layout(dataset)
     skipped: list[Skipped] = []
-    records = _told(_records(dataset, layout, asked["skip"], skipped), say)
-    written = list(_shards(records, asked))
+    records = _reporting(_records(dataset, layout, request["skip"], skipped), say)
+    written = list(_write_shards(records, request))
     if not written:
-        raise Failed(f"{asked['target']} gives no element, so there is nothing to write.")
+        raise Failed(f"{request['target']} yields no element, so there is nothing to write.")
     return {
         "shards": [dataclasses.asdict(one.shard) for one in written],
         "digest": f"{sum(one.digest for one in written) % 2**64:016x}",
@@ -67,8 +67,8 @@ def _converted(asked: dict[str, Any], say: Any) -> dict[str, Any]:
     }
 
 
-def made(target: str, endless: bool = False) -> Any:
-    """The dataset that the user's function makes; one without an end only where that is no harm."""
+def make_dataset(target: str, endless: bool = False) -> Any:
+    """The dataset that the user's function returns. An infinite one is an error, unless `endless`."""
     import tensorflow as tf
 
     from flatout.data import target_main
@@ -78,16 +78,18 @@ def made(target: str, endless: bool = False) -> Any:
     try:
         value: Any = target_main.load(name)
     except ModuleNotFoundError as error:
-        raise Failed(f"There is no module {name!r} here ({error}). Name one that Python finds from here.") from None
+        raise Failed(
+            f"There is no module {name!r} ({error}). Name one that Python finds from the working directory."
+        ) from None
     for part in function.split("."):
         if not hasattr(value, part):
-            raise Failed(f"{name} has no {function}. Name a function of it that makes a tf.data.Dataset.")
+            raise Failed(f"{name} has no {function}. Name a function in it that returns a tf.data.Dataset.")
         value = getattr(value, part)
     found = target_main.datasets_in(value() if callable(value) and not isinstance(value, tf.data.Dataset) else value)
     if len(found) != 1:
-        raise Failed(f"{target} gives {len(found)} datasets where one was expected. Name a function that returns one.")
+        raise Failed(f"{target} returns {len(found)} datasets; one was expected. Name a function that returns one.")
     if not endless and int(found[0].cardinality()) == tf.data.INFINITE_CARDINALITY:
-        raise Failed(f"The pipeline of {target} has no end. Leave out its `repeat()`, or add `take(count)`.")
+        raise Failed(f"The pipeline of {target} has no end. Remove its `repeat()`, or add `take(count)`.")
     return found[0]
 
 
@@ -103,9 +105,9 @@ def _records(dataset: Any, layout: elements.Layout, skip: bool, skipped: list[Sk
         except tf.errors.OpError as error:
             reason = (error.message or type(error).__name__).strip().split("\n")[0][:500]
             in_a_row += 1
-            if not skip or in_a_row > MOST_IN_A_ROW:
+            if not skip or in_a_row > MAX_ERRORS_IN_A_ROW:
                 raise Failed(
-                    f"Element {number} of the pipeline failed: {reason}. Mend it, or leave such elements out with "
+                    f"Element {number} of the pipeline failed: {reason}. Fix it, or leave such elements out with "
                     "`--on-error skip`."
                 ) from None
             skipped.append(Skipped(f"element {number}", reason))
@@ -115,33 +117,33 @@ def _records(dataset: Any, layout: elements.Layout, skip: bool, skipped: list[Sk
         number += 1
 
 
-def _told(records: Iterator[bytes], say: Any) -> Iterator[bytes]:
+def _reporting(records: Iterator[bytes], say: Any) -> Iterator[bytes]:
     count = size = 0
     last = time.monotonic()
     for record in records:
         yield record
         count, size = count + 1, size + len(record)
-        if time.monotonic() - last > shard.EVERY:
+        if time.monotonic() - last > shard.REPORT_SECONDS:
             say("progress", [count, size])
             count, size, last = 0, 0, time.monotonic()
 
 
-def _shards(records: Iterator[bytes], asked: dict[str, Any]) -> Iterator[shard.Written]:
-    """One file after the other, each up to the cap."""
+def _write_shards(records: Iterator[bytes], request: dict[str, Any]) -> Iterator[shard.Written]:
+    """Write one file after the other, each up to the size limit."""
     record = next(records, None)
     number = 0
     while record is not None:
-        path = os.path.join(asked["working"], f"stream-{number:05d}.part")
+        path = os.path.join(request["working"], f"stream-{number:05d}.part")
         with open(path, "w+b", buffering=1 << 20) as stream:
-            writer = containers.FORMATS[asked["format"]].Writer(stream, asked["compression"])
+            writer = formats.FORMATS[request["format"]].Writer(stream, request["compression"])
             count = digest = size = 0
-            while record is not None and (not count or size + len(record) + FRAME <= asked["cap"]):
+            while record is not None and (not count or size + len(record) + FRAME <= request["cap"]):
                 writer.write(record)
                 count, size = count + 1, size + len(record) + FRAME
                 digest = (digest + shard.digest_of(record)) % 2**64
                 record = next(records, None)
             writer.close()
-            yield shard.sealed(stream, os.path.basename(path), count, digest)
+            yield shard.seal(stream, os.path.basename(path), count, digest)
         number += 1
 
 

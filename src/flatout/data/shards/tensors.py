@@ -1,8 +1,8 @@
-"""How a tensor is kept in an element, and how it comes back.
+"""How a tensor is stored in an element, and restored.
 
-Strings, and single whole numbers and float32, are kept as what they are. Every other array is kept as its bytes, in
-little-endian order, which costs least to read and loses nothing of any type. Where a length varies from element to
-element, the shape is kept beside it.
+Strings, and single integers and float32 numbers, are stored as such. Every other array is stored as its bytes in
+little-endian order, which is the fastest to read and exact for every type. Where a length varies from element to
+element, the shape is stored as well.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from flatout.data.shards.example import Decoded, Value
 from flatout.data.shards.schema import Feature
 
 SHAPE = "/shape"
-WHOLE = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
-"""Types whose every value int64 holds."""
-KNOWN = (*WHOLE, "uint64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128")
+INTEGERS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
+"""Types whose every value fits into int64."""
+KNOWN = (*INTEGERS, "uint64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128")
 
 
 def feature(name: str, dtype: str, shape: tuple[int | None, ...]) -> Feature | None:
-    """None for a type that no shard can hold."""
+    """How a tensor of this type and shape is stored; None for a type that a shard cannot hold."""
     if dtype == "string":
         return Feature(name, "bytes", dtype, shape)
     if dtype not in KNOWN:
         return None
-    if shape == () and dtype in WHOLE:
+    if shape == () and dtype in INTEGERS:
         return Feature(name, "int64", dtype)
     if shape == () and dtype == "float32":
         return Feature(name, "float32", dtype)
@@ -35,12 +35,12 @@ def feature(name: str, dtype: str, shape: tuple[int | None, ...]) -> Feature | N
 
 
 def dtype_of(dtype: np.dtype[Any]) -> str:
-    """The name that TensorFlow has for a type of numpy."""
+    """TensorFlow's name of a numpy type."""
     return "string" if dtype.kind in "US" else dtype.name
 
 
 def stored(one: Feature, array: NDArray[Any]) -> dict[str, Value]:
-    """The values to keep for one tensor."""
+    """The values that store one tensor."""
     shape = {one.name + SHAPE: np.array(array.shape, np.int64)} if one.varies else {}
     return {one.name: _value(one, array), **shape}
 
@@ -57,7 +57,7 @@ def _value(one: Feature, array: NDArray[Any]) -> Value:
 
 
 def restored(one: Feature, element: Decoded) -> NDArray[Any]:
-    """The array again, from a decoded element."""
+    """The array, from a decoded element."""
     values = element[one.name]
     if one.stored == "raw":
         dtype = np.dtype(one.dtype).newbyteorder("<")

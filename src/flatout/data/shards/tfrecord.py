@@ -2,8 +2,8 @@
 
     uint64 length · uint32 checksum of the length · the record · uint32 checksum of the record
 
-Written by hand because the other writer comes with all of TensorFlow, whose import takes longer than many conversions.
-A gzipped file is written without the time and the name that gzip likes to keep: the same records give the same bytes.
+Implemented here because TensorFlow's writer would need the import of TensorFlow, which takes longer than many
+conversions. A gzipped file is written without time and name in its header: the same records give the same bytes.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ COMPRESSIONS = ("", "gzip")
 FRAME = 16
 """Bytes around each record."""
 GZIP = 31
-"""zlib's word for a gzip file with the largest window; its header holds no time and no name."""
-LARGEST = 1 << 34
-"""A length beyond this is a damaged file, not a record to make room for."""
+"""zlib's window bits for a gzip file with the largest window; the header has no time and no name."""
+MAX_LENGTH = 1 << 34
+"""A larger length means a damaged file, not a record to allocate memory for."""
 
 
 class Damaged(Internal):
-    """A file that is not what was written. Says what is wrong and where."""
+    """A file that differs from what was written. The message says what is wrong and where."""
 
 
 class Writer:
-    """Appends records to a binary stream that stays the caller's."""
+    """Appends records to a binary stream, which the caller closes."""
 
     def __init__(self, stream: IO[bytes], compression: str = "") -> None:
         self._stream = stream
@@ -46,13 +46,13 @@ class Writer:
             self._stream.write(self._compressor.compress(part) if self._compressor else part)
 
     def close(self) -> None:
-        """Ends the compression; the stream stays open."""
+        """End the compression. The stream stays open."""
         if self._compressor is not None:
             self._stream.write(self._compressor.flush())
 
 
 def read(path: Path, compression: str = "") -> Iterator[bytes]:
-    """Every record of a file. Raises Damaged where a checksum or the end is not as it was written."""
+    """Every record of a file. Raises Damaged where a checksum does not match or the file is truncated."""
     with contextlib.ExitStack() as stack:
         stream: IO[bytes] = stack.enter_context(open(path, "rb", buffering=1 << 20))
         if compression:
@@ -71,13 +71,13 @@ def _next(stream: IO[bytes], path: Path, number: int) -> bytes | None:
         if len(header) < 12:
             raise Damaged(f"{path} ends inside the header of record {number}.")
         length, checksum = struct.unpack("<QI", header)
-        if checksum != masked(header[:8]) or length > LARGEST:
-            raise Damaged(f"{path}: the length of record {number} does not fit its checksum.")
+        if checksum != masked(header[:8]) or length > MAX_LENGTH:
+            raise Damaged(f"{path}: the length of record {number} does not match its checksum.")
         record, tail = stream.read(length), stream.read(4)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise Damaged(f"{path}: the compression breaks off or is damaged at record {number} ({error}).") from None
+        raise Damaged(f"{path}: the compressed data is truncated or damaged at record {number} ({error}).") from None
     if len(record) < length or len(tail) < 4:
         raise Damaged(f"{path} ends inside record {number}.")
     if struct.unpack("<I", tail)[0] != masked(record):
-        raise Damaged(f"{path}: record {number} does not fit its checksum.")
+        raise Damaged(f"{path}: record {number} does not match its checksum.")
     return record

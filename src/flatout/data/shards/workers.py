@@ -1,8 +1,8 @@
-"""Work on all cores, in processes that may die.
+"""Runs jobs on all cores, in worker processes that may die.
 
-A worker is forked and begins at once: none of this imports TensorFlow. When one is killed (a lack of memory does that)
-its job is tried once more by a fresh one; what fails twice is told, and the rest goes on. When the parent is killed,
-the workers find their pipe closed and end.
+A worker is forked and starts at once: nothing here imports TensorFlow. When one is killed, as the system does when
+memory runs out, its job is tried once more by a fresh one. A job that fails twice is reported, and the others continue.
+When the parent is killed, the workers find their pipe closed and end.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from flatout.model.errors import ProcessFailed
 
 Work = TypeVar("Work")
 Result = TypeVar("Result")
-Tell = Callable[[int, int], None]
-SMALL = 20_000
-"""Elements that are surveyed sooner than a process is started."""
+Report = Callable[[int, int], None]
+FEW_ELEMENTS = 20_000
+"""Up to this many elements are processed faster here than by starting processes."""
 TRIES = 2
 
 
 @dataclass(frozen=True)
 class Died:
-    """A job that no worker survived."""
+    """The result of a job whose workers died."""
 
     reason: str
 
@@ -47,22 +47,25 @@ class _Worker:
 
 
 def cores() -> int:
-    """Those that this process may use, where the system tells."""
+    """The cores that this process may use, where the system knows."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run(
-    task: Callable[[Work, Tell], Result], jobs: Sequence[Work], processes: int, tell: Tell = lambda count, size: None
+    task: Callable[[Work, Report], Result],
+    jobs: Sequence[Work],
+    processes: int,
+    report: Report = lambda count, size: None,
 ) -> Iterator[tuple[Work, Result | Died]]:
-    """Every job with its result, in the order in which they end. An exception of a job is raised here."""
+    """Each job with its result, in the order in which they finish. An exception in a job is raised here."""
     waiting, tries = deque(range(len(jobs))), [0] * len(jobs)
     workers: dict[Connection, _Worker] = {}
     try:
         while waiting or workers:
             while waiting and len(workers) < max(1, min(processes, len(jobs))):
-                worker = _started(task, list(workers))
+                worker = _start_worker(task, list(workers))
                 workers[worker.pipe] = worker
-                _give(worker, waiting, jobs)
+                _assign(worker, waiting, jobs)
             for ready in wait(list(workers)):
                 worker = workers[ready]  # type: ignore[index]
                 try:
@@ -70,20 +73,20 @@ def run(
                 except (EOFError, OSError):
                     del workers[worker.pipe]
                     tries[worker.job] += 1
-                    reason = _ended(worker)
+                    reason = _end_reason(worker)
                     if tries[worker.job] < TRIES:
                         waiting.appendleft(worker.job)
                     else:
                         yield jobs[worker.job], Died(reason)
                     continue
                 if word == "progress":
-                    tell(*content)
+                    report(*content)
                 elif word == "failed":
                     raise content
                 else:
                     finished = jobs[worker.job]
                     if waiting:
-                        _give(worker, waiting, jobs)
+                        _assign(worker, waiting, jobs)
                     else:
                         del workers[worker.pipe]
                         worker.pipe.close()
@@ -97,31 +100,31 @@ def run(
 
 
 def spread(task: Callable[[Any], Result], source: Source) -> Iterator[Result]:
-    """A task over all elements of a source, in parts, in any order."""
+    """Run a task over all elements of a source, in parts. The results come in any order."""
     count = len(source)
-    if count <= SMALL:
+    if count <= FEW_ELEMENTS:
         yield task(source)
         return
     bounds = np.linspace(0, count, 4 * cores() + 1).astype(np.int64)
     parts = [source.select(np.arange(start, end)) for start, end in itertools.pairwise(bounds)]
-    for _, result in run(_Plain(task), parts, cores()):
+    for _, result in run(_WithoutReport(task), parts, cores()):
         if isinstance(result, Died):
-            raise ProcessFailed(f"A worker that looked at the source {result.reason}, twice. Is there memory enough?")
+            raise ProcessFailed(f"A worker that read the source {result.reason}, twice. Is there enough memory?")
         yield result
 
 
 @dataclass(frozen=True)
-class _Plain:
-    """A task that tells nothing while it works."""
+class _WithoutReport:
+    """A task that does not report its progress."""
 
     task: Callable[[Any], Any]
 
-    def __call__(self, job: Any, tell: Tell) -> Any:
+    def __call__(self, job: Any, report: Report) -> Any:
         return self.task(job)
 
 
-def _started(task: Callable[[Any, Tell], Any], others: Sequence[Connection]) -> _Worker:
-    # A fork of a process with threads may inherit a lock that nobody will release: Beam has threads, our parent none.
+def _start_worker(task: Callable[[Any, Report], Any], others: Sequence[Connection]) -> _Worker:
+    # A fork of a process with threads may inherit a lock that nothing releases. Our parent has no threads; Beam has.
     forks = "fork" in multiprocessing.get_all_start_methods() and threading.active_count() == 1
     context: Any = multiprocessing.get_context("fork" if forks else "spawn")
     ours, theirs = context.Pipe()
@@ -131,13 +134,13 @@ def _started(task: Callable[[Any, Tell], Any], others: Sequence[Connection]) -> 
     return _Worker(process, ours)
 
 
-def _give(worker: _Worker, waiting: deque[int], jobs: Sequence[Any]) -> None:
+def _assign(worker: _Worker, waiting: deque[int], jobs: Sequence[Any]) -> None:
     worker.job = waiting.popleft()
-    with contextlib.suppress(OSError):  # it has died: its pipe tells
+    with contextlib.suppress(OSError):  # it has died, which reading from its pipe will show
         worker.pipe.send(jobs[worker.job])
 
 
-def _ended(worker: _Worker) -> str:
+def _end_reason(worker: _Worker) -> str:
     worker.process.join()
     worker.pipe.close()
     code = worker.process.exitcode
@@ -147,10 +150,10 @@ def _ended(worker: _Worker) -> str:
     return f"ended with exit code {code}"
 
 
-def _work(task: Callable[[Any, Tell], Any], pipe: Connection, parents: Sequence[Connection]) -> None:
-    """The worker's side: one job after the other until the pipe is closed."""
+def _work(task: Callable[[Any, Report], Any], pipe: Connection, parents: Sequence[Connection]) -> None:
+    """The worker's side: do one job after the other until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers itself
-    for end in parents:  # its own and its siblings': held here, they would stay open when the parent has closed them
+    for end in parents:  # its own and its siblings': kept here, they would stay open after the parent has closed them
         end.close()
     with contextlib.suppress(EOFError, OSError):
         while True:
@@ -160,12 +163,12 @@ def _work(task: Callable[[Any, Tell], Any], pipe: Connection, parents: Sequence[
             except BrokenPipeError:
                 raise
             except Exception as error:  # of any kind: the parent decides what it means
-                answer = ("failed", _travelling(error))
+                answer = ("failed", _picklable(error))
             pipe.send(answer)
 
 
-def _travelling(error: Exception) -> Exception:
-    """An exception that can be sent: what a library raises need not be picklable."""
+def _picklable(error: Exception) -> Exception:
+    """An exception that can be sent: those of libraries need not be picklable."""
     import pickle
 
     try:

@@ -1,8 +1,8 @@
-"""Where elements come from: one file per kind of source.
+"""Sources of elements, one module per kind.
 
-A source knows how many elements it has, how large each will be at most, and reads any of them by its number. `select`
-cuts out some of them as a source of their own, which is small and can travel to another process or machine. A
-pipeline (`pipeline.py`) gives its elements one after the other only, and takes its own way (`stream.py`).
+A source knows how many elements it has and how large each can become, and reads any of them by its number. `select`
+gives some of them as a source of its own, which is small and can be sent to another process or machine. A pipeline
+yields its elements only one after the other, and is converted by `stream.py`.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Source(Protocol):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the user should know: files left out, columns taken as text."""
+        """Remarks for the user: files left out, columns stored as text."""
 
     @property
     def layout(self) -> dict[str, Any]:
-        """What giving the elements back as files needs to know besides the features."""
+        """What is needed to restore the elements as files, besides the features."""
 
     def __len__(self) -> int: ...
 
@@ -49,10 +49,10 @@ class Source(Protocol):
         """Changes when the source does."""
 
     def select(self, numbers: Numbers) -> Source:
-        """Some of the elements, as a source of their own."""
+        """Some of the elements, as a source of its own."""
 
     def name(self, number: int) -> str:
-        """How to call an element in a message."""
+        """The name of an element in messages."""
 
     def read(self, number: int) -> Element:
-        """One element. Raises Corrupt where it is not to be had."""
+        """One element. Raises Corrupt if it cannot be read."""

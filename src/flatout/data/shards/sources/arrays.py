@@ -19,18 +19,18 @@ from flatout.data.shards import tensors
 from flatout.data.shards.example import Element
 from flatout.data.shards.schema import Feature
 from flatout.data.shards.sources import Corrupt, Numbers
-from flatout.data.shards.sources.folder import Folder, Listed, listed
+from flatout.data.shards.sources.folder import FileListing, Folder, list_files
 from flatout.model.errors import DataUnusable
 
 SUFFIXES = frozenset((".npy", ".npz"))
 VALUE = "value"
-AROUND = 96
+OVERHEAD = 96
 UNREADABLE = (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile)
 
 
 @functools.lru_cache(maxsize=4)
 def _arrays(path: str) -> dict[str, NDArray[Any]]:
-    """By name. A `.npy` stays on disk; the parts of a `.npz` are unpacked once per process."""
+    """The arrays of a file by name. A `.npy` stays on disk; the parts of a `.npz` are unpacked once per process."""
     if path.endswith(".npz"):
         with np.load(path, allow_pickle=False) as archive:
             return {name: archive[name] for name in sorted(archive.files)}
@@ -39,7 +39,7 @@ def _arrays(path: str) -> dict[str, NDArray[Any]]:
 
 @dataclass(frozen=True)
 class ArrayFile:
-    """The first axis counts the elements."""
+    """The rows of one file: the first axis of each array counts the elements."""
 
     path: str
     numbers: Numbers
@@ -61,8 +61,8 @@ class ArrayFile:
         if len(set(lengths.values())) != 1 or () in lengths.values() or (0,) in lengths.values():
             shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
             raise DataUnusable(
-                f"The arrays of {path} do not count the same elements along their first axis: {shapes or 'none'}. "
-                "Save them with one length."
+                f"The arrays of {path} do not have the same length along their first axis: {shapes or 'none'}. Save "
+                "them with one length."
             )
         features = tuple(
             _feature(name, tensors.dtype_of(array.dtype), array.shape[1:], path) for name, array in arrays.items()
@@ -80,7 +80,7 @@ class ArrayFile:
 
     def sizes(self) -> Numbers:
         arrays = _arrays(self.path)
-        size = sum(array[0].nbytes + len(name) + AROUND for name, array in arrays.items())
+        size = sum(array[0].nbytes + len(name) + OVERHEAD for name, array in arrays.items())
         size += sum(8 * array[0].size for array in arrays.values() if array.dtype.kind in "US")
         return np.full(len(self), size, np.int64)
 
@@ -104,14 +104,14 @@ def _feature(name: str, dtype: str, shape: tuple[int | None, ...], path: Path) -
     one = tensors.feature(name, dtype, shape)
     if one is None:
         raise DataUnusable(
-            f"{path}: {name} is of the type {dtype}, for which TensorFlow has no tensors. Convert it to numbers first."
+            f"{path}: {name} has the type {dtype}, which TensorFlow does not support. Convert it to numbers first."
         )
     return one
 
 
 @dataclass(frozen=True)
 class Arrays(Folder):
-    """A folder of `.npy` files, by class. Most must be of one type; the shape may vary."""
+    """A folder of `.npy` files, by class. They should have one type; the shape may vary."""
 
     array: Feature = dataclasses.field(default_factory=lambda: Feature(VALUE, "raw", "float32"))
     kind: ClassVar[str] = "arrays"
@@ -119,8 +119,8 @@ class Arrays(Folder):
 
     @classmethod
     def open(cls, root: Path) -> Arrays:
-        files = listed(root, (".npy",), "numpy files")
-        return cls(files, _common(files, root))
+        files = list_files(root, (".npy",), "numpy files")
+        return cls(files, _common_feature(files, root))
 
     @property
     def features(self) -> tuple[Feature, ...]:
@@ -130,25 +130,25 @@ class Arrays(Folder):
         return super().fingerprint() + repr(self.array)
 
     def sizes(self) -> Numbers:
-        return super().sizes() + 10 * len(self.array.shape) + AROUND
+        return super().sizes() + 10 * len(self.array.shape) + OVERHEAD
 
     def read(self, number: int) -> Element:
         try:
             array = np.load(io.BytesIO(self.bytes_of(number)), allow_pickle=False)
         except UNREADABLE as error:
-            raise Corrupt(f"it is no numpy file: {error}") from None
+            raise Corrupt(f"it is not a numpy file: {error}") from None
         fits = len(array.shape) == len(self.array.shape) and all(
-            wanted in (None, length) for wanted, length in zip(self.array.shape, array.shape, strict=True)
+            expected in (None, length) for expected, length in zip(self.array.shape, array.shape, strict=True)
         )
         if not fits or tensors.dtype_of(array.dtype) != self.array.dtype:
             raise Corrupt(
-                f"it holds {array.dtype} {array.shape} where {self.array.dtype} {self.array.shape} was expected"
+                f"it contains {array.dtype} {array.shape}; {self.array.dtype} {self.array.shape} was expected"
             )
         return self.labelled(number, dict(tensors.stored(self.array, array)))
 
 
-def _common(files: Listed, root: Path) -> Feature:
-    """The type and the rank that most files have, and the lengths that all of those share."""
+def _common_feature(files: FileListing, root: Path) -> Feature:
+    """The type and rank of most files, with the lengths that all of those share."""
     counts: dict[tuple[str, tuple[int, ...]], int] = {}
     for name in files.names:
         try:

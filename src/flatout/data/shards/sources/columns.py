@@ -1,4 +1,4 @@
-"""What the columns of a table hold: a type that every row allows, and values as a feature keeps them."""
+"""The types of a table's columns, such that every row fits, and the values as a feature stores them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ INTEGER, FLOAT, BOOL, TEXT, JSON = "integer", "float", "bool", "text", "json"
 
 @dataclass(frozen=True)
 class Column:
-    """What the rows seen so far allow a column to be."""
+    """The type of a column that fits all rows seen so far."""
 
     kind: str = ""
     shape: tuple[int | None, ...] = ()
     missing: bool = False
     large: bool = False
-    """A whole number that float32 would round."""
+    """Whether it contains an integer that float32 would round."""
 
     def merged(self, other: Column) -> Column:
         if self == other:
@@ -46,7 +46,7 @@ Columns = dict[str, Column]
 
 
 def merge(surveys: Iterable[tuple[int, Columns]]) -> Columns:
-    """Of several surveys, each with its number of rows: a column that only some have is missing in the others."""
+    """Merge surveys, each with its number of rows. A column that only some have is missing in the others."""
     total, counts, merged = 0, dict[str, int](), dict[str, Column]()
     for rows, columns in surveys:
         total += rows
@@ -58,7 +58,7 @@ def merge(surveys: Iterable[tuple[int, Columns]]) -> Columns:
 
 @dataclass(frozen=True)
 class Reading:
-    """How the values of a column become a feature."""
+    """How the values of columns become features."""
 
     features: tuple[Feature, ...]
     columns: tuple[Column, ...]
@@ -66,16 +66,16 @@ class Reading:
 
 
 def reading(columns: Mapping[str, Column], float64: bool, mixed: str) -> Reading:
-    """`mixed` is what a column becomes whose rows disagree: text, or JSON text."""
+    """`mixed`: the type of a column whose rows disagree, text or JSON text."""
     features, kept, notes = [], [], []
     for name in sorted(columns):
         if not _is_text(name):
             raise DataUnusable(
-                f"The name of the column {name!r} is no UTF-8 text. Save the file as UTF-8, or rename it."
+                f"The name of the column {name!r} is not UTF-8. Save the file as UTF-8, or rename the column."
             )
-        column = _settled(columns[name], mixed)
+        column = _without_missing(columns[name], mixed)
         if column.kind in (TEXT, JSON) and columns[name].kind not in (TEXT, JSON, ""):
-            notes.append(f"column {name!r} is kept as text: {_why_text(columns[name])}")
+            notes.append(f"column {name!r} is stored as text: {_why_text(columns[name])}")
         features.append(_feature(name, column, float64))
         kept.append(column)
     return Reading(tuple(features), tuple(kept), tuple(notes))
@@ -89,8 +89,8 @@ def _is_text(name: str) -> bool:
     return True
 
 
-def _settled(column: Column, mixed: str) -> Column:
-    """A value that is missing is not a number in a column of numbers, no text in one of text, and no list."""
+def _without_missing(column: Column, mixed: str) -> Column:
+    """The type that can hold missing values: NaN among numbers, empty text, an empty list."""
     if not column.kind:
         return Column(TEXT, (), True)
     if column.kind == JSON:
@@ -105,7 +105,11 @@ def _settled(column: Column, mixed: str) -> Column:
 
 
 def _why_text(column: Column) -> str:
-    return "some of its values are missing, and its numbers are too large for float32" if column.large else "it varies"
+    return (
+        "some of its values are missing, and its numbers are too large for float32"
+        if column.large
+        else "its types vary"
+    )
 
 
 def _feature(name: str, column: Column, float64: bool) -> Feature:
@@ -119,7 +123,7 @@ def _feature(name: str, column: Column, float64: bool) -> Feature:
 
 
 def value_of(one: Feature, given: Any) -> Value:
-    """A value of a row as its feature keeps it; None is a missing one."""
+    """A value of a row as its feature stores it; None is a missing value."""
     if one.stored == "raw":
         return np.array(np.nan if given is None else given, "<f8").tobytes()
     if one.shape:
@@ -140,5 +144,5 @@ def _flat(value: Any) -> list[Any]:
 
 
 def size_factor(features: Iterable[Feature]) -> int:
-    """How much longer a row can become: `-1,` is three bytes of text and ten as a whole number of a list."""
+    """How much longer than its text a row can become: `-1,` is three bytes of text and ten as an int64 in a list."""
     return max([1, *(4 if one.stored == "int64" else 2 for one in features if one.shape and one.stored != "bytes")])

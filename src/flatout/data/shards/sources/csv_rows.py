@@ -1,7 +1,7 @@
 """CSV files: one element per row, one feature per column.
 
-A column is whole numbers, floating point numbers (float32 unless doubles are asked for) or text. Numbers with leading
-zeros are names, and stay text. An empty field is not a number in a column of numbers.
+A column has integers, floating point numbers (float32, or doubles with --float64) or text. Numbers with leading zeros
+are identifiers and stay text. An empty field in a column of numbers is NaN.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from flatout.data.shards.sources import Corrupt, Numbers, columns, rows
 from flatout.model.errors import DataUnusable
 
 SUFFIXES = frozenset((".csv", ".tsv"))
-AROUND = 40
-"""More bytes than a column needs besides its name and its text."""
+OVERHEAD = 40
+"""An upper limit of the bytes that a column needs besides its name and its text."""
 
 _INTEGER = re.compile(r"-?[1-9]\d{0,18}|0")
 _FLOAT = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
-_NO_NUMBER = columns.Column(columns.JSON)
+_NOT_A_NUMBER = columns.Column(columns.JSON)
 _MISSING = columns.Column(missing=True)
 _SMALL, _LARGE = columns.Column(columns.INTEGER), columns.Column(columns.INTEGER, large=True)
 _DECIMAL = columns.Column(columns.FLOAT)
@@ -35,34 +35,34 @@ _DECIMAL = columns.Column(columns.FLOAT)
 class Csv(rows.Table):
     delimiter: str
     names: tuple[str, ...]
-    """Of the columns."""
+    """Names of the columns."""
     kind: ClassVar[str] = "csv"
 
     @classmethod
     def open(cls, paths: Sequence[Path], header: bool = True, float64: bool = False, keep_text: bool = False) -> Csv:
         delimiter = _delimiter(paths[0])
-        places = rows.places(paths, header, delimiter)
+        index = rows.index_rows(paths, header, delimiter)
         try:
-            names = _names(places, delimiter) if header else _numbered(places.bytes_of(0), delimiter)
+            names = _names(index, delimiter) if header else _numbered(index.bytes_of(0), delimiter)
         except Corrupt as error:
-            raise DataUnusable(f"The first row of {paths[0]} cannot be read: {error}. Mend it.") from None
+            raise DataUnusable(f"The first row of {paths[0]} cannot be read: {error}. Repair it.") from None
         _expect_distinct(names, paths[0], keep_text)
-        opened = cls(places, columns.Reading((), ()), keep_text, delimiter, names)
-        found = columns.merge(_surveyed(opened))
+        opened = cls(index, columns.Reading((), ()), keep_text, delimiter, names)
+        found = columns.merge(_survey_all(opened))
         return dataclasses.replace(opened, reading=columns.reading(found, float64, columns.TEXT))
 
     def sizes(self) -> Numbers:
-        around = sum(len(name.encode(errors="surrogateescape")) + AROUND for name in self.names) + AROUND
-        return self.places.length * (2 if self.keep_text else 1) + around
+        overhead = sum(len(name.encode(errors="surrogateescape")) + OVERHEAD for name in self.names) + OVERHEAD
+        return self.index.length * (2 if self.keep_text else 1) + overhead
 
     def fields(self, data: bytes) -> dict[str, str]:
         parsed = _parsed(data, self.delimiter)
         if len(parsed) != len(self.names):
-            raise Corrupt(f"it has {len(parsed)} fields where {len(self.names)} were expected")
+            raise Corrupt(f"it has {len(parsed)} fields; {len(self.names)} were expected")
         return dict(zip(self.names, parsed, strict=True))
 
     def read(self, number: int) -> Element:
-        data = self.places.bytes_of(number)
+        data = self.index.bytes_of(number)
         fields = self.fields(data)
         values = {}
         for one in self.reading.features:
@@ -82,17 +82,17 @@ def _parsed(data: bytes, delimiter: str) -> list[str]:
     try:
         return next(csv.reader([text], delimiter=delimiter, strict=True), [])
     except csv.Error as error:
-        raise Corrupt(f"it is no CSV: {error}") from None
+        raise Corrupt(f"it is not CSV: {error}") from None
 
 
 def _numbered(data: bytes, delimiter: str) -> tuple[str, ...]:
     return tuple(f"column_{number}" for number in range(len(_parsed(data, delimiter))))
 
 
-def _names(places: rows.Places, delimiter: str) -> tuple[str, ...]:
-    """The columns, which all files must have in common."""
+def _names(index: rows.RowIndex, delimiter: str) -> tuple[str, ...]:
+    """The names of the columns, which must be the same in all files."""
     found: dict[tuple[str, ...], str] = {}
-    for file, header in zip(places.files, places.headers, strict=True):
+    for file, header in zip(index.files, index.headers, strict=True):
         if header:
             found.setdefault(tuple(_parsed(header.encode("latin-1").removeprefix(codecs.BOM_UTF8), delimiter)), file)
     if len(found) > 1:
@@ -104,31 +104,31 @@ def _names(places: rows.Places, delimiter: str) -> tuple[str, ...]:
 def _expect_distinct(columns: tuple[str, ...], path: Path, keep_text: bool) -> None:
     if len(set(columns)) != len(columns) or "" in columns:
         raise DataUnusable(
-            f"The first row of {path} does not name its columns one by one: {', '.join(columns)[:200]}. "
-            "Give each a name of its own, or say --no-header if it is a row of data."
+            f"The first row of {path} does not give each column a name of its own: {', '.join(columns)[:200]}. "
+            "Rename them, or give --no-header if it is a row of data."
         )
     if keep_text and rows.TEXT in columns:
-        raise DataUnusable(f"{path} has a column {rows.TEXT!r}, which --keep-text needs for itself. Rename it.")
+        raise DataUnusable(f"{path} has a column named {rows.TEXT!r}, which --keep-text needs. Rename it.")
 
 
-def _surveyed(source: Csv) -> Iterator[tuple[int, columns.Columns]]:
+def _survey_all(source: Csv) -> Iterator[tuple[int, columns.Columns]]:
     from flatout.data.shards import workers
 
     return workers.spread(survey, source)
 
 
 def survey(part: Csv) -> tuple[int, columns.Columns]:
-    """What the rows of a part allow each column to be."""
+    """The types of the columns that fit all rows of a part."""
     seen: list[set[columns.Column]] = [set() for _ in part.names]
     count = 0
     for number in range(len(part)):
         try:
-            fields = part.fields(part.places.bytes_of(number))
+            fields = part.fields(part.index.bytes_of(number))
         except Corrupt:
             continue
         count += 1
         for kinds, text in zip(seen, fields.values(), strict=True):
-            kinds.add(_looks_like(text))
+            kinds.add(_type_of(text))
     merged = {name: _merged(kinds) for name, kinds in zip(part.names, seen, strict=True) if count}
     return count, merged
 
@@ -140,11 +140,11 @@ def _merged(kinds: set[columns.Column]) -> columns.Column:
     return result
 
 
-def _looks_like(text: str) -> columns.Column:
+def _type_of(text: str) -> columns.Column:
     text = text.strip()
     if not text:
         return _MISSING
     if _INTEGER.fullmatch(text):
         size = abs(int(text))
-        return _NO_NUMBER if size >= 1 << 63 else _SMALL if size <= columns.EXACT_IN_FLOAT32 else _LARGE
-    return _DECIMAL if _FLOAT.fullmatch(text) else _NO_NUMBER
+        return _NOT_A_NUMBER if size >= 1 << 63 else _SMALL if size <= columns.EXACT_IN_FLOAT32 else _LARGE
+    return _DECIMAL if _FLOAT.fullmatch(text) else _NOT_A_NUMBER

@@ -1,6 +1,6 @@
-"""A folder of files, each an element; the folders right below it are the classes.
+"""A folder of files, each an element; the folders directly below it are the classes.
 
-Shared by pictures, sounds and any other files: these differ in which files they take and what they find corrupt.
+Shared by pictures, sounds and other files, which differ in the files that they accept and in what counts as corrupt.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from flatout.data.shards.schema import Feature
 from flatout.data.shards.sources import Corrupt, Numbers
 from flatout.model.errors import DataUnusable
 
-AROUND = 96
-"""More bytes than an element has besides its content, its name and the names of its features."""
-WITHOUT_CLASS = -1
+OVERHEAD = 96
+"""An upper limit of the bytes of an element besides its content, its name and the names of its features."""
+NO_CLASS = -1
 
 
 @dataclass(frozen=True)
-class Listed:
-    """The files of a folder, in the order of their names, whatever order the file system has."""
+class FileListing:
+    """The files of a folder, sorted by name."""
 
     root: str
     names: tuple[str, ...]
@@ -38,7 +38,7 @@ class Listed:
     classes: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def select(self, numbers: Numbers) -> Listed:
+    def select(self, numbers: Numbers) -> FileListing:
         return dataclasses.replace(
             self,
             names=tuple(self.names[number] for number in numbers.tolist()),
@@ -48,8 +48,8 @@ class Listed:
         )
 
 
-def listed(root: Path, suffixes: Collection[str] | None, what: str) -> Listed:
-    """All files with such an ending, at any depth. Hidden files are left out; of others that are, a note tells."""
+def list_files(root: Path, suffixes: Collection[str] | None, what: str) -> FileListing:
+    """All files with these suffixes, at any depth. Hidden files are ignored; a note counts other files left out."""
     others: collections.Counter[str] = collections.Counter()
     rows: list[tuple[str, int, int]] = []
     for name, status in _walk(os.fspath(root), "", frozenset()):
@@ -57,7 +57,7 @@ def listed(root: Path, suffixes: Collection[str] | None, what: str) -> Listed:
         if suffixes is None or suffix in suffixes:
             rows.append((name, status.st_size, status.st_mtime_ns))
         else:
-            others[suffix or "no ending"] += 1
+            others[suffix or "no suffix"] += 1
     if not rows:
         wanted = ", ".join(sorted(suffixes or ())) or "any"
         raise DataUnusable(f"There are no {what} in {root} (looked for: {wanted}). Name another folder or --kind.")
@@ -71,13 +71,13 @@ def listed(root: Path, suffixes: Collection[str] | None, what: str) -> Listed:
         kinds = ", ".join(f"{count} × {suffix}" for suffix, count in others.most_common(4))
         notes.append(f"{sum(others.values())} other files were left out ({kinds})")
     if classes and None in tops:
-        notes.append(f"{tops.count(None)} files lie beside the class folders and have the label {WITHOUT_CLASS}")
-    return Listed(
+        notes.append(f"{tops.count(None)} files are outside of the class folders and have the label {NO_CLASS}")
+    return FileListing(
         root=os.path.abspath(root),
         names=names,
         bytes=np.array([size for _, size, _ in rows], np.int64),
         modified=np.array([when for _, _, when in rows], np.int64),
-        labels=np.array([number_of.get(top, WITHOUT_CLASS) for top in tops], np.int64) if classes else None,
+        labels=np.array([number_of.get(top, NO_CLASS) for top in tops], np.int64) if classes else None,
         classes=classes,
         notes=tuple(notes),
     )
@@ -87,7 +87,7 @@ def _walk(root: str, below: str, above: frozenset[tuple[int, int]]) -> Iterator[
     directory = os.path.join(root, below)
     status = os.stat(directory)
     if (status.st_dev, status.st_ino) in above:
-        return  # a link that leads back to a folder it lies in
+        return  # a link to a folder that contains it
     above = above | {(status.st_dev, status.st_ino)}
     with os.scandir(directory) as entries:
         for entry in entries:
@@ -102,19 +102,19 @@ def _walk(root: str, below: str, above: frozenset[tuple[int, int]]) -> Iterator[
 
 @dataclass(frozen=True)
 class Folder:
-    """Each file's bytes as they are, its name below the folder, and the number of its class where there are any."""
+    """Elements with a file's bytes, its name relative to the folder, and the number of its class."""
 
-    listed: Listed
+    listing: FileListing
     kind: ClassVar[str] = "files"
     content: ClassVar[str] = "content"
 
     @classmethod
     def open(cls, root: Path) -> Folder:
-        return cls(listed(root, None, "files"))
+        return cls(list_files(root, None, "files"))
 
     @property
     def encoding(self) -> str:
-        """What the bytes are, where all of them are the same."""
+        """The encoding of the files, if all have the same."""
         return ""
 
     def fault(self, data: bytes, suffix: str) -> str | None:
@@ -123,60 +123,60 @@ class Folder:
 
     @property
     def features(self) -> tuple[Feature, ...]:
-        label = (Feature("label", "int64", "int64"),) if self.listed.labels is not None else ()
+        label = (Feature("label", "int64", "int64"),) if self.listing.labels is not None else ()
         content = Feature(self.content, "bytes", "string", encoding=self.encoding)
         return (content, *label, Feature("name", "bytes", "string"))
 
     @property
     def classes(self) -> tuple[str, ...]:
-        return self.listed.classes
+        return self.listing.classes
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return self.listed.notes
+        return self.listing.notes
 
     @property
     def layout(self) -> dict[str, Any]:
         return {"content": self.content}
 
     def __len__(self) -> int:
-        return len(self.listed.names)
+        return len(self.listing.names)
 
     def sizes(self) -> Numbers:
-        names = np.array([len(os.fsencode(name)) for name in self.listed.names], np.int64)
-        return self.listed.bytes + names + AROUND
+        names = np.array([len(os.fsencode(name)) for name in self.listing.names], np.int64)
+        return self.listing.bytes + names + OVERHEAD
 
     def fingerprint(self) -> str:
-        digest = hashlib.sha256("\0".join(self.listed.names).encode(errors="surrogateescape"))
-        digest.update(self.listed.bytes.tobytes() + self.listed.modified.tobytes())
+        digest = hashlib.sha256("\0".join(self.listing.names).encode(errors="surrogateescape"))
+        digest.update(self.listing.bytes.tobytes() + self.listing.modified.tobytes())
         return digest.hexdigest()
 
     def select(self, numbers: Numbers) -> Folder:
-        return dataclasses.replace(self, listed=self.listed.select(numbers))
+        return dataclasses.replace(self, listing=self.listing.select(numbers))
 
     def name(self, number: int) -> str:
-        return self.listed.names[number]
+        return self.listing.names[number]
 
     def bytes_of(self, number: int) -> bytes:
-        name = self.listed.names[number]
+        name = self.listing.names[number]
         try:
-            with open(os.path.join(self.listed.root, name), "rb") as stream:
+            with open(os.path.join(self.listing.root, name), "rb") as stream:
                 data = stream.read()
         except OSError as error:
             raise Corrupt(f"it cannot be read: {error.strerror}") from None
-        if len(data) != self.listed.bytes[number]:
-            # The shards were cut by the sizes seen before; another size means that somebody is writing there.
-            raise Corrupt("it changed while it was converted")
+        if len(data) != self.listing.bytes[number]:
+            # The plan was made with the sizes seen before; another size means that the file was written meanwhile.
+            raise Corrupt("it changed during the conversion")
         return data
 
     def labelled(self, number: int, values: dict[str, Any]) -> Element:
-        if self.listed.labels is not None:
-            values["label"] = int(self.listed.labels[number])
-        return {**values, "name": os.fsencode(self.listed.names[number])}
+        if self.listing.labels is not None:
+            values["label"] = int(self.listing.labels[number])
+        return {**values, "name": os.fsencode(self.listing.names[number])}
 
     def read(self, number: int) -> Element:
         data = self.bytes_of(number)
-        fault = self.fault(data, os.path.splitext(self.listed.names[number])[1].lower())
+        fault = self.fault(data, os.path.splitext(self.listing.names[number])[1].lower())
         if fault is not None:
             raise Corrupt(fault)
         return self.labelled(number, {self.content: data})

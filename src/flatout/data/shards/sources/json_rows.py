@@ -1,7 +1,7 @@
 """JSON: one element per line (`.jsonl`, `.ndjson`) or per file (`.json`), one feature per key.
 
-Nested objects become `outer/inner`. Lists of numbers or of text keep their length, or say that it varies. What has no
-such form (a list of objects, a key that is now a number and now text) is kept as JSON text.
+Nested objects become `outer/inner`. Lists of numbers or of text have a fixed or a varying length. What does not fit
+these types (a list of objects, a key with numbers in some rows and text in others) is stored as JSON text.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from flatout.data.shards.sources import Corrupt, Numbers, columns, rows
 from flatout.model.errors import DataUnusable
 
 SUFFIXES = frozenset((".jsonl", ".ndjson", ".json"))
-AROUND = 48
-_NOT_THERE = object()
+OVERHEAD = 48
+_ABSENT = object()
 
 
 @dataclass(frozen=True)
@@ -30,36 +30,36 @@ class Json(rows.Table):
     def open(cls, paths: Sequence[Path], float64: bool = False, keep_text: bool = False) -> Json:
         from flatout.data.shards import workers
 
-        opened = cls(rows.places(paths, header=False), columns.Reading((), ()), keep_text)
+        opened = cls(rows.index_rows(paths, header=False), columns.Reading((), ()), keep_text)
         found = columns.merge(workers.spread(survey, opened))
         if not found:
-            raise DataUnusable(f"No row of {paths[0]} is a JSON object; an object per line was expected.")
+            raise DataUnusable(f"No row of {paths[0]} is a JSON object; one object per line was expected.")
         if keep_text and rows.TEXT in found:
-            raise DataUnusable(f"The rows have a key {rows.TEXT!r}, which --keep-text needs. Rename it.")
+            raise DataUnusable(f"The rows have a key named {rows.TEXT!r}, which --keep-text needs. Rename it.")
         return dataclasses.replace(opened, reading=columns.reading(found, float64, columns.JSON))
 
     def sizes(self) -> Numbers:
-        around = sum(len(one.name.encode(errors="surrogatepass")) + AROUND for one in self.features) + AROUND
-        return self.places.length * (columns.size_factor(self.reading.features) + self.keep_text) + around
+        overhead = sum(len(one.name.encode(errors="surrogatepass")) + OVERHEAD for one in self.features) + OVERHEAD
+        return self.index.length * (columns.size_factor(self.reading.features) + self.keep_text) + overhead
 
     def read(self, number: int) -> Element:
-        data = self.places.bytes_of(number)
+        data = self.index.bytes_of(number)
         flat = flattened(parsed(data))
         try:
             values = self._values(flat)
         except UnicodeEncodeError:
-            raise Corrupt("it holds half a character, as `\\ud83d` is one") from None
+            raise Corrupt("it contains half of a surrogate pair, such as `\\ud83d`") from None
         return {**values, rows.TEXT: data} if self.keep_text else values
 
     def _values(self, flat: Mapping[str, Any]) -> dict[str, Value]:
         values = {}
         for one in self.reading.features:
-            given = flat.get(one.name, _NOT_THERE)
+            value = flat.get(one.name, _ABSENT)
             if one.encoding == "json":
-                text = "" if given is _NOT_THERE else json.dumps(given, ensure_ascii=False, sort_keys=True)
+                text = "" if value is _ABSENT else json.dumps(value, ensure_ascii=False, sort_keys=True)
                 values[one.name] = columns.value_of(one, text)
             else:
-                values[one.name] = columns.value_of(one, None if given is _NOT_THERE else given)
+                values[one.name] = columns.value_of(one, None if value is _ABSENT else value)
         return values
 
 
@@ -67,9 +67,9 @@ def parsed(data: bytes) -> Mapping[str, Any]:
     try:
         row = json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise Corrupt(f"it is no JSON: {error}") from None
+        raise Corrupt(f"it is not JSON: {error}") from None
     if not isinstance(row, dict):
-        raise Corrupt(f"it is {type(row).__name__} where an object was expected")
+        raise Corrupt(f"it is {type(row).__name__}; an object was expected")
     return row
 
 
@@ -90,10 +90,10 @@ def survey(part: Json) -> tuple[int, columns.Columns]:
 def _seen(part: Json) -> Iterator[dict[str, columns.Column]]:
     for number in range(len(part)):
         try:
-            flat = flattened(parsed(part.places.bytes_of(number)))
+            flat = flattened(parsed(part.index.bytes_of(number)))
         except Corrupt:
             continue
-        yield {name: looks_like(value) for name, value in flat.items()}
+        yield {name: type_of(value) for name, value in flat.items()}
 
 
 def _total(seen: Iterator[dict[str, columns.Column]]) -> tuple[int, columns.Columns]:
@@ -110,7 +110,7 @@ def _total(seen: Iterator[dict[str, columns.Column]]) -> tuple[int, columns.Colu
     return count, merged
 
 
-def looks_like(value: Any) -> columns.Column:
+def type_of(value: Any) -> columns.Column:
     if value is None:
         return columns.Column(missing=True)
     if isinstance(value, bool):
@@ -134,7 +134,7 @@ def looks_like(value: Any) -> columns.Column:
 def _list(value: list[Any]) -> columns.Column:
     if not value:
         return columns.Column(missing=True)
-    items = {looks_like(item) for item in value}
+    items = {type_of(item) for item in value}
     result = columns.Column()
     for item in sorted(items, key=repr):
         result = result.merged(item)

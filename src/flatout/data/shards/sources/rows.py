@@ -1,6 +1,6 @@
-"""Text files with an element per row: where each row lies, and what CSV and JSON have in common as sources.
+"""Text files with one element per row: an index of the rows, and what CSV and JSON sources share.
 
-All rows are looked at, on all cores, before anything is written: the type of a column is what every row of it allows.
+All rows are read, on all cores, before anything is written: the type of a column has to fit every row.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from flatout.data.shards.sources import Corrupt, Numbers
 from flatout.data.shards.sources.columns import Reading
 from flatout.model.errors import DataUnusable
 
-csv.field_size_limit((1 << 31) - 1)  # its own limit of 128 kB is for forms, not for data
+csv.field_size_limit((1 << 31) - 1)  # its default of 128 kB is too small for data
 CHUNK = 1 << 26
 TEXT = "text"
 
@@ -32,12 +32,12 @@ Kind = TypeVar("Kind", bound="Table")
 
 @dataclass(frozen=True)
 class Table:
-    """Rows as elements; how one is read, CSV and JSON say."""
+    """Rows as elements. `Csv` and `Json` define how one is read."""
 
-    places: Places
+    index: RowIndex
     reading: Reading
     keep_text: bool
-    """Whether the row's own bytes are kept beside its values."""
+    """Whether the bytes of the row are stored in addition to its values."""
 
     @property
     def features(self) -> tuple[Feature, ...]:
@@ -55,42 +55,39 @@ class Table:
     @property
     def layout(self) -> dict[str, Any]:
         return {
-            "files": self.places.files,
-            "headers": self.places.headers,
-            "rows": np.bincount(self.places.file, minlength=len(self.places.files)).tolist(),
+            "files": self.index.files,
+            "headers": self.index.headers,
+            "rows": np.bincount(self.index.file, minlength=len(self.index.files)).tolist(),
             "text": TEXT if self.keep_text else None,
         }
 
     def __len__(self) -> int:
-        return len(self.places.start)
+        return len(self.index.start)
 
     def fingerprint(self) -> str:
-        return self.places.fingerprint() + repr(self.reading.features) + str(self.keep_text)
+        return self.index.fingerprint() + repr(self.reading.features) + str(self.keep_text)
 
     def select(self: Kind, numbers: Numbers) -> Kind:
-        return replace(self, places=self.places.select(numbers))
+        return replace(self, index=self.index.select(numbers))
 
     def name(self, number: int) -> str:
-        return self.places.name(number)
-
-
-# ── where the rows lie ───────────────────────────────────────────────────────────────────────────────────────────────
+        return self.index.name(number)
 
 
 @dataclass(frozen=True)
-class Places:
-    """Each row as bytes of a file, its line end included."""
+class RowIndex:
+    """The bytes of each row in its file, with the line end."""
 
     root: str
     files: tuple[str, ...]
     headers: tuple[str, ...]
-    """What stands before the first row of each file, as Latin-1 so that every byte survives."""
+    """What precedes the first row of each file, as Latin-1, which preserves every byte."""
     modified: tuple[int, ...]
     file: Numbers
     start: Numbers
     length: Numbers
 
-    def select(self, numbers: Numbers) -> Places:
+    def select(self, numbers: Numbers) -> RowIndex:
         return replace(self, file=self.file[numbers], start=self.start[numbers], length=self.length[numbers])
 
     def bytes_of(self, number: int) -> bytes:
@@ -100,7 +97,7 @@ class Places:
         except OSError as error:
             raise Corrupt(f"it cannot be read: {error.strerror}") from None
         if len(data) != self.length[number]:
-            raise Corrupt("it changed while it was converted")
+            raise Corrupt("it changed during the conversion")
         return data
 
     def name(self, number: int) -> str:
@@ -117,8 +114,8 @@ def _opened(path: str) -> IO[bytes]:
     return open(path, "rb")
 
 
-def places(paths: Sequence[Path], header: bool, delimiter: str = "") -> Places:
-    """Rows of all files, in the order of their names. A header is that of each file; a delimiter makes it CSV."""
+def index_rows(paths: Sequence[Path], header: bool, delimiter: str = "") -> RowIndex:
+    """The rows of all files, in the order of their names. `header`: each file has one; a delimiter means CSV."""
     parts: list[tuple[Numbers, Numbers]] = []
     headers: list[str] = []
     for path in paths:
@@ -133,10 +130,10 @@ def places(paths: Sequence[Path], header: bool, delimiter: str = "") -> Places:
     counts = [len(starts) for starts, _ in parts]
     if not sum(counts):
         raise DataUnusable(
-            f"There are no rows in {paths[0]}{' and the files beside it' if len(paths) > 1 else ''}. Name other files."
+            f"There are no rows in {paths[0]}{' and the other files' if len(paths) > 1 else ''}. Name other files."
         )
     root = os.path.commonpath([path.absolute().parent for path in paths])
-    return Places(
+    return RowIndex(
         root=root,
         files=tuple(os.path.relpath(path.absolute(), root) for path in paths),
         headers=tuple(headers),
@@ -155,13 +152,13 @@ def _lines(path: Path, delimiter: str) -> tuple[Numbers, Numbers]:
     size = path.stat().st_size
     bounds: Numbers = np.unique(np.concatenate([np.zeros(1, np.int64), _ends(path, delimiter), np.full(1, size)]))
     starts, ends = bounds[:-1], bounds[1:]
-    # An empty line belongs to the row before it: it is no element, and yet its bytes are kept.
+    # An empty line is part of the row before it: it is not an element, but its bytes are kept.
     starts = starts[~_blank(path, starts, ends)]
     return starts, np.append(starts[1:], size) if len(starts) else starts
 
 
 def _ends(path: Path, delimiter: str) -> Numbers:
-    """Where lines end; in CSV with quotes, where rows do, as a line end may stand inside quotes."""
+    """Where lines end; in CSV with quotes where rows end, because quotes may contain a line end."""
     found: list[Numbers] = [np.zeros(0, np.int64)]
     with open(path, "rb") as stream:
         while block := stream.read(CHUNK):
@@ -173,21 +170,21 @@ def _ends(path: Path, delimiter: str) -> Numbers:
 
 
 def _ends_of_quoted(path: Path, delimiter: str) -> Numbers:
-    """Python's own reader decides what a row is; what it has taken when it gives one is where that ends."""
-    taken, ends = 0, list[int]()
+    """Where Python's CSV reader sees the end of each row: the bytes that it has read when it yields one."""
+    read, ends = 0, list[int]()
 
     def lines() -> Iterator[str]:
-        nonlocal taken
+        nonlocal read
         with open(path, "rb") as stream:
             for line in stream:
-                taken += len(line)
+                read += len(line)
                 yield line.decode("latin-1")
 
     try:
         for _ in csv.reader(lines(), delimiter=delimiter):
-            ends.append(taken)
+            ends.append(read)
     except csv.Error as error:
-        raise DataUnusable(f"{path} cannot be split into rows near byte {taken}: {error}. Mend it there.") from None
+        raise DataUnusable(f"{path} cannot be split into rows near byte {read}: {error}. Repair it there.") from None
     return np.array(ends, np.int64)
 
 

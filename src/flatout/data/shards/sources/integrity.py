@@ -1,8 +1,8 @@
-"""Whether a file is whole, judged by its structure alone, without decoding it.
+"""Checks that a file is intact by its structure, without decoding it.
 
-What is found: an empty or truncated file, another kind of file under this name, a broken chunk. A bit that flipped
-inside the compressed picture of a JPEG is not found: the format has no checksum for it. PNG has, and it is checked.
-Each function returns what is wrong, or None.
+Finds empty and truncated files, files of another kind under this name, and broken chunks. A flipped bit inside the
+compressed data of a JPEG is not found: the format has no checksum for it. PNG has one, and it is checked. Each function
+returns what is wrong, or None.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable
 
 _AFTER_SCAN = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")
-"""In a scan, 0xff is followed by zero or is a restart mark; whatever else follows ends the scan."""
+"""In a scan, 0xff is followed by zero or by a restart marker; anything else ends the scan."""
 _JPEG_PARTS = frozenset((0xC4, 0xCC, *range(0xC0, 0xC4), *range(0xC5, 0xC8), *range(0xC9, 0xCC), *range(0xCD, 0xD0)))
 _JPEG_KNOWN = _JPEG_PARTS | {0xDA, 0xDB, 0xDC, 0xDD, 0xDE, 0xDF, *range(0xE0, 0xFF)}
 
@@ -25,14 +25,14 @@ def jpeg(data: bytes) -> str | None:
     while True:
         marker = data[position : position + 2]
         if len(marker) < 2:
-            return "the JPEG breaks off"
+            return "the JPEG is truncated"
         if marker[0] != 0xFF:
             return f"the JPEG has no marker at byte {position}"
         if marker[1] == 0xFF:  # padding before a marker
             position += 1
             continue
         if marker[1] == 0xD9:
-            return None if scans else "the JPEG has no picture in it"
+            return None if scans else "the JPEG contains no picture"
         if marker[1] == 0x01 or 0xD0 <= marker[1] <= 0xD7:
             position += 2
             continue
@@ -43,7 +43,7 @@ def jpeg(data: bytes) -> str | None:
             scans += 1
             end = _AFTER_SCAN.search(data, position)
             if end is None:
-                return "the JPEG breaks off"
+                return "the JPEG is truncated"
             position = end.start()
 
 
@@ -57,11 +57,11 @@ def png(data: bytes) -> str | None:
         if end > len(data):
             break
         if zlib.crc32(view[position + 4 : end - 4]) != struct.unpack_from(">I", data, end - 4)[0]:
-            return f"a part of the PNG does not fit its checksum (byte {position})"
+            return f"a chunk of the PNG does not match its checksum (byte {position})"
         if kind == b"IEND":
             return None
         position = end
-    return "the PNG breaks off"
+    return "the PNG is truncated"
 
 
 def gif(data: bytes) -> str | None:
@@ -72,7 +72,7 @@ def gif(data: bytes) -> str | None:
         kind = data[position]
         if kind == 0x3B:
             return None
-        if kind == 0x00:  # padding between parts
+        if kind == 0x00:  # padding between blocks
             position += 1
             continue
         if kind not in (0x21, 0x2C):
@@ -81,25 +81,25 @@ def gif(data: bytes) -> str | None:
         while position < len(data) and data[position]:
             position += 1 + data[position]
         position += 1
-    return "the GIF breaks off"
+    return "the GIF is truncated"
 
 
 def _colours(data: bytes, flags: int) -> int:
-    """Bytes of a GIF's table of colours, if these flags say that there is one."""
-    given = data[flags] if flags < len(data) else 0
-    return 6 << (given & 7) if given & 0x80 else 0
+    """The size of a GIF's colour table, which is 0 if the flags say that there is none."""
+    value = data[flags] if flags < len(data) else 0
+    return 6 << (value & 7) if value & 0x80 else 0
 
 
 def bmp(data: bytes) -> str | None:
     if not data.startswith(b"BM") or len(data) < 26:
         return "it does not begin as a BMP"
-    return None if struct.unpack_from("<I", data, 2)[0] <= len(data) else "the BMP breaks off"
+    return None if struct.unpack_from("<I", data, 2)[0] <= len(data) else "the BMP is truncated"
 
 
 def webp(data: bytes) -> str | None:
     if data[:4] != b"RIFF" or data[8:12] != b"WEBP":
         return "it does not begin as a WebP"
-    return None if struct.unpack_from("<I", data, 4)[0] + 8 <= len(data) else "the WebP breaks off"
+    return None if struct.unpack_from("<I", data, 4)[0] + 8 <= len(data) else "the WebP is truncated"
 
 
 def wav(data: bytes) -> str | None:
@@ -110,12 +110,12 @@ def wav(data: bytes) -> str | None:
         kind, length = struct.unpack_from("<4sI", data, position)
         seen.add(kind)
         if kind == b"data":
-            streamed = length in (0, 0xFFFF_FFFF)  # written to a pipe: the length was never filled in
+            streamed = length in (0, 0xFFFF_FFFF)  # written to a pipe, which leaves the length open
             if not streamed and position + 8 + length > len(data):
-                return "the WAV breaks off"
-            return None if b"fmt " in seen else "the WAV does not say its format"
+                return "the WAV is truncated"
+            return None if b"fmt " in seen else "the WAV has no format chunk"
         position += 8 + length + length % 2
-    return "the WAV has no samples in it"
+    return "the WAV contains no samples"
 
 
 def flac(data: bytes) -> str | None:
@@ -137,15 +137,15 @@ IMAGES: dict[str, Callable[[bytes], str | None]] = {
 AUDIO: dict[str, Callable[[bytes], str | None]] = {
     ".wav": wav, ".flac": flac, ".ogg": ogg, ".opus": ogg, ".mp3": mp3,
 }  # fmt: skip
-_BEGINNINGS: tuple[tuple[bytes, Callable[[bytes], str | None]], ...] = (
+_SIGNATURES: tuple[tuple[bytes, Callable[[bytes], str | None]], ...] = (
     (b"\xff\xd8\xff", jpeg), (b"\x89PNG", png), (b"GIF8", gif), (b"BM", bmp), (b"RIFF", webp),
 )  # fmt: skip
 
 
 def image(data: bytes, suffix: str) -> str | None:
-    """A picture under the wrong picture's name (a PNG called .jpg) is common, is decoded all the same, and is whole."""
-    for beginning, check in _BEGINNINGS:
-        if data.startswith(beginning):
+    """A picture with the suffix of another format (a PNG named .jpg) is common and decodes, so it counts as intact."""
+    for signature, check in _SIGNATURES:
+        if data.startswith(signature):
             return check(data)
     return IMAGES[suffix](data) if data else "the file is empty"
 

@@ -1,4 +1,4 @@
-"""What a conversion did, in words and as a Case."""
+"""The result of a conversion, as text and as a Case."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from flatout.model.version import __version__
 SHOWN = 10
 
 
-def told(outcome: Outcome, notes: Sequence[str], verified: str | None) -> str:
+def as_text(outcome: Outcome, notes: Sequence[str], verified: str | None) -> str:
     schema = outcome.schema
     lines = [_headline(outcome)]
     lines += [f"  features  {_features(schema)}"]

@@ -13,9 +13,9 @@ FORMATS: dict[str, ModuleType] = {"tfrecord": tfrecord, "arrayrecord": arrayreco
 
 
 def suffix(format: str, compression: str) -> str:
-    """The ending of the files. Raises for a format that is not known or not to be had."""
+    """The suffix of the files. Fails on an unknown format, or on one whose package is not installed."""
     if format not in FORMATS:
-        raise InvalidOption(f"There is no format {format!r}. It may be {' or '.join(FORMATS)}.")
+        raise InvalidOption(f"There is no format {format!r}. The formats are {' and '.join(FORMATS)}.")
     module = FORMATS[format]
     if compression not in module.COMPRESSIONS:
         known = ", ".join(repr(one) for one in module.COMPRESSIONS if one) or "none"

@@ -1,9 +1,9 @@
-"""The folder that shards are written to, and the working directory in it while they are.
+"""The directory that a set of shards is written to, with a working directory in it.
 
-DEST/.NAME.parts/plan.json    what was begun: a later run goes on only with the same plan
+DEST/.NAME.parts/plan.json    the plan that was started: a later run continues only with the same plan
 DEST/.NAME.parts/…            temporary files, and a note for each finished shard
 DEST/NAME-00000-of-00012.…    finished shards
-DEST/NAME.schema.json         written last: with it, the set is complete
+DEST/NAME.schema.json         written last: where it exists, the set is complete
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from flatout.model.errors import OutputNotWritable
 from flatout.store import write_atomically
 
 
-class Place:
+class Destination:
     def __init__(self, directory: Path, name: str) -> None:
         self.directory, self.name = directory, name
         self.working = directory / f".{name}.parts"
@@ -31,8 +31,8 @@ class Place:
         self._lock: IO[str] | None = None
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        """Nobody else writes this set meanwhile. The lock is the process's own and ends with it, however it ends."""
+    def lock(self) -> Iterator[None]:
+        """Keep other conversions from writing this set. The lock ends with the process, however that ends."""
         self.working.mkdir(parents=True, exist_ok=True)
         with open(self.working / "lock", "w", encoding="ascii") as lock:
             try:
@@ -41,16 +41,16 @@ class Place:
                 raise OutputNotWritable(
                     f"Another conversion is writing {self.name!r} to {self.directory}. Wait for it, or give --name."
                 ) from None
-            self.tidy()
+            self.remove_temporary_files()
             yield
 
-    def tidy(self) -> None:
-        """Remove what a killed worker has left; the room on the disk is needed."""
+    def remove_temporary_files(self) -> None:
+        """Remove what killed workers have left."""
         for path in self.working.glob("*.part"):
             path.unlink(missing_ok=True)
 
     def begin(self, fingerprint: str, force: bool) -> bool:
-        """Whether the set is complete already. Otherwise it is begun, or gone on with."""
+        """Start the set, or continue it. Returns True if it is complete already."""
         if force:
             self.clear()
         note = self.working / "plan.json"
@@ -58,25 +58,25 @@ class Place:
             known = schema.load(self.schema)
             if known.fingerprint != fingerprint:
                 raise OutputNotWritable(
-                    f"{self.directory} holds another {self.name!r}: its source or its options have changed since. Will "
-                    "not overwrite it without --force; --name gives the new one a name of its own."
+                    f"{self.directory} has another {self.name!r}: the source or the options have changed since. Give "
+                    "--force to overwrite it, or --name to write under another name."
                 )
-            if self._holds(known):
+            if self._has_all_shards(known):
                 return True
             write_atomically(note, json.dumps({"fingerprint": fingerprint}))
-            self.schema.unlink()  # somebody has removed a shard: it is written again
-        begun = _begun(note)
-        if begun == fingerprint:
+            self.schema.unlink()  # a shard was removed: it is written again
+        started = _fingerprint_in(note)
+        if started == fingerprint:
             return False
-        if begun is not None or any(self.shards()):
+        if started is not None or any(self.shards()):
             raise OutputNotWritable(
-                f"{self.directory} holds shards of another {self.name!r} that is not complete: the source or the "
-                "options have changed since it was begun. Start anew with --force, or give --name."
+                f"{self.directory} has shards of an incomplete {self.name!r} with another source or other options. "
+                "Start over with --force, or give --name."
             )
         write_atomically(note, json.dumps({"fingerprint": fingerprint}))
         return False
 
-    def _holds(self, known: schema.Schema) -> bool:
+    def _has_all_shards(self, known: schema.Schema) -> bool:
         sizes = {path.name: path.stat().st_size for path in self.shards()}
         return all(sizes.get(one.file) == one.bytes for one in known.shards)
 
@@ -85,26 +85,26 @@ class Place:
         return (path for path in self.directory.iterdir() if pattern.fullmatch(path.name))
 
     def clear(self) -> None:
-        self.schema.unlink(missing_ok=True)  # first: without it, nothing here counts as complete
+        self.schema.unlink(missing_ok=True)  # first: without it, the set does not count as complete
         for path in [*self.shards(), *self.working.glob("*.json")]:
             path.unlink(missing_ok=True)
 
     def finish(self, complete: schema.Schema, reader: tuple[str, str]) -> None:
-        """The reader and the checksums, and the schema after all else is safe."""
+        """Write the reader and the checksums, and the schema once everything else is on the disk."""
         write_atomically(self.directory / reader[0], reader[1])
         sums = "".join(f"{one.sha256}  {one.file}\n" for one in complete.shards)
         write_atomically(self.directory / f"{self.name}.sha256", sums)
         sync(self.directory)
         write_atomically(self.schema, complete.to_json())
         sync(self.directory)
-        self.leave()
+        self.remove_working_directory()
 
-    def leave(self) -> None:
-        """Remove the working directory. One that stays behind harms nobody."""
+    def remove_working_directory(self) -> None:
+        """Failures are ignored: a working directory that stays does no harm."""
         shutil.rmtree(self.working, ignore_errors=True)
 
 
-def _begun(note: Path) -> str | None:
+def _fingerprint_in(note: Path) -> str | None:
     try:
         return str(json.loads(note.read_text(encoding="utf-8"))["fingerprint"])
     except (OSError, ValueError, KeyError, TypeError):

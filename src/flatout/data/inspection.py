@@ -1,7 +1,7 @@
-"""Inspects a dataset: every stage with its cost, the one that limits it, how fast it could be, and what is needed.
+"""Inspects a dataset: the cost of every stage, which one limits it, how fast it could be, and what the trainer needs.
 
-`inspect` makes a Case of kind `data`: the pipeline with its stages, and evidence of its pace. All numbers are of one
-element that leaves the pipeline (a batch, as a rule), unless they are said to be of one element of the stage.
+`inspect` makes a Case of kind `data`: the pipeline with its stages, and evidence of its pace. Costs are per element
+that leaves the pipeline (usually a batch), unless stated to be per element of the stage.
 """
 
 from __future__ import annotations
@@ -17,25 +17,28 @@ from flatout.model.evidence.pipelines import PipelinePace
 from flatout.observe import stages
 from flatout.pipeline import copying, costing, describing, recipes, running
 
-Told = Callable[[str], None]
-NOWHERE: Told = lambda _: None  # noqa: E731
+Report = Callable[[str], None]
+NO_REPORT: Report = lambda _: None  # noqa: E731
 
 
 def inspect(
-    datasets: Sequence[Any], needs: float | None = None, costs: costing.Costs | None = None, told: Told = NOWHERE
+    datasets: Sequence[Any], needs: float | None = None, costs: costing.Costs | None = None, report: Report = NO_REPORT
 ) -> Case:
-    """`needs`: elements per second that the trainer takes, where that is known."""
+    """`needs`: elements per second that the trainer takes, if known."""
     recipes.install()
-    costs = costs or costing.Costs(told=told)
+    costs = costs or costing.Costs(told=report)
     pipelines, evidence = [], []
     with recipes.without_draws():
         for number, dataset in enumerate(datasets, 1):
-            told(f"pipeline {number} of {len(datasets)}: as TensorFlow runs it")
+            report(f"pipeline {number} of {len(datasets)}: as TensorFlow runs it")
             run = running.look(copying.soon(dataset))
-            pipeline, found = _inspected(stages.plain(dataset), f"pipeline {number}", costs, run, needs)
+            pipeline, found = _inspect_one(stages.plain(dataset), f"pipeline {number}", costs, run, needs)
             pipelines.append(pipeline)
             evidence.append(found)
-    notes = [Note("info", f"a stage has no cost of its own: {why}") for why in dict.fromkeys(costs.failed.values())]
+    notes = [
+        Note("info", f"the cost of a stage could not be measured: {why}")
+        for why in dict.fromkeys(costs.failed.values())
+    ]
     case = Case("data", pipelines=tuple(pipelines), evidence=tuple(evidence), notes=tuple(notes))
     return replace(case, verdict=verdict(case))
 
@@ -51,7 +54,7 @@ def described(datasets: Sequence[Any]) -> Case:
     return Case("data", pipelines=tuple(found))
 
 
-def _inspected(
+def _inspect_one(
     dataset: Any, name: str, costs: costing.Costs, run: running.Run, needs: float | None
 ) -> tuple[Pipeline, PipelinePace]:
     chain = [(stage, depth) for stage, depth in stages.chain(dataset) if stages.kind(stage) != "Options"][::-1]
@@ -103,7 +106,7 @@ def machine_for(options: dict[str, Any]) -> ceilings.Machine:
 
 
 def counts_for_each(dataset: Any, costs: costing.Costs) -> dict[int, float]:
-    """How many elements of each stage, by id, one element that leaves the pipeline takes."""
+    """How many elements of each stage, by its id, are needed for one element that leaves the pipeline."""
     return _for_each_batch(dataset, {id(stage): costs.of(stage) for stage, _ in stages.chain(dataset)})
 
 
@@ -123,30 +126,30 @@ def _for_each_batch(dataset: Any, measured: dict[int, costing.Cost | None]) -> d
 def _with_cost(stage: Stage, cost: costing.Cost | None, count: float | None) -> Stage:
     if cost is None:
         return stage
-    taken = count if count is not None else 1.0
+    factor = count if count is not None else 1.0
     detail = replace(
         stage.detail,
         cpu_ms=cost.cpu_ms,
-        ms_per_batch=cost.ms * taken,
-        cpu_ms_per_batch=cost.cpu_ms * taken,
-        per_batch=taken,
+        ms_per_batch=cost.ms * factor,
+        cpu_ms_per_batch=cost.cpu_ms * factor,
+        per_batch=factor,
         low_ms=cost.low,
         high_ms=cost.high,
         rounds=cost.rounds,
         element_bytes=cost.bytes,
-        memory_bytes=_memory(stage, cost.bytes),
+        memory_bytes=_buffer_bytes(stage, cost.bytes),
     )
     return replace(stage, ms=cost.ms, elements=cost.sample, bytes=cost.bytes * cost.sample, detail=detail)
 
 
-def _memory(stage: Stage, each: int) -> int | None:
-    """What a stage holds when its buffer is full."""
+def _buffer_bytes(stage: Stage, element_bytes: int) -> int | None:
+    """The memory of a stage whose buffer is full."""
     cardinality = -2 if stage.detail.cardinality is None else stage.detail.cardinality
     if stage.op == "Cache":
-        return cardinality * each if cardinality >= 0 and not stage.detail.cache_file else None
+        return cardinality * element_bytes if cardinality >= 0 and not stage.detail.cache_file else None
     if stage.buffer is None or not stage.buffer.isdigit() or stage.op not in ("Shuffle", "Prefetch"):
         return None
-    return min(int(stage.buffer), cardinality if cardinality >= 0 else 1 << 62) * each
+    return min(int(stage.buffer), cardinality if cardinality >= 0 else 1 << 62) * element_bytes
 
 
 def _with_node(stage: Stage, node: running.Node) -> Stage:
@@ -157,7 +160,7 @@ def _with_node(stage: Stage, node: running.Node) -> Stage:
 
 
 def verdict(case: Case) -> str:
-    """The first pipeline in one sentence, or the slowest of several."""
+    """The only pipeline, or the slowest of several, in one sentence."""
     paces = [item for item in case.evidence_of(PipelinePace) if item.ms]
     if not paces:
         return "No tf.data pipeline was found."
@@ -176,8 +179,8 @@ def verdict(case: Case) -> str:
 
 
 def name_of(stage: Stage) -> str:
-    """`the map decode at train.py:31`."""
-    words = f"the {stage.op.removeprefix('Parallel').lower()}"
-    words += f" {stage.function}" if stage.function and stage.function != "<lambda>" else ""
+    """For example `the map decode at train.py:31`."""
+    text = f"the {stage.op.removeprefix('Parallel').lower()}"
+    text += f" {stage.function}" if stage.function and stage.function != "<lambda>" else ""
     file = os.path.basename(stage.where.file) if stage.where is not None and stage.where.file else ""
-    return f"{words} at {file}:{stage.where.line}" if file and stage.where is not None else words
+    return f"{text} at {file}:{stage.where.line}" if file and stage.where is not None else text
