@@ -226,6 +226,8 @@ def test_every_folder_is_a_cause() -> None:
         ),
         ("TypeError", "function() got an unexpected keyword argument 'experimental_compile'", "experimental_compile"),
         ("AttributeError", "'Trainer' object has no attribute 'batches'", None),
+        ("AttributeError", "'Recorder' object has no attribute 'Session'", None),
+        ("AttributeError", "type object 'Recorder' has no attribute 'placeholder'", None),
         ("RuntimeError", "The Session graph is empty.", None),
     ],
 )
