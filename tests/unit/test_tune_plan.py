@@ -91,7 +91,9 @@ def test_the_verdict_claims_only_the_confirmation():
         return verdict_of(Case("tune", steps=case().steps, trials=trials))
 
     assert "2.00 times as fast [1.90, 2.10]" in told(trial(), trial(stage="combination", parity="exact"))
-    assert "Nothing is claimed: xla" in told(trial(), trial("noise", stage="combination"))
+    assert "and the confirmation did not show it" in told(trial(), trial("noise", stage="combination"))
+    undecided = replace(trial("noise", stage="combination"), speedup=None)
+    assert "Nothing is claimed: xla was faster at first, and there was too little time" in told(trial(), undecided)
     assert "what changes them (precision): xla 2.00×" in told(trial(equivalence="precision"))
     assert "Nothing worth changing: of 1" in told(trial("noise"))
     assert "No step" in verdict_of(Case("tune"))

@@ -83,7 +83,11 @@ def verdict_of(case: Case) -> str:
     won = [trial for trial in tried if trial.status == "won"]
     unconfirmed = [trial for trial in won if keeps_the_numbers(trial.equivalence)]
     if unconfirmed:
-        return f"Nothing is claimed: {_names(unconfirmed)} was faster at first, and the confirmation did not show it."
+        confirmations = [trial for trial in case.trials if trial.stage == "combination"]
+        why = "the confirmation did not show it."
+        if confirmations and all(trial.undecided for trial in confirmations):
+            why = "there was too little time to confirm it. A larger --budget gives more."
+        return f"Nothing is claimed: {_names(unconfirmed)} was faster at first, and {why}"
     if won:
         texts = (f"{shown(trial.levers)} {ratio(trial):.2f}×" for trial in won)
         changed = won[0].equivalence
