@@ -23,7 +23,7 @@ def finder():
 def tell(results):
     found = finder()
     injections = found.observer.injections.levers if found is not None else []
-    totals = found.observer.functions.totals if found is not None else {}
+    totals = found.observer.shared.functions.totals if found is not None else {}
     print(json.dumps({
         "results": results,
         "changes": {i.lever + "=" + i.value.rpartition("/")[2]: i.changes for i, _ in injections},

@@ -132,8 +132,8 @@ def test_each_step_is_an_nvtx_range(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     nvtx_ranges.on_tensorflow(observer, sys)
     inner, outer = observer.streams.make("function", 1, "inner"), observer.streams.make("fit", 2, "fit")
     for step in range(2):
-        observer.tick(inner, step, step + 0.5)
-        observer.tick(outer, step, step + 1.0)
+        observer.ticks.tick(inner, step, step + 0.5)
+        observer.ticks.tick(outer, step, step + 1.0)
     observer.finish()
     assert seen == ["push step 1", "pop", "push step 1", "pop", "push step 2", "pop"]
     assert outer.count == 2

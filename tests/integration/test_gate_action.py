@@ -22,13 +22,13 @@ import sys, time
 import tensorflow
 observer = next((finder.observer for finder in sys.meta_path if hasattr(finder, "observer")), None)
 def probe():
-    return observer.stream("fit", "steps", "sleeps")
+    return observer.streams.make("fit", "steps", "sleeps")
 stream = probe()
 print(sys.argv[1:])
 for step in range(60):
     began = time.perf_counter()
     time.sleep({pause})
-    observer.tick(stream, began, time.perf_counter())
+    observer.ticks.tick(stream, began, time.perf_counter())
 """
 
 

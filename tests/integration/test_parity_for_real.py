@@ -24,7 +24,8 @@ from flatout.trial.child import perturbed, seeds, values, without_dropout
 
 OUT = sys.argv[1]
 watch = observer.Observer(recorder.Recorder(OUT), settings.ObserveSettings(trace=False, sample=False))
-watch.companions += [seeds, values, *{"calm": [without_dropout], "shaken": [perturbed]}.get(sys.argv[4], [])]
+variants = {"calm": [without_dropout], "shaken": [perturbed]}.get(sys.argv[4], [])
+watch.more_probes += [module.PROBE for module in (seeds, values, *variants)]
 seeds.install(0)
 sys.meta_path.insert(0, installing.ProbeInstaller(watch))
 best, steps = 0, 0
@@ -37,10 +38,10 @@ def at_step(stream, end, n):
     if values.wanted: values.tick(updates() or steps)
 
 def updates():  # as the gate counts
-    counts = [getattr(one, "iterations", None) for one in watch.optimizers.values()]
+    counts = [getattr(one, "iterations", None) for one in watch.trial.optimizers.values()]
     return sum(int(count.numpy()) for count in counts) if all(hasattr(count, "numpy") for count in counts) else 0
 
-watch.at_step = at_step
+watch.trial.at_step = at_step
 """
 
 PROGRAMS = """
@@ -167,7 +168,7 @@ for name in sys.argv[3].split(","):
             random.seed(0); np.random.seed(0); tf.random.set_seed(0); seeds._asked.clear()
             keras.utils.clear_session()
         best = steps = watch._best = 0
-        watch.optimizers.clear()
+        watch.trial.optimizers.clear()
         os.makedirs(f"{OUT}/{name}-{change}")
         values.begin(f"{OUT}/{name}-{change}")
         globals()[name](change)

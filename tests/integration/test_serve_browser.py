@@ -41,12 +41,12 @@ import sys, time
 import tensorflow
 observer = next(finder.observer for finder in sys.meta_path if hasattr(finder, "observer"))
 def probe():
-    return observer.stream("fit", "steps", "sleeps")
+    return observer.streams.make("fit", "steps", "sleeps")
 stream = probe()
 for step in range(400):
     began = time.perf_counter()
     time.sleep(0.01)
-    observer.tick(stream, began, time.perf_counter())
+    observer.ticks.tick(stream, began, time.perf_counter())
 """
 
 

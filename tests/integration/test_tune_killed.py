@@ -30,7 +30,7 @@ stream = probe()
 for step in range(100_000):
     began = time.perf_counter()
     time.sleep(tensorflow.PAUSE)
-    observer.tick(stream, began, time.perf_counter())
+    observer.ticks.tick(stream, began, time.perf_counter())
 """
 
 CURE = '''

@@ -12,9 +12,9 @@ from flatout.observe.settings import ObserveSettings
 def test_what_runs_after_the_end_is_not_counted(tmp_path: Path) -> None:
     observer = Observer(Recorder(str(tmp_path)), ObserveSettings(trace=False))
     stream = observer.streams.make("input", "data", "the pipeline")
-    observer.tick(stream, 0.0, 1.0)
-    observer.at_end.append(lambda: observer.tick(stream, 1.0, 2.0))
+    observer.ticks.tick(stream, 0.0, 1.0)
+    observer.hooks.at_end.append(lambda: observer.ticks.tick(stream, 1.0, 2.0))
     observer.finish()
-    observer.tick(stream, 2.0, 3.0)
+    observer.ticks.tick(stream, 2.0, 3.0)
     observer.look()
     assert (stream.count, stream.last) == (1, 1.0)

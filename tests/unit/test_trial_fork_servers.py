@@ -38,7 +38,7 @@ for step in range(1000):
         raise ValueError("no luck")
     if step == 30 and how == "leaves":
         sys.exit(3)
-    observer.tick(stream, began, time.perf_counter())
+    observer.ticks.tick(stream, began, time.perf_counter())
 """
 
 

@@ -12,10 +12,11 @@ from types import SimpleNamespace
 
 from flatout.model.case import Case, Finding
 from flatout.model.evidence.steps import StepStack, Stream
-from flatout.observe.observer import Observer
+from flatout.observe.observer import Observer, TrialState
 from flatout.observe.recorder import Recorder
 from flatout.observe.settings import ObserveSettings
 from flatout.observe.streams import RANK
+from flatout.observe.ticks import Ticks
 from flatout.process.messages import decode, encode
 from flatout.trial.child import gate as gates
 from flatout.trial.child import scouting
@@ -47,7 +48,7 @@ def test_the_numbers_are_written_before_the_answer_is_given(monkeypatch):
     read, commands = os.pipe()
     answers, write = os.pipe()
     numbers = Numbers(answers)
-    observer = SimpleNamespace(trace=0.0, injections=None, optimizers={}, epochs=0, held=0)
+    observer = SimpleNamespace(ticks=Ticks(), trial=TrialState(), injections=None)
     gate = Gate(observer, GateSettings(read, write, os.getppid()), numbers)
     atexit.unregister(gate._report_end)  # its pipe is closed long before these tests end
     stream = SimpleNamespace(rank=100)
@@ -56,7 +57,7 @@ def test_the_numbers_are_written_before_the_answer_is_given(monkeypatch):
         try:
             for step in range(60):
                 time.sleep(0.02)  # what a step takes
-                observer.epochs += step % 3 == 0
+                observer.trial.epochs += step % 3 == 0
                 gate.tick(stream, time.perf_counter(), 1)
         except SystemExit:
             pass
@@ -85,7 +86,7 @@ def test_the_numbers_are_written_before_the_answer_is_given(monkeypatch):
 def test_what_fills_a_cache_is_measured_from_the_second_epoch_on():
     read, commands = os.pipe()
     answers, write = os.pipe()
-    observer = SimpleNamespace(trace=0.0, injections=None, optimizers={}, epochs=0, held=0)
+    observer = SimpleNamespace(ticks=Ticks(), trial=TrialState(), injections=None)
     settings = GateSettings(read, write, os.getppid(), fills_cache=True)
     gate = Gate(observer, settings, SimpleNamespace(wanted=False))
     atexit.unregister(gate._report_end)
@@ -109,13 +110,13 @@ def test_steps_of_another_phase_are_not_waited_for(tmp_path):
     settings = GateSettings(read, write, os.getppid(), not_steps=("fit",))
     gate = Gate(observer, settings, SimpleNamespace(wanted=False))
     atexit.unregister(gate._report_end)
-    observer.at_step = gate.tick
+    observer.trial.at_step = gate.tick
     fit, predict = observer.streams.make("fit", 1, "fit"), observer.streams.make("predict", 2, "predict")
     for step in range(4):
-        observer.tick(fit, 0.01 * step, 0.01 * (step + 1))
+        observer.ticks.tick(fit, 0.01 * step, 0.01 * (step + 1))
     observer.look()
     assert gate.steps == 0
-    observer.tick(predict, 0.04, 0.05)  # at once: what comes before is no better view of the same step
+    observer.ticks.tick(predict, 0.04, 0.05)  # at once: what comes before is no better view of the same step
     observer.look()
     assert gate.steps == 1
     assert (fit.count, predict.count) == (4, 1)

@@ -49,7 +49,7 @@ for step in range(steps):
     if how == "grows" and step == 3:
         hoard = [b"x" * 1000] * 30_000_000
         time.sleep(2)
-    observer.tick(stream, began, time.perf_counter())
+    observer.ticks.tick(stream, began, time.perf_counter())
 """
 
 
@@ -182,7 +182,7 @@ threading.Thread(target=fill, daemon=True).start()
 for step in range(100_000):
     began = time.perf_counter()
     ready.acquire()
-    observer.tick(stream, began, time.perf_counter())
+    observer.ticks.tick(stream, began, time.perf_counter())
 """
 
 

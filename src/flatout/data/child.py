@@ -22,6 +22,7 @@ from flatout.model.case import Case, Note
 from flatout.observe import stages
 from flatout.observe.installing import finish
 from flatout.observe.private_names import Missing, patch
+from flatout.observe.probe import Probe
 from flatout.pipeline import copying, recipes
 from flatout.process.messages import decode
 
@@ -42,9 +43,9 @@ _busy = [False]
 def start(observer: Observer, request: str) -> None:
     """Called before any of the user's code. `request`: an encoded `PipelineTask`."""
     task = decode(request, PipelineTask)
-    observer.companions.append(_Watch())
-    observer.at_step = _Ending(observer).tick
-    observer.at_end.append(lambda: _work(Path(observer.recorder.directory), task))
+    observer.more_probes.append(Probe("data", tensorflow=_watch))
+    observer.trial.at_step = _Ending(observer).tick
+    observer.hooks.at_end.append(lambda: _work(Path(observer.recorder.directory), task))
 
 
 def capture(dataset: Any) -> None:
@@ -56,32 +57,28 @@ def capture(dataset: Any) -> None:
         _captured.append(dataset)
 
 
-class _Watch:
-    """A companion of the probes: the calls that make datasets, and the iterators."""
+def _watch(observer: Observer, module: ModuleType) -> None:
+    """Follow the calls that make datasets, and the iterators."""
+    recipes.install()
 
-    __name__ = "data"
+    def create(original: Any) -> Any:
+        def _create_iterator(iterator: Any, dataset: Any) -> Any:
+            capture(dataset)
+            return original(iterator, dataset)
 
-    def on_tensorflow(self, observer: Observer, module: ModuleType) -> None:
-        recipes.install()
+        return _create_iterator
 
-        def create(original: Any) -> Any:
-            def _create_iterator(iterator: Any, dataset: Any) -> Any:
-                capture(dataset)
-                return original(iterator, dataset)
+    def consume(original: Any) -> Any:
+        def consumer(dataset: Any, *args: Any, **kwargs: Any) -> Any:
+            capture(dataset)
+            return original(dataset, *args, **kwargs)
 
-            return _create_iterator
+        return consumer
 
-        def consume(original: Any) -> Any:
-            def consumer(dataset: Any, *args: Any, **kwargs: Any) -> Any:
-                capture(dataset)
-                return original(dataset, *args, **kwargs)
-
-            return consumer
-
-        patch("iterator-make", create)
-        for key in ("dataset-loop", "dataset-reduce"):
-            with contextlib.suppress(Missing):  # iterators alone are worth having
-                patch(key, consume)
+    patch("iterator-make", create)
+    for key in ("dataset-loop", "dataset-reduce"):
+        with contextlib.suppress(Missing):  # iterators alone are worth having
+            patch(key, consume)
 
 
 class _Ending:
@@ -97,7 +94,7 @@ class _Ending:
         window = self.observer.window
         seen = window.opened_times > 0 and not window.is_open
         if _captured and ((seen and elapsed > ENOUGH_SECONDS) or elapsed > MOST_SECONDS):
-            self.observer.at_step = None
+            self.observer.trial.at_step = None
             finish(self.observer)
             _leave(0)
 

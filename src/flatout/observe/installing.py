@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
+import functools
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
 from flatout.observe.imports import ImportWatch
 from flatout.observe.observer import Observer
+from flatout.observe.probe import PACKAGES, Package, Probe
 from flatout.source import users_code
 
-PACKAGES = ("tensorflow", "keras", "tf_keras")
 READ_BY_TENSORFLOW = (
     *("TF_", "TF2_", "XLA_", "KERAS_", "AUTOGRAPH_", "GRPC_", "PROTOCOL_BUFFERS_"),
     *("OMP_", "KMP_", "MKL_", "OPENBLAS_", "ONEDNN_", "DNNL_", "CUDA_", "NVIDIA_"),
@@ -44,7 +44,8 @@ class ProbeInstaller(ImportWatch):
             self.observer.recorder.fact("import-failed", package=fullname, **_describe(error))
             raise
         if self.observer.active:
-            install(self.observer, fullname, module)
+            package = next(package for package in PACKAGES if package == fullname)
+            install(self.observer, package, module)
             seconds = time.perf_counter() - began
             self.observer.recorder.fact("import", package=fullname, seconds=seconds, version=version_of(module))
 
@@ -58,27 +59,38 @@ def install_in_imported_packages(observer: Observer) -> None:
             observer.recorder.fact("import", package=package, seconds=0.0, version=version_of(module))
 
 
-def install(observer: Observer, package: str, module: ModuleType) -> None:
+def install(observer: Observer, package: Package, module: ModuleType) -> None:
     """Install every probe of this package. One that fails is recorded as lost and left out."""
     if "tensorflow" not in sys.modules:
         return  # Keras on another backend: there is nothing of TensorFlow to observe
     if observer.injections is not None:
         observer.injections.install(package, module)  # first: the probes must see the changed program
-    from flatout.observe import probes
-    from flatout.observe.private_names import Missing
+    for probe in _probes(observer):
+        make = probe.install_for(package)
+        if make is not None:
+            _guarded(observer, probe.name, functools.partial(make, observer, module))
 
-    installed = [(name, importlib.import_module(f"flatout.observe.probes.{name}")) for name in probes.names()]
-    installed += [(companion.__name__, companion) for companion in observer.companions]
-    for name, probe in installed:
-        make: Callable[[Observer, ModuleType], None] | None = getattr(probe, f"on_{package}", None)
-        if make is None:
-            continue
+
+def _probes(observer: Observer) -> Iterator[Probe]:
+    from flatout.observe import probes
+
+    for name in probes.names():
         try:
-            make(observer, module)
-        except Missing as missing:
-            observer.recorder.fact("lost", probe=name, text=str(missing))
+            yield probes.load(name)
         except Exception as error:
             observer.recorder.fact("lost", probe=name, text=f"{type(error).__name__}: {error}")
+    yield from observer.more_probes
+
+
+def _guarded(observer: Observer, name: str, make: Callable[[], None]) -> None:
+    from flatout.observe.private_names import Missing
+
+    try:
+        make()
+    except Missing as missing:
+        observer.recorder.fact("lost", probe=name, text=str(missing))
+    except Exception as error:
+        observer.recorder.fact("lost", probe=name, text=f"{type(error).__name__}: {error}")
 
 
 def finish(observer: Observer) -> None:

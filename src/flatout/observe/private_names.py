@@ -473,7 +473,11 @@ def resolve(key: str) -> tuple[Any, str, Any]:
         raise Missing(f"{name.module}.{name.attribute}: {error}") from None
 
 
-def patch(key: str, wrap: Callable[[Any], Any]) -> None:
+Wrap = Callable[[Any], Any]
+"""Takes the original and returns what stands in its place."""
+
+
+def patch(key: str, wrap: Wrap) -> None:
     """Replace a name by `wrap(original)`. Raises `Missing` where this TensorFlow lacks it."""
     holder, attribute, original = resolve(key)
     wrapper = wrap(original)

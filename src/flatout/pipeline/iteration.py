@@ -18,8 +18,8 @@ from typing import Any
 
 from flatout.observe import stages
 from flatout.observe.injection import Injection
-from flatout.observe.observer import CALL, TRACE
 from flatout.observe.private_names import Missing, patch
+from flatout.observe.ticks import CALL, TRACE
 from flatout.pipeline import recipes
 from flatout.pipeline.rewriting import Proposal
 

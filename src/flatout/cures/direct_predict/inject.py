@@ -78,7 +78,7 @@ def _tick(injection: Injection, start: float) -> None:
     stream = observer.streams.get("predict")
     if stream is None:
         stream = observer.streams.make("predict", "predict", "predict")
-    observer.tick(stream, start, perf_counter())
+    observer.ticks.tick(stream, start, perf_counter())
 
 
 HOOKS = Hooks(keras=on_keras, tf_keras=on_tf_keras)

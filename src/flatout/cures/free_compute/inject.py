@@ -7,7 +7,7 @@ from typing import Any
 
 from flatout.cures._spec import Hooks
 from flatout.observe.injection import Injection
-from flatout.observe.observer import KERAS, TRACE
+from flatout.observe.ticks import KERAS, TRACE
 from flatout.observe.private_names import patch
 
 REAL_STEPS = 3
@@ -63,7 +63,7 @@ def on_tensorflow(injection: Injection, module: ModuleType) -> None:
 
     def wrap_call(original: Any) -> Any:
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
-            trains = getattr(observer.functions, "trains", {})
+            trains = getattr(observer.shared.functions, "trains", {})
             if not eager() or observer.thread.busy & (TRACE | KERAS) or id(self._function_cache) not in trains:
                 return original(self, *args, **kwargs)
             calls = self._flatout_calls = getattr(self, "_flatout_calls", 0) + 1

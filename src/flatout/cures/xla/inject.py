@@ -9,7 +9,7 @@ from flatout.cures._compiling import Arguments, change_arguments, place, stays_e
 from flatout.cures._spec import Hooks
 from flatout.cures.xla import ALL
 from flatout.observe.injection import Injection
-from flatout.observe.observer import KERAS, TRACE
+from flatout.observe.ticks import KERAS, TRACE
 from flatout.observe.private_names import patch
 from flatout.source import users_code
 
@@ -119,7 +119,7 @@ def on_tensorflow(injection: Injection, module: ModuleType) -> None:
     def _wanted(function: Any) -> bool:
         if function._jit_compile is not None or not _users(function):
             return False
-        trains = getattr(observer.functions, "trains", {})
+        trains = getattr(observer.shared.functions, "trains", {})
         return injection.value == ALL or id(function._function_cache) in trains
 
     patch("function-call", wrap_call)

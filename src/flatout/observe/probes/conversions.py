@@ -9,8 +9,10 @@ from time import perf_counter
 from types import ModuleType
 from typing import Any
 
-from flatout.observe.observer import KERAS, TRACE, Observer
+from flatout.observe.observer import Observer
 from flatout.observe.private_names import patch, replace, resolve
+from flatout.observe.probe import Probe
+from flatout.observe.ticks import KERAS, TRACE
 from flatout.source import users_code
 
 SMALLEST = 4096
@@ -34,7 +36,7 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
         if table:
             observer.recorder.fact("conversions", rows=table)
 
-    observer.at_flush.append(write)
+    observer.hooks.at_flush.append(write)
 
     def wrap(original: Any) -> Any:
         def convert_to_eager_tensor(value: Any, *args: Any, **kwargs: Any) -> Any:
@@ -88,3 +90,6 @@ def _seen_before(value: Any, seen: dict[Any, Any]) -> bool:
         with contextlib.suppress(TypeError):  # lists, and owners that are no arrays, cannot be referred to weakly
             seen[key] = weakref.ref(owner)
     return False
+
+
+PROBE = Probe("conversions", tensorflow=on_tensorflow)

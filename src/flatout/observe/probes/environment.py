@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from flatout.observe.observer import Observer
+from flatout.observe.probe import Probe
 
 
 def on_tensorflow(observer: Observer, module: ModuleType) -> None:
@@ -35,4 +36,7 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
                     facts.setdefault("gpu", []).append(tf.config.experimental.get_device_details(device))
         observer.recorder.fact("tensorflow", **facts)
 
-    observer.at_flush.append(write)
+    observer.hooks.at_flush.append(write)
+
+
+PROBE = Probe("environment", tensorflow=on_tensorflow)

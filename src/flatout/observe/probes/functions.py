@@ -8,8 +8,10 @@ from types import ModuleType
 from typing import Any
 
 from flatout.model.vocabulary import StreamKind
-from flatout.observe.observer import CALL, KERAS, TRACE, Observer
-from flatout.observe.private_names import patch
+from flatout.observe.observer import Observer
+from flatout.observe.private_names import Wrap, patch
+from flatout.observe.probe import Probe
+from flatout.observe.ticks import CALL, KERAS, TRACE
 from flatout.source import users_code
 
 MOST_TRACES = 3000
@@ -69,7 +71,7 @@ class Functions:
         self.trains: dict[int, tuple[bool, Any]] = {}
         """By the identity of the cache of traces: whether its steps are in a loop, and what counts them."""
         self.traces = 0
-        observer.at_flush.append(self.write)
+        observer.hooks.at_flush.append(self.write)
 
     def known(self, function: Any) -> Known:
         found: Known | None = getattr(function, "_flatout_known", None)
@@ -91,27 +93,39 @@ class Functions:
 
 
 def on_tensorflow(observer: Observer, module: ModuleType) -> None:
-    functions = Functions(observer)
-    observer.functions = functions
+    functions = observer.shared.functions = Functions(observer)
+    wrap_call = _count_calls(observer, functions)
+    patch("function-init", _count_made(observer, functions))
+    patch("function-call", wrap_call)
+    patch("concrete-call", wrap_call)
+    patch("trace", _time_traces(observer, functions))
+
+
+def _count_made(observer: Observer, functions: Functions) -> Wrap:
     thread = observer.thread
-    from tensorflow.python.eager import context
 
-    eager = context.executing_eagerly
-
-    def wrap_init(original: Any) -> Any:
+    def wrap(original: Any) -> Any:
         def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
             original(self, *args, **kwargs)
             if not thread.busy & KERAS:
                 total = functions.total(_definition(self))
                 total.made += 1
                 total.jit = bool(getattr(self, "_jit_compile", None))
-                place = users_code.here()
-                if place is not None:
-                    total.made_at[place] = total.made_at.get(place, 0) + 1
+                where = users_code.here()
+                if where is not None:
+                    total.made_at[where] = total.made_at.get(where, 0) + 1
 
         return __init__
 
-    def wrap_call(original: Any) -> Any:
+    return wrap
+
+
+def _count_calls(observer: Observer, functions: Functions) -> Wrap:
+    from tensorflow.python.eager import context
+
+    thread, ticks, eager = observer.thread, observer.ticks, context.executing_eagerly
+
+    def wrap(original: Any) -> Any:
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
             busy = thread.busy
             if busy & (CALL | TRACE):
@@ -124,28 +138,34 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
             if not (known.settled or busy & KERAS or eager()):  # a graph is being built by hand
                 return original(self, *args, **kwargs)
             thread.busy = busy | CALL
-            traced = observer.trace
-            start = observer.called = observer.call_since = perf_counter()
+            traced = ticks.trace
+            start = ticks.called = ticks.call_since = perf_counter()
             try:
                 return original(self, *args, **kwargs)
             finally:
                 end = perf_counter()
                 thread.busy = busy
-                observer.call_since = 0.0
-                observer.call += end - start
+                ticks.call_since = 0.0
+                ticks.call += end - start
                 total = known.total
                 total.calls += 1
                 total.seconds += end - start
                 if not busy & KERAS:
                     # The short way of nearly every call; what is new about a call takes the long one.
-                    if known.settled and observer.trace == traced:
-                        observer.tick(known.stream, start, end)
+                    if known.settled and ticks.trace == traced:
+                        ticks.tick(known.stream, start, end)
                     else:
                         _called(observer, functions, known, self, start, end)
 
         return __call__
 
-    def wrap_trace(original: Any) -> Any:
+    return wrap
+
+
+def _time_traces(observer: Observer, functions: Functions) -> Wrap:
+    thread, ticks = observer.thread, observer.ticks
+
+    def wrap(original: Any) -> Any:
         def _create_concrete_function(*args: Any, **kwargs: Any) -> Any:
             busy = thread.busy
             outermost = not busy & TRACE
@@ -157,7 +177,7 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
                 thread.busy = busy
                 end = perf_counter()
                 if outermost:
-                    observer.trace += end - start
+                    ticks.trace += end - start
             try:
                 _traced(observer, functions, concrete, args, end - start, outermost)
             except Exception as error:
@@ -166,10 +186,7 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
 
         return _create_concrete_function
 
-    patch("function-init", wrap_init)
-    patch("function-call", wrap_call)
-    patch("concrete-call", wrap_call)
-    patch("trace", wrap_trace)
+    return wrap
 
 
 def _called_while_tracing(functions: Functions, function: Any) -> None:
@@ -193,7 +210,7 @@ def _called(observer: Observer, functions: Functions, known: Known, function: An
         key = (kind, known.key)
         known.stream = observer.streams.get(key) or observer.streams.make(kind, key, known.name)
     known.settled = known.counter is None
-    observer.tick(known.stream, start, end, 1 if known.counter is None else _steps_inside(known))
+    observer.ticks.tick(known.stream, start, end, 1 if known.counter is None else _steps_inside(known))
 
 
 def _steps_inside(known: Known) -> int:
@@ -330,3 +347,6 @@ def _type_text_inner(kind: Any) -> str:
     if name == "Dict":
         return "{" + ", ".join(f"{k}: {_type_text_inner(v)}" for k, v in kind.mapping.items()) + "}"
     return str(kind)
+
+
+PROBE = Probe("functions", tensorflow=on_tensorflow)

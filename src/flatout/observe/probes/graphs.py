@@ -10,6 +10,7 @@ from typing import Any
 
 from flatout.observe.observer import Observer
 from flatout.observe.private_names import patch
+from flatout.observe.probe import Probe
 from flatout.source import users_code
 
 MOST_GRAPHS = 150
@@ -32,7 +33,7 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
 
         return __init__
 
-    observer.keep_graph = keep
+    observer.shared.keep_graph = keep
 
     patch("graph-init", wrap)
 
@@ -54,7 +55,7 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
         observer.recorder.fact("places", rows=[list(place) for place in places])
 
     observer.window.on_close.append(describe)
-    observer.at_end.append(describe)
+    observer.hooks.at_end.append(describe)
 
 
 def _describe(graph: Any, places: dict[Any, int]) -> dict[str, Any]:
@@ -94,3 +95,6 @@ def place_of(op: Any, files: dict[str, bool]) -> Any:
         if known:
             return (users_code.absolute(frame.filename), frame.lineno, frame.name)
     return None
+
+
+PROBE = Probe("graphs", tensorflow=on_tensorflow)

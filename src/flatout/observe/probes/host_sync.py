@@ -9,7 +9,8 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from flatout.observe.observer import Observer
-from flatout.observe.private_names import Missing, patch
+from flatout.observe.private_names import Missing, Wrap, patch
+from flatout.observe.probe import Probe
 from flatout.source import users_code
 
 TENSOR_NAMES = (
@@ -31,7 +32,7 @@ class Pulls:
         self.observer = observer
         self.rows: dict[tuple[CodeType, int], list[Any]] = {}
         self.inside = False
-        observer.at_flush.append(self.write)
+        observer.hooks.at_flush.append(self.write)
 
     def write(self) -> None:
         rows = [
@@ -44,7 +45,7 @@ class Pulls:
 
 def on_tensorflow(observer: Observer, module: ModuleType) -> None:
     pulls = Pulls(observer)
-    observer.pulls = pulls
+    observer.shared.pulls = pulls
     for key in TENSOR_NAMES:
         with contextlib.suppress(Missing):
             patch(key, _wrap(observer, pulls, key.partition("-")[2]))
@@ -52,11 +53,13 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
 
 
 def on_keras(observer: Observer, module: ModuleType) -> None:
-    patch("keras-variable-numpy", _wrap(observer, observer.pulls, "numpy"))
+    pulls = observer.shared.pulls
+    if pulls is not None:  # without it, nothing of TensorFlow is counted either
+        patch("keras-variable-numpy", _wrap(observer, pulls, "numpy"))
 
 
-def _wrap(observer: Observer, pulls: Pulls, how: str) -> Any:
-    thread = observer.thread
+def _wrap(observer: Observer, pulls: Pulls, how: str) -> Wrap:
+    thread, ticks = observer.thread, observer.ticks
 
     def wrap(original: Any) -> Any:
         def pull(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -78,7 +81,7 @@ def _wrap(observer: Observer, pulls: Pulls, how: str) -> Any:
             finally:
                 elapsed = perf_counter() - start
                 pulls.inside = False
-                observer.sync += elapsed
+                ticks.sync += elapsed
                 key = (frame.f_code, frame.f_lineno)
                 row = pulls.rows.get(key)
                 if row is None:
@@ -97,3 +100,6 @@ def _size(tensor: Any) -> int:
         return int(tensor.shape.num_elements() * tensor.dtype.size)
     except Exception:
         return 0
+
+
+PROBE = Probe("host_sync", tensorflow=on_tensorflow, keras=on_keras)

@@ -6,13 +6,15 @@ from time import perf_counter
 from types import ModuleType
 from typing import Any
 
-from flatout.observe.observer import TRACE, Observer
+from flatout.observe.observer import Observer
 from flatout.observe.private_names import patch
+from flatout.observe.probe import Probe
 from flatout.observe.streams import Stream
+from flatout.observe.ticks import TRACE
 
 
 def on_tensorflow(observer: Observer, module: ModuleType) -> None:
-    thread = observer.thread
+    thread, ticks = observer.thread, observer.ticks
     stream: Stream | None = None
 
     def wrap(original: Any) -> Any:
@@ -26,13 +28,16 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
                 return original(self)
             finally:
                 end = perf_counter()
-                observer.input += end - start
+                ticks.input += end - start
                 if not busy:
                     if stream is None:
                         stream = observer.streams.make("input", "input", "dataset")
-                    observer.tick(stream, start, end)
+                    ticks.tick(stream, start, end)
 
         return get_next
 
     patch("iterator-next", wrap)
     patch("iterator-optional", wrap)
+
+
+PROBE = Probe("input_wait", tensorflow=on_tensorflow)

@@ -8,6 +8,7 @@ from typing import Any
 
 from flatout.observe.observer import Observer
 from flatout.observe.private_names import Missing, patch
+from flatout.observe.probe import Probe
 from flatout.source import users_code
 
 
@@ -32,3 +33,6 @@ def _wrap(observer: Observer, name: str) -> Any:
         return __init__
 
     return wrap
+
+
+PROBE = Probe("legacy_input", keras=on_keras, tf_keras=on_tf_keras)

@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from flatout.observe.observer import Observer
+from flatout.observe.probe import Probe
 from flatout.observe.streams import Stream
 
 DOMAIN = "flatout"
@@ -33,15 +34,15 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
         )
         return
     ranges = _Ranges(*found)
-    tick = observer.tick
+    ticks, tick = observer.ticks, observer.ticks.tick
 
     def tick_and_mark(stream: Stream, start: float, end: float, n: int = 1) -> None:
         tick(stream, start, end, n)
         ranges.tick(stream)
 
     # On the instance, so that a run without --nsys pays nothing.
-    observer.tick = tick_and_mark  # type: ignore[method-assign]
-    observer.at_end.append(ranges.close)
+    ticks.tick = tick_and_mark  # type: ignore[method-assign]
+    observer.hooks.at_end.append(ranges.close)
 
 
 class _Ranges:
@@ -98,3 +99,6 @@ def _library() -> tuple[Callable[[str], Any], Callable[[], Any]] | None:
             push = library.nvtxRangePushA
             return (lambda text, push=push: push(text.encode())), library.nvtxRangePop
     return None
+
+
+PROBE = Probe("nvtx_ranges", tensorflow=on_tensorflow)

@@ -12,6 +12,7 @@ from typing import Any
 from flatout.observe import stages
 from flatout.observe.observer import Observer
 from flatout.observe.private_names import patch
+from flatout.observe.probe import Probe
 from flatout.source import users_code
 
 MOST_PIPELINES = 40
@@ -19,7 +20,7 @@ MOST_PIPELINES = 40
 
 def on_tensorflow(observer: Observer, module: ModuleType) -> None:
     pipelines = Pipelines(observer, module)
-    observer.at_flush.append(pipelines.write)
+    observer.hooks.at_flush.append(pipelines.write)
     observer.window.on_close.append(pipelines.ask_model)
     patch("dataset-init", pipelines.wrap_init)
     patch("iterator-make", pipelines.wrap_iterator)
@@ -203,3 +204,6 @@ def _options(dataset: Any) -> dict[str, Any]:
             break
         stage = inputs[0]
     return found
+
+
+PROBE = Probe("pipelines", tensorflow=on_tensorflow)

@@ -16,6 +16,7 @@ from typing import Any
 
 from flatout.measure.processors import idle_seconds
 from flatout.observe.observer import Observer
+from flatout.observe.probe import Probe
 from flatout.observe.window import LONG_CALL_SECONDS
 from flatout.observe.yardstick import Yardstick
 from flatout.source import users_code
@@ -30,7 +31,7 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
     if not observer.settings.sample:
         return
     sampler = Sampler(observer)
-    observer.at_flush.append(sampler.write)
+    observer.hooks.at_flush.append(sampler.write)
     threading.Thread(target=sampler.run, name="flatout-sampler", daemon=True).start()
 
 
@@ -106,7 +107,7 @@ class Sampler:
         if window.opened_times:
             return
         newest = max((stream.last for stream in list(self.observer.streams.values())), default=0.0)
-        in_call = self.observer.call_since
+        in_call = self.observer.ticks.call_since
         if in_call and now - in_call > LONG_CALL_SECONDS and newest < in_call:
             window.open(None)
 
@@ -127,3 +128,6 @@ class Sampler:
 
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+PROBE = Probe("sampler", tensorflow=on_tensorflow)

@@ -14,9 +14,11 @@ from types import ModuleType
 from typing import Any
 
 from flatout.model.vocabulary import StreamKind
-from flatout.observe.observer import KERAS, Observer
+from flatout.observe.observer import Observer
 from flatout.observe.private_names import Missing, patch
+from flatout.observe.probe import Probe
 from flatout.observe.streams import Stream
+from flatout.observe.ticks import KERAS
 from flatout.source import users_code
 
 
@@ -64,7 +66,7 @@ class _Batches:
         self.number = None
 
     def wrap_end(self, original: Any) -> Any:
-        observer, streams, kind = self.observer, self.observer.streams, self.kind
+        ticks, streams, kind = self.observer.ticks, self.observer.streams, self.kind
         stream: Stream | None = None
 
         def end(callbacks: Any, batch: Any, logs: Any = None) -> Any:
@@ -77,8 +79,8 @@ class _Batches:
                 # With `steps_per_execution` a call is several batches, and the number is that of the last.
                 n, self.number = max(batch - self.number, 1), batch
             before, self.ended = self.ended, perf_counter()
-            called = observer.called
-            observer.tick(stream, called if called > before else before, self.ended, n)
+            called = ticks.called
+            ticks.tick(stream, called if called > before else before, self.ended, n)
             return result
 
         return end
@@ -119,7 +121,7 @@ class _Calls:
         self.observer = observer
         self.method = method
         self.rows: dict[Any, list[float]] = {}
-        observer.at_flush.append(self.write)
+        observer.hooks.at_flush.append(self.write)
 
     def write(self) -> None:
         rows = [[*place, *values] for place, values in list(self.rows.items())[:200]]
@@ -189,3 +191,6 @@ def _compile(observer: Observer, key: str) -> None:
 
 def _plain(value: Any) -> Any:
     return value if isinstance(value, (int, str, type(None))) else str(value)
+
+
+PROBE = Probe("steps_of_keras", keras=on_keras, tf_keras=on_tf_keras)

@@ -14,6 +14,7 @@ from typing import Any
 
 from flatout.observe.observer import Observer
 from flatout.observe.private_names import Missing, patch
+from flatout.observe.probe import Probe
 from flatout.source import users_code
 
 
@@ -37,15 +38,15 @@ def _apply(observer: Observer, key: str) -> None:
     from tensorflow.python.eager import context
 
     eager = context.executing_eagerly
-    thread = observer.thread
+    thread, ticks, streams, trial = observer.thread, observer.ticks, observer.streams, observer.trial
 
     def wrap(original: Any) -> Any:
         def apply(self: Any, *args: Any, **kwargs: Any) -> Any:
             if thread.apply:
                 return original(self, *args, **kwargs)
             thread.apply = 1
-            if observer.at_step is not None:  # held by a trial only: in a run they may come and go
-                observer.optimizers[id(self)] = self
+            if trial.at_step is not None:  # held by a trial only: in a run they may come and go
+                trial.optimizers[id(self)] = self
             start = perf_counter()
             try:
                 return original(self, *args, **kwargs)
@@ -54,11 +55,11 @@ def _apply(observer: Observer, key: str) -> None:
                 if not eager():
                     mark_graphs(_counter(self))
                 elif not thread.busy:
-                    stream = observer.streams.get(id(self))
+                    stream = streams.get(id(self))
                     if stream is None:
-                        stream = observer.streams.make("apply", id(self), type(self).__name__)
+                        stream = streams.make("apply", id(self), type(self).__name__)
                     end = perf_counter()
-                    observer.tick(stream, start, end)
+                    ticks.tick(stream, start, end)
 
         return apply
 
@@ -98,14 +99,14 @@ def _tape(observer: Observer) -> None:
     from tensorflow.python.eager import context
 
     eager = context.executing_eagerly
-    thread = observer.thread
+    thread, ticks, streams = observer.thread, observer.ticks, observer.streams
     places: dict[Any, list[Any]] = {}
 
     def write() -> None:
         if places:
             observer.recorder.fact("tapes", rows=[[count, stack] for count, stack in places.values()])
 
-    observer.at_flush.append(write)
+    observer.hooks.at_flush.append(write)
 
     def wrap(original: Any) -> Any:
         def gradient(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -123,10 +124,10 @@ def _tape(observer: Observer) -> None:
                         row[0] += 1
                     if not thread.busy:
                         key_of_stream = ("tape", frame.f_code if frame else None)
-                        stream = observer.streams.get(key_of_stream)
+                        stream = streams.get(key_of_stream)
                         if stream is None:
-                            stream = observer.streams.make("tape", key_of_stream, "GradientTape.gradient")
-                        observer.tick(stream, start, perf_counter())
+                            stream = streams.make("tape", key_of_stream, "GradientTape.gradient")
+                        ticks.tick(stream, start, perf_counter())
 
         return gradient
 
@@ -137,7 +138,7 @@ def _model_call(observer: Observer, key: str) -> None:
     from tensorflow.python.eager import context
 
     eager = context.executing_eagerly
-    thread = observer.thread
+    thread, ticks, streams = observer.thread, observer.ticks, observer.streams
 
     def wrap(original: Any) -> Any:
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -149,10 +150,10 @@ def _model_call(observer: Observer, key: str) -> None:
                 return original(self, *args, **kwargs)
             finally:
                 thread.model = 0
-                stream = observer.streams.get(("model", id(self)))
+                stream = streams.get(("model", id(self)))
                 if stream is None:
-                    stream = observer.streams.make("model", ("model", id(self)), str(getattr(self, "name", "model")))
-                observer.tick(stream, start, perf_counter())
+                    stream = streams.make("model", ("model", id(self)), str(getattr(self, "name", "model")))
+                ticks.tick(stream, start, perf_counter())
 
         return __call__
 
@@ -160,3 +161,6 @@ def _model_call(observer: Observer, key: str) -> None:
         patch(key, wrap)
     except Missing:
         observer.note(f"{key} is missing")
+
+
+PROBE = Probe("steps_of_loops", tensorflow=on_tensorflow, keras=on_keras, tf_keras=on_tf_keras)

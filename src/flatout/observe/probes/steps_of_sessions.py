@@ -8,9 +8,11 @@ from time import perf_counter
 from types import ModuleType
 from typing import Any
 
-from flatout.observe.observer import CALL, Observer
+from flatout.observe.observer import Observer
 from flatout.observe.private_names import patch
+from flatout.observe.probe import Probe
 from flatout.observe.probes.graphs import place_of
+from flatout.observe.ticks import CALL
 from flatout.source import users_code
 
 NUMBERED = re.compile(r"_\d+(?=$|[:,/])")
@@ -50,7 +52,7 @@ class Growth:
 
 
 def on_tensorflow(observer: Observer, module: ModuleType) -> None:
-    thread = observer.thread
+    thread, ticks, streams = observer.thread, observer.ticks, observer.streams
     fed: dict[Any, list[Any]] = {}
     inside = [0.0]
     growth = Growth()
@@ -64,7 +66,7 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
                 "graph-growth", runs=growth.runs, grown=growth.grown, added=growth.added, rows=growth.rows()
             )
 
-    observer.at_flush.append(write)
+    observer.hooks.at_flush.append(write)
 
     def wrap_run(original: Any) -> Any:
         def run(self: Any, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
@@ -80,15 +82,15 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
             finally:
                 end = perf_counter()
                 thread.busy = busy
-                observer.call += inside[0]
-                stream = observer.streams.get(key := ("session", _key(fetches)))
+                ticks.call += inside[0]
+                stream = streams.get(key := ("session", _key(fetches)))
                 if stream is None and grown:  # an op of the same line, made once more
-                    stream = observer.streams.get(("session", NUMBERED.sub("", key[1])))
+                    stream = streams.get(("session", NUMBERED.sub("", key[1])))
                 if stream is None:
-                    stream = observer.streams.make("session", key, key[1][:200])
+                    stream = streams.make("session", key, key[1][:200])
                     if self.graph not in kept:
                         kept.add(self.graph)
-                        observer.keep_graph(self.graph)
+                        observer.shared.keep_graph(self.graph)
                 if feed_dict:
                     place = users_code.here() or ("", 0, "")
                     row = fed.setdefault(place, [0, 0, 0.0, 0.0, stream.id, 0, []])
@@ -101,7 +103,7 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
                             row[5] += converted
                             if position not in row[6]:
                                 row[6].append(position)
-                observer.tick(stream, start, end)
+                ticks.tick(stream, start, end)
 
         return run
 
@@ -146,3 +148,6 @@ def _names(fetches: Any) -> str:
     if isinstance(fetches, dict):
         return ",".join(_names(one) for one in fetches.values())
     return str(getattr(fetches, "name", fetches))[:80]
+
+
+PROBE = Probe("steps_of_sessions", tensorflow=on_tensorflow)

@@ -9,6 +9,7 @@ from typing import Any
 
 from flatout.observe.observer import Observer
 from flatout.observe.private_names import replace
+from flatout.observe.probe import Probe
 from flatout.source import users_code
 
 SWITCHES = (
@@ -75,3 +76,6 @@ def _wrap(observer: Observer, label: str, original: Any) -> Any:
     switch.__module__ = getattr(original, "__module__", switch.__module__)
     switch.__wrapped__ = original  # type: ignore[attr-defined]
     return switch
+
+
+PROBE = Probe("switches", tensorflow=on_tensorflow, keras=on_keras)

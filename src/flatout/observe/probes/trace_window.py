@@ -8,6 +8,7 @@ from typing import Any
 
 from flatout.observe.observer import Observer
 from flatout.observe.private_names import Missing, replace, resolve
+from flatout.observe.probe import Probe
 from flatout.observe.window import Window
 
 
@@ -81,3 +82,6 @@ def _leave_thread_pools_out(window: Window) -> None:
 
 _SCHEDULED, _RUN = 0, 1
 """`tsl::tracing::EventCategory`."""
+
+
+PROBE = Probe("trace_window", tensorflow=on_tensorflow)

@@ -53,11 +53,12 @@ class Values(Protocol):
 
 class Gate:
     def __init__(self, observer: Observer, settings: GateSettings, values: Values) -> None:
-        self.observer = observer
         self.steps = 0
         self.warm = False
         self.warm_up = WarmUp(observer, settings.fills_cache)
         self.epochs = Epochs()
+        self._observer = observer
+        self._trial = observer.trial
         self._values = values
         self._pipes = Pipes(settings.read, settings.write)
         self._block = Block()
@@ -65,7 +66,7 @@ class Gate:
         """Of the stream whose ticks are the steps, as far as is known."""
         self._least_rank = RANK[settings.least_step] if settings.least_step is not None else 0
         self._ticks = 0
-        observer.not_steps = frozenset(settings.not_steps)
+        observer.trial.not_steps = frozenset(settings.not_steps)
         _end_with(settings.parent)
         atexit.register(self._report_end)
 
@@ -78,8 +79,8 @@ class Gate:
             self._rank, self._ticks = rank, 0  # what was counted so far was not the step
             self.warm_up.begin(end)
         self._ticks += 1
-        if self.observer.epochs != self.epochs.seen:
-            self.epochs.begin(self.observer.epochs, self.steps, len(self._block.times))
+        if self._trial.epochs != self.epochs.seen:
+            self.epochs.begin(self._trial.epochs, self.steps, len(self._block.times))
         self.steps += n
         warm, block = self.warm, self._block
         if warm:
@@ -123,20 +124,20 @@ class Gate:
         self._pipes.say_end(ProgramEnded(self.steps))
 
     def _wait(self) -> None:
-        self.observer.held += 1
+        self._trial.held += 1
         steps = self._pipes.wait_for_go()
         self.epochs.starts = []
         self._ticks = 0
         self._block = Block(self.steps, self.steps + steps, self._updates())
 
     def _levers(self) -> dict[str, LeverReport]:
-        injections = self.observer.injections
+        injections = self._observer.injections
         return injections.report() if injections is not None else {}
 
     def _updates(self) -> int:
         """Updates made by all optimizers so far; where there are none, the steps seen."""
         total = 0
-        for optimizer in list(self.observer.optimizers.values()):
+        for optimizer in list(self._trial.optimizers.values()):
             try:
                 count = optimizer.iterations
                 total += int((count.numpy if hasattr(count, "numpy") else count.value().numpy)())
@@ -176,7 +177,7 @@ class WarmUp:
 
     def is_over(self, now: float, ticks: int, epochs: int) -> bool:
         """Asked at each tick; `ticks` and `epochs` are those that have begun so far."""
-        traced = self._observer.trace
+        traced = self._observer.ticks.trace
         self._quiet_ticks = self._quiet_ticks + 1 if traced == self._traced else 0
         self._traced = traced
         injections = self._observer.injections

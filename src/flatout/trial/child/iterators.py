@@ -15,6 +15,7 @@ from typing import Any
 
 from flatout.observe.observer import Observer
 from flatout.observe.private_names import patch
+from flatout.observe.probe import Probe
 
 MOST = 64
 
@@ -39,10 +40,13 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
     def wrap(original: Any) -> Any:
         def _create_iterator(iterator: Any, dataset: Any) -> Any:
             result = original(iterator, dataset)
-            keeper.made(iterator, observer.held)
-            observer.epochs += 1
+            keeper.made(iterator, observer.trial.held)
+            observer.trial.epochs += 1
             return result
 
         return _create_iterator
 
     patch("iterator-make", wrap)
+
+
+PROBE = Probe("iterators", tensorflow=on_tensorflow)

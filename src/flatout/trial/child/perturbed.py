@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from flatout.observe.private_names import Missing, patch
+from flatout.observe.probe import Probe
 
 if TYPE_CHECKING:
     from flatout.observe.observer import Observer
@@ -40,3 +41,6 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
         patch("variable-init", wrap)
     except Missing as missing:
         observer.note(f"what rounding does to the program is not known: {missing}")
+
+
+PROBE = Probe("perturbed", tensorflow=on_tensorflow)

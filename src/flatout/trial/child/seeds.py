@@ -16,6 +16,7 @@ from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from flatout.observe.private_names import Missing, patch
+from flatout.observe.probe import Probe
 from flatout.trial.child.after_import import after_import
 
 if TYPE_CHECKING:
@@ -94,3 +95,6 @@ def _asker(frame: FrameType | None) -> str:
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("random", "numpy", "flatout"):
         frame = frame.f_back
     return "" if frame is None else f"{frame.f_globals.get('__name__')}.{frame.f_code.co_name}"
+
+
+PROBE = Probe("seeds", tensorflow=on_tensorflow)

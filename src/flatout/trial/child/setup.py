@@ -15,19 +15,19 @@ def make_trial(observer: Observer, settings: TrialSettings) -> None:
     from flatout.trial.child import gate, iterators, perturbed, scouting, seeds, shield, values, without_dropout
 
     shield.install(observer.recorder.directory)
-    observer.companions.append(shield)
+    observer.more_probes.append(shield.PROBE)
     if settings.seed is not None:
         seeds.install(settings.seed)
-        observer.companions.append(seeds)
+        observer.more_probes.append(seeds.PROBE)
     if settings.without_dropout:
-        observer.companions.append(without_dropout)
+        observer.more_probes.append(without_dropout.PROBE)
     if settings.perturbed:
-        observer.companions.append(perturbed)
+        observer.more_probes.append(perturbed.PROBE)
     role = settings.role
     if isinstance(role, GuestSettings):
         importlib.import_module(role.module).start(observer, role.request)
     elif isinstance(role, GateSettings):
-        observer.companions += [values, iterators]
-        observer.at_step = gate.Gate(observer, role, values).tick
+        observer.more_probes += [values.PROBE, iterators.PROBE]
+        observer.trial.at_step = gate.Gate(observer, role, values).tick
     else:
-        observer.at_step = scouting.Scout(observer).tick
+        observer.trial.at_step = scouting.Scout(observer).tick

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from flatout.observe.probe import Probe
 from flatout.trial.child import landlock, python_files
 from flatout.trial.child.after_import import after_import
 from flatout.trial.child.overlay import Overlay
@@ -132,3 +133,6 @@ def _is_led(overlay: Overlay, path: Any, follow: bool) -> bool:
 
 def _refusal(path: str) -> OSError:
     return PermissionError(errno.EACCES, "flatout lets a trial write none of the user's files, and refused this", path)
+
+
+PROBE = Probe("shield", tensorflow=on_tensorflow)

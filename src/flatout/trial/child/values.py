@@ -23,8 +23,10 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from flatout.observe.observer import KERAS, TRACE, Observer
+from flatout.observe.observer import Observer
 from flatout.observe.private_names import Missing, patch
+from flatout.observe.probe import Probe
+from flatout.observe.ticks import KERAS, TRACE
 
 SNAPSHOTS = (1, 2, 4, 8, 16, 32, 64, 128)
 MOST_STEPS = 128
@@ -434,3 +436,6 @@ def _scalar(value: Any) -> float:
         return float(_numpy(value))
     except (TypeError, ValueError):
         return float(value.numpy()) if hasattr(value, "numpy") else float("nan")
+
+
+PROBE = Probe("values", tensorflow=on_tensorflow, keras=on_keras, tf_keras=on_tf_keras)

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from flatout.observe.private_names import Missing, patch
+from flatout.observe.probe import Probe
 
 if TYPE_CHECKING:
     from flatout.observe.observer import Observer
@@ -55,3 +56,6 @@ def _try(observer: Observer, key: str, wrap: Any) -> None:
         patch(key, wrap)
     except Missing as missing:
         observer.note(f"noise in the model stays: {missing}")
+
+
+PROBE = Probe("without dropout", tensorflow=on_tensorflow, keras=on_keras, tf_keras=on_tf_keras)

@@ -1,0 +1,97 @@
+"""Takes up the ticks that were put down: records them, and tells the trace window and the trial of steps.
+
+`reading` decides afterwards which stream is the step. Here, while the program runs, the stream of the highest rank is
+followed; one of lower rank takes over when it has fallen silent.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from flatout.observe.observer import TrialState
+    from flatout.observe.recorder import Recorder
+    from flatout.observe.streams import Stream
+    from flatout.observe.ticks import Ticks
+    from flatout.observe.window import Window
+
+MOST_ROWS = 200_000
+"""Ticks of one stream that are kept one by one; afterwards they are only counted."""
+SILENCE = 1.0
+"""Seconds after which a stream of lower rank takes over from a better one."""
+FLUSH_SECONDS = 0.25
+COUNT_SECONDS = 3.0
+
+
+class StepFollower:
+    def __init__(
+        self,
+        ticks: Ticks,
+        recorder: Recorder,
+        window: Window,
+        trial: TrialState,
+        write_counters: Callable[[], None],
+    ) -> None:
+        self.ticks = ticks
+        self.recorder = recorder
+        self.window = window
+        self.trial = trial
+        self.write_counters = write_counters
+        self._best = 0
+        self._best_last = 0.0
+        self._flushed = self._counted = time.perf_counter()
+        ticks.look = self.look
+        ticks.at_once = self.look_at_once
+
+    def look_at_once(self, stream: Stream, end: float, n: int) -> None:
+        self.window.mark(stream, n)
+        self.look()
+
+    def look_soon(self, stream: Stream, end: float, n: int) -> None:
+        """While the trace window is open: each step is marked in it, all else can wait a moment."""
+        self.window.mark(stream, n)
+        if end - self.ticks.looked > 0.02:
+            self.look()
+
+    def look(self) -> None:
+        """Take up what `Ticks.tick` has put down."""
+        ticks, window, trial = self.ticks, self.window, self.trial
+        rows = ticks.rows
+        while True:
+            try:
+                row = rows.popleft()
+            except IndexError:
+                break
+            stream, n, start, end, _, traced, _, _ = row
+            stream.count += n
+            stream.seen += 1
+            if stream.kind in trial.not_steps or (stream.rank < self._best and end - self._best_last < SILENCE):
+                continue  # another phase, or part of a step that is seen better: counting it is enough
+            self._best = stream.rank
+            self._best_last = ticks.looked = end
+            if stream.seen <= MOST_ROWS:
+                self.recorder.extend((stream.id, *row[1:]))
+            if not stream.first:
+                stream.first = start
+            stream.last = end
+            if window.wants_ticks:
+                window.tick(stream, end, n, traced)
+            if end - self._flushed > FLUSH_SECONDS:
+                self._flush(end)
+            if trial.at_step is not None:
+                trial.at_step(stream, end, n)
+        if trial.at_step is not None or window.impatient:
+            ticks.at_once = self.look_at_once
+        elif window.is_open:
+            ticks.at_once = self.look_soon
+        else:
+            ticks.at_once = None
+
+    def _flush(self, now: float) -> None:
+        self._flushed = now
+        self.recorder.flush()
+        if now - self._counted > COUNT_SECONDS:
+            self._counted = now
+            self.write_counters()
