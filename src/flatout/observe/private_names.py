@@ -55,6 +55,32 @@ DEBUG_SWITCHES = (
 )
 """Public functions of `tf` that a lever replaces where the program finds them."""
 
+SWITCHES = (
+    "config.run_functions_eagerly",
+    "debugging.enable_check_numerics",
+    "debugging.experimental.enable_dump_debug_info",
+    "debugging.set_log_device_placement",
+    "debugging.enable_traceback_filtering",
+    "data.experimental.enable_debug_mode",
+    "config.optimizer.set_experimental_options",
+    "config.optimizer.set_jit",
+    "config.threading.set_intra_op_parallelism_threads",
+    "config.threading.set_inter_op_parallelism_threads",
+    "config.experimental.enable_op_determinism",
+    "config.experimental.set_memory_growth",
+    "config.set_visible_devices",
+    "config.set_soft_device_placement",
+)
+"""Public functions of `tf` whose calls are recorded."""
+
+KERAS_SWITCHES = (
+    "config.set_floatx",
+    "config.set_dtype_policy",
+    "mixed_precision.set_global_policy",
+    "config.set_image_data_format",
+)
+"""Public functions of `keras` whose calls are recorded."""
+
 PRIVATE_NAMES: dict[str, PrivateName] = {
     # steps
     "fit-begin": PrivateName(
@@ -204,6 +230,13 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
         "legacy-pipeline",
         _TF_KERAS,
         "tf_keras",
+    ),
+    "keras-image-generator": PrivateName(
+        "keras.src.legacy.preprocessing.image",
+        "ImageDataGenerator.__init__",
+        "legacy-pipeline",
+        _KERAS,
+        "keras",
     ),
     "apply-v1": PrivateName(
         "tensorflow.python.training.optimizer", "Optimizer.apply_gradients", "steps of TF1 optimizers", _TF
@@ -433,6 +466,11 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
         "tf_keras.src.mixed_precision.policy", "set_global_policy", "float32", _TF_KERAS, "tf_keras"
     ),
     **{f"debug-{name}": PrivateName("tensorflow", name, "no-debug", _TF) for name in DEBUG_SWITCHES},
+    **{f"switch-{name}": PrivateName("tensorflow", name, f"calls of tf.{name}", _TF) for name in SWITCHES},
+    **{
+        f"keras-switch-{name}": PrivateName("keras", name, f"calls of keras.{name}", _KERAS, "keras")
+        for name in KERAS_SWITCHES
+    },
     "transpose": PrivateName("tensorflow.python.ops.gen_array_ops", "transpose", "cancel-transposes", _TF),
     **{
         f"reduce-{name.strip('_')}": PrivateName("tensorflow.python.ops.gen_math_ops", name, "cancel-transposes", _TF)
@@ -480,13 +518,17 @@ Wrap = Callable[[Any], Any]
 def patch(key: str, wrap: Wrap) -> None:
     """Replace a name by `wrap(original)`. Raises `Missing` where this TensorFlow lacks it."""
     holder, attribute, original = resolve(key)
-    wrapper = wrap(original)
+    replace(holder, attribute, wrapped(original, wrap(original)))
+
+
+def wrapped(original: Any, wrapper: Any) -> Any:
+    """The wrapper, with the names and the signature of the original."""
     for copied in ("__name__", "__qualname__", "__doc__", "__module__", "__signature__"):
         if hasattr(original, copied):
             with contextlib.suppress(AttributeError, TypeError):
                 setattr(wrapper, copied, getattr(original, copied))
     wrapper.__wrapped__ = original
-    replace(holder, attribute, wrapper)
+    return wrapper
 
 
 _replaced: list[tuple[Any, str, Any]] = []

@@ -1,4 +1,4 @@
-"""Input classes of another age: ImageDataGenerator and its kin."""
+"""Input classes that tf.data has replaced: ImageDataGenerator."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from flatout.observe.observer import Observer
-from flatout.observe.private_names import Missing, patch
+from flatout.observe.private_names import Missing, Wrap, patch
 from flatout.observe.probe import Probe
 from flatout.source import users_code
 
@@ -18,13 +18,11 @@ def on_tf_keras(observer: Observer, module: ModuleType) -> None:
 
 
 def on_keras(observer: Observer, module: ModuleType) -> None:
-    with contextlib.suppress(ImportError):
-        from keras.src.legacy.preprocessing.image import ImageDataGenerator
-
-        ImageDataGenerator.__init__ = _wrap(observer, "ImageDataGenerator")(ImageDataGenerator.__init__)
+    with contextlib.suppress(Missing):
+        patch("keras-image-generator", _wrap(observer, "ImageDataGenerator"))
 
 
-def _wrap(observer: Observer, name: str) -> Any:
+def _wrap(observer: Observer, name: str) -> Wrap:
     def wrap(original: Any) -> Any:
         def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
             observer.recorder.fact("legacy-input", name=name, where=users_code.here())

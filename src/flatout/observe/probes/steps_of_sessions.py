@@ -9,9 +9,10 @@ from types import ModuleType
 from typing import Any
 
 from flatout.observe.observer import Observer
-from flatout.observe.private_names import patch
+from flatout.observe.private_names import Wrap, patch
 from flatout.observe.probe import Probe
 from flatout.observe.probes.graphs import place_of
+from flatout.observe.streams import Stream
 from flatout.observe.ticks import CALL
 from flatout.source import users_code
 
@@ -51,24 +52,58 @@ class Growth:
         return [[*place, count] for place, count in self.places.items() if place is not None]
 
 
+class Feeds:
+    """What is fed to sessions, by the user's line."""
+
+    def __init__(self) -> None:
+        self.rows: dict[Any, list[Any]] = {}
+        """Runs, bytes, seconds, seconds inside TensorFlow, stream, bytes converted, which feeds those are."""
+
+    def add(self, feed_dict: Any, stream: Stream, seconds: float, inside: float) -> None:
+        where = users_code.here() or ("", 0, "")
+        row = self.rows.setdefault(where, [0, 0, 0.0, 0.0, stream.id, 0, []])
+        row[0] += 1
+        row[1] += sum(int(getattr(value, "nbytes", 0)) for value in feed_dict.values())
+        row[2] += seconds
+        row[3] += inside
+        for position, converted in enumerate(map(_converted, feed_dict, feed_dict.values())):
+            if converted:
+                row[5] += converted
+                if position not in row[6]:
+                    row[6].append(position)
+
+
 def on_tensorflow(observer: Observer, module: ModuleType) -> None:
-    thread, ticks, streams = observer.thread, observer.ticks, observer.streams
-    fed: dict[Any, list[Any]] = {}
-    inside = [0.0]
-    growth = Growth()
-    kept: Any = weakref.WeakSet()
+    feeds, growth, inside = Feeds(), Growth(), [0.0]
 
     def write() -> None:
-        if fed:
-            observer.recorder.fact("feeds", rows=[[*place, *row] for place, row in fed.items()])
+        if feeds.rows:
+            observer.recorder.fact("feeds", rows=[[*where, *row] for where, row in feeds.rows.items()])
         if growth.grown:
             observer.recorder.fact(
                 "graph-growth", runs=growth.runs, grown=growth.grown, added=growth.added, rows=growth.rows()
             )
 
-    observer.hooks.at_flush.append(write)
+    def wrap_do_run(original: Any) -> Any:
+        def _do_run(self: Any, *args: Any, **kwargs: Any) -> Any:
+            start = perf_counter()
+            try:
+                return original(self, *args, **kwargs)
+            finally:
+                inside[0] += perf_counter() - start
 
-    def wrap_run(original: Any) -> Any:
+        return _do_run
+
+    observer.hooks.at_flush.append(write)
+    patch("session-run", _count_runs(observer, feeds, growth, inside))
+    patch("session-do-run", wrap_do_run)
+
+
+def _count_runs(observer: Observer, feeds: Feeds, growth: Growth, inside: list[float]) -> Wrap:
+    thread, ticks, streams = observer.thread, observer.ticks, observer.streams
+    kept: Any = weakref.WeakSet()
+
+    def wrap(original: Any) -> Any:
         def run(self: Any, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
             busy = thread.busy
             if busy & CALL:
@@ -92,40 +127,12 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
                         kept.add(self.graph)
                         observer.shared.keep_graph(self.graph)
                 if feed_dict:
-                    place = users_code.here() or ("", 0, "")
-                    row = fed.setdefault(place, [0, 0, 0.0, 0.0, stream.id, 0, []])
-                    row[0] += 1
-                    row[1] += sum(map(_size, feed_dict.values()))
-                    row[2] += end - start
-                    row[3] += inside[0]
-                    for position, converted in enumerate(map(_converted, feed_dict, feed_dict.values())):
-                        if converted:
-                            row[5] += converted
-                            if position not in row[6]:
-                                row[6].append(position)
+                    feeds.add(feed_dict, stream, end - start, inside[0])
                 ticks.tick(stream, start, end)
 
         return run
 
-    def wrap_do_run(original: Any) -> Any:
-        def _do_run(self: Any, *args: Any, **kwargs: Any) -> Any:
-            start = perf_counter()
-            try:
-                return original(self, *args, **kwargs)
-            finally:
-                inside[0] += perf_counter() - start
-
-        return _do_run
-
-    patch("session-run", wrap_run)
-    patch("session-do-run", wrap_do_run)
-
-
-def _size(value: Any) -> int:
-    """Bytes of an array; of a list as many as its numbers take, of a scalar the eight of one number."""
-    if isinstance(value, (list, tuple)):
-        return len(value) * _size(value[0]) if value else 0
-    return int(getattr(value, "nbytes", 8))
+    return wrap
 
 
 def _converted(tensor: Any, value: Any) -> int:

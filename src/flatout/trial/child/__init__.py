@@ -7,6 +7,6 @@ shield.py          no file of the user is written (overlay, python_files, tensor
 gate.py            holds the program between blocks of steps
 scouting.py        ends a scouting run once enough was seen
 seeds.py           the same random numbers in every trial
-values.py          what the program computes, written down for parity
+values/            what the program computes, written down for parity
 without_dropout.py, perturbed.py    the two variants that parity needs where values differ
 """

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 
 def make_trial(observer: Observer, settings: TrialSettings) -> None:
-    from flatout.trial.child import gate, iterators, perturbed, scouting, seeds, shield, values, without_dropout
+    from flatout.trial.child import gate, iterators, perturbed, scouting, seeds, shield, without_dropout
+    from flatout.trial.child.values import Values
 
     shield.install(observer.recorder.directory)
     observer.more_probes.append(shield.PROBE)
@@ -27,7 +28,8 @@ def make_trial(observer: Observer, settings: TrialSettings) -> None:
     if isinstance(role, GuestSettings):
         importlib.import_module(role.module).start(observer, role.request)
     elif isinstance(role, GateSettings):
-        observer.more_probes += [values.PROBE, iterators.PROBE]
+        values = Values(observer.recorder.directory)
+        observer.more_probes += [values.probe, iterators.PROBE]
         observer.trial.at_step = gate.Gate(observer, role, values).tick
     else:
         observer.trial.at_step = scouting.Scout(observer).tick

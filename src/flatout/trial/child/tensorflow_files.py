@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from flatout.observe.private_names import Missing, resolve
+from flatout.observe.private_names import Missing, Wrap, replace, resolve
 from flatout.trial.child.overlay import Overlay, path_text
 from flatout.trial.child.python_files import how, moved, replace_everywhere, source
 
@@ -51,68 +51,93 @@ TABLE_OPS = ["initialize_table_from_text_file", "initialize_table_from_text_file
 
 
 def install(overlay: Overlay, note: Callable[[str], None]) -> None:
-    wrappers: dict[Any, Any] = {}
+    leading = _Leading(overlay, note)
+    _lead_files(leading)
+    _lead_libraries(leading)
+    _lead_ops(leading)
+    replace_everywhere(leading.wrappers)
 
-    def put(key: str, wrap: Callable[[Any], Any]) -> None:
+
+class _Leading:
+    """Puts functions in place of TensorFlow's own that lead paths through the overlay."""
+
+    def __init__(self, overlay: Overlay, note: Callable[[str], None]) -> None:
+        self.overlay = overlay
+        self.note = note
+        self.wrappers: dict[Any, Any] = {}
+        """Functions of modules: other modules may have imported them by name."""
+
+    def put(self, key: str, wrap: Wrap) -> None:
         try:
             holder, attribute, original = resolve(key)
         except Missing as missing:
-            note(f"the shield goes without {missing}")  # the kernel, or a failing program, takes its place
+            self.note(f"the shield goes without {missing}")  # the kernel, or a failing program, takes its place
             return
         wrapper = wrap(original)
-        if isinstance(holder, type):
-            setattr(holder, attribute, wrapper)
-        else:
-            setattr(holder, attribute, wrapper)
-            wrappers[original] = wrapper
+        replace(holder, attribute, wrapper)
+        if not isinstance(holder, type):
+            self.wrappers[original] = wrapper
 
-    def led(key: str, *leads: Lead | None) -> None:
+    def lead(self, key: str, *leads: Lead | None) -> None:
         """Lead the first arguments of a function."""
-        put(key, lambda original: _led(overlay, original, leads))
+        self.put(key, lambda original: _led(self.overlay, original, leads))
 
-    def write(path: Any) -> Any:
-        return overlay.write(path)
+    def write(self, path: Any) -> Any:
+        return self.overlay.write(path)
 
-    def write_tree(path: Any) -> Any:
-        return overlay.write(path, keep=True, tree=True)
+    def write_tree(self, path: Any) -> Any:
+        return self.overlay.write(path, keep=True, tree=True)
 
+
+def _lead_files(to: _Leading) -> None:
+    """`tf.io.gfile`."""
+    overlay = to.overlay
     for name in ("FileExists", "IsDirectory", "Stat", "ReadFileToString", "GetChildren", "BufferedInputStream"):
-        led(f"file-{name}", overlay.read)
-    led("file-CreateDir", lambda path: overlay.write(path, keep=True))
-    led("file-RecursivelyCreateDir", write_tree)
-    led("file-WriteStringToFile", write)
-    put("file-WritableFile", lambda original: _writable_file(overlay, original))
-    put("file-DeleteFile", lambda original: _delete(overlay, original, tree=False))
-    put("file-DeleteRecursively", lambda original: _delete(overlay, original, tree=True))
-    put("file-RenameFile", lambda original: _rename(overlay, original))
-    put("file-CopyFile", lambda original: _copy(overlay, original))
-    put("file-GetMatchingFiles", lambda original: _matching(overlay, original))
-    led("records-write", None, write)
-    led("records-iterate", overlay.read)
-    led("records-random", overlay.read)
-    led("checkpoint-reader", overlay.read)
-    led("events-writer", write)
-    led("saved-model-save", write_tree)
-    led("profiler-start", write_tree)
-    for name in ("create", "read", "of-model", "of-print"):
-        led(f"fingerprint-{name}", overlay.read)
-    for key in ("saver-v1-save", "saver-v1-restore"):
-        put(key, lambda original: _saver(overlay, original))
+        to.lead(f"file-{name}", overlay.read)
+    to.lead("file-CreateDir", lambda path: overlay.write(path, keep=True))
+    to.lead("file-RecursivelyCreateDir", to.write_tree)
+    to.lead("file-WriteStringToFile", to.write)
+    to.put("file-WritableFile", lambda original: _writable_file(overlay, original))
+    to.put("file-DeleteFile", lambda original: _delete(overlay, original, tree=False))
+    to.put("file-DeleteRecursively", lambda original: _delete(overlay, original, tree=True))
+    to.put("file-RenameFile", lambda original: _rename(overlay, original))
+    to.put("file-CopyFile", lambda original: _copy(overlay, original))
+    to.put("file-GetMatchingFiles", lambda original: _matching(overlay, original))
 
-    reads, writes = _tensors(overlay, overlay.read, _read_in_graph), _tensors(overlay, write, _write_in_graph)
-    writes_tree = _tensors(overlay, write_tree, _write_in_graph)
-    led("checkpoint-save", None, writes)
+
+def _lead_libraries(to: _Leading) -> None:
+    """Records, checkpoints, summaries, saved models."""
+    overlay = to.overlay
+    to.lead("records-write", None, to.write)
+    to.lead("records-iterate", overlay.read)
+    to.lead("records-random", overlay.read)
+    to.lead("checkpoint-reader", overlay.read)
+    to.lead("events-writer", to.write)
+    to.lead("saved-model-save", to.write_tree)
+    to.lead("profiler-start", to.write_tree)
+    for name in ("create", "read", "of-model", "of-print"):
+        to.lead(f"fingerprint-{name}", overlay.read)
+    for key in ("saver-v1-save", "saver-v1-restore"):
+        to.put(key, lambda original: _saver(overlay, original))
+
+
+def _lead_ops(to: _Leading) -> None:
+    """Ops that take paths as tensors."""
+    overlay = to.overlay
+    reads = _tensors(overlay, overlay.read, _read_in_graph)
+    writes = _tensors(overlay, to.write, _write_in_graph)
+    writes_tree = _tensors(overlay, to.write_tree, _write_in_graph)
+    to.lead("checkpoint-save", None, writes)
     for name in READING_OPS:
-        led(f"op-{name}", reads)
+        to.lead(f"op-{name}", reads)
     for name in WRITING_OPS:
-        led(f"op-{name}", writes)
+        to.lead(f"op-{name}", writes)
     for name in SECOND_ARGUMENT_OPS:
-        led(f"op-{name}", None, writes_tree)
+        to.lead(f"op-{name}", None, writes_tree)
     for name in TABLE_OPS:
-        led(f"op-{name}", None, reads)
-    led("op-merge_v2_checkpoints", writes, writes)
-    put("op-matching_files", lambda original: _matching_op(overlay, original))
-    replace_everywhere(wrappers)
+        to.lead(f"op-{name}", None, reads)
+    to.lead("op-merge_v2_checkpoints", writes, writes)
+    to.put("op-matching_files", lambda original: _matching_op(overlay, original))
 
 
 def _named_arguments(original: Any) -> list[str]:
@@ -126,13 +151,13 @@ def _led(overlay: Overlay, original: Any, leads: tuple[Lead | None, ...]) -> Any
     def call(*args: Any, **keywords: Any) -> Any:
         given = list(args)
         with overlay.unguarded():
-            for place, lead in enumerate(leads):
+            for index, lead in enumerate(leads):
                 if lead is None:
                     continue
-                if place < len(given):
-                    given[place] = lead(given[place])
-                elif place < len(names) and names[place] in keywords:
-                    keywords[names[place]] = lead(keywords[names[place]])
+                if index < len(given):
+                    given[index] = lead(given[index])
+                elif index < len(names) and names[index] in keywords:
+                    keywords[names[index]] = lead(keywords[names[index]])
         return original(*given, **keywords)
 
     return _as(original, call)

@@ -1,0 +1,119 @@
+"""The values that are kept of a program, with limits on how many."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from flatout.trial.child.values import file, weights
+
+if TYPE_CHECKING:
+    from flatout.observe.probe import Probe
+
+SNAPSHOTS = (1, 2, 4, 8, 16, 32, 64, 128)
+"""Steps after which the weights are kept."""
+MOST_STEPS = 128
+MOST_OUTPUTS = 100_000
+"""Elements of one kind of output that are kept."""
+MOST_SERIES = 40
+
+
+class Values:
+    def __init__(self, directory: str) -> None:
+        self.wanted = True
+        """Whether `tick` has anything left to do: the gate asks at every step."""
+        self.begin(directory)
+
+    def begin(self, directory: str) -> None:
+        """Keep what is computed from now on, for the file in this directory."""
+        self.directory = directory
+        self.variables: list[Any] = []
+        """Weak references to the trainable variables, in the order of creation."""
+        self.snapshots: dict[int, dict[int, weights.Weight]] = {}
+        self.series: dict[str, list[tuple[int, Any, int]]] = {}
+        """By name: (call, value, steps made before)."""
+        self.outputs: dict[str, list[Any]] = {}
+        self.steps = 0
+        """Steps that the program has made, as the gate counts them."""
+        self.fit_steps = 0
+        self.session: Any = None
+        """A weak reference to the last session of TF1."""
+        self._calls: dict[str, int] = {}
+        self._output_sizes: dict[str, int] = {}
+        self._kept = 0
+        self._written = 0
+        """How much was kept, and how much of it when the file was last written."""
+        self._lock = threading.Lock()
+        self.wanted = True
+
+    @property
+    def probe(self) -> Probe:
+        from flatout.trial.child.values.hooks import probe_of
+
+        return probe_of(self)
+
+    def tick(self, count: int) -> None:
+        """The program has made `count` steps. Called by the gate while `wanted`."""
+        self.steps = count
+        if count in self.snapshots:
+            return
+        if count in SNAPSHOTS:
+            try:
+                self.snapshots[count] = weights.snapshot(self.variables, self.session)
+            except Exception:  # a variable without a value, a graph that is closed: compare without this one
+                self.snapshots[count] = {}
+            self._kept += 1
+        if count >= SNAPSHOTS[-1]:
+            self.wanted = False
+
+    def count_call(self, name: str) -> int | None:
+        """The number of this call, from 1 on; None after the last one that is kept."""
+        number = self._calls.get(name, 0) + 1
+        if number > MOST_STEPS:
+            return None
+        self._calls[name] = number
+        return number
+
+    def keep_scalar(self, name: str, call: int, value: Any) -> None:
+        if call <= MOST_STEPS and (name in self.series or len(self.series) < MOST_SERIES):
+            self.series.setdefault(name, []).append((call, value, self.steps))
+            self._kept += 1
+
+    def keep_output(self, name: str, value: Any) -> None:
+        if self._output_sizes.get(name, 0) >= MOST_OUTPUTS or len(self.outputs) > MOST_SERIES:
+            return
+        size = 1
+        for dimension in value.shape:
+            size *= int(dimension)
+        self._output_sizes[name] = self._output_sizes.get(name, 0) + size
+        self.outputs.setdefault(name, []).append(value)
+        self._kept += 1
+
+    def keep_results(self, name: str, results: Any, call: int) -> None:
+        """Keep what a call returned."""
+        from tensorflow.python.util import nest
+
+        for index, value in enumerate(nest.flatten(results)):
+            if _is_floating(value):
+                if len(value.shape) == 0:
+                    self.keep_scalar(f"{name}[{index}]", call, value)
+                else:
+                    self.keep_output(f"{name}[{index}]", value)
+
+    def write(self) -> None:
+        """Write all that was kept so far, in place of what was written before."""
+        if self._kept == self._written:
+            return
+        with self._lock:
+            self._written = self._kept
+            # Outputs are read once, and their tensors let go.
+            self.outputs = {name: [file.flat(parts, MOST_OUTPUTS)] for name, parts in self.outputs.items()}
+            file.write(self.directory, self.snapshots, self.series, self.outputs)
+
+
+def _is_floating(value: Any) -> bool:
+    """A tensor that has its value already, or an array."""
+    dtype = getattr(value, "dtype", None)
+    if hasattr(value, "_numpy"):
+        return bool(dtype.is_floating) if dtype is not None else False
+    return getattr(dtype, "kind", "") == "f" and hasattr(value, "shape")

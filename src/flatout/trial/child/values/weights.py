@@ -1,0 +1,70 @@
+"""Snapshots of the trainable variables, read without leaving a trace in the program."""
+
+from __future__ import annotations
+
+import itertools
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+MOST_OF_A_VARIABLE = 2_000
+MOST_OF_ALL = 200_000
+"""Elements that a snapshot keeps."""
+
+Weight = tuple[str, int, Any]
+"""Type and shape, the checksum of all bytes, and a sample of the elements."""
+
+
+def snapshot(references: Sequence[Any], session: Any) -> dict[int, Weight]:
+    """The weights by their number. `session`: a weak reference to a session of TF1, or None."""
+    import numpy as np
+
+    found: dict[int, Weight] = {}
+    variables = [(index, reference()) for index, reference in enumerate(references)]
+    most = max(1, min(MOST_OF_A_VARIABLE, MOST_OF_ALL // max(1, len(variables))))
+    alive = [(index, variable) for index, variable in variables if variable is not None]
+    for index, array in itertools.chain(_eager_values(alive), _session_values(alive, session)):
+        flat = np.ascontiguousarray(array).reshape(-1)
+        sample = flat[:: max(1, -(-flat.size // most))]
+        name = f"{array.dtype}{list(array.shape)}"
+        found[index] = (name, zlib.crc32(flat.view(np.uint8).data), plain(sample))
+    return found
+
+
+def plain(array: Any) -> Any:
+    """Of a type that numpy itself knows."""
+    import numpy as np
+
+    array = np.asarray(array)
+    return array if array.dtype.kind in "fiub" and array.dtype.name != "bfloat16" else array.astype(np.float32)
+
+
+def _eager_values(variables: Sequence[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
+    from tensorflow.python.eager import context, record
+    from tensorflow.python.ops import gen_resource_variable_ops
+
+    if not context.executing_eagerly():
+        return
+    with record.stop_recording():
+        for index, variable in variables:
+            try:
+                value = gen_resource_variable_ops.read_variable_op(variable.handle, variable.dtype)._numpy()
+            except Exception:  # made in a graph, or without a value yet
+                continue
+            yield index, value
+
+
+def _session_values(variables: Sequence[tuple[int, Any]], reference: Any) -> Iterator[tuple[int, Any]]:
+    session: Any = None if reference is None else reference()
+    graph = None if session is None else session.graph
+    own = [
+        (index, variable._graph_element) for index, variable in variables if _graph_of(variable) is graph is not None
+    ]
+    if own:
+        values = session._flatout_plain_run(session, [element for _, element in own])
+        yield from zip((index for index, _ in own), values, strict=True)
+
+
+def _graph_of(variable: Any) -> Any:
+    element = getattr(variable, "_graph_element", None)
+    return getattr(element, "graph", None) if element is not None else None
