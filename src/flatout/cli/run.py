@@ -48,28 +48,26 @@ def register(app: typer.Typer) -> None:
         The program's output, arguments, exit code and signals stay its own; what flatout says goes to stderr, after
         the program has ended.
         """
-        from flatout.run.session import Options, run
+        from flatout.run.session import RunRequest, run
 
         first, wanted = _window(window, steps)
-        ended = run(
-            program,
-            context.args,
-            Options(
-                module=module,
-                trace=trace,
-                window_start=first,
-                window_steps=wanted,
-                flame=flame,
-                nsys=nsys,
-                levers=tuple(levers.split(",")) if levers else (),
-                json=json,
-                view=view,
-                quiet=quiet,
-            ),
+        request = RunRequest(
+            program=program,
+            arguments=tuple(context.args),
+            module=module,
+            trace=trace,
+            window_start=first,
+            window_steps=wanted,
+            flame=flame,
+            nsys=nsys,
+            levers=tuple(levers.split(",")) if levers else (),
+            json=json,
+            view=view,
+            quiet=quiet,
         )
         from flatout.trial.launcher import leave_like
 
-        leave_like(ended)
+        leave_like(run(request))
 
 
 def _window(window: str | None, steps: int | None) -> tuple[int | None, int | None]:

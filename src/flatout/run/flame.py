@@ -26,24 +26,24 @@ START = 5.0
 
 
 def prepare(directory: Path) -> Callable[[int], Callable[[], None]]:
-    """Look for py-spy now, so that its absence is told before the program starts; run it once there is a pid."""
+    """Look for py-spy now, so that its absence is an error before the program starts. Returns what starts it."""
     tool = _find()
 
     def start(pid: int) -> Callable[[], None]:
         _await_python(pid, directory)
         picture = directory / "flame.svg"
         command = [tool, "record", "--pid", str(pid), "--output", str(picture), "--format", "flamegraph"]
-        # What it says goes to a file: a pipe that nobody reads could fill up and hold it. Its own session: Ctrl-C is
-        # the program's, and py-spy draws what it has when the program ends.
-        said = open(directory / "flame.log", "w+b")  # noqa: SIM115  closed by `finish`
+        # Its output goes to a file: a pipe that nobody reads could fill up and block it. Its own session: Ctrl-C is
+        # for the program, and py-spy draws what it has when the program ends.
+        log = open(directory / "flame.log", "w+b")  # noqa: SIM115  closed by `finish`
         sampler = subprocess.Popen(
             [*command, "--rate", str(RATE)],
             stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=said,
+            stdout=log,
+            stderr=log,
             start_new_session=True,
         )
-        return lambda: _finish(sampler, picture, said)
+        return lambda: _finish(sampler, picture, log)
 
     return start
 
@@ -71,7 +71,7 @@ def _alive(pid: int) -> bool:
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
 
 
-def _finish(sampler: subprocess.Popen[bytes], picture: Path, said: IO[bytes]) -> None:
+def _finish(sampler: subprocess.Popen[bytes], picture: Path, log: IO[bytes]) -> None:
     try:
         sampler.wait(PATIENCE)
         trouble = ""
@@ -79,24 +79,24 @@ def _finish(sampler: subprocess.Popen[bytes], picture: Path, said: IO[bytes]) ->
         sampler.kill()
         sampler.wait()
         trouble = f"py-spy did not finish within {PATIENCE:.0f} s"
-    with said:
-        said.seek(0)
-        words = said.read().decode("utf-8", "replace")
+    with log:
+        log.seek(0)
+        output = log.read().decode("utf-8", "replace")
     if picture.exists() and picture.stat().st_size:
         sys.stderr.write(f"flatout: flame graph in {picture}\n")
         with contextlib.suppress(OSError):
-            os.unlink(said.name)
+            os.unlink(log.name)
         return
-    sys.stderr.write(f"flatout: no flame graph: {trouble or _reason(words)}\n")
+    sys.stderr.write(f"flatout: no flame graph: {trouble or _reason(output)}\n")
 
 
-def _reason(words: str) -> str:
-    low = words.lower()
+def _reason(output: str) -> str:
+    low = output.lower()
     if "permission" in low or "operation not permitted" in low:
         return (
             "this machine does not permit py-spy to look into another process (ptrace). Run as root, or in a container "
             "with `--cap-add SYS_PTRACE`, or set /proc/sys/kernel/yama/ptrace_scope to 0."
         )
-    if "no stack counts" in low or "no such process" in low or "failed to find" in low or not words.strip():
+    if "no stack counts" in low or "no such process" in low or "failed to find" in low or not output.strip():
         return "the program ended before py-spy had seen anything of it."
-    return f"py-spy said: {words.strip().splitlines()[-1]}"
+    return f"py-spy said: {output.strip().splitlines()[-1]}"

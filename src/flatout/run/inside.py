@@ -1,6 +1,6 @@
-"""Observing from inside a program, a notebook for one: `flatout.observe()` and the Keras callback `flatout.Observer`.
+"""Observing from inside a program or a notebook: `flatout.observe()` and the Keras callback `flatout.Observer`.
 
-The same probes as in `flatout run`, put in and taken out again in this very process. What happened before is not seen:
+The same probes as in `flatout run`, installed in this process and taken out again. What happened before is not seen:
 functions that were traced already are known only by their calls.
 """
 
@@ -24,7 +24,7 @@ _active = False
 
 
 class Observation:
-    """What `observe()` gives: its `case` is there once the block has ended."""
+    """The result of `observe()`; it has its `case` once the block has ended."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -44,7 +44,7 @@ class Observation:
 
 @contextlib.contextmanager
 def observe(*, trace: bool = True, show: bool = True) -> Iterator[Observation]:
-    """Observe what TensorFlow does inside the block; then diagnose it, keep the case, and print it if wanted."""
+    """Observe what TensorFlow does inside the block; then diagnose it, keep the case, and print it where `show`."""
     global _active
     if _active:
         raise InvalidOption("This process is being observed already. One `flatout.observe()` at a time.")
@@ -76,9 +76,9 @@ def observe(*, trace: bool = True, show: bool = True) -> Iterator[Observation]:
 
 
 def _conclude(directory: Path, program: Program) -> Case:
-    from flatout.run.session import Options, conclude
+    from flatout.run.session import conclude
 
-    case = conclude(directory, program, Options(quiet=True))
+    case = conclude(directory, program, quiet=True)
     saving.save(case, directory)
     return case
 

@@ -1,4 +1,7 @@
-"""The story of `flatout run`: launch, wait, assemble, diagnose, keep, show. Whatever fails, the program comes first."""
+"""`flatout run` from beginning to end: run the program observed, analyse the recording, keep the case, print it.
+
+The program comes first: whatever fails here, it runs, and its exit code is passed on.
+"""
 
 from __future__ import annotations
 
@@ -20,61 +23,73 @@ from flatout.trial import launcher
 from flatout.trial.settings import ChildSettings
 
 MOST_EVENTS_BYTES = 60 * 2**20
-"""Traces above this size are not turned into Perfetto's format unasked: `flatout trace --perfetto` does it."""
+"""Traces above this size are turned into Perfetto's format only by `flatout trace --perfetto`."""
 
 
 @dataclass(frozen=True)
-class Options:
+class RunRequest:
+    program: str
+    arguments: tuple[str, ...] = ()
     module: bool = False
+    """Whether `program` is a module, as with `python -m`."""
     trace: bool = True
     window_start: int | None = None
     window_steps: int | None = None
     flame: bool = False
     nsys: bool = False
     levers: tuple[str, ...] = ()
+    """To be injected; `@tuned` stands for those that won the last tune of this program."""
     json: str | None = None
     view: str = "overview"
     quiet: bool = False
 
 
-def run(program: str, arguments: Sequence[str], options: Options) -> launcher.Ended:
-    command = launcher.command_for(program, arguments, options.module)
-    _refuse_early(options)
-    levers = _levers(options, command)
-    directory, kept, trouble = _directory(program)
-    if directory is None:
-        sys.stderr.write(f"flatout: {trouble}\n")
+@dataclass(frozen=True)
+class Recording:
+    """Where the recording of a run goes."""
+
+    directory: Path | None
+    """None where no directory can be written: then the program runs unobserved."""
+    kept: bool
+    """Whether that is among the kept cases."""
+    trouble: str = ""
+
+
+def run(request: RunRequest) -> launcher.Ended:
+    """Run the program, then print and keep the case. Returns how the program ended."""
+    command = launcher.command_for(request.program, request.arguments, request.module)
+    _refuse_early(request)
+    levers = _levers(request, command)
+    recording = _recording(request.program)
+    if recording.directory is None:
+        sys.stderr.write(f"flatout: {recording.trouble}\n")
         return launcher.run(command, dict(os.environ))
-    settings = ChildSettings(
-        directory=str(directory),
-        observe=ObserveSettings(
-            trace=options.trace and not options.nsys,  # a GPU has one profiler, and Nsight holds it
-            window_start=options.window_start,
-            window_steps=options.window_steps,
-            nvtx=options.nsys,
-        ),
-        module=program if options.module else None,
-        flame=options.flame,
-        levers=levers,
-    )
-    launched = command
-    if options.nsys:
+    program, ended = _observe(request, command, levers, recording.directory)
+    _analyse(request, recording.directory, recording, program)
+    return ended
+
+
+def _observe(
+    request: RunRequest, command: list[str], levers: tuple[str, ...], directory: Path
+) -> tuple[Program, launcher.Ended]:
+    """Run the program to its end, observed, with the tools that were requested."""
+    launched, flame = command, None
+    if request.nsys:
         from flatout.run import nsight
 
         launched = nsight.command(command, directory)
-        _say(options, "Nsight Systems holds the profiler of the GPU in this run, so flatout takes no trace of its own")
-    flame = None
-    if options.flame:
+        _say(request, "Nsight Systems holds the profiler of the GPU in this run, so flatout takes no trace of its own")
+    if request.flame:
         from flatout.run import flame as flame_graph
 
         flame = flame_graph.prepare(directory)
     injected = f" with {', '.join(levers)} injected" if levers else ""
-    _say(options, f"observing {shlex.join(command)}{injected}")
+    _say(request, f"observing {shlex.join(command)}{injected}")
     started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     working_directory = _here()
-    environment = {**launcher.environment_for(settings), **_variables(levers)}
+    environment = {**launcher.environment_for(_settings(request, levers, directory)), **_variables(levers)}
     ended = launcher.run(launched, environment, on_start=flame)
-    told = Program(
+    program = Program(
         command=tuple(command),
         directory=working_directory,
         started=started,
@@ -82,12 +97,28 @@ def run(program: str, arguments: Sequence[str], options: Options) -> launcher.En
         exit_code=ended.returncode if ended.returncode >= 0 else None,
         signal=ended.signal_name,
     )
+    return program, ended
+
+
+def _settings(request: RunRequest, levers: tuple[str, ...], directory: Path) -> ChildSettings:
+    observe = ObserveSettings(
+        trace=request.trace and not request.nsys,  # a GPU has one profiler, and Nsight holds it
+        window_start=request.window_start,
+        window_steps=request.window_steps,
+        nvtx=request.nsys,
+    )
+    module = request.program if request.module else None
+    return ChildSettings(str(directory), observe, module, request.flame, levers)
+
+
+def _analyse(request: RunRequest, directory: Path, recording: Recording, program: Program) -> None:
+    """Make the case, keep it and print it. An error here is printed, and the exit code stays the program's."""
     try:
-        case = conclude(directory, told, options)
-        if trouble:
-            case = replace(case, notes=(Note("warning", trouble), *case.notes))
-        _keep(case, directory, kept)
-        _show(case, directory, options)
+        case = conclude(directory, program, request.quiet)
+        if recording.trouble:
+            case = replace(case, notes=(Note("warning", recording.trouble), *case.notes))
+        _keep(case, directory, recording.kept)
+        _show(case, directory, request)
     except KeyboardInterrupt:
         sys.stderr.write(f"flatout: interrupted while analysing; the recording is in {directory}\n")
     except FlatoutError as error:
@@ -101,31 +132,30 @@ def run(program: str, arguments: Sequence[str], options: Options) -> launcher.En
         )
         if os.environ.get("FLATOUT_DEBUG"):
             raise
-    return ended
 
 
-def _refuse_early(options: Options) -> None:
-    """What cannot work is said before the program has run for hours, not after."""
-    if options.view != "overview":
+def _refuse_early(request: RunRequest) -> None:
+    """Raise for options that cannot work now, not after the program has run for hours."""
+    if request.view != "overview":
         from flatout.report.terminal import VIEWS
 
-        if options.view not in VIEWS:
-            raise UnknownView(f"There is no view named {options.view!r}. The views are: {', '.join(VIEWS)}.")
-    if options.json not in (None, "-") and not Path(options.json).absolute().parent.is_dir():
-        raise InvalidOption(f"--json {options.json}: there is no directory {Path(options.json).absolute().parent}.")
-    if options.flame and options.nsys:
+        if request.view not in VIEWS:
+            raise UnknownView(f"There is no view named {request.view!r}. The views are: {', '.join(VIEWS)}.")
+    if request.json not in (None, "-") and not Path(request.json).absolute().parent.is_dir():
+        raise InvalidOption(f"--json {request.json}: there is no directory {Path(request.json).absolute().parent}.")
+    if request.flame and request.nsys:
         raise InvalidOption("--flame and --nsys both sample the program. Give one of them at a time.")
 
 
-def _levers(options: Options, command: Sequence[str]) -> tuple[str, ...]:
+def _levers(request: RunRequest, command: Sequence[str]) -> tuple[str, ...]:
     """The levers to inject, in their order; `@tuned` stands for those that won the last tune of this program."""
-    if not options.levers:
+    if not request.levers:
         return ()
     from flatout.cures import find, in_order, is_injected
     from flatout.model.levers import parse
 
     found: list[str] = []
-    for text in options.levers:
+    for text in request.levers:
         found += store.latest_tune(command).tuned if text == "@tuned" else (text,)
     for text in found:
         if not is_injected(find(parse(text)[0])):
@@ -144,30 +174,33 @@ def _variables(levers: Sequence[str]) -> dict[str, str]:
     return environment_of(levers)
 
 
-def conclude(directory: Path, program: Program, options: Options) -> Case:
+def conclude(directory: Path, program: Program, quiet: bool = False) -> Case:
     """Recording in, diagnosed Case out."""
     from flatout.causes import diagnose
     from flatout.environment import summary
     from flatout.observe.reading import assemble
 
-    _say(options, "analysing what was seen")
+    if not quiet:
+        _print("analysing what was recorded")
     case = assemble(directory, program, summary)
     _export_timeline(case, directory)
     return diagnose(case)
 
 
-def _directory(program: str) -> tuple[Path | None, bool, str]:
-    """Where the recording goes: beside the program's work if possible, else somewhere temporary, else nowhere."""
+def _recording(program: str) -> Recording:
+    """Among the kept cases of the working directory if possible, else in a temporary directory, else nowhere."""
     title = Path(program).stem or program
     try:
-        return store.new_directory(title), True, ""
+        return Recording(store.new_directory(title), kept=True)
     except OSError as error:
         trouble = f"The case cannot be kept in {Path(_here()) / store.HOME} ({error.strerror or error})"
     try:
         directory = Path(tempfile.mkdtemp(prefix="flatout-"))
     except OSError as error:
-        return None, False, f"{trouble}, nor in a temporary directory ({error.strerror}). Running unobserved."
-    return directory, False, f"{trouble}. It is in {directory} instead."
+        return Recording(
+            None, False, f"{trouble}, nor in a temporary directory ({error.strerror}). Running unobserved."
+        )
+    return Recording(directory, False, f"{trouble}. It is in {directory} instead.")
 
 
 def _here() -> str:
@@ -193,26 +226,30 @@ def _keep(case: Case, directory: Path, kept: bool) -> None:
     try:
         saving.save(case, directory) if kept else store.write_case(case, directory)
     except (OSError, ValueError) as error:
-        sys.stderr.write(f"flatout: the case could not be kept: {error}. What it says follows all the same.\n")
+        sys.stderr.write(f"flatout: the case could not be kept: {error}. Its report follows.\n")
 
 
-def _show(case: Case, directory: Path, options: Options) -> None:
-    if options.json is not None:
+def _show(case: Case, directory: Path, request: RunRequest) -> None:
+    if request.json is not None:
         from flatout.report.json import write
 
-        write(case, options.json)
-    if options.quiet:
+        write(case, request.json)
+    if request.quiet:
         sys.stderr.write(f"flatout: {case.verdict}\n")
         return
     from flatout.report.terminal import render
 
     terminal = sys.stderr.isatty()
     width = os.get_terminal_size(sys.stderr.fileno()).columns if terminal else None
-    text = render(case, options.view, width, terminal and "NO_COLOR" not in os.environ, directory=directory)
+    text = render(case, request.view, width, terminal and "NO_COLOR" not in os.environ, directory=directory)
     sys.stderr.write("\n" + text)
 
 
-def _say(options: Options, text: str) -> None:
-    if not options.quiet:
-        sys.stderr.write(f"flatout: {text}\n")
-        sys.stderr.flush()
+def _say(request: RunRequest, text: str) -> None:
+    if not request.quiet:
+        _print(text)
+
+
+def _print(text: str) -> None:
+    sys.stderr.write(f"flatout: {text}\n")
+    sys.stderr.flush()

@@ -7,8 +7,8 @@ from typing import Any
 
 from flatout.cures._spec import Hooks
 from flatout.observe.injection import Injection
-from flatout.observe.ticks import KERAS, TRACE
 from flatout.observe.private_names import patch
+from flatout.observe.ticks import KERAS, TRACE
 
 REAL_STEPS = 3
 """Steps that are computed first: they trace the function and leave a result to give back."""

@@ -9,8 +9,8 @@ from flatout.cures._compiling import Arguments, change_arguments, place, stays_e
 from flatout.cures._spec import Hooks
 from flatout.cures.xla import ALL
 from flatout.observe.injection import Injection
-from flatout.observe.ticks import KERAS, TRACE
 from flatout.observe.private_names import patch
+from flatout.observe.ticks import KERAS, TRACE
 from flatout.source import users_code
 
 
