@@ -100,7 +100,7 @@ def run(
             f"{command[0]!r} cannot be started: {error.strerror}. It needs to be executable, with a first line such as "
             "`#!/usr/bin/env python3`, or to be given as a Python file."
         ) from None
-    with signals.passed_to(process) as wait:
+    with signals.forwarded_to(process) as wait:
         on_end = on_start(process.pid) if on_start is not None else None
         returncode = wait()
     seconds = time.perf_counter() - began

@@ -1,6 +1,6 @@
-"""Do something right after a module was imported, without importing it earlier than the program does.
+"""Calls a function right after a module was imported, without importing it earlier than the program does.
 
-The program may set variables (OMP_NUM_THREADS) before it imports numpy: whoever imports numpy for it would come first.
+The program may set variables (OMP_NUM_THREADS) before it imports numpy; an import of ours would come before them.
 """
 
 from __future__ import annotations

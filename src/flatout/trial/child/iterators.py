@@ -1,7 +1,7 @@
-"""Tells the gate of new iterators, and keeps old ones alive: TensorFlow may take a minute to delete one.
+"""Counts new iterators for the gate, and keeps old ones alive: TensorFlow may take a minute to delete one.
 
 tf.data's tuner sleeps longer and longer while an iterator lives, up to 60 s, and the destructor of the iterator waits
-for it. The word to stop can come while the tuner is not yet able to see it (it looks at a flag that is set only after
+for it. The signal to stop can come while the tuner is not yet able to see it (it looks at a flag that is set only after
 it was woken), and then the program stands still at the end of an epoch. An iterator that was there while its program
 was held at a gate is an old one; what is kept is released when the trial ends. One that came and went between two
 holds, as each call of `predict` makes it, is as young as in the program itself, and goes.

@@ -1,8 +1,8 @@
-"""The kernel's own fence: after `fence`, this process and its children can write below the given directories only.
+"""After `fence`, the kernel lets this process and its children write below the given directories only.
 
-It catches what Python cannot redirect: C++ libraries that open files by themselves, and other programs that the user's
-program starts. They get a "permission denied". Linux 5.13 and later offer it to every process (Landlock); elsewhere
-there is no fence, and `fence` says so.
+It covers what Python cannot redirect: C++ libraries that open files themselves, and other programs that the user's
+program starts. They get "permission denied". Linux 5.13 and later offer it to every process (Landlock); elsewhere
+`fence` does nothing and returns False.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class _Below(ctypes.Structure):
 
 
 def fence(writable: Sequence[str]) -> bool:
-    """Whether the fence stands."""
+    """Returns whether the kernel enforces it."""
     system = ctypes.CDLL(None, use_errno=True)
     version = system.syscall(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(1))
     if version < 1:

@@ -1,9 +1,9 @@
-"""The user's files as a trial sees them: what the trial writes lies above, the real files are never touched.
+"""The user's files as a trial sees them: writes go to copies, and the real files are never touched.
 
 The first write into a real directory gives it a copy under `<directory>/files`: a directory of links to the real
 entries. From then on everything under it is looked up there, by Python and by TensorFlow's C++ alike: one prefix
 instead of a merged view. A new file is a file there, a deleted one a missing link, a changed one a copy in place of its
-link. Real files that appear only later still shine through to Python, unless the trial had deleted them.
+link. Real files that appear later are still visible to Python, unless the trial had deleted them.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Overlay:
     # paths
 
     def locate(self, path: Any, follow: bool = True) -> str | None:
-        """The absolute path in the user's own world, free of links; None for what is no local path."""
+        """The absolute real path, free of links; None for what is no local path."""
         text = path_text(path)
         if text is None:
             return None

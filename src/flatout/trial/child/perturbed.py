@@ -1,7 +1,7 @@
-"""For a run that tells what a program makes of rounding: every weight begins a few roundings away from where it would.
+"""For a run that shows how a program reacts to rounding: every weight begins a few roundings away from its value.
 
 Adam divides a gradient by its own size, so that what is nearly zero moves as far as anything else; a normalisation does
-likewise. There a change of the last digit is one of some percent after the first step, and a compiler that adds in
+likewise. There a change of the last digit becomes one of some percent after the first step. A compiler that adds in
 another order is right all the same.
 """
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from flatout.observe.observer import Observer
 
 ROUNDINGS = 4
-"""What sums of some thousand terms in another order are apart."""
+"""By so many, sums of some thousand terms differ when they are added in another order."""
 
 
 def on_tensorflow(observer: Observer, module: ModuleType) -> None:

@@ -1,4 +1,4 @@
-"""Python's own ways to files, led through the overlay: `open` and the functions of `os` below everything else.
+"""Redirects Python's own file functions to the overlay: `open` and the functions of `os` below everything else.
 
 pathlib, shutil, glob, zipfile, numpy, logging and the rest end here. Only the path changes; the call itself, its
 errors and its results are Python's.
@@ -30,8 +30,8 @@ _KEPT_PLAIN = ("posix", "_io", "flatout.trial.child.overlay", "flatout.trial.chi
 def install(overlay: Overlay) -> None:
     wrappers: dict[Any, Any] = {}
 
-    def led(name: str, lead: Callable[[Any, dict[str, Any]], Any], holder: Any = os) -> None:
-        """Wrap a function whose first argument is a path: `lead(path, keywords)` says where to go."""
+    def redirect(name: str, change: Callable[[Any, dict[str, Any]], Any], holder: Any = os) -> None:
+        """Wrap a function whose first argument is a path: `change(path, keywords)` is the path to use."""
         original = getattr(holder, name, None)
         if original is None:
             return
@@ -42,7 +42,7 @@ def install(overlay: Overlay) -> None:
                 return original(path, *args, **keywords)
             with overlay.unguarded():
                 path = _beside(overlay, path, keywords, "dir_fd")
-                path = lead(path, keywords)
+                path = change(path, keywords)
             return original(path, *args, **keywords)
 
         wrappers[original] = call
@@ -51,16 +51,16 @@ def install(overlay: Overlay) -> None:
         return bool(keywords.get("follow_symlinks", True))
 
     for name in READS:
-        led(name, lambda path, keywords: overlay.read(path, follows(keywords)))
+        redirect(name, lambda path, keywords: overlay.read(path, follows(keywords)))
     for name in CHANGES:
-        led(name, lambda path, keywords: overlay.write(path, follows(keywords), own=True))
+        redirect(name, lambda path, keywords: overlay.write(path, follows(keywords), own=True))
     for name in MAKES:
-        led(name, lambda path, keywords: overlay.write(path, keep=True))
+        redirect(name, lambda path, keywords: overlay.write(path, keep=True))
     for name in ("lstat", "readlink"):
-        led(name, lambda path, keywords: overlay.read(path, follow=False))
+        redirect(name, lambda path, keywords: overlay.read(path, follow=False))
     for name in ("lchown", "lchmod"):
-        led(name, lambda path, keywords: overlay.write(path, follow=False, own=True))
-    led("open_code", lambda path, keywords: overlay.read(path), io)
+        redirect(name, lambda path, keywords: overlay.write(path, follow=False, own=True))
+    redirect("open_code", lambda path, keywords: overlay.read(path), io)
     wrappers.update(_opening(overlay))
     wrappers.update(_deleting(overlay))
     wrappers.update(_moving(overlay))
@@ -116,9 +116,9 @@ def _opening(overlay: Overlay) -> dict[Any, Any]:
         if overlay.guard.on or isinstance(file, int) or not isinstance(mode, str):
             return plain_open(file, mode, *args, **keywords)
         with overlay.unguarded():
-            led = overlay.read(file) if set("wax+").isdisjoint(mode) else overlay.write(file, **how(mode))
-        stream = plain_open(led, mode, *args, **keywords)
-        if led is not file:
+            target = overlay.read(file) if set("wax+").isdisjoint(mode) else overlay.write(file, **how(mode))
+        stream = plain_open(target, mode, *args, **keywords)
+        if target is not file:
             raw: Any = getattr(stream, "buffer", stream)
             with contextlib.suppress(AttributeError):
                 getattr(raw, "raw", raw).name = file  # the program asks for the name that it gave
@@ -257,10 +257,10 @@ def _looking_around(overlay: Overlay) -> dict[Any, Any]:
         if overlay.guard.on or isinstance(path, int):
             return plain_scandir(path)
         with overlay.unguarded():
-            led = overlay.read(path)
-        if led is path or not os.fsdecode(led).startswith(overlay.files):
-            return plain_scandir(led)
-        return _Entries(overlay, path, plain_scandir(os.fsdecode(led)))
+            target = overlay.read(path)
+        if target is path or not os.fsdecode(target).startswith(overlay.files):
+            return plain_scandir(target)
+        return _Entries(overlay, path, plain_scandir(os.fsdecode(target)))
 
     def getcwd() -> str:
         return plain_getcwd() if overlay.guard.on else overlay.shown(plain_getcwd())

@@ -1,8 +1,8 @@
-"""Makes two runs of a program alike that does not seed: every source of chance that a program can seed has a seed.
+"""Makes two runs of a program alike that sets no seed: seeds every source of random numbers that can be seeded.
 
-A program's own seeds come later and win. Where it asks for fresh entropy (`np.random.default_rng()`,
-`random.Random()`), it gets a number that depends on the function that asks and on how often it has: a lever that makes
-TensorFlow draw a number more shifts nothing. What is drawn from the clock or from `os.urandom` stays different.
+A program's own seeds come later and win. Where it requests fresh entropy (`np.random.default_rng()`,
+`random.Random()`), it gets a number that depends on the calling function and on how often that has called: a lever that
+makes TensorFlow draw one more number shifts nothing. What is drawn from the clock or from `os.urandom` stays different.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from flatout.observe.observer import Observer
 
 _seed = 0
-_asked: Counter[str] = Counter()
+_requests: Counter[str] = Counter()
 
 
 def install(seed: int) -> None:
@@ -83,15 +83,15 @@ def _seed_numpy(module: Any) -> None:
 
 
 def _entropy(bits: int) -> int:
-    asker = _asker(sys._getframe(1))
-    _asked[asker] += 1
-    words = (f"{_seed}:{asker}:{_asked[asker]}:{word}" for word in range(-(-bits // 32)))
+    caller = _caller(sys._getframe(1))
+    _requests[caller] += 1
+    words = (f"{_seed}:{caller}:{_requests[caller]}:{word}" for word in range(-(-bits // 32)))
     number = functools.reduce(lambda total, text: total << 32 | zlib.crc32(text.encode()), words, 0)
     return number % (1 << bits)
 
 
-def _asker(frame: FrameType | None) -> str:
-    """The function that asks. Its line would not do: an edited copy of the program has other lines."""
+def _caller(frame: FrameType | None) -> str:
+    """The calling function. Its line would not do: an edited copy of the program has other lines."""
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("random", "numpy", "flatout"):
         frame = frame.f_back
     return "" if frame is None else f"{frame.f_globals.get('__name__')}.{frame.f_code.co_name}"

@@ -1,10 +1,10 @@
-"""A trial writes none of the user's files, and yet runs as usual: what it wrote it can read back.
+"""A trial writes none of the user's files and still runs as usual: it can read back what it has written.
 
-Every write outside the trial's own directory and the temporary ones goes into a copy below `<directory>/files`
-(`overlay`), by whichever way the program comes: Python's (`python_files`), TensorFlow's C++ (`tensorflow_files`),
-HDF5, SQLite. What comes another way is refused: by the kernel where it can (`landlock`), and that includes the
-processes which the program starts; else by Python, which sees its own calls only. Without such a kernel, C++ libraries
-other than those named, and processes which the program starts, are not held back.
+Every write outside the trial's own directory and the temporary ones is redirected to a copy below `<directory>/files`
+(`overlay`), whichever way the program takes: Python's own functions (`python_files`), TensorFlow's C++
+(`tensorflow_files`), HDF5, SQLite. Any other write is refused: by the kernel where it can (`landlock`), which includes
+processes that the program starts; else by Python, which sees its own calls only. Without such a kernel, other C++
+libraries and processes that the program starts are not held back.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _overlay: Overlay | None = None
 
 def install(directory: str, also: Sequence[str] = (), fence: bool = True) -> bool:
     """From now on, nothing outside `directory`, `also` and the temporary directories is written. Returns whether the
-    kernel sees to it as well."""
+    kernel enforces it."""
     global _overlay
     overlay = _overlay = Overlay(directory, also)
     os.makedirs(overlay.files, exist_ok=True)
-    sys.dont_write_bytecode = True  # the interpreter writes __pycache__ by a way of its own
+    sys.dont_write_bytecode = True  # the interpreter writes __pycache__ without `open`
     python_files.install(overlay)
     sys.meta_path.append(_Written(overlay))
-    after_import("h5py", lambda module: _lead_h5py(overlay, module))
-    after_import("sqlite3", lambda module: _lead_sqlite(overlay, module))
+    after_import("h5py", lambda module: _redirect_h5py(overlay, module))
+    after_import("sqlite3", lambda module: _redirect_sqlite(overlay, module))
     if fence and landlock.fence([prefix for prefix, direct in overlay.rules if direct]):
         return True
     sys.addaudithook(functools.partial(_refuse, overlay))
@@ -55,7 +55,7 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
 
 
 class _Written(importlib.abc.MetaPathFinder):
-    """Finds modules that the program itself has written: the import system looks for files by a way of its own."""
+    """Finds modules that the program itself has written: the import system does not look for files with `open`."""
 
     def __init__(self, overlay: Overlay) -> None:
         self.overlay = overlay
@@ -72,7 +72,7 @@ class _Written(importlib.abc.MetaPathFinder):
             return importlib.machinery.PathFinder.find_spec(fullname, copies, target) if copies else None
 
 
-def _lead_h5py(overlay: Overlay, module: ModuleType) -> None:
+def _redirect_h5py(overlay: Overlay, module: ModuleType) -> None:
     original = module.File.__init__
 
     @functools.wraps(original)
@@ -85,7 +85,7 @@ def _lead_h5py(overlay: Overlay, module: ModuleType) -> None:
     module.File.__init__ = __init__
 
 
-def _lead_sqlite(overlay: Overlay, module: Any) -> None:
+def _redirect_sqlite(overlay: Overlay, module: Any) -> None:
     original = module.connect
 
     @functools.wraps(original)
@@ -105,7 +105,7 @@ _CHANGES |= {f"os.{name}" for name in ("chown", "utime", "setxattr", "removexatt
 
 
 def _refuse(overlay: Overlay, event: str, arguments: tuple[Any, ...]) -> None:
-    """Python tells of every file it is about to open or change: what was not led into the copy stops here."""
+    """An audit hook: Python calls it before it opens or changes a file. Refuses writes that were not redirected."""
     follow = False
     if event == "open":
         path, _, flags = arguments
@@ -120,11 +120,11 @@ def _refuse(overlay: Overlay, event: str, arguments: tuple[Any, ...]) -> None:
         return
     with overlay.unguarded():
         real = overlay.locate(path, follow)
-        if real is not None and not _is_led(overlay, path, follow) and not overlay.direct(real):
+        if real is not None and not _is_redirected(overlay, path, follow) and not overlay.direct(real):
             raise _refusal(real)
 
 
-def _is_led(overlay: Overlay, path: Any, follow: bool) -> bool:
+def _is_redirected(overlay: Overlay, path: Any, follow: bool) -> bool:
     """Whether the call goes into the copy, and through none of its links to a real file."""
     text = os.fsdecode(path)
     place = os.path.realpath(text if follow else os.path.dirname(text))

@@ -1,8 +1,8 @@
-"""TensorFlow's ways to files, led through the overlay: `tf.io.gfile`, records, checkpoints, summaries, ops with paths.
+"""Redirects TensorFlow's file functions to the overlay: `tf.io.gfile`, records, checkpoints, summaries, ops.
 
-C++ opens these files, so the path has to be another one before it gets there. Most paths are at hand when the op is
-made. One that is computed inside a graph (`ds.map(tf.io.read_file)`) is led there, by replacing its beginning: for
-reading, where the program has written something itself before; for writing, always, to a place of its own.
+C++ opens these files, so the path must be changed before it gets there. Most paths are known when the op is made. One
+that is computed inside a graph (`ds.map(tf.io.read_file)`) is changed there, by replacing its beginning: for reading,
+where the program has written something itself before; for writing, always, to a directory of its own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from flatout.observe.private_names import Missing, Wrap, replace, resolve
 from flatout.trial.child.overlay import Overlay, path_text
 from flatout.trial.child.python_files import how, moved, replace_everywhere, source
 
-Lead = Callable[[Any], Any]
+Redirect = Callable[[Any], Any]
 
 READING_OPS = [
     "read_file",
@@ -51,15 +51,15 @@ TABLE_OPS = ["initialize_table_from_text_file", "initialize_table_from_text_file
 
 
 def install(overlay: Overlay, note: Callable[[str], None]) -> None:
-    leading = _Leading(overlay, note)
-    _lead_files(leading)
-    _lead_libraries(leading)
-    _lead_ops(leading)
-    replace_everywhere(leading.wrappers)
+    redirects = _Redirects(overlay, note)
+    _redirect_files(redirects)
+    _redirect_libraries(redirects)
+    _redirect_ops(redirects)
+    replace_everywhere(redirects.wrappers)
 
 
-class _Leading:
-    """Puts functions in place of TensorFlow's own that lead paths through the overlay."""
+class _Redirects:
+    """Puts functions in place of TensorFlow's own that redirect their paths to the overlay."""
 
     def __init__(self, overlay: Overlay, note: Callable[[str], None]) -> None:
         self.overlay = overlay
@@ -78,9 +78,9 @@ class _Leading:
         if not isinstance(holder, type):
             self.wrappers[original] = wrapper
 
-    def lead(self, key: str, *leads: Lead | None) -> None:
-        """Lead the first arguments of a function."""
-        self.put(key, lambda original: _led(self.overlay, original, leads))
+    def redirect(self, key: str, *changes: Redirect | None) -> None:
+        """Change the first arguments of a function; None leaves one as it is."""
+        self.put(key, lambda original: _redirected(self.overlay, original, changes))
 
     def write(self, path: Any) -> Any:
         return self.overlay.write(path)
@@ -89,14 +89,14 @@ class _Leading:
         return self.overlay.write(path, keep=True, tree=True)
 
 
-def _lead_files(to: _Leading) -> None:
+def _redirect_files(to: _Redirects) -> None:
     """`tf.io.gfile`."""
     overlay = to.overlay
     for name in ("FileExists", "IsDirectory", "Stat", "ReadFileToString", "GetChildren", "BufferedInputStream"):
-        to.lead(f"file-{name}", overlay.read)
-    to.lead("file-CreateDir", lambda path: overlay.write(path, keep=True))
-    to.lead("file-RecursivelyCreateDir", to.write_tree)
-    to.lead("file-WriteStringToFile", to.write)
+        to.redirect(f"file-{name}", overlay.read)
+    to.redirect("file-CreateDir", lambda path: overlay.write(path, keep=True))
+    to.redirect("file-RecursivelyCreateDir", to.write_tree)
+    to.redirect("file-WriteStringToFile", to.write)
     to.put("file-WritableFile", lambda original: _writable_file(overlay, original))
     to.put("file-DeleteFile", lambda original: _delete(overlay, original, tree=False))
     to.put("file-DeleteRecursively", lambda original: _delete(overlay, original, tree=True))
@@ -105,38 +105,38 @@ def _lead_files(to: _Leading) -> None:
     to.put("file-GetMatchingFiles", lambda original: _matching(overlay, original))
 
 
-def _lead_libraries(to: _Leading) -> None:
+def _redirect_libraries(to: _Redirects) -> None:
     """Records, checkpoints, summaries, saved models."""
     overlay = to.overlay
-    to.lead("records-write", None, to.write)
-    to.lead("records-iterate", overlay.read)
-    to.lead("records-random", overlay.read)
-    to.lead("checkpoint-reader", overlay.read)
-    to.lead("events-writer", to.write)
-    to.lead("saved-model-save", to.write_tree)
-    to.lead("profiler-start", to.write_tree)
+    to.redirect("records-write", None, to.write)
+    to.redirect("records-iterate", overlay.read)
+    to.redirect("records-random", overlay.read)
+    to.redirect("checkpoint-reader", overlay.read)
+    to.redirect("events-writer", to.write)
+    to.redirect("saved-model-save", to.write_tree)
+    to.redirect("profiler-start", to.write_tree)
     for name in ("create", "read", "of-model", "of-print"):
-        to.lead(f"fingerprint-{name}", overlay.read)
+        to.redirect(f"fingerprint-{name}", overlay.read)
     for key in ("saver-v1-save", "saver-v1-restore"):
         to.put(key, lambda original: _saver(overlay, original))
 
 
-def _lead_ops(to: _Leading) -> None:
+def _redirect_ops(to: _Redirects) -> None:
     """Ops that take paths as tensors."""
     overlay = to.overlay
     reads = _tensors(overlay, overlay.read, _read_in_graph)
     writes = _tensors(overlay, to.write, _write_in_graph)
     writes_tree = _tensors(overlay, to.write_tree, _write_in_graph)
-    to.lead("checkpoint-save", None, writes)
+    to.redirect("checkpoint-save", None, writes)
     for name in READING_OPS:
-        to.lead(f"op-{name}", reads)
+        to.redirect(f"op-{name}", reads)
     for name in WRITING_OPS:
-        to.lead(f"op-{name}", writes)
+        to.redirect(f"op-{name}", writes)
     for name in SECOND_ARGUMENT_OPS:
-        to.lead(f"op-{name}", None, writes_tree)
+        to.redirect(f"op-{name}", None, writes_tree)
     for name in TABLE_OPS:
-        to.lead(f"op-{name}", None, reads)
-    to.lead("op-merge_v2_checkpoints", writes, writes)
+        to.redirect(f"op-{name}", None, reads)
+    to.redirect("op-merge_v2_checkpoints", writes, writes)
     to.put("op-matching_files", lambda original: _matching_op(overlay, original))
 
 
@@ -145,19 +145,19 @@ def _named_arguments(original: Any) -> list[str]:
     return list(code.co_varnames[: code.co_argcount]) if code is not None else []
 
 
-def _led(overlay: Overlay, original: Any, leads: tuple[Lead | None, ...]) -> Any:
+def _redirected(overlay: Overlay, original: Any, changes: tuple[Redirect | None, ...]) -> Any:
     names = _named_arguments(getattr(original, "__wrapped__", original))
 
     def call(*args: Any, **keywords: Any) -> Any:
         given = list(args)
         with overlay.unguarded():
-            for index, lead in enumerate(leads):
-                if lead is None:
+            for index, change in enumerate(changes):
+                if change is None:
                     continue
                 if index < len(given):
-                    given[index] = lead(given[index])
+                    given[index] = change(given[index])
                 elif index < len(names) and names[index] in keywords:
-                    keywords[names[index]] = lead(keywords[names[index]])
+                    keywords[names[index]] = change(keywords[names[index]])
         return original(*given, **keywords)
 
     return _as(original, call)
@@ -270,10 +270,10 @@ def _saver(overlay: Overlay, original: Any) -> Any:
 
     def call(self: Any, sess: Any, save_path: Any, *args: Any, **keywords: Any) -> Any:
         with overlay.unguarded():
-            led = overlay.write(save_path) if saves else overlay.read(save_path)
-        result = original(self, sess, led, *args, **keywords)
-        if isinstance(result, str) and isinstance(led, str) and isinstance(save_path, str):
-            return result.replace(led, save_path, 1)
+            target = overlay.write(save_path) if saves else overlay.read(save_path)
+        result = original(self, sess, target, *args, **keywords)
+        if isinstance(result, str) and isinstance(target, str) and isinstance(save_path, str):
+            return result.replace(target, save_path, 1)
         return result
 
     return _as(original, call)
@@ -282,19 +282,19 @@ def _saver(overlay: Overlay, original: Any) -> Any:
 # paths in tensors
 
 
-def _tensors(overlay: Overlay, lead: Lead, in_graph: Callable[[Overlay, Any], Any]) -> Lead:
+def _tensors(overlay: Overlay, change: Redirect, in_graph: Callable[[Overlay, Any], Any]) -> Redirect:
     """The same for one path or many, given as text, as an array or as a tensor."""
 
     def lead_all(value: Any) -> Any:
         if isinstance(value, (str, bytes, os.PathLike)):
-            return lead(value)
+            return change(value)
         if isinstance(value, (list, tuple)):
             return [lead_all(one) for one in value]
         values = _plain_values(value)
         if values is None:
             return in_graph(overlay, value)
         before = [os.fsdecode(one) for one in values.flat]
-        after = [os.fsdecode(lead(one)) if path_text(one) is not None else one for one in before]
+        after = [os.fsdecode(change(one)) if path_text(one) is not None else one for one in before]
         if after == before:
             return value
         from tensorflow.python.framework import constant_op, dtypes

@@ -1,7 +1,7 @@
-"""For a run that only compares numbers: dropout and noise inside the model become the identity.
+"""For a run that only compares values: dropout and noise inside the model become the identity.
 
-XLA draws other random numbers than TensorFlow does, several steps in one call draw them in another order: the program
-is right and its losses differ. Without the noise the rest must agree. Both sides of a comparison run like this.
+XLA draws other random numbers than TensorFlow does, and several steps in one call draw them in another order: the
+program is right and its losses differ. Without the noise the rest must agree. Both sides of a comparison run like this.
 Augmentation of the input stays as it is.
 """
 
