@@ -167,7 +167,7 @@ def wrong_blind_session():
 for name in sys.argv[3].split(","):
     for change in sys.argv[2].split(","):
         if name != "fresh":  # that one starts from what `seeds` has set
-            random.seed(0); np.random.seed(0); tf.random.set_seed(0); seeds._asked.clear()
+            random.seed(0); np.random.seed(0); tf.random.set_seed(0); seeds._requests.clear()
             keras.utils.clear_session()
         best = steps = watch._best = 0
         watch.trial.optimizers.clear()
