@@ -22,7 +22,7 @@ stream = probe()
 for step in range(int(sys.argv[1])):
     began = time.perf_counter()
     time.sleep(0.004)
-    observer.tick(stream, began, time.perf_counter())
+    observer.ticks.tick(stream, began, time.perf_counter())
 print("the program came to its end")
 """
 

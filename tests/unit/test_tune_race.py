@@ -40,7 +40,7 @@ for step in range(steps):
     if how == "idle" and step == 0:
         observer.injections.levers[0][0].note("the batches differ")
     if how == "epochs" and step % 10 == 0:
-        observer.epochs += 1
+        observer.trial.epochs += 1
         time.sleep(0.1)
     if how == "raises" and step == 3:
         raise ValueError("no luck")
