@@ -29,7 +29,7 @@ import flatout
 from flatout.data import inspection
 from flatout.data.contestant import Contestant, Pipeline
 from flatout.measure.race import Race, Rules, compare
-from flatout.pipeline import copying
+from flatout.pipeline import copies
 
 ROUNDS = int(os.environ.get("ROUNDS", "9"))
 BUDGET = float(os.environ.get("BUDGET", "90"))
@@ -107,7 +107,7 @@ def raced(given: Any, contestants: dict[str, Any]) -> dict[str, Any]:
     """Each against the pipeline as given, all in the same rounds; caches are full before the first."""
     count = elements_of(given)
     runners = {
-        name: Contestant(Pipeline(copying.fresh(item), count), name)
+        name: Contestant(Pipeline(copies.fresh(item), count), name)
         for name, item in {"given": given, **contestants}.items()
     }
     slowest = 0.0
@@ -126,7 +126,7 @@ def raced(given: Any, contestants: dict[str, Any]) -> dict[str, Any]:
 
 def elements_of(dataset: Any) -> int:
     known = int(dataset.cardinality())
-    return known if known >= 0 else sum(1 for _ in copying.fresh(dataset))
+    return known if known >= 0 else sum(1 for _ in copies.fresh(dataset))
 
 
 def told(found: Any) -> str:

@@ -17,7 +17,7 @@ PROGRAM = """
     import json, os, sys, tempfile, time
     import numpy as np
     import tensorflow as tf
-    from flatout.pipeline import copying, costing, recipes
+    from flatout.pipeline import copies, stage_costs, recipes
     from flatout.data import contestant, equality, inspection, tuning
     from flatout.observe import stages
     from flatout.cures import rewrites
@@ -35,7 +35,7 @@ PROGRAM = """
     def rewritten(dataset, allow=(), memory=1 << 28, disk=None, without=()):
         '''All rewrites that apply, one upon the other, as if each had won.'''
         recipes.install()
-        context = Context(memory, disk, frozenset(allow), count=lambda stage: sum(1 for _ in copying.fresh(stage)))
+        context = Context(memory, disk, frozenset(allow), count=lambda stage: sum(1 for _ in copies.fresh(stage)))
         names, refused = [], {}
         for name, rewrite in rewrites().items():
             if name in without:
@@ -165,8 +165,8 @@ PROGRAM = """
     check("disk", big, memory=1000, disk=disk)
     results["disk holds"] = sum(len(files) for _, _, files in os.walk(disk)) > 0
     written = lambda: sorted(os.listdir(disk))
-    with copying.files_of_copies():
-        spare = copying.fresh(rewritten(big(), memory=1000, disk=disk)[0])
+    with copies.files_of_copies():
+        spare = copies.fresh(rewritten(big(), memory=1000, disk=disk)[0])
         copied = len(values(spare, 2)[1]) == 64 and [n for n in written() if n.startswith("flatout-copy-")] != []
     results["disk copies"] = copied and not [n for n in written() if n.startswith("flatout-copy-")]
 
@@ -185,7 +185,7 @@ PROGRAM = """
     given = long()
     for stage, _ in stages.chain(given):
         stage.__dict__.pop("_flatout_recipe", None)
-    copy = copying.fresh(given)
+    copy = copies.fresh(given)
     shared = {id(stage) for stage, _ in stages.chain(given)} & {id(stage) for stage, _ in stages.chain(copy)}
     kept = [stages.kind(stage) for stage, _ in stages.chain(copy) if id(stage) in shared]
     results["remade"] = [values(long(), 2) == values(copy, 2), kept]
@@ -205,7 +205,7 @@ PROGRAM = """
     for name, dataset in pipelines.items():
         if name in ("cached", "opaque") and sys.argv[2] == "some":
             continue
-        case = inspection.inspect([dataset], needs=5.0, costs=costing.Costs(costing.Limits(seconds=0.2)))
+        case = inspection.inspect([dataset], needs=5.0, costs=stage_costs.Costs(stage_costs.Limits(seconds=0.2)))
         pace = case.evidence[0].write_json()["data"]
         results["inspected " + name] = {
             "critical": pace["critical"], "needs": pace["needs_ms"], "verdict": case.verdict,

@@ -43,10 +43,10 @@ REPORT = """
 
     def finish():
         levers = injections() if os.environ.get("FLATOUT_LEVERS_ON") else None
-        reports = levers.report() if levers else {}
         answer = {"results": results, "calls": calls}
+        answer["ready"] = levers.ready if levers else None  # it may add notes
+        reports = levers.report() if levers else {}
         answer["levers"] = {name: dataclasses.asdict(report) for name, report in reports.items()}
-        answer["ready"] = levers.ready if levers else None
         with open(sys.argv[1], "w") as out:
             json.dump(answer, out, default=lambda value: value.decode())
 """

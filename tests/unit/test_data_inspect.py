@@ -16,7 +16,7 @@ from flatout.data.session import TARGET, PipelineRequest
 from flatout.model.case import Case, Pipeline, Stage, StageDetail, Where
 from flatout.model.errors import FlatoutError, ProgramNotFound
 from flatout.model.evidence.pipelines import PipelinePace
-from flatout.pipeline.running import Node, runs_as
+from flatout.pipeline.runtime_model import Node, runs_as
 from flatout.report.terminal import render
 
 

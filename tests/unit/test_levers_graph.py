@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from flatout.cures import catalogue
+from flatout.cures._free_variables import FreeVariables
+from flatout.cures._function_replacement import copy_of, replace
 from flatout.cures._scalars import Scalars
-from flatout.cures._surroundings import Surroundings
 from flatout.cures._tracing import Unfit
-from flatout.cures._trampoline import copy_of, replace
 from flatout.model.case import Case, Distribution, Evidence, Function, Op, Steps
 from flatout.model.evidence.program import Switch
 from flatout.model.evidence.steps import EagerTape, StepStack, Stream
@@ -153,7 +153,7 @@ def test_changes_around_a_function_are_noticed(tmp_path: Path) -> None:
     scope: dict[str, Any] = {}
     exec(compile(SOURCE, str(path), "exec"), scope)
     trainer = scope["Trainer"]()
-    around = Surroundings(scope["Trainer"].step, (trainer, 1.0))
+    around = FreeVariables(scope["Trainer"].step, (trainer, 1.0))
 
     def now() -> tuple[Any, ...]:
         return around.now((trainer, 1.0))
@@ -171,7 +171,7 @@ def test_changes_around_a_function_are_noticed(tmp_path: Path) -> None:
         assert now() not in seen
         seen.append(now())
     with pytest.raises(Unfit, match="random"):
-        Surroundings(scope["draws"], ())
+        FreeVariables(scope["draws"], ())
 
 
 def test_a_number_counts_as_changing_at_its_second_change() -> None:

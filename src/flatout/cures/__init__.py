@@ -7,12 +7,23 @@ among the others is declared by `after`. A project's own cures come from the dir
 
 Modules with a leading underscore are what several cures share:
 
-    _spec             Cure, Hooks, Edit, Rewrite: what a cure declares
-    _catalogue        all cures by name, their parts, their order
-    _injections       the levers of one child process: installed, and asked what they changed
-    _rewriting        what a rewrite of a dataset receives and returns
-    _pipelines        questions about the pipelines of a Case, for `skip`
-    _trial_edit       whether an edit would change the program's own files, for `skip`
+    _spec                  Cure, Hooks, Edit, Rewrite: what a cure declares
+    _catalogue             all cures by name, their parts, their order
+    _injections            the levers of one child process: loaded, installed, and what they changed
+
+    _pipelines             for `skip`: questions about the pipelines of a Case
+    _trial_edit            for `skip`: whether an edit would change the program's own files
+
+    _keras_arguments       changes the arguments of `compile`, `fit` and `predict` on their way in
+    _batch_size            changes the batch size of `fit` and of `Dataset.batch`
+    _dtype_policy          sets the precision in which Keras layers compute
+    _layouts               computes a value in another order of its axes, without transposes
+
+    _tracing               runs an eager function through a tf.function, or leaves it alone for good
+    _function_replacement  puts the traced version in place of a Python function
+    _traced_calls          traces calls of models, losses and optimizers one by one
+    _free_variables        the Python values that a function reads from outside
+    _scalars               Python numbers among the arguments of a function, which change from call to call
 """
 
 from flatout.cures._catalogue import (

@@ -1,4 +1,4 @@
-"""The same value with its axes in another order, computed without the transposes that turned it."""
+"""Computes a value of a graph with its axes in another order, without the transposes that changed the order."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ POINTWISE: dict[str, tuple[str, ...]] = {
     "LeakyRelu": ("alpha",),
     "LeakyReluGrad": ("alpha",),
 }
-"""Operations on one element after another, and the attributes that are not told by their inputs."""
+"""Elementwise operations, and those of their attributes that do not follow from the inputs."""
 
 SMALL = 8192
-"""Elements up to which a value (a bias, a scale) may be turned for itself."""
+"""Elements up to which a value (a bias, a scale) is transposed on its own."""
 
 MOST = 200
-"""Operations that are gone back through."""
+"""Operations that are searched backwards at most."""
 
 _NO, _EITHER, _TURNED = range(3)
 
 
 @dataclass(frozen=True)
 class _Passage:
-    """An operation that gives the same with turned inputs, only turned."""
+    """An operation that commutes with a transpose: with transposed inputs it gives its result, transposed."""
 
     inputs: Sequence[Any]
     made: Callable[[list[Any]], Any]
@@ -50,23 +50,23 @@ class Layouts:
         self.tf, self._transpose = tensorflow, transpose
 
     def begin_anew(self) -> None:
-        """A tape watches from here on: nothing that the graph has so far is gone through, or used again."""
+        """A tape watches from here on: what the graph holds so far is neither searched nor reused."""
         graph = self.tf.compat.v1.get_default_graph()
         graph._flatout_begun = graph.version + 1
 
     def turned(self, value: Any, order: Order) -> Any | None:
-        """`transpose(value, order)`, where that takes back what a transpose before it has done; None elsewhere."""
+        """`transpose(value, order)` where that undoes an earlier transpose; None elsewhere."""
         if not self._is_ours(value) or self._reaches(value, order, {}) != _TURNED:
             return None
         return self._built(value, order)
 
     def remember(self, value: Any, order: Order, turned: Any) -> None:
-        """A transpose that had to be made, for others that would need the same one."""
+        """Keep a transpose that had to be made, for others that need the same one."""
         if self._is_ours(value):
             _kept(value.graph).setdefault((value.ref(), order), turned)
 
     def way_back(self, value: Any) -> Order | None:
-        """The order of axes that a value had before it, or what it was computed from, was turned."""
+        """The order of axes that a value had before it, or what it was computed from, was transposed."""
         waiting, seen = [value], set[Any]()
         while waiting and len(seen) < MOST:
             value = waiting.pop()
@@ -83,14 +83,14 @@ class Layouts:
         return None
 
     def _is_ours(self, value: Any) -> bool:
-        """Whether it is computed by the graph that is being made, outside of TF1's loops and conditions."""
+        """Whether the graph that is being built computes it, outside of TF1's loops and conditions."""
         if not hasattr(value, "op") or not hasattr(value, "graph"):
             return False
         graph = self.tf.compat.v1.get_default_graph()
         return value.graph is graph and value.op._get_control_flow_context() is graph._get_control_flow_context()
 
     def _reaches(self, value: Any, order: Order, seen: dict[Any, int]) -> int:
-        """Whether all that a value is computed from was turned the other way, or may be had in either order."""
+        """Whether everything that a value is computed from was transposed the other way, or works in either order."""
         key = value.ref()
         if key not in seen:
             seen[key] = _EITHER if _is_small(value) else _NO
@@ -104,7 +104,7 @@ class Layouts:
         return seen[key]
 
     def _there(self, value: Any, order: Order) -> Any | None:
-        """The turned value, if the graph has it: what was turned the other way, or was needed before."""
+        """The transposed value, if the graph has it: the input of an inverse transpose, or one that was kept."""
         found = _kept(value.graph).get((value.ref(), order))
         if found is None and value.op.type == "Transpose" and _is_new(value):
             before = constant(self.tf, value.op.inputs[1])
@@ -127,7 +127,7 @@ class Layouts:
         shape = value.shape.as_list()
         if not shape:
             return value
-        if len(shape) < len(order):  # it stands for the last axes
+        if len(shape) < len(order):  # it broadcasts over the first axes
             value = self.tf.reshape(value, [1] * (len(order) - len(shape)) + shape)
         return self._transpose(value, order)
 
@@ -146,8 +146,8 @@ class Layouts:
             axis = constant(self.tf, inputs[-1])
             if axis is None:
                 return None
-            place = order.index(axis[0] % len(order))
-            return _Passage(inputs[:-1], lambda turned: raw.ConcatV2(values=turned, axis=place))
+            moved_axis = order.index(axis[0] % len(order))
+            return _Passage(inputs[:-1], lambda turned: raw.ConcatV2(values=turned, axis=moved_axis))
         if op.type == "Pad":
             sides = self.tf.get_static_value(inputs[1])
             if sides is None:
@@ -157,7 +157,7 @@ class Layouts:
 
 
 def _kept(graph: Any) -> dict[Any, Any]:
-    """What was built in a graph so far, by value and order; it goes with the graph."""
+    """What was built in a graph so far, by value and order. It lives as long as the graph."""
     if not hasattr(graph, "_flatout_turned"):
         graph._flatout_turned = {}
     kept: dict[Any, Any] = graph._flatout_turned
@@ -165,13 +165,13 @@ def _kept(graph: Any) -> dict[Any, Any]:
 
 
 def _is_new(made: Any) -> bool:
-    """Whether a tensor or an operation was made after the last tape began to watch."""
+    """Whether a tensor or an operation was created after the last tape began to watch."""
     op = getattr(made, "op", made)
     return bool(op._id > getattr(op.graph, "_flatout_begun", -1))
 
 
 def _has_its_own_gradient(op: Any) -> bool:
-    """Whether somebody has said that its gradient is to be another one."""
+    """Whether its gradient was overridden."""
     try:
         return bool(op.get_attr("_gradient_op_type"))
     except ValueError:
@@ -179,7 +179,7 @@ def _has_its_own_gradient(op: Any) -> bool:
 
 
 def constant(tf: ModuleType, value: Any) -> Order | None:
-    """Whole numbers that are known before anything runs: a perm, axes."""
+    """Integers that are known while the graph is built: a `perm`, axes."""
     if hasattr(value, "op") and value.op.type == "InvertPermutation":
         inner = constant(tf, value.op.inputs[0])
         return inverse(inner) if inner else None
@@ -194,7 +194,7 @@ def _row(value: Any) -> Sequence[Any]:
 
 
 def inverse(order: Order) -> Order:
-    return tuple(order.index(place) for place in range(len(order)))
+    return tuple(order.index(axis) for axis in range(len(order)))
 
 
 def _is_small(value: Any) -> bool:

@@ -1,7 +1,7 @@
-"""Python numbers that change from call to call of one function: each value would be traced anew.
+"""Python numbers among the arguments of a function that change from call to call: each value would cause a trace.
 
-A number that was seen to change twice is handed over as a tensor from then on: float32 or int32, as TensorFlow itself
-takes a Python number beside a tensor of single precision.
+A number that has changed twice is passed as a tensor from then on: float32 or int32, the types that TensorFlow gives to
+a Python number next to a tensor of single precision.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class Scalars:
         if self.off:
             return args, kwargs
         changed = None
-        for place, value in enumerate(args):
+        for key, value in enumerate(args):
             kind = type(value)
-            if (kind is float or kind is int) and self._changes(place, value):
+            if (kind is float or kind is int) and self._changes(key, value):
                 changed = changed or list(args)
-                changed[place] = _tensor(value)
+                changed[key] = _tensor(value)
         named = None
         for name, value in kwargs.items():
             kind = type(value)
@@ -42,18 +42,18 @@ class Scalars:
                 named[name] = _tensor(value)
         return (args if changed is None else tuple(changed)), (kwargs if named is None else named)
 
-    def _changes(self, place: int | str, value: int | float) -> bool:
+    def _changes(self, key: int | str, value: int | float) -> bool:
         if type(value) is int and not -_SMALL <= value < _SMALL:
             return False
-        if place in self.as_tensors:
+        if key in self.as_tensors:
             return True
-        last = self.last.get(place)
-        self.last[place] = value
+        last = self.last.get(key)
+        self.last[key] = value
         if last is None or (last == value and type(last) is type(value)):
             return False
-        self.changes[place] = self.changes.get(place, 0) + 1
-        if self.changes[place] >= CHANGES:
-            self.as_tensors.add(place)
+        self.changes[key] = self.changes.get(key, 0) + 1
+        if self.changes[key] >= CHANGES:
+            self.as_tensors.add(key)
             return True
         return False
 

@@ -1,9 +1,8 @@
-"""Traces a Python function that was written to run eagerly, or leaves it alone for good.
+"""Runs a Python function that was written to run eagerly through a tf.function, or leaves it alone for good.
 
-The first calls run as they were written: they create variables, and they show what the function gives back. Later
-calls go through a tf.function made of the same code. What it gives back is turned into what the eager call gave (a
-Python float stays one). Where tracing fails, nothing has been computed yet: the call runs as it was written, and so
-do all that follow.
+The first calls run as written: they create variables and show what the function returns. Later calls go through a
+tf.function made of the same code, and its results are converted to the types that the eager call returned (a Python
+float stays one). When tracing fails, nothing has been computed yet: that call and all later ones run as written.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ class Unfit(Internal):
 
 
 class Inside(threading.local):
-    """Whether this thread is in a call that is handled here: calls within it are part of it."""
+    """Whether this thread is inside a call that is handled here; calls within it are part of it."""
 
     now = False
 

@@ -23,7 +23,7 @@ from flatout.observe import stages
 from flatout.observe.installing import finish
 from flatout.observe.private_names import Missing, patch
 from flatout.observe.probe import Probe
-from flatout.pipeline import copying, recipes
+from flatout.pipeline import copies, recipes
 from flatout.process.messages import decode
 
 if TYPE_CHECKING:
@@ -132,8 +132,8 @@ def _done(task: PipelineTask, progress: _Progress, keep: Callable[[Case], None])
 
 def _digest(dataset: Any) -> Case:
     """What the elements of a pipeline come to, for another process to compare."""
-    head = copying.before_randomness(dataset)
-    found = equality.digest(copying.unshuffled(dataset if head is None else head), DIGEST_SECONDS)
+    head = copies.before_randomness(dataset)
+    found = equality.digest(copies.unshuffled(dataset if head is None else head), DIGEST_SECONDS)
     return replace(inspection.described([dataset]), evidence=(found,))
 
 

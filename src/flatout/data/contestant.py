@@ -16,7 +16,7 @@ from flatout.measure.processors import Mark
 from flatout.measure.race import Exit, Race, TimeLimit, Verdict
 from flatout.measure.race.rules import DEFAULT
 from flatout.observe import stages
-from flatout.pipeline import costing
+from flatout.pipeline import stage_costs
 
 PASS_SECONDS = 0.2
 MOST_EPOCHS = 64
@@ -62,7 +62,7 @@ class Pipeline:
     def _several_at_a_time(self) -> Any:
         size = stages.element_bytes(self.dataset.element_spec)
         if size is None:
-            size = costing.bytes_of(next(iter(self.dataset)))
+            size = stage_costs.bytes_of(next(iter(self.dataset)))
         held = max(1, min(MOST_HELD, HELD_BYTES // max(size, 1)))
         # One more than there are: a cache is complete only when its end was seen.
         return self.dataset.take(self.elements + 1).window(held)

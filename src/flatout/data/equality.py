@@ -19,7 +19,7 @@ from typing import Any, Literal
 from flatout.model.evidence.pipelines import PipelineDigest
 from flatout.model.vocabulary import ParityVerdict
 from flatout.observe import stages
-from flatout.pipeline import copying, recipes
+from flatout.pipeline import copies, recipes
 
 EPOCHS = 2
 """The second epoch reads from caches, and has another order of shuffles."""
@@ -48,20 +48,20 @@ def compare(before: Any, after: Any, seconds: float = 60.0, epochs: int = EPOCHS
     left, right, note = _comparable(before, after)
     found = _compare_in_order(left, right, seconds, epochs)
     if found.result == "differs" and found.whole:
-        if stages.runs_python(left) and _varies(source := copying.unshuffled(left, seeded=True), seconds):
-            found = _compare_varying(source, copying.unshuffled(right, seeded=True), seconds)
+        if stages.runs_python(left) and _varies(source := copies.unshuffled(left, seeded=True), seconds):
+            found = _compare_varying(source, copies.unshuffled(right, seeded=True), seconds)
         elif any_order or _any_order(before):
             found = replace(_compare_multisets(*_comparable(before, after)[:2], seconds), note="in another order")
     return replace(found, note="; ".join(text for text in (note, found.note) if text))
 
 
 def _comparable(before: Any, after: Any) -> tuple[Any, Any, str]:
-    heads = copying.before_randomness(before), copying.before_randomness(after)
+    heads = copies.before_randomness(before), copies.before_randomness(after)
     note = ""
     if heads[0] is not None and heads[1] is not None:
         note = "compared up to where random numbers are drawn"
         before, after = heads
-    return copying.unshuffled(before), copying.unshuffled(after), note
+    return copies.unshuffled(before), copies.unshuffled(after), note
 
 
 def _varies(dataset: Any, seconds: float) -> bool:

@@ -8,32 +8,32 @@ from typing import Any
 
 from flatout.data import inspection
 from flatout.data.contestant import Pipeline
-from flatout.pipeline import caching, copying, costing, running
+from flatout.pipeline import caching, copies, runtime_model, stage_costs
 
 RACED_SECONDS = 0.8
 """How long an epoch of the copies in a race should take."""
 COUNTED = 256
 
 
-def excerpts_of(given: Any, costs: costing.Costs) -> Callable[[Any], Pipeline]:
+def excerpts_of(given: Any, costs: stage_costs.Costs) -> Callable[[Any], Pipeline]:
     """A function that copies this pipeline or a rewrite of it: whole epochs if they are short, else fewer records."""
-    run = running.look(copying.soon(given), RACED_SECONDS)
+    run = runtime_model.look(copies.soon(given), RACED_SECONDS)
     records = None if run.ended else _records_for(given, run.elements, costs)
     if records is None:  # short, or it is not known what its records are
-        return lambda dataset: Pipeline(copying.fresh(dataset), run.elements)
+        return lambda dataset: Pipeline(copies.fresh(dataset), run.elements)
     return lambda dataset: _cut(dataset, records, run.elements)
 
 
-def _records_for(given: Any, elements: int, costs: costing.Costs) -> int | None:
+def _records_for(given: Any, elements: int, costs: stage_costs.Costs) -> int | None:
     """Records that give about so many elements of the last stage."""
     taken = inspection.counts_for_each(given, costs)
-    heads = [taken.get(id(stage)) for stage in copying.record_stages(given)]
+    heads = [taken.get(id(stage)) for stage in copies.record_stages(given)]
     each = max((count for count in heads if count), default=None)
     return max(round(elements * each), 1) if each is not None else None
 
 
 def _cut(dataset: Any, records: int, elements: int) -> Pipeline:
-    short = copying.limited(dataset, records)
+    short = copies.limited(dataset, records)
     return Pipeline(short, sum(1 for _ in short.take(elements)))
 
 
@@ -43,7 +43,7 @@ def count(stage: Any, seconds: float) -> int | None:
     if known >= 0 or known == caching.INFINITE:
         return known if known >= 0 else None
     found, until = 0, time.monotonic() + seconds
-    for window in copying.fresh(stage).window(COUNTED):
+    for window in copies.fresh(stage).window(COUNTED):
         found += int(_first(window).cardinality())
         if time.monotonic() > until:
             return None

@@ -15,23 +15,26 @@ from flatout.data import ceilings
 from flatout.model.case import Case, Note, Pipeline, PipelineOptions, Stage
 from flatout.model.evidence.pipelines import PipelinePace
 from flatout.observe import stages
-from flatout.pipeline import copying, costing, describing, recipes, running
+from flatout.pipeline import copies, descriptions, recipes, runtime_model, stage_costs
 
 Report = Callable[[str], None]
 NO_REPORT: Report = lambda _: None  # noqa: E731
 
 
 def inspect(
-    datasets: Sequence[Any], needs: float | None = None, costs: costing.Costs | None = None, report: Report = NO_REPORT
+    datasets: Sequence[Any],
+    needs: float | None = None,
+    costs: stage_costs.Costs | None = None,
+    report: Report = NO_REPORT,
 ) -> Case:
     """`needs`: elements per second that the trainer takes, if known."""
     recipes.install()
-    costs = costs or costing.Costs(told=report)
+    costs = costs or stage_costs.Costs(told=report)
     pipelines, evidence = [], []
     with recipes.without_draws():
         for number, dataset in enumerate(datasets, 1):
             report(f"pipeline {number} of {len(datasets)}: as TensorFlow runs it")
-            run = running.look(copying.soon(dataset))
+            run = runtime_model.look(copies.soon(dataset))
             pipeline, found = _inspect_one(stages.plain(dataset), f"pipeline {number}", costs, run, needs)
             pipelines.append(pipeline)
             evidence.append(found)
@@ -47,7 +50,7 @@ def described(datasets: Sequence[Any]) -> Case:
     """The pipelines as written, without running them."""
     found = []
     for number, dataset in enumerate(datasets, 1):
-        rows = [describing.described(*item) for item in stages.chain(dataset) if stages.kind(item[0]) != "Options"]
+        rows = [descriptions.described(*item) for item in stages.chain(dataset) if stages.kind(item[0]) != "Options"]
         where = next((row.where for row in rows if row.where is not None), None)
         options = PipelineOptions(stages.options_of(dataset))
         found.append(Pipeline(f"pipeline {number}", where, tuple(rows[::-1]), options=options))
@@ -55,13 +58,13 @@ def described(datasets: Sequence[Any]) -> Case:
 
 
 def _inspect_one(
-    dataset: Any, name: str, costs: costing.Costs, run: running.Run, needs: float | None
+    dataset: Any, name: str, costs: stage_costs.Costs, run: runtime_model.Run, needs: float | None
 ) -> tuple[Pipeline, PipelinePace]:
     chain = [(stage, depth) for stage, depth in stages.chain(dataset) if stages.kind(stage) != "Options"][::-1]
     measured = {id(stage): costs.of(stage) for stage, _ in chain}
     counts = _for_each_batch(dataset, measured)
-    rows = [_with_cost(describing.described(*item), measured[id(item[0])], counts.get(id(item[0]))) for item in chain]
-    for position, node in running.runs_as([row.op for row in rows], run.nodes).items():
+    rows = [_with_cost(descriptions.described(*item), measured[id(item[0])], counts.get(id(item[0]))) for item in chain]
+    for position, node in runtime_model.runs_as([row.op for row in rows], run.nodes).items():
         rows[position] = _with_node(rows[position], node)
     total = sum(ceilings.cost(row) for row in rows) or 1.0
     rows = [replace(row, share=ceilings.cost(row) / total) for row in rows]
@@ -105,12 +108,12 @@ def machine_for(options: dict[str, Any]) -> ceilings.Machine:
     return ceilings.Machine(cores, pool if pool > 0 else max(round(cores), 1))
 
 
-def counts_for_each(dataset: Any, costs: costing.Costs) -> dict[int, float]:
+def counts_for_each(dataset: Any, costs: stage_costs.Costs) -> dict[int, float]:
     """How many elements of each stage, by its id, are needed for one element that leaves the pipeline."""
     return _for_each_batch(dataset, {id(stage): costs.of(stage) for stage, _ in stages.chain(dataset)})
 
 
-def _for_each_batch(dataset: Any, measured: dict[int, costing.Cost | None]) -> dict[int, float]:
+def _for_each_batch(dataset: Any, measured: dict[int, stage_costs.Cost | None]) -> dict[int, float]:
     counts: dict[int, float] = {}
 
     def walk(stage: Any, count: float) -> None:
@@ -123,7 +126,7 @@ def _for_each_batch(dataset: Any, measured: dict[int, costing.Cost | None]) -> d
     return counts
 
 
-def _with_cost(stage: Stage, cost: costing.Cost | None, count: float | None) -> Stage:
+def _with_cost(stage: Stage, cost: stage_costs.Cost | None, count: float | None) -> Stage:
     if cost is None:
         return stage
     factor = count if count is not None else 1.0
@@ -152,7 +155,7 @@ def _buffer_bytes(stage: Stage, element_bytes: int) -> int | None:
     return min(int(stage.buffer), cardinality if cardinality >= 0 else 1 << 62) * element_bytes
 
 
-def _with_node(stage: Stage, node: running.Node) -> Stage:
+def _with_node(stage: Stage, node: runtime_model.Node) -> Stage:
     detail = replace(stage.detail, runs_as=node.name)
     if node.parallelism is not None:
         detail = replace(detail, parallelism_in_use=node.parallelism)

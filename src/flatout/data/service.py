@@ -231,9 +231,9 @@ def measure(dataset: Any, address: str, seconds: float = 120.0) -> Measured:
 
     from flatout.data.contestant import Pipeline, compare
     from flatout.measure.race import TimeLimit
-    from flatout.pipeline import running
+    from flatout.pipeline import runtime_model
 
-    seen = running.look(dataset, OBSERVE_SECONDS)
+    seen = runtime_model.look(dataset, OBSERVE_SECONDS)
     if not seen.elements:
         return Measured(None, why_not="the pipeline yields no element.")
     local, remote = Pipeline(dataset, seen.elements), Pipeline(distributed(dataset, address), seen.elements)

@@ -21,7 +21,7 @@ from flatout.model.evidence.outcomes import LeverSkipped
 from flatout.model.levers import parse
 from flatout.model.vocabulary import Equivalence, TrialStage
 from flatout.observe import stages
-from flatout.pipeline import caching, copying, costing, recipes
+from flatout.pipeline import caching, copies, recipes, stage_costs
 from flatout.pipeline.rewriting import Context, Proposal, Refused
 
 FOR_TRIALS = 0.75
@@ -68,7 +68,7 @@ def tune(
 ) -> Tuned:
     """`keep` is given the case as far as it is known, after each trial."""
     recipes.install()
-    with recipes.without_draws(), copying.files_of_copies():
+    with recipes.without_draws(), copies.files_of_copies():
         return _Tuning(stages.plain(dataset), request, report, keep).run()
 
 
@@ -100,7 +100,7 @@ class _Tuning:
 
     def run(self) -> Tuned:
         self.deadline = time.monotonic() + FOR_TRIALS * self.request.seconds
-        costs = costing.Costs(costing.Limits(seconds=0.5), self.report)
+        costs = stage_costs.Costs(stage_costs.Limits(seconds=0.5), self.report)
         case = inspection.inspect([self.given], self.request.needs, costs, self.report)
         self.keep(case)
         memory = self.request.memory if self.request.memory is not None else caching.memory_limit()
@@ -227,7 +227,7 @@ class _Tuning:
             left = min(max(self.deadline - time.monotonic(), 10.0), self.request.seconds)
             semantic = equivalence == "semantic"
             found = equality.compare(self.given, dataset, COMPARE_SHARE * left, any_order=semantic)
-            if semantic and copying.before_randomness(self.given) is not None:
+            if semantic and copies.before_randomness(self.given) is not None:
                 found = replace(found, whole=False, note="other random numbers for other elements, as was allowed")
             self.known[id(dataset)] = found
             self.alive.append(dataset)  # an id is only good while its dataset lives

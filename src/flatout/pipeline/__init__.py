@@ -1,32 +1,24 @@
-"""tf.data pipelines inside the user's program: what their stages are, how they were made, and how to make them anew.
+"""tf.data pipelines inside the user's program: what their stages are, what they cost, and how to change them.
 
-    stages       reads a dataset that exists: its stages, their state, size, place in the source
-    recipes      remembers the call that made each dataset, and replays the calls behind a stage that was replaced
-    remade       reads that call from the stage itself, where nobody watched
-    iteration    hands a rewritten dataset to the program where it starts to iterate the one it wrote
-    caching      a cache in memory that knows its limit and tells when it is full
-    vectorizing  functions of single elements, made to work on batches and compared before they are used
+`observe.stages` reads a stage that exists; this package builds on it.
 
-What the stages cost (`flatout data inspect`, `flatout.inspect`):
+Making a pipeline again with a change:
 
-    costing      each stage alone on a sample of its input, against the sample without it; `clock` times it
-    running      the pipeline as TensorFlow runs it
-    ceilings     what limits it, and how fast it could be: arithmetic alone
-    describing   stages as plain facts of a Case
-    inspecting   all of that together, as a Case
+    recipes            remembers the call that made each dataset, and replays the calls behind a replaced stage
+    stage_calls        reads that call from the stage itself, for datasets made before flatout was there
+    options            options of a dataset by their dotted names
+    iteration          gives the program a rewritten dataset where it begins to iterate the one that it wrote
+    rewriting          what a rewrite of a cure receives and returns
+    caching            where a cache may stand, and a cache in memory with a limit
+    vectorization      functions of single elements made to work on batches, compared before they are used
+    generator_process  a Python generator in a process of its own
 
-Rewriting (`flatout data tune`, `flatout.tune_dataset`):
+Looking at a pipeline without disturbing it:
 
-    rewrites/    one file for each rewrite
-    copying      copies of a pipeline that share nothing with the program's own
-    equality     whether two pipelines give the same elements
-    racing       passes in turns, and the interval of their ratio
-    shortening   how a pipeline is made short enough to be raced
-    tuning       proposes, compares, races, keeps; `workers` runs a generator in a process of its own
-    patching     the winners as an edit of the source
+    copies             copies that share no shuffle and no cache with the program's own pipeline
+    descriptions       stages as plain facts of a Case
+    stage_costs        the cost of each stage alone, on a sample of its input; `clock` times it
+    runtime_model      the pipeline as TensorFlow runs it
 
-    api          the public functions; `session`, `progress` are the parent's side of the commands, `child` and
-                 `target_main` the child's
-
-What runs next to the user's code imports TensorFlow only inside functions; the parent's side never does.
+All of this runs beside the user's code and imports TensorFlow only inside functions.
 """

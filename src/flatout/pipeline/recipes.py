@@ -3,9 +3,9 @@
 Every public method that makes a dataset of another one is wrapped once: the result remembers its input, the method and
 the arguments. `rebuild` replays only what comes behind a change, with the program's own arguments. Replaying has no
 effect that the program could see: functions that were traced are used again, not traced anew; a shuffle keeps the
-seeds that it has drawn; and nothing is taken from the sequences of random numbers. Where nobody watched, the call is
-read from the stage itself (`remade`). A dataset that was made in another way is an opaque source: nothing before it
-can be changed.
+seeds that it has drawn; and nothing is taken from the sequences of random numbers. For datasets that existed before,
+the call is read from the stage itself (`stage_calls`). A dataset that was made in another way is an opaque source:
+nothing before it can be changed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 from flatout.model.errors import Internal
 from flatout.observe import stages
 from flatout.observe.private_names import DATASET_METHODS, Missing, patch, resolve
-from flatout.pipeline import remade
+from flatout.pipeline import stage_calls
 
 Change = Callable[[Any], Any]
 """Given a stage: the dataset that takes its place, or None to leave it and look further upstream."""
@@ -73,8 +73,8 @@ def install() -> None:
 
 def recipe_of(dataset: Any) -> Recipe | None:
     found = _remembered(dataset)
-    if found is None and (call := remade.call_of(dataset)) is not None:
-        found = dataset._flatout_recipe = Recipe(remade.source_of(dataset), call[0], (), call[1])
+    if found is None and (call := stage_calls.call_of(dataset)) is not None:
+        found = dataset._flatout_recipe = Recipe(stage_calls.source_of(dataset), call[0], (), call[1])
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from flatout.model.errors import Internal
 from flatout.model.vocabulary import Equivalence
-from flatout.pipeline import costing
+from flatout.pipeline import stage_costs
 
 
 class Refused(Internal):
@@ -41,9 +41,9 @@ class Context:
     """Equivalences that are allowed besides `exact`."""
     count: Callable[[Any], int | None] = lambda stage: None
     """Elements that a stage yields in an epoch; None where that is unknown and takes too long to count."""
-    costs: costing.Costs = field(default_factory=costing.Costs)
+    costs: stage_costs.Costs = field(default_factory=stage_costs.Costs)
 
-    def cost(self, stage: Any) -> costing.Cost | None:
+    def cost(self, stage: Any) -> stage_costs.Cost | None:
         try:
             return self.costs.of(stage)
         except Exception:  # a stage that cannot be measured has no known cost

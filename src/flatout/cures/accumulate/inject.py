@@ -6,18 +6,18 @@ import functools
 from types import ModuleType
 from typing import Any
 
-from flatout.cures import _batches
+from flatout.cures import _batch_size
 from flatout.cures._spec import Hooks
 from flatout.observe.injection import Injection
 from flatout.observe.private_names import patch
 
 
 def on_tensorflow(injection: Injection, module: ModuleType) -> None:
-    _batches.resize_datasets(injection, lambda size: _part(injection, size))
+    _batch_size.resize_datasets(injection, lambda size: _part(injection, size))
 
 
 def on_keras(injection: Injection, module: ModuleType) -> None:
-    _batches.resize_arrays(injection, "fit", lambda size: _part(injection, size))
+    _batch_size.resize_arrays(injection, "fit", lambda size: _part(injection, size))
 
     def wrap(original: Any) -> Any:
         @functools.wraps(original)

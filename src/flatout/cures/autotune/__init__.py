@@ -23,7 +23,7 @@ options.autotune.enabled = True
 
 from __future__ import annotations
 
-from flatout.cures import _input
+from flatout.cures import _pipelines
 from flatout.cures._spec import Cure
 from flatout.model.case import Case
 
@@ -39,7 +39,7 @@ SWITCHES = (
 def skip(case: Case) -> str | None:
     if not any(pipeline.options.is_off(switch) for pipeline in case.pipelines for switch in SWITCHES):
         return "no pipeline has tuning or rewrites switched off"
-    return _input.no_wait(case)
+    return _pipelines.no_wait(case)
 
 
 CURE = Cure(equivalence="exact", side="input", skip=skip)

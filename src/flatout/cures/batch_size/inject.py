@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from flatout.cures import _batches
+from flatout.cures import _batch_size
 from flatout.cures._spec import Hooks
 from flatout.observe.injection import Injection
 
 
 def on_tensorflow(injection: Injection, module: ModuleType) -> None:
-    _batches.resize_datasets(injection, lambda size: size * _factor(injection))
+    _batch_size.resize_datasets(injection, lambda size: size * _factor(injection))
 
 
 def on_keras(injection: Injection, module: ModuleType) -> None:
-    _batches.resize_arrays(injection, "fit", lambda size: size * _factor(injection))
+    _batch_size.resize_arrays(injection, "fit", lambda size: size * _factor(injection))
 
 
 def on_tf_keras(injection: Injection, module: ModuleType) -> None:
-    _batches.resize_arrays(injection, "legacy-fit", lambda size: size * _factor(injection))
+    _batch_size.resize_arrays(injection, "legacy-fit", lambda size: size * _factor(injection))
 
 
 def _factor(injection: Injection) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from flatout.cures import _precision
+from flatout.cures import _dtype_policy
 from flatout.cures._spec import Hooks
 from flatout.observe.injection import Injection
 
@@ -12,11 +12,11 @@ POLICY = "mixed_bfloat16"
 
 
 def on_keras(injection: Injection, module: ModuleType) -> None:
-    _precision.compute_in(injection, POLICY)
+    _dtype_policy.compute_in(injection, POLICY)
 
 
 def on_tf_keras(injection: Injection, module: ModuleType) -> None:
-    _precision.compute_in_legacy(injection, POLICY)
+    _dtype_policy.compute_in_legacy(injection, POLICY)
 
 
 HOOKS = Hooks(keras=on_keras, tf_keras=on_tf_keras)

@@ -26,7 +26,7 @@ Before the shuffle and before anything random.
 
 from __future__ import annotations
 
-from flatout.cures import _input
+from flatout.cures import _pipelines
 from flatout.cures._spec import Cure
 from flatout.model.case import Case, Pipeline, Stage
 from flatout.pipeline import caching
@@ -38,7 +38,7 @@ CHANGING = ("Shuffle", "ShuffleAndRepeat", "Repeat")
 def skip(case: Case) -> str | None:
     if case.pipelines and not any(steady_work(pipeline) for pipeline in case.pipelines):
         return "nothing that costs time stands before the first shuffle, repeat or random map"
-    return _input.no_wait(case)
+    return _pipelines.no_wait(case)
 
 
 def steady_work(pipeline: Pipeline) -> list[Stage]:

@@ -1,7 +1,7 @@
-"""A cache behind the part of a pipeline that gives the same elements in every epoch, in memory or on disk.
+"""`cache` on a dataset: in memory or on disk, behind the part that yields the same elements in every epoch.
 
-As far down as possible, where the most work is saved. Where that does not fit into the memory, it goes further up,
-where elements may be smaller: bytes before they are floats, files before they are pictures.
+It goes behind the last stage possible, where it saves most work. If that does not fit into memory, an earlier stage is
+tried, whose elements may be smaller: bytes before they become floats, files before they become pictures.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ def rewrite(dataset: Any, context: Context) -> Proposal | None:
         if sizes[-1][1] <= context.memory:
             break
     stage, size = sizes[-1] if sizes[-1][1] <= context.memory else sizes[0]
-    place = f"behind {stages.kind(stage).lower()} at {stages.place(stage)}"
+    where = f"behind {stages.kind(stage).lower()} at {stages.place(stage)}"
     if size <= context.memory:
-        cached, what = stage.cache(), f"a cache of {mib(size)} {place}"
+        cached, what = stage.cache(), f"a cache of {mib(size)} {where}"
     elif context.disk is not None and size <= _free(context.disk):
         file = os.path.join(tempfile.mkdtemp(prefix="flatout-cache-", dir=context.disk), "elements")
-        cached, what = stage.cache(file), f"a cache of {mib(size)} on disk ({file}) {place}"
+        cached, what = stage.cache(file), f"a cache of {mib(size)} on disk ({file}) {where}"
         cached._flatout_disk = context.disk
     else:
-        raise Refused(f"a cache {place} would hold {mib(size)}, and {mib(context.memory)} of memory are to be had")
+        raise Refused(f"a cache {where} would hold {mib(size)}, and {mib(context.memory)} of memory are available")
     result = recipes.rebuild(dataset, recipes.exchange(stage, recipes.stands_for(cached, stage)))
     if stages.runs_python(stage):
         what += "; Python code before it is taken to give the same elements in each epoch"
@@ -59,7 +59,7 @@ def _bytes(stage: Any, context: Context) -> int:
         return size
     count, cost = context.count(stage), context.cost(stage)
     if count is None or cost is None:
-        raise Refused(f"how much a cache behind {stages.place(stage)} would hold could not be found out in time")
+        raise Refused(f"how much a cache behind {stages.place(stage)} would hold could not be measured in time")
     return count * cost.bytes
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from flatout.cures._compiling import place
+from flatout.cures._keras_arguments import caller_location
 from flatout.cures._layouts import Layouts, constant
 from flatout.cures._spec import Hooks
 from flatout.observe.injection import Injection
@@ -32,7 +32,7 @@ def on_tensorflow(injection: Injection, module: ModuleType) -> None:
                 turned = original(x, perm, name)
                 layouts.remember(x, order, turned)
             else:
-                injection.changed(f"a pair of transposes is left out{place()}")
+                injection.changed(f"a pair of transposes is left out{caller_location()}")
             return turned
 
         return transpose
@@ -60,7 +60,7 @@ def _reduction(injection: Injection, module: ModuleType, layouts: Layouts, origi
             kept = [number for number in order if number not in axes]
             before = layouts.turned(input, order) if kept == sorted(kept) else None
             if before is not None:
-                injection.changed(f"a transpose before a reduction is left out{place()}")
+                injection.changed(f"a transpose before a reduction is left out{caller_location()}")
                 result = original(before, [order.index(number) for number in axes], False, name)
                 for number in axes if keep_dims else ():
                     result = module.expand_dims(result, number)

@@ -8,9 +8,9 @@ from time import perf_counter
 from types import ModuleType
 from typing import Any
 
-from flatout.cures._compiling import place
+from flatout.cures._function_replacement import is_array
+from flatout.cures._keras_arguments import caller_location
 from flatout.cures._spec import Hooks
-from flatout.cures._trampoline import is_array
 from flatout.observe.injection import Injection
 from flatout.observe.private_names import patch
 
@@ -34,7 +34,7 @@ def _install(injection: Injection, key: str) -> None:
             start = perf_counter()
             result = self.predict_on_batch(_as_floatx(x))
             _tick(injection, start)
-            injection.changed(f"predict on one batch goes straight to the model{place()}")
+            injection.changed(f"predict on one batch goes straight to the model{caller_location()}")
             return result
 
         return predict

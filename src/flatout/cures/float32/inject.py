@@ -6,8 +6,8 @@ import inspect
 from types import ModuleType
 from typing import Any
 
-from flatout.cures._compiling import place
-from flatout.cures._precision import replace_everywhere
+from flatout.cures._dtype_policy import replace_everywhere
+from flatout.cures._keras_arguments import caller_location
 from flatout.cures._spec import Hooks
 from flatout.observe.injection import Injection
 from flatout.observe.private_names import patch, resolve
@@ -30,7 +30,7 @@ def _install(injection: Injection, package: str, switch_key: str, layer_key: str
         def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
             if _is_double(kwargs.get("dtype")):
                 kwargs["dtype"] = "float32"
-                injection.changed(f"float32 instead of float64{place()}")
+                injection.changed(f"float32 instead of float64{caller_location()}")
             original(self, *args, **kwargs)
 
         __init__.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]  # Keras asks for it
@@ -45,7 +45,7 @@ def _switch(injection: Injection, package: str, key: str) -> None:
     def switch(value: Any) -> Any:
         if _is_double(value):
             value = "float32"
-            injection.changed(f"float32 instead of float64{place()}")
+            injection.changed(f"float32 instead of float64{caller_location()}")
         return original(value)
 
     switch.__doc__ = original.__doc__

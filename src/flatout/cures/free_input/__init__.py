@@ -18,13 +18,13 @@ There is no edit for it.
 
 from __future__ import annotations
 
-from flatout.cures import _input
+from flatout.cures import _pipelines
 from flatout.cures._spec import Cure
 from flatout.model.case import Case
 
 
 def skip(case: Case) -> str | None:
-    return _input.no_wait(case)
+    return _pipelines.no_wait(case)
 
 
 CURE = Cure(

@@ -54,7 +54,7 @@ def skip(case: Case) -> str | None:
 def values(case: Case) -> Sequence[str]:
     """The outermost function that is called once a step, the innermost, one that calls a model elsewhere, the parts."""
     steps, calls = (_fitting(_candidates(stacks)) for stacks in (_stacks(case), _stacks_of_calls(case)))
-    return tuple(dict.fromkeys([*steps[:1], *steps[-1:], *[place for place in calls if place not in steps][:1], PARTS]))
+    return tuple(dict.fromkeys([*steps[:1], *steps[-1:], *[one for one in calls if one not in steps][:1], PARTS]))
 
 
 def _fitting(found: Iterable[tuple[str, int]]) -> list[str]:
@@ -70,7 +70,7 @@ def _candidates(stacks: Iterable[Stack]) -> list[tuple[str, int]]:
             if name.startswith("<") or _in_loop(file, line, name, depth):
                 break
             inner.append((file, first))
-        found += [place for place in reversed(inner) if place not in found]
+        found += [one for one in reversed(inner) if one not in found]
     return found
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from flatout.cures import _parts, _trampoline
+from flatout.cures import _function_replacement, _traced_calls
 from flatout.cures._spec import Hooks
 from flatout.cures._tracing import inside
 from flatout.cures.function import PARTS
@@ -25,9 +25,9 @@ def on_tensorflow(injection: Injection, module: ModuleType) -> None:
 
 def on_keras(injection: Injection, module: ModuleType) -> None:
     if injection.value == PARTS:
-        _parts.trace_models(injection, "model-call")
-        _parts.trace_losses(injection, "loss-call")
-        _parts.trace_updates(injection, "apply")
+        _traced_calls.trace_models(injection, "model-call")
+        _traced_calls.trace_losses(injection, "loss-call")
+        _traced_calls.trace_updates(injection, "apply")
         return
     for key in ("apply", "model-call"):
         _watch(injection, key)
@@ -35,8 +35,8 @@ def on_keras(injection: Injection, module: ModuleType) -> None:
 
 def on_tf_keras(injection: Injection, module: ModuleType) -> None:
     if injection.value == PARTS:
-        _parts.trace_models(injection, "legacy-model-call")
-        _parts.trace_legacy_updates(injection, "legacy-apply")
+        _traced_calls.trace_models(injection, "legacy-model-call")
+        _traced_calls.trace_legacy_updates(injection, "legacy-apply")
         return
     for key in ("legacy-apply", "legacy-model-call"):
         _watch(injection, key)
@@ -80,8 +80,8 @@ class _Search:
 
     def _take(self, code: CodeType) -> None:
         self.left -= 1
-        for function in _trampoline.functions_of(code):
-            _trampoline.Step(self.injection, function, f"{self.name} ({self.file}:{self.line})")
+        for function in _function_replacement.functions_of(code):
+            _function_replacement.Step(self.injection, function, f"{self.name} ({self.file}:{self.line})")
 
 
 def _watch(injection: Injection, key: str) -> None:

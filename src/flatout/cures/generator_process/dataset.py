@@ -13,7 +13,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from flatout.observe import stages
-from flatout.pipeline import recipes, workers
+from flatout.pipeline import generator_process, recipes
 from flatout.pipeline.rewriting import Context, Proposal, Refused
 
 FORBIDDEN = ("tensorflow", "keras", "tf_keras", "jax", "torch")
@@ -62,7 +62,7 @@ def in_a_process(generator: Any, spec: Any) -> Any:
         return tuple(np.asarray(value, kind) for value, kind in zip(_flat(spec, element), kinds, strict=True))
 
     def chunks() -> Iterator[Any]:
-        return workers.chunks(generator, flatten)
+        return generator_process.chunks(generator, flatten)
 
     several = tuple(tf.TensorSpec([None, *leaf.shape], leaf.dtype) for leaf in leaves)
     rows = tf.data.Dataset.from_generator(chunks, output_signature=several).unbatch()

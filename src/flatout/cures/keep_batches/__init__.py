@@ -23,7 +23,7 @@ class Pictures(keras.utils.PyDataset):
 
 from __future__ import annotations
 
-from flatout.cures import _input
+from flatout.cures import _pipelines
 from flatout.cures._spec import Cure
 from flatout.model import queries
 from flatout.model.case import Case
@@ -35,7 +35,7 @@ def skip(case: Case) -> str | None:
         stage.detail.by_keras and stage.stateful == "python" for stage in stages
     ):
         return "no model is fitted to a PyDataset"
-    return _input.no_wait(case)
+    return _pipelines.no_wait(case)
 
 
 CURE = Cure(equivalence="exact", side="input", skip=skip, fills=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from flatout.cures._compiling import Arguments, change_arguments, place
+from flatout.cures._keras_arguments import Arguments, caller_location, change_arguments
 from flatout.cures._spec import Hooks
 from flatout.observe.injection import Injection
 from flatout.pipeline import caching
@@ -32,7 +32,7 @@ def _install(injection: Injection, key: str, kind: Callable[[], Any]) -> None:
     def in_fit(model: Any, arguments: Arguments) -> None:
         data = arguments.get("x")
         if isinstance(data, kind()) and not isinstance(getattr(data, "_flatout_kept", None), Kept):
-            _keep(injection, data, place())
+            _keep(injection, data, caller_location())
 
     change_arguments(key, in_fit)
 

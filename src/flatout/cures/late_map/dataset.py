@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from flatout.observe import stages
-from flatout.pipeline import recipes, vectorizing
+from flatout.pipeline import recipes, vectorization
 from flatout.pipeline.rewriting import Context, Proposal, Refused
 
 PASSED = ("Shuffle", "Prefetch", "Repeat")
@@ -30,20 +30,20 @@ def rewrite(dataset: Any, context: Context) -> Proposal | None:
 
 
 def _moved(dataset: Any, maps: list[Any], passed: list[Any], batch: Any, context: Context) -> Proposal:
-    place = stages.place(maps[-1])
+    where = stages.place(maps[-1])
     try:
-        batches, exact = vectorizing.compared(_behind(maps, passed, batch), again=True)
-    except vectorizing.Unlike as unlike:
+        batches, exact = vectorization.compared(_behind(maps, passed, batch), again=True)
+    except vectorization.Unlike as unlike:
         if len(maps) > 1:  # the first may have no form for batches (decoding an image), and those behind it have one
             return _moved(dataset, maps[1:], passed, batch, context)
-        raise Refused(f"the map at {place} cannot go behind the shuffle and the batch: {unlike}") from None
+        raise Refused(f"the map at {where} cannot go behind the shuffle and the batch: {unlike}") from None
     if not exact and "reassociated" not in context.allow:
-        raise Refused(f"the map at {place} rounds otherwise on batches")
+        raise Refused(f"the map at {where} rounds differently on batches")
     result = recipes.rebuild(dataset, recipes.exchange(batch, batches))
-    return Proposal(result, f"the map at {place} goes behind shuffle and batch")
+    return Proposal(result, f"the map at {where} goes behind shuffle and batch")
 
 
-def _behind(maps: list[Any], passed: list[Any], batch: Any) -> vectorizing.LateBatch:
+def _behind(maps: list[Any], passed: list[Any], batch: Any) -> vectorization.LateBatch:
     """The same stages in another order: what is passed first, then the maps, then the batch."""
     made = recipes.upstream(maps[0])[0]
     for stage in passed:
@@ -52,7 +52,7 @@ def _behind(maps: list[Any], passed: list[Any], batch: Any) -> vectorizing.LateB
     for stage in maps:
         made = recipes.replay_once(stage, {id(recipes.upstream(stage)[0]): made})
         late.append(made)
-    return vectorizing.LateBatch(tuple(late), batch)
+    return vectorization.LateBatch(tuple(late), batch)
 
 
 def _leading(line: list[Any], fits: Any) -> list[Any]:
@@ -66,5 +66,5 @@ def _leading(line: list[Any], fits: Any) -> list[Any]:
 
 def _is_plain_map(stage: Any) -> bool:
     recipe = recipes.recipe_of(stage)
-    known = recipe is not None and recipe.method == "map" and stages.kind(stage) in vectorizing.MAPS
+    known = recipe is not None and recipe.method == "map" and stages.kind(stage) in vectorization.MAPS
     return known and not stages.states(stage)

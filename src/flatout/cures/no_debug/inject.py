@@ -7,7 +7,7 @@ import functools
 from types import ModuleType
 from typing import Any
 
-from flatout.cures._compiling import place
+from flatout.cures._keras_arguments import caller_location
 from flatout.cures._spec import Hooks
 from flatout.cures.no_debug import SWITCHES
 from flatout.observe.injection import Injection
@@ -24,7 +24,7 @@ def _left_out(injection: Injection, name: str, original: Any) -> Any:
     def switch(*args: Any, **kwargs: Any) -> Any:
         if any(value is False for value in (*args, *kwargs.values())):
             return original(*args, **kwargs)  # the program switches it off itself
-        injection.changed(f"tf.{name} left out{place()}")
+        injection.changed(f"tf.{name} left out{caller_location()}")
         return _Writer() if name.endswith("enable_dump_debug_info") else None
 
     return switch

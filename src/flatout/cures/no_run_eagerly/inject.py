@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from flatout.cures._compiling import Arguments, change_arguments, place
+from flatout.cures._keras_arguments import Arguments, caller_location, change_arguments
 from flatout.cures._spec import Hooks
 from flatout.observe.injection import Injection
 from flatout.observe.private_names import replace, resolve
@@ -23,14 +23,14 @@ def _install(injection: Injection, compile_key: str, property_key: str) -> None:
     def in_compile(model: Any, arguments: Arguments) -> None:
         if arguments.get("run_eagerly"):
             arguments["run_eagerly"] = False
-            injection.changed(f"run_eagerly taken back{place()}")
+            injection.changed(f"run_eagerly taken back{caller_location()}")
 
     change_arguments(compile_key, in_compile)
     holder, name, was = resolve(property_key)
 
     def set_run_eagerly(model: Any, value: Any) -> None:
         if value:
-            injection.changed(f"run_eagerly taken back{place()}")
+            injection.changed(f"run_eagerly taken back{caller_location()}")
         was.fset(model, False if value else value)
 
     replace(holder, name, property(was.fget, set_run_eagerly, was.fdel, was.__doc__))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from flatout.cures._compiling import Arguments, change_arguments, place
+from flatout.cures._keras_arguments import Arguments, caller_location, change_arguments
 from flatout.cures._spec import Hooks
 from flatout.observe.injection import Injection
 from flatout.observe.private_names import patch
@@ -25,7 +25,7 @@ def _compile(injection: Injection, key: str) -> None:
             asked = "jit_compile" in arguments
             arguments["jit_compile"] = False
             if asked:
-                injection.changed(f"jit_compile taken back{place()}")
+                injection.changed(f"jit_compile taken back{caller_location()}")
 
     change_arguments(key, in_compile)
 

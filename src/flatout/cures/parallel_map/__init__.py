@@ -23,17 +23,17 @@ dataset = dataset.map(augment, num_parallel_calls=tf.data.AUTOTUNE)
 
 from __future__ import annotations
 
-from flatout.cures import _input
+from flatout.cures import _pipelines
 from flatout.cures._spec import Cure
 from flatout.model.case import Case
 
 
 def skip(case: Case) -> str | None:
     serial = any(
-        _input.is_map(stage) and (stage.parallelism == "1" or (stage.parallelism is None and stage.stateful))
-        for _, _, stage in _input.stages(case)
+        _pipelines.is_map(stage) and (stage.parallelism == "1" or (stage.parallelism is None and stage.stateful))
+        for _, _, stage in _pipelines.stages(case)
     )
-    return _input.no_wait(case) or (None if serial else "no map is left serial")
+    return _pipelines.no_wait(case) or (None if serial else "no map is left serial")
 
 
 CURE = Cure(

@@ -21,7 +21,7 @@ dataset = dataset.batch(64).prefetch(tf.data.AUTOTUNE)
 
 from __future__ import annotations
 
-from flatout.cures import _input
+from flatout.cures import _pipelines
 from flatout.cures._spec import Cure
 from flatout.model.case import Case
 
@@ -39,10 +39,10 @@ SMALL = 1
 
 def skip(case: Case) -> str | None:
     switched_off = any(pipeline.options.is_off(switch) for pipeline in case.pipelines for switch in FORBID)
-    small = any(stage.name == "Prefetch" and is_small(stage.buffer or "") for _, _, stage in _input.stages(case))
+    small = any(stage.name == "Prefetch" and is_small(stage.buffer or "") for _, _, stage in _pipelines.stages(case))
     if case.pipelines and not switched_off and not small:
         return "the pipelines have a prefetch at the end, their own or the one that TensorFlow adds"
-    return _input.no_wait(case)
+    return _pipelines.no_wait(case)
 
 
 def is_small(buffer: str) -> bool:

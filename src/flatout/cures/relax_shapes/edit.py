@@ -49,15 +49,15 @@ def _says_already(call: cst.Call) -> bool:
 
 def _as_tensor(document: Document, function: Function, why: Retrace, kind: str) -> None:
     """`step(x, rate)` → `step(x, tf.constant(rate, tf.float32))` in the calls at that line."""
-    place, method = _place_of(function, why.argument)
+    index, method = _index_of(function, why.argument)
     for call in document.all(cst.Call):
         if why.where is None or why.where.line not in document.lines(call):
             continue
         if tf_functions.called_name(call.func) not in _names_of(document, function.name):
             continue
         given = calls.keyword(call, why.argument)
-        if given is None and place is not None and not any(arg.star for arg in call.args[: place + 1]):
-            bound = place - (1 if method and isinstance(call.func, cst.Attribute) else 0)
+        if given is None and index is not None and not any(arg.star for arg in call.args[: index + 1]):
+            bound = index - (1 if method and isinstance(call.func, cst.Attribute) else 0)
             plain = [arg for arg in call.args if arg.keyword is None]
             given = plain[bound] if 0 <= bound < len(plain) else None
         if given is None or given.star or _is_tensor(document, given.value):
@@ -72,7 +72,7 @@ def _is_tensor(document: Document, node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.Call) and document.dotted(node.func).startswith("tensorflow.")
 
 
-def _place_of(function: Function, argument: str) -> tuple[int | None, bool]:
+def _index_of(function: Function, argument: str) -> tuple[int | None, bool]:
     """Which argument it is, counted from 0, and whether the function is a method."""
     where = function.where
     module = context.tree(where.file) if where is not None and where.file else None

@@ -6,8 +6,8 @@ from collections import OrderedDict
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
+from flatout.cures._free_variables import FreeVariables
 from flatout.cures._spec import Hooks
-from flatout.cures._surroundings import Surroundings
 from flatout.cures._tracing import Unfit
 from flatout.cures.reuse_functions import FROM_MAKING
 from flatout.observe.injection import Injection
@@ -61,7 +61,7 @@ def _key(python: Any, objects: list[Any]) -> Any:
         bound = (python.__self__,)
         objects.append(python.__self__)
         python = python.__func__
-    around = Surroundings(python, bound)
+    around = FreeVariables(python, bound)
     objects += around.objects(bound)
     defaults = (*(python.__defaults__ or ()), *(python.__kwdefaults__ or {}).values())
     objects += defaults

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from flatout.cures._compiling import Arguments, change_arguments, place, stays_eager
+from flatout.cures._keras_arguments import Arguments, caller_location, change_arguments, stays_eager
 from flatout.cures._spec import Hooks
 from flatout.observe.injection import Injection
 
@@ -26,7 +26,7 @@ def _install(injection: Injection, key: str) -> None:
         if stays_eager(injection, arguments) or given not in (None, 1):
             return
         arguments["steps_per_execution"] = steps
-        injection.changed(f"{steps} steps per call{place()}; callbacks for each batch come once per call")
+        injection.changed(f"{steps} steps per call{caller_location()}; callbacks for each batch come once per call")
 
     change_arguments(key, in_compile)
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flatout.cures import _input
+from flatout.cures import _pipelines
 from flatout.cures._spec import Cure
 from flatout.model import queries
 from flatout.model.case import Case
@@ -39,7 +39,9 @@ MOST = 128
 
 
 def values(case: Case) -> Sequence[str]:
-    asked = [int(stage.parallelism or 0) for _, _, stage in _input.stages(case) if (stage.parallelism or "").isdigit()]
+    asked = [
+        int(stage.parallelism or 0) for _, _, stage in _pipelines.stages(case) if (stage.parallelism or "").isdigit()
+    ]
     most = max(asked, default=0)
     return (str(min(most, MOST)),) if most > 2 else SIZES
 
@@ -49,15 +51,15 @@ def skip(case: Case) -> str | None:
     if used is not None and used.used >= BUSY * used.cores:
         return f"the program keeps {used.used:.1f} of {used.cores} cores busy: its maps compute, they do not wait"
     if case.pipelines and not any(
-        stage.parallelism not in (None, "1") or _tuned(stage) for _, _, stage in _input.stages(case)
+        stage.parallelism not in (None, "1") or _tuned(stage) for _, _, stage in _pipelines.stages(case)
     ):
         return "no stage makes several calls at once"
-    return _input.no_wait(case)
+    return _pipelines.no_wait(case)
 
 
 def _tuned(stage: Any) -> bool:
     """A stateless map is made parallel by TensorFlow."""
-    return _input.is_map(stage) and stage.stateful is None
+    return _pipelines.is_map(stage) and stage.stateful is None
 
 
 CURE = Cure(

@@ -24,21 +24,21 @@ dataset = dataset.batch(256).map(scale)
 
 from __future__ import annotations
 
-from flatout.cures import _input
+from flatout.cures import _pipelines
 from flatout.cures._spec import Cure
 from flatout.model.case import Case
 
 
 def skip(case: Case) -> str | None:
-    return _input.no_wait(case) or (None if _late_batch(case) else "no stateless map stands right before a batch")
+    return _pipelines.no_wait(case) or (None if _late_batch(case) else "no stateless map stands right before a batch")
 
 
 def _late_batch(case: Case) -> bool:
-    for pipeline, position, stage in _input.stages(case):
+    for pipeline, position, stage in _pipelines.stages(case):
         behind = pipeline.stages[position + 1 :]
-        following = next((item for item in behind if not _input.is_map(item)), None)
+        following = next((item for item in behind if not _pipelines.is_map(item)), None)
         batched = following is not None and following.name in ("Batch", "ParallelBatch")
-        if batched and _input.is_map(stage) and stage.stateful is None:
+        if batched and _pipelines.is_map(stage) and stage.stateful is None:
             return True
     return False
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flatout.observe import stages
-from flatout.pipeline import recipes, vectorizing
+from flatout.pipeline import recipes, vectorization
 from flatout.pipeline.rewriting import Context, Proposal, Refused
 
 
@@ -29,11 +29,11 @@ def rewrite(dataset: Any, context: Context) -> Proposal | None:
 def on_batches(dataset: Any, *, again: bool, may_round: bool) -> Vectorized:
     """All maps before a batch that give the same on batches. `again`: code with side effects may run once more."""
     moved, left_alone, rounded, forms = [], [], [], []
-    for late in vectorizing.late_batches(dataset):
+    for late in vectorization.late_batches(dataset):
         name = f"the map at {stages.place(late.maps[-1])}"
         try:
-            batches, exact = vectorizing.vectorized(late, again)
-        except vectorizing.Unlike as unlike:
+            batches, exact = vectorization.vectorized(late, again)
+        except vectorization.Unlike as unlike:
             left_alone.append(f"{name} left alone: {unlike}")
             continue
         if not exact and not may_round:

@@ -37,7 +37,7 @@ class Term:
 
     name: str
     statement: ast.stmt
-    places: tuple[ast.expr, ...]
+    nodes: tuple[ast.expr, ...]
     """Where it is written: twice in `sums = new if sums is None else [a + b for a, b in zip(sums, new)]`."""
     use: str
     is_list: bool = False
@@ -173,7 +173,7 @@ def _terms(module: ast.Module, loop: Loop) -> list[Term]:
         term = _term(loop, statement)
         if term is not None:
             terms.append(term)
-            computed += [ast.copy_location(ast.Expr(place), statement) for place in term.places]
+            computed += [ast.copy_location(ast.Expr(node), statement) for node in term.nodes]
         elif _is_computing(statement):
             computed.append(statement)
         else:
@@ -189,7 +189,7 @@ def _terms(module: ast.Module, loop: Loop) -> list[Term]:
             called_name(node.func) in _UPDATES or called_name(node.func).startswith("assign")
         ):
             raise Unfit  # each sample takes a step of its own
-    first_ones = {id(term.places[0]) for term in terms if term.use == STACK}
+    first_ones = {id(term.nodes[0]) for term in terms if term.use == STACK}
     for node in (inner for statement in computed for inner in ast.walk(statement)):
         takes_one = isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and node.slice.value == 0
         if takes_one and (own | given) & set(names_in(node)) and id(node) not in first_ones:
@@ -247,16 +247,16 @@ def _written(document: Document, loop: Loop, terms: Sequence[Term], kind: str) -
 
 def _scaled(document: Document, term: Term, kind: str, count: str, indentation: str) -> Iterator[Change]:
     """What has to be done to a term: to the mean of a batch where its sum is needed, and the other way round."""
-    place, one = term.places[0], free(document, "term")
-    first, last = span(document, place)
-    if term.use == STACK and isinstance(place, ast.Subscript):
+    node, one = term.nodes[0], free(document, "term")
+    first, last = span(document, node)
+    if term.use == STACK and isinstance(node, ast.Subscript):
         method = document.source.rindex("append", *span(document, term.statement)[:1], first)
         yield method, method + len("append"), "extend"
-        yield span(document, place.value)[1], last, ""
+        yield span(document, node.value)[1], last, ""
     elif term.use == JOIN or term.use == kind:
         return
-    elif term.is_list and len(term.places) > 1:
-        name = text(document, place)
+    elif term.is_list and len(term.nodes) > 1:
+        name = text(document, node)
         here = document.offset(term.statement.lineno)
         row = f"{indentation}{name} = [{count} * {one} for {one} in {name}]{document.newline}"
         yield here, here, row
@@ -264,7 +264,7 @@ def _scaled(document: Document, term: Term, kind: str, count: str, indentation: 
         yield first, first, f"[{count} * {one} for {one} in "
         yield last, last, "]"
     else:
-        bare = isinstance(place, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
+        bare = isinstance(node, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
         by = f"{count} * " if term.use == SUM else ""
         yield first, first, by + ("" if bare else "(")
         yield last, last, ("" if bare else ")") + ("" if term.use == SUM else f" / {count}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from flatout.cures._compiling import Arguments, change_arguments, place, stays_eager
+from flatout.cures._keras_arguments import Arguments, caller_location, change_arguments, stays_eager
 from flatout.cures._spec import Hooks
 from flatout.cures.xla import ALL
 from flatout.observe.injection import Injection
@@ -29,7 +29,7 @@ def _compile(injection: Injection, key: str) -> None:
         if stays_eager(injection, arguments) or arguments.get("jit_compile", "auto") not in ("auto", None):
             return
         arguments["jit_compile"] = True
-        model.__dict__["_flatout_jit"] = place()
+        model.__dict__["_flatout_jit"] = caller_location()
 
     change_arguments(key, in_compile)
 

@@ -1,7 +1,7 @@
-"""What a function reads from around it: globals, variables of enclosing functions, attributes of its arguments.
+"""What a function reads from outside: globals, variables of enclosing functions, attributes of its arguments.
 
-A trace keeps the Python values it met. Where one of them is another one at a later call (`self.weight = 0.5`, a global
-that counts), the trace no longer holds, so every call asks for `now()` and is traced anew when the answer differs.
+A trace contains the Python values that it read. When one of them changes (`self.weight = 0.5`, a global counter), the
+trace is out of date. So every call compares `now()` with that of the trace, and a different one is traced again.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _MISSING = object()
 _MOST = 60
 
 
-class Surroundings:
+class FreeVariables:
     def __init__(self, function: FunctionType, args: tuple[Any, ...]) -> None:
         self.chains: dict[tuple[str, Any, tuple[str, ...]], Chain] = {}
         self.seen: set[int] = set()
         self._look(function, args)
 
     def now(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """What stands there now: plain values themselves, other objects by identity."""
+        """The present values: plain ones themselves, other objects by identity."""
         return tuple(_told(_value(chain, args)) for chain in self.chains.values())
 
     def objects(self, args: tuple[Any, ...]) -> list[Any]:
-        """The objects behind the identities; whoever keeps these keeps the identities from being given again."""
+        """The objects behind the identities. Keep a reference to them: ids are reused once an object is gone."""
         return [_value(chain, args) for chain in self.chains.values()]
 
     def _look(self, function: FunctionType, args: tuple[Any, ...]) -> None:
@@ -43,13 +43,13 @@ class Surroundings:
         if id(function) in self.seen or len(self.seen) > 40:
             return
         self.seen.add(id(function))
-        place = users_code.absolute(function.__code__.co_filename), function.__code__.co_firstlineno
-        if side_effects.definition_at(*place) is None:
+        location = users_code.absolute(function.__code__.co_filename), function.__code__.co_firstlineno
+        if side_effects.definition_at(*location) is None:
             raise Unfit(f"the source of {function.__qualname__} cannot be read")
-        against = side_effects.reason_against(*place)
+        against = side_effects.reason_against(*location)
         if against:
             raise Unfit(f"in {function.__qualname__}, {against}")
-        for root, attributes in _loads_at(*place):
+        for root, attributes in _loads_at(*location):
             chain = _start(function, root, attributes, bool(args))
             if chain is None:
                 continue
@@ -119,8 +119,8 @@ def _loads(function: side_effects.Definition) -> Iterator[tuple[str, tuple[str, 
 def _start(function: FunctionType, root: str, attributes: tuple[str, ...], with_arguments: bool) -> Chain | None:
     code = function.__code__
     if root in code.co_varnames[: code.co_argcount]:
-        place = code.co_varnames.index(root)
-        return ("argument", place, attributes) if with_arguments and attributes else None
+        index = code.co_varnames.index(root)
+        return ("argument", index, attributes) if with_arguments and attributes else None
     if root in code.co_varnames or root in code.co_cellvars:
         return None
     if root in code.co_freevars:
@@ -132,7 +132,7 @@ def _start(function: FunctionType, root: str, attributes: tuple[str, ...], with_
 
 
 def _identity(holder: Any) -> Any:
-    """Of the place of an argument, of a cell, of a name among the globals of a module."""
+    """A key for an argument's index, a cell, or a name among the globals of a module."""
     if isinstance(holder, tuple):
         return (id(holder[0]), holder[1])
     return holder if isinstance(holder, int) else id(holder)

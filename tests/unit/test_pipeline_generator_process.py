@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flatout.pipeline import workers
+from flatout.pipeline import generator_process
 
 
 def flatten(element: Any) -> tuple[Any, ...]:
@@ -18,7 +18,9 @@ def flatten(element: Any) -> tuple[Any, ...]:
 
 def rows(generator: Any) -> list[tuple[Any, ...]]:
     return [
-        row for chunk in workers.chunks(generator, flatten) for row in zip(*(a.tolist() for a in chunk), strict=True)
+        row
+        for chunk in generator_process.chunks(generator, flatten)
+        for row in zip(*(a.tolist() for a in chunk), strict=True)
     ]
 
 
@@ -61,7 +63,7 @@ def test_a_reader_that_leaves_ends_the_process():
         while True:
             yield os.getpid(), 0
 
-    chunks = workers.chunks(generator, flatten)
+    chunks = generator_process.chunks(generator, flatten)
     process = int(next(chunks)[0][0])
     chunks.close()  # type: ignore[attr-defined]
     with pytest.raises(ProcessLookupError):

@@ -1,4 +1,4 @@
-"""What the levers of the input ask of a Case before they are tried."""
+"""Questions about the pipelines of a Case, for the `skip` of the cures of the input."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WORTH = 0.02
 
 
 def no_wait(case: Case) -> str | None:
-    """Why no lever of the input can help; None where the steps wait for their input, or where that is not known."""
+    """Why no cure of the input can help; None where the steps wait for their input, or where that is unknown."""
     if not case.pipelines:
         return "the program iterates no tf.data pipeline"
     if case.steps is None or case.steps.split_ms is None:
@@ -22,7 +22,7 @@ def no_wait(case: Case) -> str | None:
 
 
 def stages(case: Case) -> Iterator[tuple[Pipeline, int, Stage]]:
-    """The stages that the program itself has written, each with its pipeline and its place there."""
+    """The stages that the program itself wrote, each with its pipeline and its index there."""
     for pipeline in case.pipelines:
         for position, stage in enumerate(pipeline.stages):
             if not stage.detail.by_keras:

@@ -1,4 +1,4 @@
-"""Sets the precision in which layers compute, from outside and for every layer that is built afterwards."""
+"""Sets the precision in which Keras layers compute, for every layer that is built afterwards."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def compute_in_legacy(injection: Injection, policy: str) -> None:
 
 
 def replace_everywhere(package: str, original: Any, wrapper: Any) -> None:
-    """A public function stands in many modules under many names: replace it in all of them."""
+    """Replace a function in all modules of a package that import it, under whatever name."""
     for holder in list(sys.modules.values()):
         if isinstance(holder, ModuleType) and holder.__name__.split(".")[0] == package:
             for alias, value in list(vars(holder).items()):
@@ -54,7 +54,7 @@ def _after(key: str, then: Callable[[], None]) -> None:
 
 
 def _tell(injection: Injection, key: str, policy: str) -> None:
-    """Only a layer that is built under the policy is a change."""
+    """Count a change for each layer that is built under the policy."""
 
     def wrap(original: Any) -> Any:
         def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -69,7 +69,7 @@ def _tell(injection: Injection, key: str, policy: str) -> None:
 
 
 def _hand_back_single(key: str, policy: str) -> None:
-    """Losses and metrics around a model are written for float32: that is what its outermost call gives back."""
+    """Losses and metrics around a model expect float32: its outermost call returns that."""
     half = policy.removeprefix("mixed_")
     depth = 0
 

@@ -1,6 +1,6 @@
-"""Traces the parts of an eager step one by one: calls of a Keras model, of a loss, updates of an optimizer.
+"""Traces the parts of an eager step one by one: calls of Keras models and losses, updates of optimizers.
 
-For a step that stands in a loop of the module itself, or does things that no graph can hold. The tape stays eager and
+For a step that is in no function of its own, or that does things which a graph cannot hold. The tape stays eager and
 records each part as one operation.
 """
 
@@ -11,8 +11,8 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
+from flatout.cures._function_replacement import is_data
 from flatout.cures._tracing import Traced, Unfit, inside
-from flatout.cures._trampoline import is_data
 from flatout.observe.injection import Injection
 from flatout.observe.private_names import Missing, patch
 from flatout.source import side_effects, users_code
@@ -33,7 +33,7 @@ class Parts:
         self.kept: dict[tuple[int, ...], tuple[Traced | None, list[Any]]] = {}
 
     def eagerly(self) -> bool:
-        """Whether a call now is an eager one of the program's own, and no part of another."""
+        """Whether a call now is an eager one of the program itself, and not part of another traced call."""
         return not inside.now and not self.thread.busy and self.eager()
 
     def call(self, name: str, objects: list[Any], run: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -140,7 +140,7 @@ def trace_legacy_updates(injection: Injection, key: str) -> None:
 
 
 def _against(model: Any) -> str | None:
-    """Why a model's call must not be traced: a layer does more than compute, or hands a loss out by the side."""
+    """Why a model's call must not be traced: a layer has side effects, or adds a loss."""
     for layer in model._flatten_layers():
         if getattr(layer, "_losses", None):
             return f"{layer.name} adds a loss of its own"

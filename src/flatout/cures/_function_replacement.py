@@ -1,7 +1,7 @@
-"""Puts a traced version in the place of a Python function, wherever that function is already known by name.
+"""Replaces a Python function by a traced version, wherever that function is already referenced.
 
-The function object itself stays: bound methods, `from module import step`, callbacks that hold it all go on working.
-Only its code is exchanged for a few instructions that hand the call over; a copy with the old code does the work.
+The function object stays: bound methods, `from module import step` and callbacks that hold it keep working. Only its
+code object is exchanged, for one that forwards the call. A copy with the old code does the work.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any
 
-from flatout.cures._surroundings import Surroundings
+from flatout.cures._free_variables import FreeVariables
 from flatout.cures._tracing import Traced, Unfit, inside
 from flatout.observe.injection import Injection
 
 MOST_KEPT = 8
-"""Sets of objects (models, optimizers) that one function is traced for before it is left alone."""
-_PLACE = "flatout's place"
+"""Sets of objects (models, optimizers) for which one function is traced before it is left alone."""
+_TARGET = "flatout's target"
 
 
 def functions_of(code: CodeType) -> list[FunctionType]:
@@ -35,12 +35,12 @@ def replace(function: FunctionType, call: Callable[..., Any]) -> None:
     names = ", ".join(code.co_freevars) or "None"  # a function's code is only exchanged for one with as many cells
     source = (
         f"def make():\n{outer}    def f(*args, **kwargs):\n        if 0: {names}\n"
-        f"        place = {_PLACE!r}\n        return place(*args, **kwargs)\n    return f\n"
+        f"        target = {_TARGET!r}\n        return target(*args, **kwargs)\n    return f\n"
     )
     scope: dict[str, Any] = {}
     exec(source, scope)
     new: CodeType = scope["make"]().__code__
-    constants = tuple(call if constant == _PLACE else constant for constant in new.co_consts)
+    constants = tuple(call if constant == _TARGET else constant for constant in new.co_consts)
     function.__code__ = new.replace(
         co_consts=constants,
         co_name=code.co_name,
@@ -74,7 +74,7 @@ class Step:
         self.text = f"{where} is traced"
         self.run = copy_of(function)
         self.eager = context.executing_eagerly
-        self.surroundings: Surroundings | None = None
+        self.free_variables: FreeVariables | None = None
         self.kept: dict[tuple[Any, ...], tuple[Traced, list[Any]]] = {}
         self.off = False
         replace(function, self)
@@ -94,16 +94,16 @@ class Step:
         return self.run(*args, **kwargs)
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if self.surroundings is None:
-            self.surroundings = Surroundings(self.run, args)
+        if self.free_variables is None:
+            self.free_variables = FreeVariables(self.run, args)
         objects = [value for value in (*args, *kwargs.values()) if not is_data(value)]
-        key = (*map(id, objects), *self.surroundings.now(args))
+        key = (*map(id, objects), *self.free_variables.now(args))
         found = self.kept.get(key)
         if found is None:
             if len(self.kept) >= MOST_KEPT:
                 raise Unfit(f"Python values around it change again and again ({MOST_KEPT} times so far)")
             made = Traced(self.run, self.run.__name__)
-            self.kept[key] = (made, [*objects, *self.surroundings.objects(args)])
+            self.kept[key] = (made, [*objects, *self.free_variables.objects(args)])
             return made.watch(args, kwargs)
         traced = found[0]
         result = traced.call(args, kwargs)

@@ -1,4 +1,4 @@
-"""Changes the size of the batches that a program makes: those of `fit` on arrays, and those of `Dataset.batch`."""
+"""Changes the batch size of a program: that of `fit` on arrays, and that of `Dataset.batch`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from flatout.cures._compiling import Arguments, change_arguments, place
+from flatout.cures._keras_arguments import Arguments, caller_location, change_arguments
 from flatout.observe.injection import Injection
 from flatout.observe.private_names import patch
 from flatout.source import users_code
@@ -18,14 +18,14 @@ KERAS_DEFAULT = 32
 
 
 def resize_datasets(injection: Injection, resize: Resize) -> None:
-    """`Dataset.batch` where the program itself calls it; Keras calls it for arrays, too, and that is `fit`'s."""
+    """Resize `Dataset.batch` where the program itself calls it. Calls by Keras, for arrays, belong to `fit`."""
 
     def wrap(original: Any) -> Any:
         def batch(self: Any, batch_size: Any, *args: Any, **kwargs: Any) -> Any:
             if isinstance(batch_size, int) and users_code.is_users(sys._getframe(1).f_code):
                 size = resize(batch_size)
                 if size is not None:
-                    injection.changed(f"batches of {size} instead of {batch_size}{place()}")
+                    injection.changed(f"batches of {size} instead of {batch_size}{caller_location()}")
                     batch_size = size
             return original(self, batch_size, *args, **kwargs)
 
@@ -35,7 +35,7 @@ def resize_datasets(injection: Injection, resize: Resize) -> None:
 
 
 def resize_arrays(injection: Injection, key: str, resize: Resize) -> None:
-    """`fit(x, y, batch_size=…)` on anything that Keras itself cuts into batches."""
+    """Resize `fit(x, y, batch_size=…)` on data that Keras itself cuts into batches."""
 
     def in_fit(model: Any, arguments: Arguments) -> None:
         x = arguments.get("x")
@@ -45,6 +45,6 @@ def resize_arrays(injection: Injection, key: str, resize: Resize) -> None:
         size = resize(int(given))
         if size is not None:
             arguments["batch_size"] = size
-            injection.changed(f"batches of {size} instead of {given}{place()}")
+            injection.changed(f"batches of {size} instead of {given}{caller_location()}")
 
     change_arguments(key, in_fit)

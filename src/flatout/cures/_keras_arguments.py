@@ -15,7 +15,7 @@ Arguments = dict[str, Any]
 
 
 def change_arguments(key: str, change: Callable[[Any, Arguments], None]) -> None:
-    """Let `change(model, arguments)` edit what the program gives; arguments it left out are missing there."""
+    """Let `change(model, arguments)` edit the arguments that the program passed; others are missing in it."""
 
     def wrap(original: Any) -> Any:
         signature = inspect.signature(original)
@@ -35,13 +35,13 @@ def change_arguments(key: str, change: Callable[[Any, Arguments], None]) -> None
 
 
 def stays_eager(injection: Injection, arguments: Arguments) -> bool:
-    """Whether a model that is compiled with these arguments will run eagerly, whichever lever is asked first."""
+    """Whether a model that is compiled with these arguments will run eagerly, with `no-run-eagerly` or without."""
     injections = injection.observer.injections
     undone = injections is not None and "no-run-eagerly" in injections.names
     return bool(arguments.get("run_eagerly")) and not undone
 
 
-def place() -> str:
+def caller_location() -> str:
     """` (file:line)` of the user's code that led here, or nothing."""
     found = users_code.here(2)
     return f" ({found[0]}:{found[1]})" if found is not None else ""
