@@ -91,6 +91,7 @@ class Contestant(race.Contestant):
     report: dict[str, LeverReport] = field(default_factory=dict)
     directories: list[Path] = field(default_factory=list)
     peak_bytes: int = 0
+    _unit_times: tuple[list[race.Block | None], list[float | None]] | None = None
 
     @property
     def name(self) -> str:
@@ -171,11 +172,15 @@ class Contestant(race.Contestant):
         return self.epoch if statistics.median(starts) - ordinary > COSTLY_START * ordinary * self.epoch else 0
 
     def unit_times(self) -> list[float | None]:
-        dropped = self.dropped()
-        return [
-            block.per_step(min(dropped, len(block.times) - 1)) if isinstance(block, Block) else None
-            for block in self.blocks
-        ]
+        """Computed once for the same blocks: each comparison with a baseline asks for them."""
+        if self._unit_times is None or self._unit_times[0] != self.blocks:
+            dropped = self.dropped()
+            times = [
+                block.per_step(min(dropped, len(block.times) - 1)) if isinstance(block, Block) else None
+                for block in self.blocks
+            ]
+            self._unit_times = (list(self.blocks), times)
+        return self._unit_times[1]
 
     def step_ms(self) -> float | None:
         seconds = self.unit_seconds()
