@@ -193,7 +193,7 @@ PROGRAM = """
     # what stages cost: a long wait behind a short one, a cache, and one fused with the batch
     def waiting(ms):
         def wait(value):
-            time.sleep(ms / 1e3)
+            time.sleep(ms / 1e3)  # what an element costs
             return value
         return lambda n: tf.ensure_shape(tf.numpy_function(wait, [n], tf.int64), [])
     pipelines = {
@@ -241,7 +241,7 @@ PROGRAM = """
         results["varies: " + name] = [compared.parity, compared.note]
     contestant.PASS_SECONDS = 0.05
     def wait(value):
-        time.sleep(0.002)
+        time.sleep(0.002)  # what an element costs
         return value
     slow = D.range(40).map(lambda n: tf.numpy_function(wait, [n], tf.int64))
     tuned = tuning.tune(slow.batch(8), tuning.TuningRequest(seconds=15))

@@ -15,7 +15,7 @@ PROGRAM = """
     import tensorflow as tf
 
     def wait(number):
-        time.sleep(0.004)
+        time.sleep(0.004)  # what an element costs
         return number
 
     def slow(number):

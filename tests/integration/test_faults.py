@@ -380,7 +380,7 @@ def step(x):
 def talk():
     for number in range(100000):
         os.write(2, b"line %d\\n" % number)
-        time.sleep(0.002)
+        time.sleep(0.002)  # so that it talks throughout
         if done: break
     os.write(2, b"lines %d\\n" % number)
 done = []
@@ -392,7 +392,7 @@ while time.time() - began < float(sys.argv[1]):
     step(x)
     steps += 1
     print("step", steps, time.time(), flush=True)
-    time.sleep(0.002)
+    time.sleep(0.002)  # what a step takes
 done.append(1)
 if "kill" in sys.argv: os.kill(os.getpid(), 9)
 if "talk" in sys.argv:

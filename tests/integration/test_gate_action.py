@@ -27,7 +27,7 @@ stream = probe()
 print(sys.argv[1:])
 for step in range(60):
     began = time.perf_counter()
-    time.sleep({pause})
+    time.sleep({pause})  # what a step takes
     observer.ticks.tick(stream, began, time.perf_counter())
 """
 

@@ -45,7 +45,7 @@ def probe():
 stream = probe()
 for step in range(400):
     began = time.perf_counter()
-    time.sleep(0.01)
+    time.sleep(0.01)  # what a step takes
     observer.ticks.tick(stream, began, time.perf_counter())
 """
 

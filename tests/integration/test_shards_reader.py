@@ -52,7 +52,7 @@ PIPELINE = """
         import os, time
 
         def wait(n):
-            time.sleep(float(os.environ["WAIT"]))
+            time.sleep(float(os.environ["WAIT"]))  # so slow that it can be killed in the middle
             return n
 
         return tf.data.Dataset.range(300).map(lambda n: tf.ensure_shape(tf.py_function(wait, [n], tf.int64), []))

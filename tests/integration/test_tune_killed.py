@@ -29,7 +29,7 @@ def probe():
 stream = probe()
 for step in range(100_000):
     began = time.perf_counter()
-    time.sleep(tensorflow.PAUSE)
+    time.sleep(tensorflow.PAUSE)  # what a step takes
     observer.ticks.tick(stream, began, time.perf_counter())
 """
 

@@ -33,7 +33,7 @@ print(json.dumps([*said, "fractions" in sys.modules]), flush=True)
 how = sys.argv[1] if len(sys.argv) > 1 else "well"
 for step in range(1000):
     began = time.perf_counter()
-    time.sleep(0.001)
+    time.sleep(0.001)  # what a step takes
     if step == 30 and how == "raises":
         raise ValueError("no luck")
     if step == 30 and how == "leaves":

@@ -36,16 +36,16 @@ def probe():
 stream = probe()
 for step in range(steps):
     began = time.perf_counter()
-    time.sleep(pause)
+    time.sleep(pause)  # what a step takes
     if how == "idle" and step == 0:
         observer.injections.levers[0][0].note("the batches differ")
     if how == "epochs" and step % 10 == 0:
         observer.trial.epochs += 1
-        time.sleep(0.1)
+        time.sleep(0.1)  # the slow beginning of an epoch
     if how == "raises" and step == 3:
         raise ValueError("no luck")
     if how == "hangs" and step == 3:
-        time.sleep(1000)
+        time.sleep(1000)  # hangs until it is ended
     if how == "grows" and step == 3:
         hoard = [b"x" * 1000] * 30_000_000
         time.sleep(2)
