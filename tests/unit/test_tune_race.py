@@ -48,7 +48,7 @@ for step in range(steps):
         time.sleep(1000)  # hangs until it is ended
     if how == "grows" and step == 3:
         hoard = [b"x" * 1000] * 30_000_000
-        time.sleep(2)
+        time.sleep(2)  # holds the memory until it is noticed
     observer.ticks.tick(stream, began, time.perf_counter())
 """
 
@@ -176,7 +176,7 @@ def probe():
 stream, ready = probe(), threading.Semaphore(0)
 def fill():
     while True:
-        time.sleep(pause)
+        time.sleep(pause)  # what a batch takes
         ready.release()
 threading.Thread(target=fill, daemon=True).start()
 for step in range(100_000):

@@ -63,7 +63,7 @@ class Feeds:
         where = users_code.here() or ("", 0, "")
         row = self.rows.setdefault(where, [0, 0, 0.0, 0.0, stream.id, 0, []])
         row[0] += 1
-        row[1] += sum(int(getattr(value, "nbytes", 0)) for value in feed_dict.values())
+        row[1] += sum(map(_size, feed_dict.values()))
         row[2] += seconds
         row[3] += inside
         for position, converted in enumerate(map(_converted, feed_dict, feed_dict.values())):
@@ -133,6 +133,13 @@ def _count_runs(observer: Observer, feeds: Feeds, growth: Growth, inside: list[f
         return run
 
     return wrap
+
+
+def _size(value: Any) -> int:
+    """Bytes of an array; of a list as many as its numbers take, of a scalar the eight of one number."""
+    if isinstance(value, (list, tuple)):
+        return len(value) * _size(value[0]) if value else 0
+    return int(getattr(value, "nbytes", 8))
 
 
 def _converted(tensor: Any, value: Any) -> int:
