@@ -5,7 +5,7 @@ import importlib.util
 import numpy as np
 import pytest
 from compress_models import shaken, transformer, two_inputs, unet
-from test_compress_prune import some_units
+from test_optimize_compress_prune import some_units
 
 from flatout.optimize.compress import checks, float_files
 from flatout.optimize.compress.prune import remove
