@@ -28,7 +28,7 @@ GROUPS = {
     "graph": "Graphs, eager code and the loop around them",
     "numerics": "Types and layouts",
     "hardware": "Devices, memory and libraries",
-    "api": "Interfaces of the past",
+    "api": "Removed and superseded interfaces",
 }
 
 

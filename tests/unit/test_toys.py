@@ -100,9 +100,12 @@ def test_without_the_variable_there_are_no_toys(tmp_path: Path) -> None:
     assert "There is no" in flatout("explain", "toy-cause", cwd=tmp_path, plugins="", code=2)
 
 
-def test_a_broken_plugin_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", [("explain",), ("run", "program.py")], ids=["explain", "run"])
+def test_a_broken_plugin_is_named_before_anything_runs(words: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "causes").mkdir()
     (tmp_path / "causes" / "broken.py").write_text('"""A cause."""\nraise RuntimeError("no luck")\n')
-    shown = flatout("explain", cwd=tmp_path, plugins=tmp_path, code=2)
+    (tmp_path / "program.py").write_text("print('the program runs')\n")
+    shown = flatout(*words, cwd=tmp_path, plugins=tmp_path, code=2)
+    assert "the program runs" not in shown
     assert "flatout.causes.broken cannot be imported: RuntimeError: no luck" in shown
     assert "Traceback" not in shown

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flatout import store
+from flatout import plugins, store
 from flatout.model.case import Case, Note, Program
 from flatout.model.errors import FlatoutError, InvalidOption, UnknownView
 from flatout.observe.settings import ObserveSettings
@@ -145,6 +145,12 @@ def _refuse_early(request: RunRequest) -> None:
         raise InvalidOption(f"--json {request.json}: there is no directory {Path(request.json).absolute().parent}.")
     if request.flame and request.nsys:
         raise InvalidOption("--flame and --nsys both sample the program. Give one of them at a time.")
+    if os.environ.get(plugins.VARIABLE):  # a broken plugin would spoil the diagnosis
+        from flatout import causes
+        from flatout.environment import checks
+
+        causes.catalogue()
+        checks.catalogue()
 
 
 def _levers(request: RunRequest, command: Sequence[str]) -> tuple[str, ...]:
