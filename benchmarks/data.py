@@ -29,6 +29,7 @@ import flatout
 from flatout.data import inspection
 from flatout.data.contestant import Contestant, Pipeline
 from flatout.measure.race import Race, Rules, compare
+from flatout.model.evidence.pipelines import PipelinePace
 from flatout.pipeline import copies
 
 ROUNDS = int(os.environ.get("ROUNDS", "9"))
@@ -53,11 +54,11 @@ def attribution(names: list[str]) -> None:
     for title, (dataset, truths, critical) in cases.items():
         case = inspection.inspect([dataset])
         stages = [stage for stage in case.pipelines[0].stages if stage.op in ("Map", "ParallelMap")]
-        hot = case.pipelines[0].stages[case.evidence[0].data["critical"]]
+        hot = case.pipelines[0].stages[case.evidence_of(PipelinePace)[0].critical]
         right += hot is stages[critical]
         for stage, truth in zip(stages, truths, strict=True):
             expected, clock = truth()
-            found = stage.ms if clock == "wall" else stage.detail["cpu_ms"]
+            found = stage.ms if clock == "wall" else stage.detail.cpu_ms
             error = found / expected - 1
             worst = max(worst, abs(error))
             mark = "critical" if stage is hot else ""

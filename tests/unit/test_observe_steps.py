@@ -11,8 +11,8 @@ import pytest
 
 from flatout.model.evidence.program import CpuUse
 from flatout.observe.reading import steps
-from flatout.observe.reading.assemble import _crowded
 from flatout.observe.reading.evidence.program import undisturbed
+from flatout.observe.reading.notes import on_other_processes
 from flatout.observe.reading.recording import Recording, load
 from flatout.observe.reading.steps import Measured, Stream
 
@@ -247,6 +247,6 @@ def test_steps_during_which_others_had_the_processors_are_left_out_of_the_mean(m
 
 
 def test_a_run_that_had_little_of_the_processors_says_so() -> None:
-    (note,) = _crowded([CpuUse(0.5, cores=2, idle=0.5)])
+    (note,) = on_other_processes([CpuUse(0.5, cores=2, idle=0.5)])
     assert "Something else had 50 % of the processors" in note.text
-    assert _crowded([CpuUse(1.2, cores=2, idle=0.6)]) == []
+    assert on_other_processes([CpuUse(1.2, cores=2, idle=0.6)]) == []

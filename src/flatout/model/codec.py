@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 REST = {"rest": True}
-"""Metadata of a dict field: it holds the names that no other field has, which stand beside them in the JSON."""
+"""Metadata of a dict field: it holds the names that no other field has, which are written next to them in the JSON."""
 
 
 def named(name: str) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class Latency:
     throughput: float = 0.0
     """Samples a second, one call after the other."""
     joules: float | None = None
-    """Of a call, where the machine tells; of the whole processor, not of this process alone."""
+    """Of a call, where the machine counts them; of the whole processor, not of this process alone."""
     speedup: Interval | None = None
     """Over tf.function at this batch, where it was claimed."""
     setting: Json = field(default_factory=dict)

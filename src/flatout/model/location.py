@@ -17,7 +17,7 @@ class Where:
 
     def __str__(self) -> str:
         if self.file is None:
-            return "(unknown place)"
+            return "(unknown location)"
         return self.file if self.line is None else f"{self.file}:{self.line}"
 
 

@@ -1,4 +1,4 @@
-"""What detectors ask of a Case again and again: the step, its parts, the hot stage of the input."""
+"""Questions that several detectors ask of a Case: the step, its parts, the hot stage of the input."""
 
 from __future__ import annotations
 
@@ -155,13 +155,13 @@ class HotStage:
         return self.pipeline.stages[: self.index + 1]
 
 
-def hot_stage(case: Case, beside_ms: float = 0.0) -> HotStage | None:
+def hot_stage(case: Case, other_ms: float = 0.0) -> HotStage | None:
     """The stage that costs most in the pipeline the steps wait for; None where the input costs nothing.
 
-    `beside_ms` is what the pipeline costs a step in other ways than by letting it wait.
+    `other_ms` is what the pipeline costs a step in other ways than by letting it wait.
     """
     wait = input_ms(case)
-    if share(case, wait + beside_ms) < INPUT_MATTERS:
+    if share(case, wait + other_ms) < INPUT_MATTERS:
         return None
     measured = [p for p in case.pipelines if any(stage.ms is not None for stage in p.stages)]
     if not measured:

@@ -56,7 +56,7 @@ class ModelParameters(Evidence, kind="parameters", value="count"):
 
 @dataclass(frozen=True)
 class Objective(Evidence, kind="objective", value="objective"):
-    """What an optimize was asked to make small: latency, throughput, size, memory."""
+    """What an optimize is to improve: latency, throughput, size or memory."""
 
     objective: str
 

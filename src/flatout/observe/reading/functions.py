@@ -27,7 +27,7 @@ def read(recording: Recording) -> tuple[Function, ...]:
         if not total["calls"] and not outermost and not _is_users(file, recording):
             continue
         if name == "wrapped_fn" or "/tensorflow/python/" in file:
-            continue  # TensorFlow's own: functions of tf.data stages are told with the pipeline
+            continue  # TensorFlow's own: functions of tf.data stages belong to the pipeline
         found.append(
             Function(
                 name=LIBRARY_NAMES.get(name, name),

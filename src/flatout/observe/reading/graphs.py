@@ -1,4 +1,4 @@
-"""What the child told of the traced graphs: the user's line, dtype and shape of each op, by its name."""
+"""The traced graphs as the child recorded them: the user's line, dtype and shape of each op, by its name."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class Graphs:
         self.ops: list[GraphOp] = []
         for number, fact in enumerate(recording.all("graph")):
             for row in fact["ops"]:
-                name, kind, place, dtype, shape, *rest = row
+                name, kind, line, dtype, shape, *rest = row
                 device = next((item for item in rest if item.startswith("/")), "")
                 source = next((item for item in rest if not item.startswith("/")), "")
                 self.ops.append(
                     GraphOp(
                         name,
                         kind,
-                        table[place] if 0 <= place < len(table) else None,
+                        table[line] if 0 <= line < len(table) else None,
                         dtype,
                         _shape(shape),
                         source,
@@ -93,19 +93,19 @@ class Graphs:
             return ()
         groups: dict[tuple[str, tuple[str, int, str] | None], int] = defaultdict(int)
         for op in self.ops:
-            asked = _device(op.device)
-            if asked and asked not in present:
-                groups[(asked, op.where)] += 1
+            wanted = _device(op.device)
+            if wanted and wanted not in present:
+                groups[(wanted, op.where)] += 1
         return tuple(
             PlacementFallback(
                 count,
-                asked,
+                wanted,
                 tuple(sorted(present)),
                 where=context.where(*where) if where else None,
                 source="graph",
-                note=f"asked for {asked}, which this machine does not have",
+                note=f"asked for {wanted}, which this machine does not have",
             )
-            for (asked, where), count in groups.items()
+            for (wanted, where), count in groups.items()
         )
 
 

@@ -1,4 +1,4 @@
-"""Facts of the recording as Evidence: each with its place and its cost per step."""
+"""Facts of the recording as evidence: each with its location and its cost per step."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read(
         found += host.graph_growth(recording)
         found += host.tracing(measured)
         found += host.made_functions(recording, count)
-        found += host.step_place(recording, measured)
+        found += host.step_location(recording, measured)
         found += host.samples(recording)
         found += graph.repeated_ops(graphs)
         found += graph.loops(graphs, split)

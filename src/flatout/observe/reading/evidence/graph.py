@@ -147,7 +147,7 @@ def loops(graphs: Graphs, split: StepSplit | None) -> list[GraphLoop]:
         if row["trips"] < FEWEST_TRIPS:
             continue
         seen |= row["graphs"]
-        where = _loop_place(graphs, row["graphs"])
+        where = _loop_location(graphs, row["graphs"])
         found.append(
             GraphLoop(
                 row["trips"],
@@ -177,7 +177,7 @@ def _untraced_loops(graphs: Graphs, split: StepSplit, seen: set[str]) -> list[Gr
     rows = {}
     for body, ops in bodies.items():
         outer = {op.outer for op in ops}
-        if body in seen or not outer & running or (where := _loop_place(graphs, {body})) is None:
+        if body in seen or not outer & running or (where := _loop_location(graphs, {body})) is None:
             continue
         trips = _length(graphs, body, outer, where)
         if trips >= FEWEST_TRIPS:
@@ -200,7 +200,7 @@ def _untraced_loops(graphs: Graphs, split: StepSplit, seen: set[str]) -> list[Gr
     ]
 
 
-def _loop_place(graphs: Graphs, bodies: set[str]) -> tuple[str, int, str] | None:
+def _loop_location(graphs: Graphs, bodies: set[str]) -> tuple[str, int, str] | None:
     """The user's line of a loop's body: gradients carry the line of the tape, and the trace leaves cheap ops out."""
     ours = [
         (op.where, "_grad_" in op.graph)
@@ -213,7 +213,7 @@ def _loop_place(graphs: Graphs, bodies: set[str]) -> tuple[str, int, str] | None
 
 
 def _length(graphs: Graphs, body: str, outer: set[str], where: tuple[str, int, str]) -> int:
-    """How often a loop turns, as far as the graph tells: by the range that it counts, else by what it takes apart."""
+    """How often a loop turns, as far as the graph shows: by the range that it counts, else by what it takes apart."""
     loop = context.innermost_loop(where[0], where[1])
     line = loop.line if loop is not None else where[1]
     ranges = [

@@ -158,7 +158,6 @@ def made_functions(recording: Recording, count: int) -> list[FunctionsMade]:
     for _, _, name, total in recording.last("functions").get("rows") or []:
         if total["made"] < 5 or not total["made_at"]:
             continue
-        place = total["made_at"][0]
         found.append(
             FunctionsMade(
                 total["made"],
@@ -166,14 +165,14 @@ def made_functions(recording: Recording, count: int) -> list[FunctionsMade]:
                 trace_ms=total["trace_s"] * 1e3,
                 name=name,
                 traces=total["traces"],
-                where=context.where(*place[:3]),
+                where=context.where(*total["made_at"][0][:3]),
                 source="hook",
             )
         )
     return found
 
 
-def step_place(recording: Recording, measured: Measured) -> list[Evidence]:
+def step_location(recording: Recording, measured: Measured) -> list[Evidence]:
     """Where the step is written: the stack of the stream, and of the gradient tape when it runs eagerly."""
     stream = measured.stream
     known = {name: stream.facts[name] for name in FACTS_OF_STEPS if name in stream.facts}

@@ -26,7 +26,7 @@ from flatout.observe.reading.steps import Measured
 from flatout.source import context
 
 ENOUGH = 0.25
-"""Of the steps, what has to be left to judge by where others are left out."""
+"""Share of the steps that has to remain where disturbed ones are left out."""
 
 
 def levers(recording: Recording) -> list[Evidence]:
@@ -125,7 +125,7 @@ def resources(recording: Recording, measured: Measured | None) -> list[Evidence]
 def undisturbed(recording: Recording, measured: Measured | None) -> list[UndisturbedMean]:
     """The mean of the steps during which nothing else had the processors, where something else had them now and then.
 
-    A machine that stands still for a second makes one step a hundred times as long, and that is no cost of the program.
+    A machine that is stopped for a second makes one step a hundred times as long, which is no cost of the program.
     """
     rows = [row for row in recording.last("resources").get("rows") or [] if len(row) > 3]
     if measured is None or len(rows) < 3:
@@ -137,10 +137,11 @@ def undisturbed(recording: Recording, measured: Measured | None) -> list[Undistu
     disturbed = np.concatenate(([0.0], np.cumsum(np.where(taken >= STARVED, np.diff(at), 0.0))))
     ends = measured.stream.rows[:, 3]
     begins = ends - measured.time * measured.n
-    calm = measured.clean & (np.interp(ends, at, disturbed) == np.interp(begins, at, disturbed))
-    if calm.sum() == measured.clean.sum() or measured.n[calm].sum() < ENOUGH * measured.n[measured.clean].sum():
+    undisturbed_steps = measured.clean & (np.interp(ends, at, disturbed) == np.interp(begins, at, disturbed))
+    steps, all_steps = measured.n[undisturbed_steps].sum(), measured.n[measured.clean].sum()
+    if undisturbed_steps.sum() == measured.clean.sum() or steps < ENOUGH * all_steps:
         return []
-    mean = float(np.average(measured.time[calm], weights=measured.n[calm])) * 1e3
+    mean = float(np.average(measured.time[undisturbed_steps], weights=measured.n[undisturbed_steps])) * 1e3
     return [UndisturbedMean(mean, source="process clock")]
 
 
