@@ -239,7 +239,7 @@ def test_the_outermost_function_below_the_loop_is_tried_first(tmp_path: Path) ->
         ("steps-per-execution", case("fit", ms=900.0), "900 ms"),
         ("direct-predict", case("fit"), "predict"),
         ("xla", case("apply"), "eagerly"),
-        ("no-xla", case("fit", jit_compile=False), "XLA compiles nothing"),
+        ("no-xla", case("fit", jit_compile=False), "XLA compiles no part"),
         ("bf16", case("fit", policy="mixed_bfloat16"), "mixed_bfloat16"),
         ("fp16", case("fit"), "no GPU"),
         ("float32", case("fit"), "double precision"),

@@ -1,16 +1,16 @@
-"""A batch is taken in several smaller ones, whose gradients are summed before the weights change.
+"""Each batch is split into smaller ones, whose gradients are summed before the weights change.
 
 ## What it does
-Divides the batches of a Keras `fit` by its setting (`accumulate=4`) and gives the optimizer
-`gradient_accumulation_steps`, so that as many samples as before make one update.
+Divides the batch size of a Keras `fit` by its setting (`accumulate=4`) and sets the optimizer's
+`gradient_accumulation_steps`, so that each update still uses as many samples as before.
 
 ## When it pays
-When a batch does not fit into memory. It saves the activations of all but one part; it is rarely faster.
+When a batch does not fit into memory: only the activations of one part are held at a time. It is rarely faster.
 
 ## What it changes
-**Semantic**, if little: the mean of the parts' gradients is that of the batch, summed in another order, but
-batch normalisation sees the smaller parts, and Keras moves a schedule of the learning rate on with each part, so
-that it runs ahead. Tried only when it is asked for.
+**Semantic**, though little: the mean of the parts' gradients is that of the batch, summed in another order. But batch
+normalisation sees the smaller parts, and Keras advances a learning-rate schedule with each part, so that it runs
+ahead. Tried only when it is named.
 
 ## In the source
 ```python

@@ -1,15 +1,15 @@
-"""Memory comes from another allocator, or glibc's keeps what it has instead of giving it back.
+"""Memory comes from another allocator, or glibc's malloc keeps freed memory.
 
 ## What it does
-`allocator=glibc-keep` tells glibc's malloc to serve large blocks from its heap and not to give free memory back
-to the kernel. `tcmalloc` and `jemalloc` load these libraries before the program starts, where they are installed.
+`allocator=glibc-keep` makes glibc's malloc serve large blocks from its heap and return no free memory to the kernel.
+`tcmalloc` and `jemalloc` load these libraries before the program starts, where they are installed.
 
 ## When it pays
-On a CPU, when a step allocates large activations: by default each block above 32 MB, and the top of the heap, goes
-back to the kernel and comes anew, page by page, each page cleared at its first touch.
+On a CPU, when a step allocates large activations: by default each block above 32 MB, and the top of the heap, is
+returned to the kernel and requested again, and the kernel clears each page at its first touch.
 
 ## What it changes
-Nothing: exact. The process holds on to its memory.
+Nothing: exact. The process keeps the memory that it has used.
 
 ## In the source
 ```sh

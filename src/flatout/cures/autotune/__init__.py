@@ -1,21 +1,20 @@
-"""Gives a pipeline back the tuning and the rewrites that its options have switched off.
+"""Switches tf.data's tuning and rewrites on again where a dataset's options switched them off.
 
 ## What it does
-Where the options of a dataset switch off autotuning, the default rewrites, the parallelising of stateless
-maps or the injected prefetch, they are switched on again, for the whole pipeline. Datasets without such
-options are left alone.
+Where the options of a dataset switch off autotuning, the default rewrites, the parallelising of stateless maps or the
+injected prefetch, they are switched on again, for the whole pipeline. Datasets without such options are left alone.
 
 ## When it pays
-Whenever the step waits for a pipeline that was tied down in this way: without the prefetch the input and
-the step take turns, and a stateless map stays on one core. With 10 ms on each side, on one machine, a step
-took 21.9 ms with autotuning off and 11.1 ms with it.
+Whenever the step waits for such a pipeline: without the prefetch, input and step take turns, and a stateless map
+stays on one core. With 10 ms on each side, on one machine, a step took 21.9 ms with autotuning off and 11.1 ms with
+it.
 
 ## What it changes
-Exact: the same elements in the same order. Buffers may take more memory than before;
-`options.autotune.ram_budget` bounds them.
+Exact: the same elements in the same order. Buffers may take more memory than before; `options.autotune.ram_budget`
+bounds them.
 
 ## In the source
-Delete the lines, or say it the other way round:
+Delete the lines, or set the options to True:
 ```python
 options.autotune.enabled = True
 ```

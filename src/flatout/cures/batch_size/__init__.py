@@ -1,16 +1,16 @@
-"""Batches are larger by a factor.
+"""The batch size is multiplied by a factor.
 
 ## What it does
 Multiplies the batch size of `fit` on arrays, and of every `Dataset.batch` in the program, by its setting:
 `batch-size=2`.
 
 ## When it pays
-When a step is too small for the machine: the cost of starting it is shared by more samples, and larger
-operations use a GPU or wide vectors better. A step takes longer; samples per second are what to look at.
+When a step is too small for the machine: the cost of starting it is shared by more samples, and larger operations use
+a GPU or wide vectors better. A step takes longer: compare samples per second.
 
 ## What it changes
 **Semantic**: a larger batch is another training recipe. Fewer updates are made per epoch, and the learning rate
-usually has to follow. Tried only when it is asked for.
+usually has to follow. Tried only when it is named.
 
 ## In the source
 ```python

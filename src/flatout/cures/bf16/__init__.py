@@ -2,16 +2,16 @@
 
 ## What it does
 Sets the policy `mixed_bfloat16` before the program builds its layers, and again after
-`keras.backend.clear_session()`. What a model gives back is float32 as before, so that losses and metrics
-written for it go on working.
+`keras.backend.clear_session()`. A model still returns float32, so that losses and metrics written for it keep
+working.
 
 ## When it pays
-Where the hardware computes faster in bfloat16: GPUs since Ampere, CPUs with AMX or AVX-512-BF16. A `fit` on such
-a CPU gained 1.1–1.35; an eager loop lost (0.68), since each cast is one more operation to dispatch.
+Where the hardware computes faster in bfloat16: GPUs since Ampere, CPUs with AMX or AVX-512-BF16. A `fit` on such a
+CPU gained 1.1–1.35; an eager loop lost (0.68), since each cast is one more operation to dispatch.
 
 ## What it changes
-Precision: eight bits of mantissa instead of 24 in the layers. Losses differ in the second or third digit (0.04–
-0.17 seen); whether the model becomes as good has to be looked at.
+Precision: eight bits of mantissa instead of 24 in the layers. Losses differ in the second or third digit (0.04– 0.17
+seen); check that the model still reaches its quality.
 
 ## In the source
 ```python

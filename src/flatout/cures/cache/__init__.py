@@ -1,21 +1,20 @@
-"""Keeps in memory what the pipeline computes anew, and alike, in every epoch.
+"""Keeps in memory what the pipeline computes again, with the same result, in every epoch.
 
 ## What it does
-Puts a cache behind the longest part of each pipeline that gives the same elements in every pass: everything
-before the first shuffle, repeat, or map that draws random numbers or reads a variable. With a `batch` in
-that part, whole batches are kept. Pipelines whose first part costs nothing (arrays, ranges) are left alone.
-What the cache may hold is a third of the free memory; beyond that it keeps what it has, and the rest of
-each epoch is computed as before.
+Puts a cache behind the longest part of each pipeline that gives the same elements in every pass: everything before
+the first shuffle, repeat, or map that draws random numbers or reads a variable. With a `batch` in that part, whole
+batches are kept. Pipelines whose first part costs nothing (arrays, ranges) are left alone. What the cache may hold is
+a third of the free memory; beyond that it keeps what it has, and the rest of each epoch is computed as before.
 
 ## When it pays
-From the second epoch on, where reading, decoding or Python code takes the time. In a JPEG pipeline on one
-machine warm epochs became 3.45 times as fast. The first epoch pays a little for filling it, so that trials
-begin to measure when it is full.
+From the second epoch on, where reading, decoding or Python code takes the time. In a JPEG pipeline on one machine
+warm epochs became 3.45 times as fast. Filling it makes the first epoch a little slower, so trials begin to measure
+when it is full.
 
 ## What it changes
-Exact, as long as the cached part gives the same elements each time. Python code (a generator,
-`py_function`, `numpy_function`) is taken to do so, and a note says so: the losses show where it draws
-random numbers or reads data that change.
+Exact, as long as the cached part gives the same elements each time. Python code (a generator, `py_function`,
+`numpy_function`) is assumed to do so, with a note: the losses show where it draws random numbers or reads data that
+change.
 
 ## In the source
 ```python

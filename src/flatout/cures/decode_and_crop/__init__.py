@@ -1,9 +1,9 @@
 """A picture that is decoded and then cropped is decoded only where it is cropped.
 
 ## What it does
-Edits the graph of the map: a slice of what `DecodeJpeg` returns becomes `DecodeAndCropJpeg`, and code that asks for the
-shape of the whole picture reads it from the file's header. Only where nothing else uses the whole picture, and only in
-maps without state: what is drawn at random cannot be compared.
+Edits the graph of the map: a slice of what `DecodeJpeg` returns becomes `DecodeAndCropJpeg`, and code that asks for
+the shape of the whole picture reads it from the file's header. Only where nothing else uses the whole picture, and
+only in maps without state: what is drawn at random cannot be compared.
 
 ## When it pays
 When decoding JPEG files takes most of the input's time and crops are much smaller than the pictures.

@@ -2,15 +2,14 @@
 
 ## What it does
 Serves `predict(x)` on arrays or tensors of at most one batch without building a data pipeline, callbacks and a
-progress bar for it. A call with callbacks, `steps`, a dataset, a generator or visible progress goes the old
-way.
+progress bar for it. A call with callbacks, `steps`, a dataset, a generator or visible progress runs as before.
 
 ## When it pays
-When a program calls `predict` again and again on a few rows: what `predict` sets up costs 50 ms and more, the
-model itself a fraction of one.
+When a program calls `predict` again and again on a few rows: what `predict` sets up costs 50 ms and more, the model
+itself a fraction of one.
 
 ## What it changes
-Nothing: exact. The same graph of the same batch, given back as NumPy arrays.
+Nothing: exact. The same graph on the same batch, returned as NumPy arrays.
 
 ## In the source
 ```python

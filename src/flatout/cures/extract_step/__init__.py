@@ -1,21 +1,21 @@
-"""A step that stands in the loop itself becomes a traced function.
+"""A step that is written out in the training loop becomes a traced function.
 
 ## What it does
-Finds the statements from the gradient tape to the last update of the weights, or the call of the model where
-nothing is trained, and moves them into a `tf.function` above the loop. What changes from turn to turn, and what
-belongs to the function around the loop, is given to it; what the rest of the program reads comes back. From
-outside a running program only whole functions can be traced, so this lever is an edit of the source, and the
-trial runs the edited source.
+Finds the statements from the gradient tape to the last update of the weights, or the call of the model where nothing
+is trained, and moves them into a `tf.function` above the loop. Values that change between iterations, and locals of
+the enclosing function, become its arguments; values that the rest of the program reads are returned. In a running
+program only whole functions can be traced, so this lever is an edit of the source, and the trial runs the edited
+source.
 
 ## When it pays
-When Python and dispatch take a good part of the step, and the step is in no function of its own, or in one
-that also prints, logs or counts.
+When Python and dispatch take a good part of the step, and the step is not in a function of its own, or in one that
+also prints, logs or counts.
 
 ## What it changes
-Reassociated: the same operations, which a graph may fuse and reorder; losses agree to rounding. Ops that draw
-random numbers without a seed of their own draw others in a graph. Statements that a trace cannot hold (prints,
-lists that grow, attributes that are set, numbers of NumPy) stay outside; where they stand between the tape and
-the update, or where the step reads something that is set elsewhere, the source is left as it is.
+Reassociated: the same operations, which a graph may fuse and reorder; losses agree to rounding. Ops that draw random
+numbers without a seed of their own draw others in a graph. Statements that a trace cannot hold (prints, lists that
+grow, attributes that are set, NumPy numbers) stay outside. If they are between the tape and the update, or if the
+step reads something that is set elsewhere, the source is left as it is.
 
 ## In the source
 ```python
@@ -51,7 +51,7 @@ def skip(case: Case) -> str | None:
         return "the step is a function of its own; function is the lever for it"
     if _trial_edit.changes_something(edit, case):
         return None
-    return "no step stands in a loop of its own files, or it does there what a graph cannot"
+    return "no step was found in a loop of the program's files, or it does what a graph cannot hold"
 
 
 CURE = Cure(

@@ -1,17 +1,16 @@
-"""What a session is fed step after step is brought to its placeholder's dtype once, before the loop.
+"""An array that is fed in every step is converted to its placeholder's dtype once, before the loop.
 
 ## What it does
-`session.run` converts every array that is not of the placeholder's dtype, at every call: numpy makes float64, and
-placeholders are mostly float32. Where the source shows that neither the array nor its elements are written in the
-loop, a converted copy is made above it, and that is fed. This lever is an edit of the source, and the trial runs the
-edited source.
+`session.run` converts every array that does not have the placeholder's dtype, at every call: NumPy's default is
+float64, and placeholders are mostly float32. Where the source shows that neither the array nor its elements are
+written in the loop, a converted copy is made before the loop and fed instead. This lever is an edit of the source,
+and the trial runs the edited source.
 
 ## When it pays
-When the array is large beside the step's own work.
+When the array is large compared with the step's own work.
 
 ## What it changes
-Exact: the session would have made the same array, once a step. The copy takes memory, half of what a float64 array
-takes.
+Exact: the session made the same array in every step. The copy takes memory: half of that of a float64 array.
 
 ## In the source
 ```python
@@ -35,10 +34,10 @@ def skip(case: Case) -> str | None:
     if not any(finding.cause == "feed-dict" for finding in case.findings):
         return "no session is fed"
     if not any(item.converted for item in case.evidence_of(Feed)):
-        return "what is fed has its placeholder's dtype already"
+        return "the arrays that are fed have their placeholders' dtypes already"
     if _trial_edit.changes_something(edit, case):
         return None
-    return "what is fed is made anew in each step, or the source does not show that it stays the same"
+    return "the arrays that are fed are made in each step, or the source does not show that they stay the same"
 
 
 CURE = Cure(equivalence="exact", side="host", skip=skip)

@@ -1,16 +1,16 @@
 """Layers compute in float16 on a GPU, with the loss scaled, and keep their weights in float32.
 
 ## What it does
-Sets the policy `mixed_float16` before the program builds its layers. Keras' `compile` then wraps the optimizer
-so that the loss is scaled; what a model gives back is float32 as before.
+Sets the policy `mixed_float16` before the program builds its layers. Keras' `compile` then wraps the optimizer so
+that the loss is scaled; a model still returns float32.
 
 ## When it pays
-On GPUs with tensor cores, for steps that compute more than they wait. Never on a CPU, where float16 is slower
-and took minutes to start.
+On GPUs with tensor cores, for steps that compute more than they wait. Never on a CPU, where float16 is slower and
+took minutes to start.
 
 ## What it changes
-Precision: eleven bits of mantissa and a small range. A loop of one's own has to scale its loss by hand; without
-it small gradients vanish. bfloat16 needs no scaling: see `bf16`.
+Precision: eleven bits of mantissa and a small range. A custom training loop has to scale its loss itself; without
+that, small gradients become zero. bfloat16 needs no scaling: see `bf16`.
 
 ## In the source
 ```python

@@ -1,18 +1,18 @@
-"""Nothing is computed: the input alone runs, to show how fast the steps could be at best.
+"""No cure but a bound: steps compute nothing, which shows how fast the input alone is.
 
 ## What it does
-After the first few steps a call of the training function gives back its last result at once. The input is still
-taken from the pipeline. Eager steps are not touched.
+After the first few steps a call of the training function returns its last result at once. The input is still read
+from the pipeline. Eager steps are not changed.
 
 ## When it pays
-Never by itself: it is a bound. When steps without computing take as long as with it, the input is what to cure,
-and no lever on computing can help.
+Never by itself: it is a bound. If steps take as long without computing as with it, the input is the bottleneck, and
+no cure of the computation can help.
 
 ## What it changes
-Bound: the weights stand still.
+Bound only: the weights do not change.
 
 ## In the source
-There is no edit.
+There is no edit for it.
 """
 
 from __future__ import annotations

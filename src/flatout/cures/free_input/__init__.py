@@ -1,16 +1,15 @@
-"""No cure but a bound: every step gets the first batch again, at no cost.
+"""No cure but a bound: every step gets the first batch again, which costs nothing.
 
 ## What it does
-The first element of each dataset that the program iterates is kept and given again, as often as the dataset
-would have given an element. Where that number is not known, the elements are counted once, for a few
-seconds at most.
+The first element of each dataset that the program iterates is kept and repeated, as often as the dataset would have
+yielded an element. If that number is unknown, the elements are counted once, for a few seconds at most.
 
 ## When it pays
-Never, as a change: the model learns nothing from one batch. It tells what curing the input could bring at
-best. When the step is hardly faster with an input that costs nothing, no lever of the input is worth a try.
+Never by itself: the model learns nothing from one batch. It shows what a faster input could gain at most. If the step
+is hardly faster with an input that costs nothing, no cure of the input is worth a trial.
 
 ## What it changes
-Everything: a bound only, never part of a patch.
+Bound only: the model sees one batch. Never part of a patch.
 
 ## In the source
 There is no edit for it.

@@ -1,19 +1,19 @@
-"""An eager training step, or an eager call of a model, is traced into a graph.
+"""An eager training step, or an eager call of a model, runs as a traced graph.
 
 ## What it does
-Finds the Python function around the step while the program runs and hands its calls to a `tf.function` made
-of the same code. The first two calls run eagerly: they create the variables and show what the function gives
-back, so that a Python float stays one. `function=parts` traces the calls of models, losses and optimizers
-one by one instead, for a step that stands in no function of its own.
+Finds the Python function around the step while the program runs and forwards its calls to a `tf.function` made of the
+same code. The first two calls run eagerly: they create the variables and show what the function returns, so that a
+Python float stays one. `function=parts` traces the calls of models, losses and optimizers one by one instead, for a
+step that is not in a function of its own.
 
 ## When it pays
 When Python and dispatch take a good part of the step: small and medium models, many layers, many variables.
 
 ## What it changes
-Reassociated: the same operations, which a graph may fuse and reorder; losses agree to rounding. Ops that draw
-random numbers without a seed of their own draw others in a graph. What a trace cannot hold is looked for
-first (prints, lists that grow, attributes that are set, exceptions that are caught, numbers of NumPy), and a
-function that has any of it is left as it is. So is one whose tracing fails.
+Reassociated: the same operations, which a graph may fuse and reorder; losses agree to rounding. Ops that draw random
+numbers without a seed of their own draw others in a graph. A function that does what a trace cannot hold (prints,
+lists that grow, attributes that are set, exceptions that are caught, NumPy numbers) is left as it is. So is one whose
+tracing fails.
 
 ## In the source
 ```python

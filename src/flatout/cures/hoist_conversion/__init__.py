@@ -1,12 +1,12 @@
-"""An array that never changes is made into a tensor once, before the loop.
+"""An array that never changes is converted to a tensor once, before the loop.
 
 ## What it does
-`tf.constant(table)` in every step copies the array in every step. Where the source shows that neither the
-array nor its elements are written in the loop, the conversion is moved above it. There is no way to see that
-from outside a running program, so this lever is an edit of the source, and the trial runs the edited source.
+`tf.constant(table)` in every step copies the array in every step. Where the source shows that neither the array nor
+its elements are written in the loop, the conversion is moved above it. A running program does not show that, so this
+lever is an edit of the source, and the trial runs the edited source.
 
 ## When it pays
-When the array is large beside the step's own work.
+When the array is large compared with the step's own work.
 
 ## What it changes
 Exact: the same tensor, made once.

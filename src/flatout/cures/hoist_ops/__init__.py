@@ -1,17 +1,16 @@
-"""Ops that a session's graph gets anew in every turn of a loop are made once, before it.
+"""Ops that a loop adds to a session's graph in every iteration are created once, before the loop.
 
 ## What it does
-In a TF1 program, `tf.reduce_mean(...)` does not compute: it adds an op to the graph. Where that happens in the
-loop of the steps, the graph grows, and the session optimises it again before each run. Ops that are made of
-nothing that changes in the loop are moved above it. This lever is an edit of the source, and the trial runs
-the edited source.
+In a TF1 program, `tf.reduce_mean(...)` does not compute: it adds an op to the graph. Where that happens in the loop
+of the steps, the graph grows, and the session optimises it again before each run. Ops that depend on nothing that
+changes in the loop are moved above it. This lever is an edit of the source, and the trial runs the edited source.
 
 ## When it pays
 Always where it fits: each new op costs more than hundreds of runs.
 
 ## What it changes
-Exact: the same op, made once. What draws random numbers, makes variables or runs Python stays where it is, and
-so does what is made from something that the loop assigns, fills or sets.
+Exact: the same op, created once. Ops that draw random numbers, create variables or run Python stay in the loop, and
+so do ops that depend on something that the loop assigns, fills or sets.
 
 ## In the source
 ```python
@@ -35,7 +34,7 @@ def skip(case: Case) -> str | None:
         return "no graph of a session grows"
     if _trial_edit.changes_something(edit, case):
         return None
-    return "what is added to the graph is made of something that changes in the loop"
+    return "the ops that are added to the graph depend on something that changes in the loop"
 
 
 CURE = Cure(equivalence="exact", side="host", skip=skip)

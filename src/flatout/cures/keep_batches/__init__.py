@@ -1,14 +1,14 @@
-"""What a PyDataset computes for a batch, and alike in every epoch, is kept.
+"""The batches of a PyDataset are kept, where they are the same in every epoch.
 
 ## What it does
-`fit` asks a `keras.utils.PyDataset` (or `Sequence`) for each of its batches anew in every epoch. This lever keeps what
-`__getitem__` returned. Some batches of the second epoch are computed once more and compared, bit by bit: where they
-differ (random augmentation, a new order after each epoch), nothing is kept. What may be held is a third of the free
-memory; batches beyond that are computed as before. For Keras 3 and tf_keras.
+`fit` asks a `keras.utils.PyDataset` (or `Sequence`) for each of its batches anew in every epoch. This lever keeps
+what `__getitem__` returned. Some batches of the second epoch are computed again and compared, bit by bit: if they
+differ (random augmentation, a new order after each epoch), nothing is kept. At most a third of the free memory is
+used; further batches are computed as before. For Keras 3 and tf_keras.
 
 ## When it pays
-From the second epoch on, where Python code reads or prepares the batches. The trial begins to measure when all of them
-are there.
+From the second epoch on, where Python code reads or prepares the batches. The trial begins to measure when all of
+them are kept.
 
 ## What it changes
 Exact: the same batches, computed once.

@@ -5,8 +5,8 @@
 on a batch. The form on batches is compared first, as `vectorize-map` does.
 
 ## When it pays
-When a map makes elements larger, as bytes to floats does: the shuffle then holds and copies the small form, and the map
-is called once for a batch instead of once for an element.
+When a map makes elements larger, as bytes to floats does: the shuffle then holds and copies the small form, and the
+map is called once for a batch instead of once for an element.
 
 ## What it changes
 Exact, as compared: a shuffle moves elements whatever they are. A map behind a shuffle can no longer be cached, so

@@ -1,11 +1,11 @@
-"""GPU memory is taken as it is needed instead of all at once.
+"""GPU memory is allocated as needed instead of all at once.
 
 ## What it does
 Calls `tf.config.experimental.set_memory_growth` for every GPU before the program uses one.
 
 ## When it pays
-When several programs share a GPU. It makes no step faster by itself; it may cost a little where memory grows
-while steps run.
+When several programs share a GPU. It makes no step faster by itself; it may cost a little where memory grows while
+steps run.
 
 ## What it changes
 Nothing: exact.

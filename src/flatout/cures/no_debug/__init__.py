@@ -1,17 +1,17 @@
-"""Switches that were left on from debugging stay off.
+"""Debugging switches that were left on stay off.
 
 ## What it does
-Lets these calls do nothing: `tf.config.run_functions_eagerly(True)`, `tf.debugging.enable_check_numerics()`,
+Makes these calls do nothing: `tf.config.run_functions_eagerly(True)`, `tf.debugging.enable_check_numerics()`,
 `tf.debugging.experimental.enable_dump_debug_info(…)`, `tf.data.experimental.enable_debug_mode()`,
 `tf.debugging.set_log_device_placement(True)`.
 
 ## When it pays
-Whenever one of them is on: the first turns each `tf.function` back into Python, the next two add an operation
-behind every other, debug mode runs the input in Python, and the last writes a line for each operation.
+Whenever one of them is on: the first runs each `tf.function` as Python, the next two add an operation behind every
+other, debug mode runs the input in Python, and the last writes a line for each operation.
 
 ## What it changes
-Reassociated: functions that ran eagerly run in a graph, and neighbours that a check kept apart may be fused.
-What is lost is the check itself: a NaN is no longer caught where it arises, and nothing is dumped.
+Reassociated: functions that ran eagerly run in a graph, and neighbours that a check kept apart may be fused. What is
+lost is the check itself: a NaN is no longer caught where it arises, and nothing is dumped.
 
 ## In the source
 Delete the line that switches it on.

@@ -1,16 +1,16 @@
 """A Keras model that was compiled to run eagerly runs in a graph again.
 
 ## What it does
-Takes `run_eagerly=True` back, in `compile` and where it is set on the model, for Keras 3 and tf_keras.
+Ignores `run_eagerly=True`, in `compile` and where it is set on the model, for Keras 3 and tf_keras.
 
 ## When it pays
-Nearly always: an eager `fit` dispatches each operation of each layer from Python, in every step. A script
-with a small convolutional model became 2.7 times as fast.
+Nearly always: an eager `fit` dispatches each operation of each layer from Python, in every step. A script with a
+small convolutional model became 2.7 times as fast.
 
 ## What it changes
-Reassociated: the same operations, which a graph may fuse and reorder; losses agree to rounding. A
-`train_step`, a loss or a layer that needs eager values (`.numpy()`, a Python list that grows) fails or acts
-only once; the trial then fails or its losses differ.
+Reassociated: the same operations, which a graph may fuse and reorder; losses agree to rounding. A `train_step`, a
+loss or a layer that needs eager values (`.numpy()`, a Python list that grows) fails or acts only once; the trial then
+fails or its losses differ.
 
 ## In the source
 ```python

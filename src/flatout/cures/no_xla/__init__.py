@@ -1,12 +1,12 @@
-"""What the program has XLA compile runs as a plain graph.
+"""Functions and models that XLA would compile run as plain graphs.
 
 ## What it does
-Takes `jit_compile=True` back: for every tf.function, and in `compile` of Keras 3 and tf_keras (where `"auto"` means
-XLA, too, as it does on a GPU).
+Ignores `jit_compile=True`: for every tf.function, and in `compile` of Keras 3 and tf_keras (where `"auto"` can mean
+XLA too, as it does on a GPU).
 
 ## When it pays
-When shapes vary: XLA knows fixed shapes only and compiles anew for each of them, for a second or more, where one graph
-serves them all. And where XLA's kernels are slower than TensorFlow's own, as they are for many a model on a CPU.
+When shapes vary: XLA compiles for fixed shapes, a second or more for each of them, where one graph serves them all.
+And where XLA's kernels are slower than TensorFlow's own, as for many models on a CPU.
 
 ## What it changes
 Reassociated: the same mathematics in another order. Random numbers of TensorFlow's own ops differ.
@@ -30,7 +30,7 @@ def skip(case: Case) -> str | None:
     of_model = step is not None and step.step in ("fit", "predict", "evaluate") and bool(step.jit_compile)
     if of_model or any(function.jit_compile for function in case.functions):
         return None
-    return "XLA compiles nothing of the steps"
+    return "XLA compiles no part of the steps"
 
 
 CURE = Cure(equivalence="reassociated", side="compute", conflicts=("xla",), skip=skip)

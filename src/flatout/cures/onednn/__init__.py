@@ -1,11 +1,11 @@
-"""TensorFlow runs without its oneDNN kernels where they are its choice, and with them where they are not.
+"""TensorFlow runs without its oneDNN kernels where they are the default, and with them where they are not.
 
 ## What it does
 Sets `TF_ENABLE_ONEDNN_OPTS` before the program starts: to 0 on x86, to 1 on ARM (`onednn=1`).
 
 ## When it pays
-On x86, for some small models: oneDNN chooses and reorders for large operations, and that choice itself costs time.
-Where convolutions and matrix products are large, its kernels win. On most ARM CPUs TensorFlow leaves them off, and
+On x86, for some small models: oneDNN selects kernels and reorders data for large operations, which itself costs time.
+For large convolutions and matrix products its kernels are faster. On most ARM CPUs TensorFlow leaves them off, and
 large convolutions are faster with them.
 
 ## What it changes

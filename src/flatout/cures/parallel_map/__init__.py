@@ -1,19 +1,19 @@
-"""Lets maps that keep state, or were told to make one call at a time, make several.
+"""Maps with state, or with `num_parallel_calls=1`, make several calls at once.
 
 ## What it does
-A `map` without `num_parallel_calls` whose function has state (random operations, Python code, a lookup
-table, a variable) gets `num_parallel_calls=tf.data.AUTOTUNE`: TensorFlow makes only stateless maps parallel
-by itself. So does a map with `num_parallel_calls=1`. The elements come in their old order.
+A `map` without `num_parallel_calls` whose function has state (random operations, Python code, a lookup table, a
+variable) gets `num_parallel_calls=tf.data.AUTOTUNE`: TensorFlow makes only stateless maps parallel by itself. So does
+a map with `num_parallel_calls=1`. The elements keep their order.
 
 ## When it pays
-When such a map decodes, resizes or reads for each element and the machine has cores to spare. Python code
-shares one interpreter lock and gains only while it has let go of it (files, sleeping, large numpy
-routines). A map that waits needs threads for it as well: combine it with `threadpool`.
+When such a map decodes, resizes or reads for each element and the machine has cores to spare. Python code shares one
+interpreter lock and gains only while that is released (files, sleeping, large NumPy routines). A map that waits needs
+threads for it as well: combine it with `threadpool`.
 
 ## What it changes
-**Semantic** for random maps: which element gets which random number depends on the scheduling, so that a
-seeded run is no longer repeatable; the distribution stays the same. Python code with state of its own sees
-its calls in another order, and several at once. A stateless function gives the same elements.
+**Semantic** for random maps: which element gets which random number depends on the scheduling, so that a seeded run
+is no longer repeatable; the distribution stays the same. Python code with state of its own sees its calls in another
+order, and several at once. A stateless function gives the same elements.
 
 ## In the source
 ```python

@@ -1,11 +1,11 @@
-"""Changes nothing: shows what the method itself cannot tell apart.
+"""Changes nothing: shows how large a difference the measurement itself can produce.
 
 ## What it does
-Nothing. The program with this lever is the program.
+Nothing. The program with this lever is the program itself.
 
 ## When it pays
-Never. `flatout tune --lever placebo PROGRAM` shows how far apart two equal programs seem on this machine; a
-win here would be a fault of flatout.
+Never. `flatout tune --lever placebo PROGRAM` shows how much two equal programs differ on this machine; a win here
+would be a bug in flatout.
 
 ## What it changes
 Nothing: exact.

@@ -1,14 +1,13 @@
-"""Lets the input run ahead of the step with a prefetch of tunable size at the end.
+"""The input runs ahead of the step, with a prefetch of tunable size at the end.
 
 ## What it does
-Adds `prefetch(tf.data.AUTOTUNE)` at the end of each pipeline that has none and gets none: TensorFlow adds
-one by itself unless the options of the dataset forbid it. A prefetch of no or one element becomes a tunable
-one.
+Adds `prefetch(tf.data.AUTOTUNE)` at the end of each pipeline that has none and gets none: TensorFlow adds one by
+itself unless the options of the dataset switch that off. A prefetch of zero or one elements becomes tunable.
 
 ## When it pays
-When input and step take turns. With 10 ms on each side, on one machine, a step took 21.8 ms without any
-prefetch and 11.4 ms with one. Where the input is slower than the step even when it runs all the time, the
-gain is what they can overlap.
+When input and step take turns. With 10 ms on each side, on one machine, a step took 21.8 ms without any prefetch and
+11.4 ms with one. Where the input is slower than the step even when it runs all the time, the gain is the part that
+overlaps.
 
 ## What it changes
 Exact: the same elements in the same order. A few more batches are held in memory.

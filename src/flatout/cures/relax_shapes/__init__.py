@@ -1,16 +1,16 @@
-"""Functions are traced for shapes that vary and numbers that change, not for each of them.
+"""Functions are traced once for shapes and numbers that vary, not once for each value.
 
 ## What it does
-Gives every `tf.function` `reduce_retracing=True`, so that a dimension that was seen to change stays open in
-the graph. A Python number that was seen to change twice is handed over as a tensor of float32 or int32.
+Gives every `tf.function` `reduce_retracing=True`, so that a dimension that has changed stays open in the graph. A
+Python number that has changed twice is passed as a tensor of float32 or int32.
 
 ## When it pays
-When a step is traced again and again: batches of many lengths, a learning rate or a step number as an
-argument. One trace costs as much as tens or hundreds of steps.
+When a step is traced again and again: batches of many lengths, a learning rate or a step number as an argument. One
+trace costs as much as tens or hundreds of steps.
 
 ## What it changes
-Reassociated: a dimension that is open in the graph may choose another kernel, and a number in single precision
-is rounded once more. A function that cannot be traced that way keeps the old one.
+Reassociated: a dimension that is open in the graph may choose another kernel, and a number in single precision is
+rounded once more. A function that cannot be traced that way keeps the old one.
 
 ## In the source
 ```python

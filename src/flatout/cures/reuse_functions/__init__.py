@@ -1,17 +1,16 @@
-"""A tf.function that is made again and again from the same code is the first one again.
+"""A tf.function that is created again and again from the same code reuses the traces of the first.
 
 ## What it does
-Remembers the functions that `tf.function` has made. From the third making on, one with the same code, the
-same object it is bound to, the same closure, defaults and options takes over the traces of the first.
+Remembers the functions that `tf.function` has created. From the third on, one with the same code, bound object,
+closure, defaults and options uses the traces of the first.
 
 ## When it pays
-When a helper wraps a step in `tf.function` at every call, or a decorated function is defined inside a loop:
-every making is traced anew, and a trace costs as much as tens or hundreds of steps.
+When a helper wraps a step in `tf.function` at every call, or a decorated function is defined inside a loop: each new
+one is traced again, and a trace costs as much as tens or hundreds of steps.
 
 ## What it changes
-Nothing: exact. Python values that the code reads from around it (globals, attributes, closures) are compared,
-and where one is another one, or the code does more than compute (prints, lists that grow), the function is
-traced as before.
+Nothing: exact. Python values that the code reads from outside (globals, attributes, closures) are compared. If one
+differs, or if the code has side effects (prints, lists that grow), the function is traced as before.
 
 ## In the source
 ```python
@@ -32,7 +31,7 @@ FROM_MAKING = 3
 
 def skip(case: Case) -> str | None:
     made = [f for f in case.functions if f.instances >= FROM_MAKING + 1]
-    return None if made else "no tf.function is made more than a few times from the same code"
+    return None if made else "no tf.function is created more than a few times from the same code"
 
 
 CURE = Cure(equivalence="exact", side="host", skip=skip)

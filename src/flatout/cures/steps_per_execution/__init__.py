@@ -4,12 +4,12 @@
 Compiles models with `steps_per_execution` where the program left it at one, for Keras 3 and tf_keras.
 
 ## When it pays
-When steps are so short that returning to Python between them shows: small models, small batches. A `fit` with
-a small batch took 2394 µs per step, and 1094 µs with eight steps per call.
+When steps are so short that returning to Python between them costs a good part: small models, small batches. A `fit`
+with a small batch took 2394 µs per step, and 1094 µs with eight steps per call.
 
 ## What it changes
-Reassociated: the same updates in the same order. Callbacks, logs and the progress bar come once per call; a
-callback that acts after each batch sees fewer of them.
+Reassociated: the same updates in the same order. Callbacks, logs and the progress bar come once per call; a callback
+that acts after each batch sees fewer of them.
 
 ## In the source
 ```python
@@ -28,7 +28,7 @@ from flatout.model.case import Case
 LONG_MS = 200.0
 """Steps that last longer cannot gain a measurable part by being started together."""
 CALL_MS = 250.0
-"""Longest call aimed at: a callback or a progress bar should still be heard a few times a second."""
+"""Longest call aimed at: callbacks and the progress bar should still run a few times a second."""
 
 
 def skip(case: Case) -> str | None:
@@ -38,12 +38,12 @@ def skip(case: Case) -> str | None:
     if (step.steps_per_execution or 1) > 1:
         return f"the model already runs {step.steps_per_execution} steps per call"
     if queries.step_ms(case) > LONG_MS:
-        return f"a step takes {queries.step_ms(case):.0f} ms; what is between two of them does not show"
+        return f"a step takes {queries.step_ms(case):.0f} ms; the time between two of them does not matter"
     return None
 
 
 def values(case: Case) -> Sequence[str]:
-    """A few, and as many as a call of bearable length holds."""
+    """A few, and as many as fit into a call of `CALL_MS`."""
     seen = case.steps.count if case.steps else 0
     fitting = [n for n in (8, 16, 32, 64, 128) if n * queries.step_ms(case) <= CALL_MS and n * 4 <= seen]
     return tuple(str(n) for n in dict.fromkeys((fitting[0], fitting[-1]))) if fitting else ("4",)

@@ -1,14 +1,14 @@
-"""Gives the pipeline threads of its own, so that more calls of a map can wait at once.
+"""The pipeline gets threads of its own, so that more calls of a map can wait at the same time.
 
 ## What it does
-Sets `options.threading.private_threadpool_size`. The number of parallel calls stays as the program wrote
-it: the pool only lets as many of them run as were asked for.
+Sets `options.threading.private_threadpool_size`. The number of parallel calls stays as the program wrote it: the pool
+only lets as many of them run as were asked for.
 
 ## When it pays
-When a parallel map waits rather than computes: for files, a network, a database. TensorFlow's own pool has
-about as many threads as the machine has cores, and a waiting call holds one. On a 2-core machine a map that
-waits 10 ms took 6.6 ms per element with 16 parallel calls, and 1.0 ms with 16 threads as well. A map that
-computes gains nothing: the cores stay as many as they are.
+When a parallel map waits rather than computes: for files, a network, a database. TensorFlow's own pool has about as
+many threads as the machine has cores, and a waiting call holds one. On a 2-core machine a map that waits 10 ms took
+6.6 ms per element with 16 parallel calls, and 1.0 ms with 16 threads as well. A map that computes gains nothing: the
+cores stay as many as they are.
 
 ## What it changes
 Exact: the same elements in the same order.

@@ -1,13 +1,12 @@
-"""TensorFlow's pool for the work inside an operation has another number of threads.
+"""The thread pool for the work inside one operation gets another size.
 
 ## What it does
-Sets `TF_NUM_INTRAOP_THREADS` and `OMP_NUM_THREADS` before the program starts, to the cores that it may use (the
-quota of a container counted in) or to half of them.
+Sets `TF_NUM_INTRAOP_THREADS` and `OMP_NUM_THREADS` before the program starts, to the cores that it may use (the quota
+of a container counted in) or to half of them.
 
 ## When it pays
-In a container with a quota, where TensorFlow starts a thread for each core of the host and the kernel then stops
-all of them in turn; with hyper-threads, where half as many threads may do the same work; on many cores with
-small operations.
+In a container with a quota, where TensorFlow starts a thread for each core of the host and the kernel then throttles
+them; with hyper-threads, where half as many threads may do the same work; on many cores with small operations.
 
 ## What it changes
 Reassociated: sums are split among other numbers of threads.

@@ -1,18 +1,18 @@
-"""A loop over the samples of a batch, whose turns know nothing of each other, is computed as a whole.
+"""A loop over the samples of a batch whose iterations are independent becomes one `tf.vectorized_map`.
 
 ## What it does
-Makes a function of the body of the loop and gives it to `tf.vectorized_map`, which turns the operations of one
-sample into those of all of them: a product of a matrix and a vector becomes one of two matrices. `batch[i]`
-becomes `tf.gather(batch, i)`, which it knows how to turn. What the turns added up is summed afterwards. This
-lever is an edit of the source, and the trial runs the edited source.
+Makes a function of the loop's body and passes it to `tf.vectorized_map`, which turns the operations of one sample
+into operations on all of them: a matrix-vector product becomes a product of two matrices. `batch[i]` becomes
+`tf.gather(batch, i)`, which it can vectorize. Sums over the iterations are computed afterwards. This lever is an edit
+of the source, and the trial runs the edited source.
 
 ## When it pays
-Where the loop stands in a traced step and each turn does little: the samples are then computed by a few large
-operations in place of thousands of small ones.
+Where the loop is in a traced step and each iteration does little: a few large operations replace thousands of small
+ones.
 
 ## What it changes
-Reassociated: the same terms, added in another order. Loops in which a turn reads what another has written, which
-draw random numbers, change variables, print, or leave values behind are left as they are.
+Reassociated: the same terms, added in another order. Loops in which an iteration reads what another has written, or
+which draw random numbers, change variables, print, or leave values behind are left as they are.
 
 ## In the source
 ```python
@@ -40,12 +40,12 @@ def skip(case: Case) -> str | None:
     from flatout.cures.vectorize_loop.edit import edit
 
     if not any(finding.cause in CAUSES for finding in case.findings):
-        return "no loop takes a batch apart"
+        return "no loop goes through the samples of a batch"
     if not case.evidence_of(GraphLoop) and not case.evidence_of(RepeatedOps):
-        return "no loop stands in a graph"
+        return "no loop is in a graph"
     if _trial_edit.changes_something(edit, case):
         return None
-    return "the turns of the loop need each other, or do more than compute"
+    return "the iterations of the loop depend on each other, or have side effects"
 
 
 CURE = Cure(

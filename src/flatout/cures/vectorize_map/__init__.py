@@ -1,20 +1,19 @@
-"""Maps whole batches where the program maps single elements and batches afterwards.
+"""A map before a batch works on whole batches behind it.
 
 ## What it does
-`map(f).batch(n)` becomes `batch(n).map(f)`, for one or several stateless maps before a batch: with the
-function as it stands where its operations work on a batch just as well, else with `tf.vectorized_map(f)`.
-Both forms are compared first, in the program itself, on the first batches of its own data: every value,
-shape and type must agree. Where they do not, where the data come from Python code, or where a function has
-no form for batches, the stage is left alone.
+`map(f).batch(n)` becomes `batch(n).map(f)`, for one or several stateless maps before a batch: with the function
+itself where its operations also work on a batch, otherwise with `tf.vectorized_map(f)`. Both forms are compared
+first, in the program itself, on the first batches of its own data: every value, shape and type must agree. If they do
+not, if the data come from Python code, or if a function cannot work on batches, the stage is left alone.
 
 ## When it pays
-When the function does little for each element: calling it costs some microseconds, whatever it computes. On
-one machine a tiny map took 26.3 µs per element before the batch and 2.05 µs behind it; parsing records took
-49 µs and 5.7 µs. Heavy work for each element (decoding an image) gains nothing.
+When the function does little for each element: a call costs some microseconds, whatever it computes. On one machine a
+tiny map took 26.3 µs per element before the batch and 2.05 µs behind it; parsing records took 49 µs and 5.7 µs. Heavy
+work for each element (decoding an image) gains nothing.
 
 ## What it changes
-Exact, as compared. Where vector instructions round a last digit differently, a note says that the
-comparison held within rounding.
+Exact, as compared. Where vector instructions round a last digit differently, a note says that the comparison held
+within rounding.
 
 ## In the source
 ```python

@@ -1,19 +1,19 @@
-"""A loop that gives one sample after another to the model gives it the whole batch.
+"""A loop that passes one sample at a time to the model passes the whole batch at once.
 
 ## What it does
-Where each turn of a loop gives its sample an axis of its own (`x[tf.newaxis]`, `tf.expand_dims(x, 0)`,
-`batch[i : i + 1]`) and gathers losses, gradients or answers, a single turn with the batch in place of the sample
-takes its place. What was the sum over the samples is then the number of samples times what comes out for the batch, or
-just that where the loss sums. This lever is an edit of the source, and the trial runs the edited source.
+Where each iteration of a loop adds a batch axis to its sample (`x[tf.newaxis]`, `tf.expand_dims(x, 0)`, `batch[i : i
++ 1]`) and collects losses, gradients or results, the loop is replaced by one iteration with the whole batch. A sum
+over the samples becomes the number of samples times the result for the batch, or just that result where the loss
+sums. This lever is an edit of the source, and the trial runs the edited source.
 
 ## When it pays
-Nearly always: the same products of matrices, with as many rows as the batch has samples, in one call.
+Nearly always: the same matrix products, with as many rows as the batch has samples, in one call.
 
 ## What it changes
-Reassociated, for a model that treats each sample for itself, and a loss that is the mean of those of its samples
-(`whole-batch=mean`) or their sum (`whole-batch=sum`). The trial tells: a batch normalization, or the other kind of
-loss, gives other numbers, and nothing is claimed. Loops whose turns take a step of the optimizer, draw random numbers,
-print, need each other, or use a sample in any other way are left as they are.
+Reassociated, for a model that treats each sample independently, and a loss that is the mean of those of its samples
+(`whole-batch=mean`) or their sum (`whole-batch=sum`). The trial checks that: batch normalization, or the other kind
+of loss, gives other numbers, and nothing is claimed. Loops whose iterations run the optimizer, draw random numbers,
+print, depend on each other, or use a sample in any other way are left as they are.
 
 ## In the source
 ```python
@@ -41,10 +41,10 @@ def values(case: Case) -> Sequence[str]:
 
 def skip(case: Case) -> str | None:
     if not any(finding.cause == "per-sample-loop" for finding in case.findings):
-        return "no loop takes a batch apart"
+        return "no loop goes through the samples of a batch"
     if values(case):
         return None
-    return "the turns of the loop do more than compute, or use their samples in another way"
+    return "the iterations of the loop have side effects, or use their samples in another way"
 
 
 CURE = Cure(equivalence="reassociated", side="host", conflicts=("vectorize-loop",), values=values, skip=skip)

@@ -1,18 +1,17 @@
-"""Training steps are compiled by XLA.
+"""XLA compiles the training steps.
 
 ## What it does
-Compiles Keras models with `jit_compile=True`, and runs the outermost tf.functions that train through a second
-one with `jit_compile=True`. `xla=all` does so for every outermost tf.function of the program, for programs
-that only infer.
+Compiles Keras models with `jit_compile=True`, and runs the outermost tf.functions that train through a copy with
+`jit_compile=True`. `xla=all` does so for every outermost tf.function of the program, for programs that only infer.
 
 ## When it pays
-When a step is made of many small operations, which XLA fuses: it saves launches and memory traffic. On a GPU
-often; on a CPU it may be several times slower (a small `fit` ran at 0.13 of its speed), and each new shape is
-compiled anew. Only a measurement tells.
+When a step is made of many small operations, which XLA fuses: it saves launches and memory traffic. On a GPU often;
+on a CPU it may be several times slower (a small `fit` ran at 0.13 of its speed), and each new shape is compiled
+again. Only a measurement shows whether it pays.
 
 ## What it changes
-Reassociated: the same mathematics in another order (losses within 7e-5 seen). Random numbers of TensorFlow's
-own ops differ. A function that XLA cannot compile runs as before.
+Reassociated: the same mathematics in another order (losses within 7e-5 seen). Random numbers of TensorFlow's own ops
+differ. A function that XLA cannot compile runs as before.
 
 ## In the source
 ```python
