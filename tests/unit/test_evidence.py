@@ -80,6 +80,11 @@ def test_the_json_form_has_the_same_names_for_every_kind(kind: type[Evidence]) -
     assert kind.VALUE not in form["data"]
 
 
+def test_a_kind_has_one_class() -> None:
+    with pytest.raises(TypeError, match="HostSync"):
+        types.new_class("Another", (Evidence,), {"kind": "host-sync"})
+
+
 def test_the_form_of_one_kind_in_full() -> None:
     item = HostSync(1.35, per_step=2.0, calls=400, bytes_per_step=8.0, how="numpy", where=WHERE, source="hook")
     assert codec.to_plain(item) == {

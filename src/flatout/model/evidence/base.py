@@ -43,6 +43,8 @@ class Evidence:
 
     def __init_subclass__(cls, kind: str = "", value: str = "", unit: str = "") -> None:
         cls.KIND, cls.VALUE, cls.UNIT = kind, value, unit
+        if kind in KINDS:
+            raise TypeError(f"{cls.__name__} and {KINDS[kind].__name__} are both evidence of the kind {kind!r}")
         if kind:
             KINDS[kind] = cls
 
