@@ -97,7 +97,9 @@ class Training:
         """Made, or taken from an earlier start of this script."""
         import keras
 
-        from flatout.optimize.compress.int8 import rounding_layers  # noqa: F401  # its layers can be loaded then
+        from flatout.optimize.compress.int8 import rounding_layers
+
+        rounding_layers.register()
 
         file = self.work / f"{name}.keras"
         begun = time.monotonic()
@@ -156,7 +158,9 @@ class Measuring:
     def all(self) -> None:
         import keras
 
-        from flatout.optimize.compress.int8 import rounding_layers  # noqa: F401
+        from flatout.optimize.compress.int8 import rounding_layers
+
+        rounding_layers.register()
 
         models = {path.stem: keras.saving.load_model(path, compile=False) for path in sorted(self.work.glob("*.keras"))}
         for name, model in models.items():
@@ -206,7 +210,7 @@ class Measuring:
         written = litert.write(model, flat, probe)
         padded = np.concatenate([pictures, pictures[:48]])  # whole batches of 64
         self.rows[f"{name} LiteRT"] = {
-            "accuracy": self.right(litert.run(flat, [padded])[0][0][:10000]),
+            "accuracy": self.right(litert.run_file(flat, [padded])[0][0][:10000]),
             **sizes(flat),
             "apart": written.apart,
         }
@@ -219,7 +223,7 @@ class Measuring:
         from flatout.optimize.compress import litert, onnx_qdq
 
         onnx = self.work / f"{name}.onnx"
-        runtimes = {"ONNX Runtime": onnx_qdq.onnxruntime(onnx), "OpenVINO": onnx_qdq.openvino(onnx)}
+        runtimes = {"ONNX Runtime": onnx_qdq.open_with_onnxruntime(onnx), "OpenVINO": onnx_qdq.open_with_openvino(onnx)}
         runtimes = {runtime: run for runtime, run in runtimes.items() if self.bearable(f"{name} {runtime}", run)}
         for batch, calls in self.calls.items():
             calls[f"{name} LiteRT"] = litert.caller(self.work / f"{name}.tflite", batch)

@@ -152,7 +152,7 @@ class Pair:
 
         pictures = self.data.unseen[0]
         whole = np.concatenate([pictures, pictures[: -len(pictures) % 64]])  # whole batches
-        return litert.run(file, [whole])[0][0]
+        return litert.run_file(file, [whole])[0][0]
 
 
 def _net(kit: Any) -> Any:

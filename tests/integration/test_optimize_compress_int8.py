@@ -10,7 +10,7 @@ import flatout
 from flatout.model.errors import CompressionFailed, CompressionRefused
 from flatout.optimize.compress import checks, float_files, litert, onnx_qdq
 from flatout.optimize.compress.int8 import norms as norms_module
-from flatout.optimize.compress.quantize import calibrate, sensitivity, served
+from flatout.optimize.compress.quantize import calibrate, for_serving, sensitivity
 from flatout.optimize.compress.structure import graph
 
 pytestmark = pytest.mark.slow
@@ -31,9 +31,9 @@ def test_rounding_stays_near_and_is_as_coarse_as_int8(inputs):
     result = flatout.quantize(model, inputs)
     (before,), (after,) = checks.outputs(model, [inputs]), checks.outputs(result.model, [inputs])
     assert 0 < np.abs(before - after).mean() < 0.05 * before.std()
-    (again,) = checks.outputs(served(result.model), [inputs])
+    (again,) = checks.outputs(for_serving(result.model), [inputs])
     assert np.abs(again - after).mean() < 0.1 / 256, "levels flip where float rounding decides, and seldom"
-    kernels = [layer.kernel.numpy() for layer in graph.layers(served(result.model)) if hasattr(layer, "kernel")]
+    kernels = [layer.kernel.numpy() for layer in graph.layers(for_serving(result.model)) if hasattr(layer, "kernel")]
     assert all(len(np.unique(kernel[..., 0])) <= 255 for kernel in kernels)
 
 
@@ -118,9 +118,9 @@ def test_bad_wishes_are_refused(rounded, inputs):
 def test_a_file_that_computes_something_else_is_caught(tmp_path):
     (tmp_path / "x.tflite").write_bytes(b"x")
     right = [np.random.default_rng(0).normal(size=(40, 10))]
-    litert.agree(tmp_path / "x.tflite", right, [right[0] + 0.001], 3)
+    litert.check_file(tmp_path / "x.tflite", right, [right[0] + 0.001], 3)
     with pytest.raises(CompressionFailed, match="apart"):
-        litert.agree(tmp_path / "x.tflite", right, [right[0][:, ::-1]], 3)
+        litert.check_file(tmp_path / "x.tflite", right, [right[0][:, ::-1]], 3)
 
 
 def _missing(*names):
@@ -149,8 +149,8 @@ def test_the_onnx_file_computes_what_was_trained(inputs, seed, tmp_path):
     assert written.apart < 1
     assert written.alike > 0.95
     if _missing("openvino") is None:
-        found = onnx_qdq.openvino(tmp_path / "a.onnx")([inputs])
-        litert.agree(tmp_path / "a.onnx", checks.outputs(rounded, [inputs]), found, 1)
+        found = onnx_qdq.open_with_openvino(tmp_path / "a.onnx")([inputs])
+        litert.check_file(tmp_path / "a.onnx", checks.outputs(rounded, [inputs]), found, 1)
 
 
 @pytest.mark.skipif(_missing("onnx") is not None, reason="onnx is not installed")
@@ -167,7 +167,7 @@ def test_no_two_pairs_of_an_onnx_file_share_a_scale_or_a_zero_point():
     stored = [numpy_helper.from_array(value, name) for name, value in constants.items()]
     proto = helper.make_model(helper.make_graph(nodes, "pairs", ends[:1], ends[1:], stored))
 
-    onnx_qdq.own_ranges(proto)
+    onnx_qdq.separate_ranges(proto)
 
     used = [name for node in proto.graph.node for name in node.input[1:]]
     values = {tensor.name: numpy_helper.to_array(tensor) for tensor in proto.graph.initializer}

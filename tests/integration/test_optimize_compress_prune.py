@@ -200,7 +200,7 @@ def test_a_residual_that_is_wired_wrongly_is_caught(monkeypatch):
         return (right + 1) % len(units) if units is victim.units and gone else right
 
     monkeypatch.setattr(known.ledger, "kept", wrong, raising=False)
-    smaller = shrink.without(known, removed)
+    smaller = shrink.remove_units(known, removed)
     monkeypatch.undo()
     monkeypatch.setattr(shrink, "without", lambda *_: smaller)
     with pytest.raises(CompressionFailed, match="apart"):

@@ -9,7 +9,7 @@ from compress_models import pictures, residual
 import flatout
 from flatout.model.errors import CompressionFailed, CompressionRefused
 from flatout.optimize.compress import checks, fold, magnitude, training
-from flatout.optimize.compress.magnitude import Masks, packed
+from flatout.optimize.compress.magnitude import Masks, compressed_size
 from flatout.optimize.compress.structure import graph
 
 pytestmark = pytest.mark.slow
@@ -103,7 +103,7 @@ def test_masks_hold_and_the_sparsity_is_what_was_asked_for(trained, data):
             for kernel in magnitude.kernels(layer):
                 assert (kernel.numpy() == 0).mean() >= 0.8 - 1e-3
                 assert kernel.constraint is None
-        assert packed(result.model) < packed(trained) / 2
+        assert compressed_size(result.model) < compressed_size(trained) / 2
     assert accuracy(result.model, data[1]) > 0.6
 
 
@@ -167,7 +167,7 @@ def test_clusters_hold(trained, data):
     for layer in graph.layers(result.model):
         for kernel in magnitude.kernels(layer):
             assert len(np.unique(kernel.numpy())) <= 8
-    assert packed(result.model) < packed(trained) / 2
+    assert compressed_size(result.model) < compressed_size(trained) / 2
     assert accuracy(result.model, data[1]) > 0.6
 
 

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from flatout.cli import app
 from flatout.model.errors import CompressionRefused, FlatoutError
 from flatout.optimize.compress import magnitude
-from flatout.optimize.compress.cluster import centres_of
+from flatout.optimize.compress.cluster import find_centres
 from flatout.optimize.compress.stages import parse
 from flatout.optimize.compress.structure.channels import Channels, Group
 from flatout.optimize.compress.structure.plan import Limits, Planner
@@ -25,7 +25,7 @@ def test_what_is_tied_to_something_pinned_is_pinned():
     ledger.tie(other, third)
     assert ledger.root(int(one[0])) in ledger.pinned
     assert ledger.root(int(one[1])) not in ledger.pinned
-    ledger.settle()
+    ledger.freeze()
     assert (ledger.roots(one) == ledger.roots(third)).all()
     assert ledger.kept(other, frozenset({ledger.root(int(third[2]))})).tolist() == [0, 1, 3]
 
@@ -71,7 +71,7 @@ def planner(multiple=1, least=0.1):
 def test_the_least_important_go_first_and_none_is_emptied():
     plan = planner()
     assert plan.removing(3) == {0, 10, 20}
-    everything = plan.removing(plan.most)
+    everything = plan.removing(plan.removable)
     assert len(everything) == 27
     assert 9 not in everything
 
@@ -108,11 +108,11 @@ def test_schedules_rise_to_one():
 
 def test_centres_are_few_and_near_and_zeros_stay():
     value = np.random.default_rng(0).normal(size=(40, 40)).astype("float32")
-    centres, places = centres_of(value, 16, True)
+    centres, places = find_centres(value, 16, True)
     assert len(centres) <= 16
     assert np.abs(centres[places].reshape(value.shape) - value).mean() < 0.12
     value[np.abs(value) < 0.7] = 0
-    centres, places = centres_of(value, 4, True)
+    centres, places = find_centres(value, 4, True)
     assert (centres[places].reshape(value.shape)[value == 0] == 0).all()
     assert len(centres) <= 4
 

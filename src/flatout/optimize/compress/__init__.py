@@ -1,12 +1,12 @@
-"""Smaller and faster models: one file per technique, every result checked against the model that it came from.
+"""Makes Keras models smaller and faster: one module per technique, every result checked against its original.
 
-- `prune.py`      channels out of layers, so that the layers really get smaller; `magnitude.py` single weights to zero
-- `fold.py`       batch norms into the layers before them, dead branches and identity layers away: exact
+- `prune.py`      removes channels, so that layers get smaller; `magnitude.py` sets single weights to zero
+- `fold.py`       folds batch norms into the layers before them, removes dead branches and identity layers: exact
 - `cluster.py`    few distinct values per layer
-- `quantize.py`   int8 with or without training: `fake_quant.py` in training, `litert.py` and `onnx_qdq.py` as a file
-- `distill.py`    a small student of a large teacher; `students.py` derives it
-- `search.py`     these in sequence, as far down as is still good enough; `stages.py` by name; `command.py` runs either
+- `quantize.py`   int8 with or without training (`int8/`); `litert.py` and `onnx_qdq.py` write the file
+- `distill.py`    trains a small student on a large teacher's answers; `students.py` derives the student
+- `search.py`     combines these as far as the result is good enough; `stages.py` runs them by name, `command.py` both
 
-`graph.py` calls a model again with other layers; `channels.py` with `rules/` follows channels through it; `checks.py`
-holds a result against what it must equal; `training.py` is all that trains.
+`structure/` follows channels through a model and rebuilds it; `checks.py` compares a result with what it must equal;
+`training.py` does all training.
 """

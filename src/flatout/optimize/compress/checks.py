@@ -1,7 +1,7 @@
-"""Is a transformed model what it must be? Its outputs beside those that it has to equal, after every transformation.
+"""Compares the outputs of a transformed model with those that they must equal, after every transformation.
 
-An exact transformation (fold, the removal of silenced channels) must agree to rounding; a quantized file must agree
-with the fake-quant model that it came from to a step of its quantization. What does not pass is not handed over.
+An exact transformation (folding, the removal of silenced channels) must agree up to float rounding; a quantized file
+must agree with the rounded model that it came from up to a quantization step. A result that fails is not returned.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from flatout.optimize.compress.structure import graph
 Array = np.ndarray[Any, Any]
 
 ROUNDING = {"float64": 1e-9, "float32": 2e-4, "bfloat16": 6e-2, "float16": 1e-2}
-"""Largest difference of a right result, against the largest value. Float32 rounding through a hundred layers stays
-below 1e-5; a channel that is wired wrongly is apart by 1e-2 and more."""
+"""Largest difference of a correct result, relative to the largest value. Float32 rounding through a hundred layers
+stays below 1e-5; a wrongly connected channel gives 1e-2 and more."""
 
 
 @dataclass(frozen=True)
 class Check:
     name: str
     deviation: float
-    """Largest difference, as a share of the largest value."""
+    """Largest difference, relative to the largest value."""
     allowed: float
 
     @property
@@ -37,7 +37,7 @@ class Check:
 
 
 def samples(model: Any, count: int = 4, seed: int = 0, data: Any = None) -> list[Array]:
-    """Inputs for a model, one array each: the first of the user's data, or random ones that its inputs allow."""
+    """Arrays for the inputs of a model: the first of the user's data, or random ones that fit the inputs."""
     functional = graph.functional(model)
     if data is not None:
         from keras import tree
@@ -48,19 +48,19 @@ def samples(model: Any, count: int = 4, seed: int = 0, data: Any = None) -> list
     generator = np.random.default_rng(seed)
     sizes = _vocabularies(model)
     arrays = []
-    for place, tensor in enumerate(functional.inputs):
+    for index, tensor in enumerate(functional.inputs):
         unknown = 64 if len(tensor.shape) > 3 else 16
         shape = (tensor.shape[0] or count, *(size or unknown for size in tensor.shape[1:]))
         kind = np.dtype("float32") if tensor.dtype == "bfloat16" else np.dtype(tensor.dtype)
         if kind.kind == "f":
             arrays.append(generator.normal(size=shape).astype(kind))
         else:
-            arrays.append(generator.integers(0, sizes.get(place, 2) if kind.kind != "b" else 2, shape).astype(kind))
+            arrays.append(generator.integers(0, sizes.get(index, 2) if kind.kind != "b" else 2, shape).astype(kind))
     return arrays
 
 
 def outputs(model: Any, arrays: Sequence[Array]) -> list[Array]:
-    """What a model answers, as plain arrays of float64."""
+    """The outputs of a model, as arrays of float64."""
     import keras
     from keras import tree
 
@@ -73,7 +73,7 @@ def outputs(model: Any, arrays: Sequence[Array]) -> list[Array]:
 
 
 def outputs_by_batch(model: Any, arrays: Sequence[Array], size: int) -> list[Array]:
-    """The same for more than fits into memory at once."""
+    """The outputs for more inputs than fit into memory at once."""
     starts = range(0, len(arrays[0]), size)
     parts = [outputs(model, [array[start : start + size] for array in arrays]) for start in starts]
     return [np.concatenate(part) for part in zip(*parts, strict=True)]
@@ -81,7 +81,7 @@ def outputs_by_batch(model: Any, arrays: Sequence[Array], size: int) -> list[Arr
 
 @contextlib.contextmanager
 def _full_precision() -> Iterator[None]:
-    """GPUs multiply with ten bits of mantissa (TF32) unless told otherwise: right models would differ by 1e-3 then."""
+    """GPUs multiply with ten bits of mantissa (TF32) by default, with which correct models differ by 1e-3."""
     import keras
 
     if keras.config.backend() == "tensorflow":
@@ -100,62 +100,62 @@ def _full_precision() -> Iterator[None]:
         yield
 
 
-def same(name: str, expected: Sequence[Array], found: Sequence[Array], allowed: float) -> Check:
-    """Hold outputs against each other; raises where they do not agree."""
+def expect_equal(name: str, expected: Sequence[Array], found: Sequence[Array], allowed: float) -> Check:
+    """Compare outputs; raises CompressionFailed if they differ by more than `allowed`."""
     deviation = 0.0
     for one, other in zip(expected, found, strict=True):
         if one.shape != other.shape:
-            raise CompressionFailed(f"{name}: an output of shape {other.shape} where {one.shape} is expected.")
+            raise CompressionFailed(f"{name}: an output has the shape {other.shape}; {one.shape} was expected.")
         if not np.isfinite(one).all():
             raise CompressionFailed(
-                f"{name}: the original itself gives values that are not finite, nothing can be checked."
+                f"{name}: the original itself has outputs that are not finite, so nothing can be checked."
             )
         scale = float(np.abs(one).max()) or 1.0
-        apart = np.abs(one - other)
-        deviation = max(deviation, float(apart.max() / scale) if np.isfinite(apart).all() else float("inf"))
+        difference = np.abs(one - other)
+        deviation = max(deviation, float(difference.max() / scale) if np.isfinite(difference).all() else float("inf"))
     check = Check(name, deviation, allowed)
     if not check.passed:
         raise CompressionFailed(
-            f"{name}: the outputs are apart by {deviation:.2g} of the largest value; {allowed:.0e} would be rounding. "
-            "The model was not changed. This is a fault of flatout or a layer that works otherwise than it seems: "
-            "please report it with the model's summary."
+            f"{name}: the outputs differ by {deviation:.2g} of the largest value; {allowed:.0e} would be rounding. The "
+            "model was not changed. This is a bug of flatout, or a layer with unexpected behaviour: please report it "
+            "with the model's summary."
         )
     return check
 
 
-def apart(expected: Sequence[Array], found: Sequence[Array]) -> float:
-    """How far outputs have moved, as a share of their spread: the one that moved furthest."""
+def distance(expected: Sequence[Array], found: Sequence[Array]) -> float:
+    """How far outputs have moved, as a share of their spread: the largest of all outputs."""
     return max(float(np.sqrt(np.mean((a - b) ** 2)) / (a.std() + 1e-12)) for a, b in zip(expected, found, strict=True))
 
 
-def rounding(model: Any) -> float:
-    """What rounding may do in the precision that the layers of a model compute in."""
+def rounding_tolerance(model: Any) -> float:
+    """The largest rounding error in the precision that the layers of a model compute in."""
     kinds = {getattr(layer, "compute_dtype", None) for layer in graph.layers(model)}
     return max((ROUNDING[kind] for kind in kinds if kind in ROUNDING), default=ROUNDING["float32"])
 
 
 def _vocabularies(model: Any) -> dict[int, int]:
-    """By place of an input: the size of the embedding it goes into."""
+    """The size of the embedding that an input goes into, by the index of the input."""
     import keras
 
     found: dict[int, int] = {}
 
-    def call(operation: Any, node: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> list[_From]:
+    def call(operation: Any, node: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> list[_Origin]:
         from keras import tree
 
-        sources = [value for value in tree.flatten((arguments, keywords)) if isinstance(value, _From)]
-        place = sources[0].place if sources else None
-        if isinstance(operation, keras.layers.Embedding) and place is not None:
-            found[place] = min(found.get(place, operation.input_dim), operation.input_dim)
+        sources = [value for value in tree.flatten((arguments, keywords)) if isinstance(value, _Origin)]
+        index = sources[0].index if sources else None
+        if isinstance(operation, keras.layers.Embedding) and index is not None:
+            found[index] = min(found.get(index, operation.input_dim), operation.input_dim)
         passes = not getattr(operation, "weights", None)
-        return [_From(place if passes else None) for _ in node.outputs]
+        return [_Origin(index if passes else None) for _ in node.outputs]
 
-    graph.walk(model, [_From(place) for place in range(len(graph.functional(model).inputs))], call)
+    graph.walk(model, [_Origin(index) for index in range(len(graph.functional(model).inputs))], call)
     return found
 
 
 @dataclass(frozen=True)
-class _From:
-    """The input that a tensor comes from without weights in between."""
+class _Origin:
+    """The input that a tensor comes from, with no weights in between."""
 
-    place: int | None
+    index: int | None

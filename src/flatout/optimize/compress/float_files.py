@@ -1,4 +1,4 @@
-"""A compressed model that stays in float, as a LiteRT or ONNX file: written, run, held against the model."""
+"""Writes a compressed float model as a LiteRT or ONNX file, runs the file, and compares it with the model."""
 
 from __future__ import annotations
 
@@ -11,34 +11,36 @@ from typing import Any
 
 from flatout.model.errors import CompressionFailed, ToolMissing
 from flatout.optimize.compress import checks, litert, onnx_qdq
-from flatout.optimize.compress.litert import Written
+from flatout.optimize.compress.litert import WrittenFile
 from flatout.optimize.compress.quantize import Array
 
 
-def write_litert(model: Any, path: str | os.PathLike[str], inputs: list[Array]) -> Written:
+def write_litert(model: Any, path: str | os.PathLike[str], inputs: list[Array]) -> WrittenFile:
     target = Path(path)
     with tempfile.TemporaryDirectory() as scratch:
-        litert.save(model, Path(scratch) / "saved", None)
+        litert.save_model(model, Path(scratch) / "saved", None)
         command = [sys.executable, "-m", litert.__name__, str(Path(scratch) / "saved"), str(target), "float"]
         done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode or not target.exists():
         raise CompressionFailed(f"The LiteRT converter failed: {(done.stderr.strip().splitlines() or ['?'])[-1][:500]}")
-    found, int8 = litert.run(target, inputs)
-    return _same(target, model, found, inputs, int8)
+    found, int8 = litert.run_file(target, inputs)
+    return _check_file(target, model, found, inputs, int8)
 
 
-def write_onnx(model: Any, path: str | os.PathLike[str], inputs: list[Array]) -> Written:
+def write_onnx(model: Any, path: str | os.PathLike[str], inputs: list[Array]) -> WrittenFile:
     try:
         import onnx
     except ImportError as error:
         raise ToolMissing("onnx and tf2onnx are needed: pip install flatout[backends].") from error
     target = Path(path)
-    onnx.save(onnx_qdq.converted(model, None), str(target))
-    return _same(target, model, onnx_qdq.onnxruntime(target)(inputs), inputs, 0)
+    onnx.save(onnx_qdq.convert_model(model, None), str(target))
+    return _check_file(target, model, onnx_qdq.open_with_onnxruntime(target)(inputs), inputs, 0)
 
 
-def _same(path: Path, model: Any, found: list[Array], inputs: list[Array], int8: int) -> Written:
+def _check_file(path: Path, model: Any, found: list[Array], inputs: list[Array], int8: int) -> WrittenFile:
     expected = [part[: len(found[0])] for part in checks.outputs(model, inputs)]
     by_shape = sorted(found, key=lambda part: part.shape)
-    check = checks.same(path.name, sorted(expected, key=lambda part: part.shape), by_shape, 10 * checks.rounding(model))
-    return Written(path, path.stat().st_size, check.deviation, 1.0, int8)
+    check = checks.expect_equal(
+        path.name, sorted(expected, key=lambda part: part.shape), by_shape, 10 * checks.rounding_tolerance(model)
+    )
+    return WrittenFile(path, path.stat().st_size, check.deviation, 1.0, int8)

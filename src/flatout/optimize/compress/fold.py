@@ -1,11 +1,11 @@
-"""Folding: what changes no output is taken out of the model. Exact to float rounding, and checked.
+"""Folding: removes what does not change the outputs. Exact up to float rounding, and checked.
 
-- a batch norm right after a convolution or dense layer becomes part of that layer's weights
-- layers that do nothing when a model answers (dropout, linear activation, padding by nothing) are left out
-- branches that are zero (all weights of a layer are) disappear from the sums they go into
-- channels that nobody reads (all weights that take them are zero) are removed
+- a batch norm directly after a convolution or dense layer becomes part of that layer's weights
+- layers without effect at inference (dropout, linear activation, padding by nothing) are removed
+- branches that are zero (all weights of a layer are) are removed from the sums they go into
+- channels that are not read (all weights that read them are zero) are removed
 
-What is folded is meant to be served: without batch norm and dropout it trains differently.
+A folded model is meant for serving: without batch norm and dropout it trains differently.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _DROPOUTS = (
 
 
 def fold(model: Any, *, keep_dropout: bool = False, data: Any = None) -> Compressed:
-    """The same answers from fewer layers. `data` is what the check is made with, random inputs if none is given."""
+    """The same answers from fewer layers. `data`: inputs for the check; random ones if none are given."""
     wiring = graph.wiring(model)
     pairs = batch_norms(wiring)
     folded = {id(layer): norm for layer, norm in pairs}
     skipped = {id(norm) for _, norm in pairs}
-    idle = {step.number for step in wiring.steps if _idle(step, wiring, keep_dropout)}
-    silent = _silent(wiring)
+    without_effect = {step.number for step in wiring.steps if _has_no_effect(step, wiring, keep_dropout)}
+    zeros = _zero_tensors(wiring)
 
     def make(layer: Any, config: dict[str, Any]) -> Any:
         if id(layer) in folded:
@@ -49,10 +49,10 @@ def fold(model: Any, *, keep_dropout: bool = False, data: Any = None) -> Compres
 
     def call(number: int, layer: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         step = wiring.steps[number]
-        if number in idle or id(step.operation) in skipped:
+        if number in without_effect or id(step.operation) in skipped:
             return arguments[0]
         if _kind(step.operation) == "Add" and isinstance(arguments[0], list | tuple):
-            alive = [value for value, tensor in zip(arguments[0], step.inputs, strict=True) if tensor not in silent]
+            alive = [value for value, tensor in zip(arguments[0], step.inputs, strict=True) if tensor not in zeros]
             if len(alive) == 1 and tuple(alive[0].shape) == step.shapes[0]:
                 return alive[0]
             if 1 < len(alive) < len(arguments[0]):
@@ -63,7 +63,7 @@ def fold(model: Any, *, keep_dropout: bool = False, data: Any = None) -> Compres
     for old in graph.layers(model):
         new = rebuilt.layers.get(id(old))
         if new is None or not getattr(new, "built", True):
-            continue  # it stood in a branch that is gone
+            continue  # its branch was removed
         if id(old) in folded:
             for variable, value in zip(new.weights, with_norm(old, folded[id(old)]), strict=True):
                 variable.assign(value)
@@ -71,15 +71,15 @@ def fold(model: Any, *, keep_dropout: bool = False, data: Any = None) -> Compres
             graph.copy_weights([(old, new)])
     inputs = checks.samples(model, data=data)
     expected = checks.outputs(model, inputs)
-    allowed = checks.rounding(model)
-    found = [checks.same("folded", expected, checks.outputs(rebuilt.model, inputs), allowed)]
+    allowed = checks.rounding_tolerance(model)
+    found = [checks.expect_equal("folded", expected, checks.outputs(rebuilt.model, inputs), allowed)]
     result, unread = rebuilt.model, 0
     known = follow(result)
     removed = unread_units(known)
     if removed:
         unread = len(removed)
-        result = shrink.without(known, removed)
-        found.append(checks.same("unread channels", expected, checks.outputs(result, inputs), allowed))
+        result = shrink.remove_units(known, removed)
+        found.append(checks.expect_equal("unread channels", expected, checks.outputs(result, inputs), allowed))
     graph.compile_like(result, model)
     return Compressed(
         result,
@@ -87,19 +87,23 @@ def fold(model: Any, *, keep_dropout: bool = False, data: Any = None) -> Compres
         Size(*cost.of(model)),
         Size(*cost.of(result)),
         tuple(found),
-        details={"batch norms folded": len(pairs), "idle layers": len(idle), "unread channels": unread},
+        details={"batch norms folded": len(pairs), "idle layers": len(without_effect), "unread channels": unread},
     )
 
 
 def batch_norms(wiring: graph.Wiring) -> list[tuple[Any, Any]]:
-    """(layer, batch norm) where the norm alone reads what the layer makes, and both are called once."""
+    """(layer, batch norm) where only the norm reads the layer's output, and both are called once."""
     found = []
     for step in wiring.steps:
         layer = step.operation
-        if _kind(layer) not in (*_OUT_AXIS, *_DEPTHWISE, *_SEPARABLE) or not wiring.once(layer):
+        if _kind(layer) not in (*_OUT_AXIS, *_DEPTHWISE, *_SEPARABLE) or not wiring.called_once(layer):
             continue
-        reader = wiring.private(step)
-        if reader is None or _kind(reader.operation) != "BatchNormalization" or not wiring.once(reader.operation):
+        reader = wiring.only_reader(step)
+        if (
+            reader is None
+            or _kind(reader.operation) != "BatchNormalization"
+            or not wiring.called_once(reader.operation)
+        ):
             continue
         rank = len(step.shapes[0])
         axis = rank - 1 if _kind(layer) == "Dense" else channel_axis(layer, rank)
@@ -111,7 +115,7 @@ def batch_norms(wiring: graph.Wiring) -> list[tuple[Any, Any]]:
 
 
 def unread_units(known: Channels) -> frozenset[int]:
-    """Units whose every reader multiplies them by zero; one of each group stays, for a layer cannot be empty."""
+    """Units that every reader multiplies by zero. One of each group stays, because a layer cannot be empty."""
     read: dict[int, bool] = {}
     for cut in known.ledger.cuts.values():
         if cut.produces or len(cut.variable.shape) < 2:
@@ -128,7 +132,7 @@ def unread_units(known: Channels) -> frozenset[int]:
 
 
 def with_norm(layer: Any, norm: Any) -> list[Any]:
-    """Weights of the layer that does the work of both, in the layer's order."""
+    """The weights of a layer that computes both, in the layer's order."""
     variance, mean = norm.moving_variance.numpy().astype(np.float64), norm.moving_mean.numpy().astype(np.float64)
     scale = (norm.gamma.numpy() if norm.scale else 1.0) / np.sqrt(variance + norm.epsilon)
     shift = (norm.beta.numpy() if norm.center else 0.0) - mean * scale
@@ -145,8 +149,8 @@ def with_norm(layer: Any, norm: Any) -> list[Any]:
     return [kernel * scale.reshape(shape), bias]
 
 
-def _idle(step: graph.Step, wiring: graph.Wiring, keep_dropout: bool) -> bool:
-    """Does nothing when the model answers; the last step stays, so that outputs keep their names."""
+def _has_no_effect(step: graph.Step, wiring: graph.Wiring, keep_dropout: bool) -> bool:
+    """Whether it has no effect at inference. The last step stays, so that outputs keep their names."""
     layer, kind = step.operation, _kind(step.operation)
     if len(step.inputs) != 1 or len(step.outputs) != 1:
         return False
@@ -167,29 +171,29 @@ def _idle(step: graph.Step, wiring: graph.Wiring, keep_dropout: bool) -> bool:
     return kind == "Identity" and _is_layer(layer)
 
 
-def _silent(wiring: graph.Wiring) -> set[int]:
-    """Tensors that are zero whatever comes in: made by weights that are all zero, and passed on by what keeps zero."""
-    silent: set[int] = set()
+def _zero_tensors(wiring: graph.Wiring) -> set[int]:
+    """Tensors that are always zero: computed from weights that are all zero, or from zeros by what keeps zero."""
+    zeros: set[int] = set()
     for step in wiring.steps:
         layer, kind = step.operation, _kind(step.operation)
         weighted = kind in (*_OUT_AXIS, *_DEPTHWISE)
         if weighted and getattr(layer.activation, "__name__", "") in ("linear", "relu", "tanh", "silu", "gelu"):
-            nothing = all(not np.any(variable.numpy()) for variable in layer.weights if variable is not layer.kernel)
-            if nothing and (not np.any(layer.kernel.numpy()) or step.inputs[0] in silent):
-                silent.update(step.outputs)
-        elif kind == "BatchNormalization" and step.inputs[0] in silent:
+            no_bias = all(not np.any(variable.numpy()) for variable in layer.weights if variable is not layer.kernel)
+            if no_bias and (not np.any(layer.kernel.numpy()) or step.inputs[0] in zeros):
+                zeros.update(step.outputs)
+        elif kind == "BatchNormalization" and step.inputs[0] in zeros:
             scale = layer.gamma.numpy() if layer.scale else np.ones(1)
             beta = layer.beta.numpy() if layer.center else np.zeros(1)
             if not np.any(beta) and not np.any(scale * layer.moving_mean.numpy()):
-                silent.update(step.outputs)
+                zeros.update(step.outputs)
         elif kind == "BatchNormalization":
             if layer.scale and layer.center and not np.any(layer.gamma.numpy()) and not np.any(layer.beta.numpy()):
-                silent.update(step.outputs)
-        elif (kind in ("ReLU", "MaxPooling2D", "AveragePooling2D", *_DROPOUTS) and step.inputs[0] in silent) or (
-            kind == "Multiply" and any(tensor in silent for tensor in step.inputs)
+                zeros.update(step.outputs)
+        elif (kind in ("ReLU", "MaxPooling2D", "AveragePooling2D", *_DROPOUTS) and step.inputs[0] in zeros) or (
+            kind == "Multiply" and any(tensor in zeros for tensor in step.inputs)
         ):
-            silent.update(step.outputs)
-    return silent
+            zeros.update(step.outputs)
+    return zeros
 
 
 def _kind(operation: Any) -> str:

@@ -1,9 +1,8 @@
-"""Magnitude pruning: the smallest weights become zero and stay zero while the rest is trained on.
+"""Magnitude pruning: the smallest weights are set to zero and stay zero while the others are trained further.
 
-The masks are held by the variables themselves (a Keras constraint, applied after every update of the optimizer), so
-they hold in `fit` and in a training loop of the user's own. A schedule raises the sparsity while training goes on; at
-the end what was reached is counted, not assumed. It makes files smaller (they compress well); it makes no dense
-kernel faster.
+The masks are Keras constraints of the variables, applied after every update of the optimizer, so they work in `fit` and
+in the user's own training loop. A schedule raises the sparsity during training; at the end the zeros are counted. This
+makes files smaller, because they compress well; dense kernels do not get faster.
 """
 
 from __future__ import annotations
@@ -26,26 +25,26 @@ SCHEDULES: dict[str, Callable[[float], float]] = {
     "constant": lambda done: 1.0,
     "polynomial": lambda done: 1 - (1 - done) ** 3,
 }
-"""Share of the wanted sparsity by the share of training that is done."""
+"""Share of the target sparsity, by the share of the training that is done."""
 
 RAISES = 64
-"""Steps in which a `fit` raises the sparsity. The last ones of a schedule cost most, so they must be small."""
+"""In how many steps a `fit` raises the sparsity. The last ones cost the most accuracy, so they must be small."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """One variable under a mask."""
+    """One variable with a mask."""
 
     layer: Any
     variable: Any
     mask: Any
     """A variable of ones and zeros of the same shape."""
     former: Any
-    """The constraint that the variable had before."""
+    """The original constraint of the variable."""
 
 
 class Masks:
-    """The masks of a model: set, held, counted, taken off."""
+    """The masks of a model."""
 
     def __init__(
         self,
@@ -67,58 +66,58 @@ class Masks:
                 mask = keras.Variable(np.ones(variable.shape, "float32"), trainable=False, name=f"{layer.name}_mask")
                 self.targets.append(Target(layer, variable, mask, variable.constraint))
         if not self.targets:
-            raise CompressionRefused("No layer of this model has weights that could be pruned and may be trained.")
+            raise CompressionRefused("No layer of this model has trainable weights that can be pruned.")
 
-    def hold(self) -> None:
+    def attach(self) -> None:
         for target in self.targets:
-            target.variable.constraint = _Held(target.mask, target.former)
+            target.variable.constraint = _MaskConstraint(target.mask, target.former)
 
-    def release(self) -> None:
+    def detach(self) -> None:
         for target in self.targets:
             target.variable.constraint = target.former
 
     def raise_to(self, share: float) -> None:
-        """Set masks for this part of the wanted sparsity. What is zero already is smallest and stays so."""
-        wanted = self.sparsity * share
+        """Set the masks for this share of the target sparsity. Zeros are the smallest weights, so they stay zero."""
+        target_share = self.sparsity * share
         sizes = [np.abs(np.asarray(target.variable.numpy(), dtype=np.float32)) for target in self.targets]
         limit = None
         if self.scope == "global" and self.pattern is None:
             every = np.concatenate([size.ravel() / (size.std() + 1e-12) for size in sizes])
-            limit = float(np.sort(every)[max(0, int(np.ceil(wanted * every.size)) - 1)]) if wanted else -1.0
+            limit = float(np.sort(every)[max(0, int(np.ceil(target_share * every.size)) - 1)]) if target_share else -1.0
         for target, size in zip(self.targets, sizes, strict=True):
             if self.pattern is not None:
                 keep = _pattern(size, self.pattern)
             elif limit is not None:
                 keep = size / (size.std() + 1e-12) > limit
             else:
-                keep = _largest(size, size.size - int(np.ceil(wanted * size.size)))
+                keep = _largest(size, size.size - int(np.ceil(target_share * size.size)))
             target.mask.assign(keep.astype("float32"))
             target.variable.assign(np.asarray(target.variable.numpy()) * keep)
 
     def reached(self) -> float:
-        """Share of exact zeros in the weights under masks."""
+        """Share of zeros among the masked weights."""
         zeros = sum(int((target.variable.numpy() == 0).sum()) for target in self.targets)
         return zeros / sum(int(np.prod(target.variable.shape)) for target in self.targets)
 
     def verify(self) -> float:
-        """Every weight that a mask removed is zero, and as many are as were asked for."""
+        """Check that every masked weight is zero, and that the target sparsity is reached. Returns the sparsity."""
         for target in self.targets:
             if np.any(np.asarray(target.variable.numpy())[target.mask.numpy() == 0]):
                 raise CompressionFailed(
-                    f"The mask of {target.layer.name} was not held: weights that were pruned have moved. "
-                    "An optimizer that is not Keras' own does not apply constraints: let train= use one of Keras'."
+                    f"Pruned weights of {target.layer.name} are not zero any more. An optimizer that is not one of "
+                    "Keras' does not apply constraints: let train= use one of Keras'."
                 )
-        reached, asked = self.reached(), self.sparsity
-        if self.pattern is not None:  # a line whose length is no multiple of m has fewer zeros at its end
+        reached, expected = self.reached(), self.sparsity
+        if self.pattern is not None:  # a row whose length is not a multiple of m has fewer zeros at its end
             removed = sum(int((target.mask.numpy() == 0).sum()) for target in self.targets)
-            asked = removed / sum(int(np.prod(target.variable.shape)) for target in self.targets)
-        if reached < asked - 1e-3:
-            raise CompressionFailed(f"A sparsity of {asked:.1%} was asked for, and {reached:.1%} was reached.")
+            expected = removed / sum(int(np.prod(target.variable.shape)) for target in self.targets)
+        if reached < expected - 1e-3:
+            raise CompressionFailed(f"The target was a sparsity of {expected:.1%}; only {reached:.1%} was reached.")
         return reached
 
 
-class _Held:
-    """A constraint: the mask on top of the one that was there."""
+class _MaskConstraint:
+    """A constraint: the mask, after the original constraint."""
 
     def __init__(self, mask: Any, former: Any) -> None:
         self._mask, self._former = mask, former
@@ -146,15 +145,15 @@ def sparsify(
     """Set a share of the weights to zero.
 
     `schedule` is constant or polynomial; with `fit` it runs over the first three quarters of the steps, with a
-    `train(model)` of the user's own over `rounds` calls of it. `scope` is layer (each equally sparse) or global
-    (where weights are small). `pattern` (n, m) leaves the n largest of every m weights along a layer's input.
+    `train(model)` function over `rounds` calls of it. `scope` is layer (each equally sparse) or global (more zeros
+    where weights are small). `pattern` (n, m) keeps the n largest of every m weights along a layer's input.
     """
     if schedule not in SCHEDULES or scope not in ("layer", "global"):
-        raise CompressionRefused(f"schedule is one of {', '.join(SCHEDULES)}, scope one of layer, global.")
+        raise CompressionRefused(f"schedule is one of {', '.join(SCHEDULES)}; scope is layer or global.")
     if pattern is not None:
         n, m = pattern
         if not 0 < n < m:
-            raise CompressionRefused(f"A pattern n:m keeps n of m weights, 0 < n < m; {n}:{m} is none.")
+            raise CompressionRefused(f"A pattern n:m keeps n of m weights with 0 < n < m, not {n}:{m}.")
         sparsity = 1 - n / m
     pruned = graph.compile_like(graph.duplicate(model), model)
     masks = Masks(pruned, sparsity, scope=scope, pattern=pattern, keep=tuple(keep))
@@ -162,11 +161,11 @@ def sparsify(
     if train is None:
         masks.raise_to(1.0)
     else:
-        masks.hold()
+        masks.attach()
         try:
             _train(journal, masks, pruned, train, SCHEDULES[schedule], rounds, seed)
         finally:
-            masks.release()
+            masks.detach()
     reached = masks.verify()
     total = sum(int(np.prod(v.shape)) for v in pruned.weights)
     nonzero = sum(int(np.count_nonzero(v.numpy())) for v in pruned.weights)
@@ -175,7 +174,7 @@ def sparsify(
         "weights pruned",
         Size(total, nonzero=total),
         Size(total, nonzero=nonzero),
-        details={"sparsity": round(reached, 4), "compressed bytes": [packed(model), packed(pruned)]},
+        details={"sparsity": round(reached, 4), "compressed bytes": [compressed_size(model), compressed_size(pruned)]},
     )
 
 
@@ -184,27 +183,27 @@ def _train(journal: Any, masks: Masks, model: Any, train: Any, schedule: Any, ro
         for number in range(1, rounds + 1):
             masks.raise_to(schedule(number / rounds))
 
-            def once(backup: Any, number: int = number) -> None:
-                task = f"training under masks, {number} of {rounds}"
+            def train_once(backup: Any, number: int = number) -> None:
+                task = f"training with masks, {number} of {rounds}"
                 training.run(train, model, task=task, seed=seed)
 
-            journal.trained(f"sparse-{number}", model, once)
+            journal.train(f"sparse-{number}", model, train_once)
         masks.raise_to(1.0)
         return
 
     def fit(backup: Any) -> None:
-        ours = [rising(masks, schedule)]
-        training.run(train, model, task="training under masks", seed=seed, callbacks=ours, backup=backup)
+        ours = [schedule_callback(masks, schedule)]
+        training.run(train, model, task="training with masks", seed=seed, callbacks=ours, backup=backup)
 
-    journal.trained("sparse", model, fit)
+    journal.train("sparse", model, fit)
     masks.raise_to(1.0)
 
 
-def rising(masks: Masks, schedule: Callable[[float], float], over: float = 0.75) -> Any:
+def schedule_callback(masks: Masks, schedule: Callable[[float], float], over: float = 0.75) -> Any:
     """A Keras callback that raises the sparsity over the first part of a `fit`."""
     import keras
 
-    class Rising(keras.callbacks.Callback):  # type: ignore[misc]
+    class RaiseSparsity(keras.callbacks.Callback):  # type: ignore[misc]
         def on_train_begin(self, logs: Any = None) -> None:
             self._steps = self.params.get("steps")
             self._last = -1.0
@@ -219,7 +218,7 @@ def rising(masks: Masks, schedule: Callable[[float], float], over: float = 0.75)
                 self._set((self._epoch + batch / self._steps) / self.params["epochs"] / over)
 
         def on_train_end(self, logs: Any = None) -> None:
-            self._set(1.0)  # early stopping included
+            self._set(1.0)  # also after early stopping
 
         def _set(self, done: float) -> None:
             share = schedule(int(min(done, 1.0) * RAISES) / RAISES)
@@ -227,21 +226,21 @@ def rising(masks: Masks, schedule: Callable[[float], float], over: float = 0.75)
                 masks.raise_to(share)
                 self._last = share
 
-    return Rising()
+    return RaiseSparsity()
 
 
 def kernels(layer: Any) -> list[Any]:
-    """The variables of a layer that hold connections: two axes and more, trained, no embedding table."""
+    """The kernels of a layer: trainable variables with two axes or more. Embeddings have none."""
     if type(layer).__name__ in ("Embedding", "DepthwiseConv1D", "DepthwiseConv2D"):
-        return []  # a row of a table or a small filter is no place for zeros: little to win, much to lose
+        return []  # zeros in a table or in small filters save little and cost much accuracy
     return [v for v in getattr(layer, "trainable_variables", []) if len(v.shape) > 1]
 
 
-def packed(model: Any) -> int:
-    """Bytes of all weights after compression, as a zipped file would hold them."""
+def compressed_size(model: Any) -> int:
+    """The size of all weights after zlib compression, as in a zipped file."""
     buffer = io.BytesIO()
     for variable in model.weights:
-        buffer.write(np.ascontiguousarray(training.plain(variable)).tobytes())
+        buffer.write(np.ascontiguousarray(training.as_array(variable)).tobytes())
     return len(zlib.compress(buffer.getvalue(), 6))
 
 
@@ -253,7 +252,7 @@ def _largest(size: Any, count: int) -> Any:
 
 
 def _pattern(size: Any, pattern: tuple[int, int]) -> Any:
-    """The n largest of every m in a row along the input axis, which is the one before the last."""
+    """A mask of the n largest of every m weights along the input axis, the last but one."""
     n, m = pattern
     lines = np.moveaxis(size, -2, -1)
     short = -lines.shape[-1] % m

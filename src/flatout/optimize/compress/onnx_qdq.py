@@ -1,7 +1,7 @@
-"""The int8 model as an ONNX file with QuantizeLinear and DequantizeLinear: what ONNX Runtime and OpenVINO run as int8.
+"""Writes the int8 model as an ONNX file with QuantizeLinear and DequantizeLinear, for ONNX Runtime and OpenVINO.
 
-Values get their scales from the rounding layers (tf2onnx turns them into such pairs); weights and biases are stored
-as int8 and int32 here. The file is run and held against the Keras model before it is handed over.
+Values get their scales from the rounding layers (tf2onnx turns them into such pairs); weights and biases are stored as
+int8 and int32 here. The file is run and compared with the Keras model before it is returned.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ import numpy as np
 
 from flatout.model.errors import CompressionFailed, ToolMissing
 from flatout.optimize.compress import checks
-from flatout.optimize.compress.litert import Written, agree
-from flatout.optimize.compress.quantize import Array, served
+from flatout.optimize.compress.litert import WrittenFile, check_file
+from flatout.optimize.compress.quantize import Array, for_serving
 from flatout.optimize.compress.structure import graph
 from flatout.routes._onnx import convert
 
 _OUT_AXIS = {"Conv": 0, "ConvTranspose": 1, "MatMul": 1, "Gemm": 1}
-_PASSING = ("Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "MaxPool", "Pad", "Identity")
+_SAME_SCALE = ("Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "MaxPool", "Pad", "Identity")
 
 
-def write(model: Any, path: str | os.PathLike[str], inputs: list[Array], *, batch: int | None = None) -> Written:
-    """Write the model that `quantize` gave, and check the file on these inputs with ONNX Runtime."""
+def write(model: Any, path: str | os.PathLike[str], inputs: list[Array], *, batch: int | None = None) -> WrittenFile:
+    """Write the result of `quantize`, and check the file on these inputs with ONNX Runtime."""
     try:
         import onnx
     except ImportError as error:
         raise ToolMissing("onnx and tf2onnx are needed: pip install flatout[backends].") from error
-    proto = converted(served(model), batch)
-    own_ranges(proto)
+    proto = convert_model(for_serving(model), batch)
+    separate_ranges(proto)
     store_weights(proto)
     onnx.checker.check_model(proto)
     target = Path(path)
     onnx.save(proto, str(target))
     expected = checks.outputs(model, inputs)
-    found = onnxruntime(target)(inputs)
+    found = open_with_onnxruntime(target)(inputs)
     count = sum(tensor.data_type == onnx.TensorProto.INT8 for tensor in proto.graph.initializer)
-    return agree(target, expected, found, count)
+    return check_file(target, expected, found, count)
 
 
-def converted(plain: Any, batch: int | None) -> Any:
+def convert_model(plain: Any, batch: int | None) -> Any:
     """A Keras model as ONNX."""
     if importlib.util.find_spec("tf2onnx") is None:
         raise ToolMissing("onnx and tf2onnx are needed: pip install flatout[backends].")
@@ -52,14 +52,14 @@ def converted(plain: Any, batch: int | None) -> Any:
 
     functional = graph.functional(plain)
     signature = [
-        tf.TensorSpec((batch, *tensor.shape[1:]), tensor.dtype, name=f"in{place}")
-        for place, tensor in enumerate(functional.inputs)
+        tf.TensorSpec((batch, *tensor.shape[1:]), tensor.dtype, name=f"in{index}")
+        for index, tensor in enumerate(functional.inputs)
     ]
 
     @tf.function(input_signature=signature, autograph=False)  # type: ignore[untyped-decorator]
     def serve(*given: Any) -> Any:
         answer = plain(tree.pack_sequence_as(functional._inputs_struct, list(given)), training=False)
-        return tuple(tf.identity(part, name=f"out{place}") for place, part in enumerate(tree.flatten(answer)))
+        return tuple(tf.identity(part, name=f"out{index}") for index, part in enumerate(tree.flatten(answer)))
 
     try:
         return convert.convert_function(serve.get_concrete_function(), len(signature))
@@ -67,23 +67,23 @@ def converted(plain: Any, batch: int | None) -> Any:
         raise CompressionFailed(f"tf2onnx failed: {str(error)[:500]}") from error
 
 
-def own_ranges(proto: Any) -> None:
-    """A scale and a zero point of its own for each pair, where tf2onnx lets equal ones be shared: OpenVINO does not see
-    through a shared one, leaves the product before it in float, and on ARM that kernel takes the scale of the first
-    channel for all (nine steps of int8 apart)."""
+def separate_ranges(proto: Any) -> None:
+    """Give each pair a scale and a zero point of its own; tf2onnx shares equal ones. With shared ones OpenVINO leaves
+    the product before them in float, and on ARM that kernel uses the scale of the first channel for all (nine int8
+    steps of difference)."""
     constants = {tensor.name: tensor for tensor in proto.graph.initializer}
     for node in proto.graph.node:
         if node.op_type not in ("QuantizeLinear", "DequantizeLinear"):
             continue
-        for place, name in enumerate(node.input):
-            if place and name in constants:
+        for index, name in enumerate(node.input):
+            if index and name in constants:
                 fresh = proto.graph.initializer.add()
                 fresh.CopyFrom(constants[name])
-                fresh.name = node.input[place] = f"{name}_of_{node.output[0]}"
+                fresh.name = node.input[index] = f"{name}_of_{node.output[0]}"
 
 
 def store_weights(proto: Any) -> None:
-    """Weights of convolutions and matrix products as int8, their biases as int32, each behind a DequantizeLinear."""
+    """Store weights of convolutions and products as int8, their biases as int32, each with a DequantizeLinear."""
     from onnx import helper, numpy_helper
 
     constants = {tensor.name: tensor for tensor in proto.graph.initializer}
@@ -111,7 +111,7 @@ def store_weights(proto: Any) -> None:
         axis = _OUT_AXIS[node.op_type]
         if node.op_type == "Gemm" and any(a.name == "transB" and a.i for a in node.attribute):
             axis = 0
-        others = tuple(place for place in range(kernel.ndim) if place != axis)
+        others = tuple(one for one in range(kernel.ndim) if one != axis)
         scale = np.maximum(np.abs(kernel).max(axis=others), 1e-8) / 127
         shape = [1] * kernel.ndim
         shape[axis] = len(scale)
@@ -135,20 +135,20 @@ def store_weights(proto: Any) -> None:
 
 
 def _scale_of(name: str, makers: dict[str, Any], constants: dict[str, Any]) -> float | None:
-    """The scale of a value: that of the DequantizeLinear it comes from."""
+    """The scale of a value: that of the DequantizeLinear that it comes from."""
     from onnx import numpy_helper
 
     while name in makers:
         node = makers[name]
         if node.op_type == "DequantizeLinear" and node.input[1] in constants:
             return float(numpy_helper.to_array(constants[node.input[1]]).ravel()[0])
-        if node.op_type not in _PASSING:
+        if node.op_type not in _SAME_SCALE:
             return None
         name = node.input[0]
     return None
 
 
-def onnxruntime(path: Path, threads: int = 0) -> Callable[[list[Array]], list[Array]]:
+def open_with_onnxruntime(path: Path, threads: int = 0) -> Callable[[list[Array]], list[Array]]:
     """A file opened with ONNX Runtime, as a function of arrays."""
     try:
         import onnxruntime as ort
@@ -165,9 +165,9 @@ def onnxruntime(path: Path, threads: int = 0) -> Callable[[list[Array]], list[Ar
     return run
 
 
-def openvino(path: Path) -> Callable[[list[Array]], list[Array]]:
-    """The same file opened with OpenVINO. What is not int8 stays in float32: where a machine has a shorter type,
-    OpenVINO takes that by itself (float16 on ARM: fourteen steps of int8 apart from the model instead of two)."""
+def open_with_openvino(path: Path) -> Callable[[list[Array]], list[Array]]:
+    """The file opened with OpenVINO. What is not int8 is computed in float32: by default OpenVINO uses a shorter type
+    where the machine has one (float16 on ARM: a difference of fourteen int8 steps instead of two)."""
     try:
         import openvino as ov
     except ImportError as error:
@@ -176,6 +176,6 @@ def openvino(path: Path) -> Callable[[list[Array]], list[Array]]:
 
     def run(inputs: list[Array]) -> list[Array]:
         answer = compiled(dict(enumerate(inputs)))
-        return [np.asarray(answer[place]) for place in range(len(compiled.outputs))]
+        return [np.asarray(answer[index]) for index in range(len(compiled.outputs))]
 
     return run

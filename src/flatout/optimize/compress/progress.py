@@ -1,4 +1,4 @@
-"""What is under way and how long it still takes, on standard error."""
+"""Progress of long tasks on standard error: what runs, and how much time is left."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from typing import Any
 
 QUIET_SECONDS = 3.0
-"""What is over sooner needs no word."""
+"""Tasks that end sooner print nothing, and no two lines are closer together."""
 
 _shown: ContextVar[bool] = ContextVar("flatout_compress_progress", default=True)
 
@@ -25,20 +25,20 @@ def silent(quiet: bool = True) -> Iterator[None]:
 
 
 class Progress:
-    """A task of known length: `step(done)` tells what is left, from how long the parts before took."""
+    """A task of known length: `step(done)` estimates the time left from the parts that are done."""
 
     def __init__(self, task: str, total: int | None = None) -> None:
         self._task, self._total = task, total
-        self._begun = self._told = time.monotonic()
+        self._begun = self._reported = time.monotonic()
         self._first: tuple[int, float] | None = None
 
     def step(self, done: int, note: str = "") -> None:
         now = time.monotonic()
-        if self._first is None:  # the first part holds all that is done once: tracing, loading
+        if self._first is None:  # the first part includes one-time work: tracing, loading
             self._first = (done, now)
-        if now - self._told < QUIET_SECONDS or not _shown.get():
+        if now - self._reported < QUIET_SECONDS or not _shown.get():
             return
-        self._told = now
+        self._reported = now
         left = ""
         if self._total and done > self._first[0]:
             pace = (now - self._first[1]) / (done - self._first[0])
@@ -52,10 +52,10 @@ def clock(seconds: float) -> str:
 
 
 def callback(task: str) -> Any:
-    """The same for a Keras `fit`."""
+    """A Keras callback that shows the progress of a `fit`."""
     import keras
 
-    class Told(keras.callbacks.Callback):  # type: ignore[misc]
+    class ShowProgress(keras.callbacks.Callback):  # type: ignore[misc]
         def on_train_begin(self, logs: Any = None) -> None:
             steps = self.params.get("steps")
             self._steps = steps
@@ -69,4 +69,4 @@ def callback(task: str) -> Any:
             done = (self._epoch * self._steps if self._steps else 0) + batch + 1
             self._progress.step(done, f"  (epoch {self._epoch + 1} of {self.params['epochs']})")
 
-    return Told()
+    return ShowProgress()

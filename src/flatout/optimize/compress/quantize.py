@@ -11,13 +11,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from flatout.model.errors import CompressionRefused
 from flatout.optimize.compress import averages, checks, progress, training
-from flatout.optimize.compress.distill import taught
+from flatout.optimize.compress.distill import learning_from
 from flatout.optimize.compress.fold import fold
 from flatout.optimize.compress.int8 import benefit, norms
 from flatout.optimize.compress.results import Compressed, Size
@@ -46,13 +47,13 @@ def quantize(
 ) -> Compressed:
     """A model that computes as int8 does.
 
-    `calibration` holds inputs (an array, or a list of one array per input; a few hundred samples). With `train` the
-    model is trained under rounding; given a `teacher` (the model before it was compressed, say), it learns from that
-    one's answers more than from labels. Given `validation` (what `evaluate` takes, or a `benefit.Score`; `fit`'s own
-    `validation_data` where `train` is a dictionary), trained weights are taken only where they pay. `ranges` of
-    activations are moving "averages" or "learned". Trained weights `keep` this share of what they were before, where
-    the model answers alike. `float_layers` names layers that stay in float; "auto" measures every layer and leaves
-    those in float that move the outputs by more than `tolerance` by themselves.
+    `calibration` are inputs (an array, or a list of one array per input; a few hundred samples). With `train` the model
+    is trained with rounding; with a `teacher` (for example the model before it was compressed) it learns from its
+    answers more than from labels. With `validation` (what `evaluate` takes, or a `benefit.Score`; by default `fit`'s
+    `validation_data` if `train` is a dictionary), trained weights are used only if they are better. `ranges` of
+    activations are moving "averages" or "learned". Trained weights `keep` this share of their old values, if the model
+    still answers alike. `float_layers` names layers that stay in float; "auto" measures every layer and keeps those in
+    float that alone move the outputs by more than `tolerance`.
     """
     from flatout.optimize.compress.int8.insertion import with_rounding
 
@@ -64,49 +65,80 @@ def quantize(
     inputs = _arrays(calibration)
     folded = fold(model, keep_dropout=train is not None, data=inputs)
     details: dict[str, Any] = {}
-    if float_layers == "auto":
-        losses = sensitivity(folded.model, inputs, batch_size)
-        details["sensitivity"] = losses
-        float_layers = tuple(name for name, loss in losses.items() if loss > tolerance)
-    elif isinstance(float_layers, str):
-        raise CompressionRefused(f'float_layers takes names of layers, or "auto", not {float_layers!r}.')
-    skip = frozenset(float_layers)
-    how: dict[str, Any] = {"skip": skip, "learned": ranges == "learned" and train is not None}
+    names = _float_layers(float_layers, folded.model, inputs, batch_size, tolerance, details)
+    how: dict[str, Any] = {"skip": frozenset(names), "learned": ranges == "learned" and train is not None}
     rebuilt = with_rounding(folded.model, **how)
     _copy(folded.model, rebuilt)
     calibrate(rebuilt.model, inputs, batch_size)
     graph.compile_like(rebuilt.model, model)
     found = folded.checks
     if train is not None:
-        learner = norms.unfolded(model, folded.model, rebuilt, **how)
-        found += (norms.alike("unfolded", rebuilt.model, learner.model, inputs),)
-        graph.compile_like(learner.model, model)
         taught_by = None if teacher is None else training.fingerprint(teacher, [])
-        journal = training.Journal(
-            checkpoint, model, ["quantize", "norms", ranges, keep, sorted(skip), seed, taught_by]
-        )
-
-        def once(backup: Any) -> None:
-            start = averages.settled(learner.model)
-            with _pupil(learner.model, teacher, model) as pupil:
-                training.run(train, pupil, task="training under rounding", seed=seed, backup=backup)
-            count = max(1, COMPARED_SAMPLES // batch_size) * batch_size  # whole batches: a model may know no other size
-            averages.between(learner.model, start, keep, [array[:count] for array in inputs], batch_size)
-
+        settings = ["quantize", "norms", ranges, keep, sorted(frozenset(names)), seed, taught_by]
+        work = _Training(train, teacher, keep, batch_size, seed, training.Journal(checkpoint, model, settings))
         calibrated = rebuilt.model.get_weights()
-        journal.trained("quantize", learner.model, once)
-        norms.fold_again(folded.model, learner, rebuilt)
-        found += (norms.alike("folded again", learner.model, rebuilt.model, inputs),)
+        found += work.run(model, folded.model, rebuilt, how, inputs)
         if score is not None:
-            details["training"] = _kept_if_it_pays(score, model, rebuilt.model, calibrated)
-        graph.compile_like(rebuilt.model, learner.model)
-    details["float layers"] = list(float_layers)
+            details["training"] = _use_better_weights(score, model, rebuilt.model, calibrated)
+    details["float layers"] = list(names)
     size = Size(*cost.of(model))
     return Compressed(rebuilt.model, "int8", size, size, found, details=details)
 
 
+def _float_layers(
+    requested: tuple[str, ...] | str,
+    folded: Any,
+    inputs: list[Array],
+    batch_size: int,
+    tolerance: float,
+    details: dict[str, Any],
+) -> tuple[str, ...]:
+    """The names of the layers that stay in float. The sensitivities are added to `details` if they are measured."""
+    if requested == "auto":
+        details["sensitivity"] = sensitivity(folded, inputs, batch_size)
+        return tuple(name for name, loss in details["sensitivity"].items() if loss > tolerance)
+    if isinstance(requested, str):
+        raise CompressionRefused(f'float_layers takes names of layers, or "auto", not {requested!r}.')
+    return tuple(requested)
+
+
+@dataclass(frozen=True)
+class _Training:
+    """Training with rounding: with the batch norms of the original, which are folded again afterwards."""
+
+    train: training.Train
+    teacher: Any
+    keep: float
+    batch_size: int
+    seed: int | None
+    journal: training.Journal
+
+    def run(
+        self, model: Any, folded: Any, rebuilt: graph.Rebuilt, how: dict[str, Any], inputs: list[Array]
+    ) -> tuple[checks.Check, ...]:
+        """Train, and write the weights into the rounded model. Returns the checks of both steps."""
+        learner = norms.unfolded(model, folded, rebuilt, **how)
+        before = norms.expect_same_without_rounding("unfolded", rebuilt.model, learner.model, inputs)
+        graph.compile_like(learner.model, model)
+
+        def train_once(backup: Any) -> None:
+            start = averages.current_weights(learner.model)
+            with _trained_model(learner.model, self.teacher, model) as target:
+                training.run(self.train, target, task="training with rounding", seed=self.seed, backup=backup)
+            # Full batches: a model may have a fixed batch size.
+            count = max(1, COMPARED_SAMPLES // self.batch_size) * self.batch_size
+            some = [array[:count] for array in inputs]
+            averages.blend_with_start(learner.model, start, self.keep, some, self.batch_size)
+
+        self.journal.train("quantize", learner.model, train_once)
+        norms.fold_again(folded, learner, rebuilt)
+        after = norms.expect_same_without_rounding("folded again", learner.model, rebuilt.model, inputs)
+        graph.compile_like(rebuilt.model, learner.model)
+        return before, after
+
+
 def _score(model: Any, train: training.Train | None, validation: Any, batch_size: int) -> benefit.Score | None:
-    """Settled before anything is trained."""
+    """How trained weights are compared with calibrated ones; None if they are not. Fails before anything is trained."""
     if train is None:
         return None
     if callable(validation):
@@ -120,7 +152,7 @@ def _score(model: Any, train: training.Train | None, validation: Any, batch_size
         return benefit.by_compiled_metric(given, batch_size) if usable else None
     if not getattr(model, "compiled", False):
         raise CompressionRefused(
-            "validation= is judged by the metrics of the model, and it is not compiled. Compile it before."
+            "validation= needs the metrics of the model, and it is not compiled. Compile it first."
         )
     if not benefit.has_enough_batches(validation, batch_size):
         raise CompressionRefused(
@@ -130,8 +162,8 @@ def _score(model: Any, train: training.Train | None, validation: Any, batch_size
     return benefit.by_compiled_metric(validation, batch_size)
 
 
-def _kept_if_it_pays(score: benefit.Score, original: Any, rounded: Any, calibrated: list[Array]) -> benefit.Verdict:
-    """The rounded model comes with its trained weights; it goes with them, or with those that were calibrated."""
+def _use_better_weights(score: benefit.Score, original: Any, rounded: Any, calibrated: list[Array]) -> benefit.Verdict:
+    """Compare the trained weights in the rounded model with the calibrated ones, and keep the better."""
     trained = rounded.get_weights()
 
     def with_weights(weights: list[Array]) -> Any:
@@ -143,9 +175,9 @@ def _kept_if_it_pays(score: benefit.Score, original: Any, rounded: Any, calibrat
     return found
 
 
-def _pupil(rounded: Any, teacher: Any, like: Any) -> AbstractContextManager[Any]:
-    """What is trained: the rounded model, or what lets it learn from a teacher."""
-    return nullcontext(rounded) if teacher is None else taught(teacher, rounded, like=like)
+def _trained_model(rounded: Any, teacher: Any, like: Any) -> AbstractContextManager[Any]:
+    """The model to train: the rounded one, or a wrapper that lets it learn from a teacher."""
+    return nullcontext(rounded) if teacher is None else learning_from(teacher, rounded, like=like)
 
 
 def calibrate(model: Any, inputs: list[Array], batch_size: int = 64) -> None:
@@ -153,36 +185,36 @@ def calibrate(model: Any, inputs: list[Array], batch_size: int = 64) -> None:
     from flatout.optimize.compress.int8.rounding_layers import is_rounded_values
 
     rounders = [layer for layer in graph.layers(model) if is_rounded_values(layer)]
-    norms.switch(model, False)
+    norms.set_rounding(model, False)
     for layer in rounders:
         layer.calibrating = True
     try:
         starts = range(0, len(inputs[0]), batch_size)
-        told = progress.Progress("calibrating, batch", len(starts))
+        shown = progress.Progress("calibrating, batch", len(starts))
         for number, start in enumerate(starts):
             checks.outputs(model, [array[start : start + batch_size] for array in inputs])
-            told.step(number + 1)
+            shown.step(number + 1)
     finally:
         for layer in rounders:
             layer.calibrating = False
-        norms.switch(model, True)
+        norms.set_rounding(model, True)
 
 
 def sensitivity(model: Any, inputs: list[Array], batch_size: int = 64) -> dict[str, float]:
-    """By layer: how far the outputs move, as a share of their spread, when this layer alone is rounded."""
+    """How far the outputs move, as a share of their spread, when one layer alone is rounded; by layer."""
     from flatout.optimize.compress.int8.insertion import with_rounding
     from flatout.optimize.compress.int8.rounding_layers import is_rounded_values, is_rounded_weights
 
     rebuilt = with_rounding(model)
     _copy(model, rebuilt)
     calibrate(rebuilt.model, inputs, batch_size)
-    norms.switch(rebuilt.model, False)
+    norms.set_rounding(rebuilt.model, False)
     some = [array[:batch_size] for array in inputs]
     expected = checks.outputs(rebuilt.model, some)
     losses = {}
     every = graph.layers(rebuilt.model)
     weighted = [layer for layer in every if is_rounded_weights(layer)]
-    told = progress.Progress("measuring layer", len(weighted))
+    shown = progress.Progress("measuring layer", len(weighted))
     for number, layer in enumerate(weighted):
         own = layer.layer.name
         parts: list[Any] = [layer, *(v for v in every if is_rounded_values(v) and v.name.startswith(f"{own}_"))]
@@ -191,13 +223,13 @@ def sensitivity(model: Any, inputs: list[Array], batch_size: int = 64) -> dict[s
         found = checks.outputs(rebuilt.model, some)
         for part in parts:
             part.enabled = False
-        losses[own] = checks.apart(expected, found)
-        told.step(number + 1)
+        losses[own] = checks.distance(expected, found)
+        shown.step(number + 1)
     return dict(sorted(losses.items(), key=lambda item: -item[1]))
 
 
-def served(model: Any) -> Any:
-    """The same model with its weights rounded and its ranges settled for good: what is written into a file."""
+def for_serving(model: Any) -> Any:
+    """The model with rounded weights and fixed ranges, as it is written into a file."""
     from flatout.optimize.compress.int8.rounding_layers import is_rounded_values, is_rounded_weights
 
     def make(layer: Any, config: dict[str, Any]) -> Any:
@@ -233,6 +265,6 @@ def _arrays(calibration: Any) -> list[Array]:
     arrays = [np.asarray(part) for part in tree.flatten(calibration)]
     if not arrays or not len(arrays[0]):
         raise CompressionRefused(
-            "calibration holds no samples: give inputs of a few hundred, as an array or a list of arrays."
+            "calibration has no samples: give a few hundred inputs, as an array or a list of arrays."
         )
     return arrays

@@ -1,4 +1,4 @@
-"""What every technique hands back: the model, what it costs before and after, and what was checked."""
+"""The result of a technique: the model, its size before and after, and the checks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Compressed:
             share = self.after.flops / self.before.flops
             lines[0] += f", {self.before.flops / 1e6:,.1f} → {self.after.flops / 1e6:,.1f} MFLOPs ({share:.0%})"
         lines += [
-            f"  check {check.name}: apart by {check.deviation:.1e}, allowed {check.allowed:.0e}"
+            f"  check {check.name}: differs by {check.deviation:.1e}, allowed {check.allowed:.0e}"
             for check in self.checks
         ]
         lines += [f"  {name}: {value}" for name, value in self.details.items()]

@@ -1,4 +1,4 @@
-"""Students: smaller models of the teacher's own kind, made by narrowing its layers and leaving out residual blocks."""
+"""Derives students: smaller versions of the teacher, with narrower layers and fewer residual blocks."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from flatout.optimize.compress.structure.channels import follow
 def derive(teacher: Any, *, width: float = 1.0, depth: float = 1.0, inherit: bool = True) -> Any:
     """A model with this share of the teacher's channels and of its residual blocks.
 
-    With `inherit` it starts from the teacher's own weights, those of the channels and blocks that matter most;
-    without, from fresh ones.
+    With `inherit` it starts with the teacher's weights of the most important channels and blocks, otherwise with fresh
+    ones.
     """
     for name, share in (("width", width), ("depth", depth)):
         if not 0 < share <= 1:
@@ -27,32 +27,32 @@ def derive(teacher: Any, *, width: float = 1.0, depth: float = 1.0, inherit: boo
 
 
 def narrower(model: Any, share: float) -> Any:
-    """Every group of channels thinned alike."""
+    """The model with this share of the channels of every group."""
     known = follow(model)
     if not known.groups:
         raise CompressionRefused(f"No channel of {model.name} can be removed, so it cannot be made narrower.")
     scores = importance.by_weights(known)
     removed: set[int] = set()
     for group in known.groups:
-        stay = max(1, math.ceil(share * len(group.units)))
-        removed.update(importance.lowest(group, scores)[: len(group.units) - stay])
-    return shrink.without(known, frozenset(removed))
+        kept = max(1, math.ceil(share * len(group.units)))
+        removed.update(importance.lowest(group, scores)[: len(group.units) - kept])
+    return shrink.remove_units(known, frozenset(removed))
 
 
 def shallower(model: Any, share: float) -> Any:
-    """Without some residual blocks, evenly spread: where a block is left out, its shortcut goes on alone."""
+    """The model without some residual blocks, evenly spread; only the shortcut of a removed block remains."""
     wiring = graph.wiring(model)
     blocks = shortcuts(wiring)
     if not blocks:
         raise CompressionRefused(
-            f"{model.name} has no residual block whose shortcut is the block's own input, so no block can be left out."
+            f"{model.name} has no residual block whose shortcut is the block's own input, so no block can be removed."
         )
-    gone = len(blocks) - max(1, math.ceil(share * len(blocks)))
+    removed = len(blocks) - max(1, math.ceil(share * len(blocks)))
     order = sorted(blocks)
-    places = {order[(2 * number + 1) * len(order) // (2 * gone)] for number in range(gone)} if gone else set()
+    skipped = {order[(2 * i + 1) * len(order) // (2 * removed)] for i in range(removed)} if removed else set()
 
     def call(number: int, layer: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        if number in places:
+        if number in skipped:
             return arguments[0][blocks[number]]
         return layer()(*arguments, **keywords)
 
@@ -64,7 +64,7 @@ def shallower(model: Any, share: float) -> Any:
 
 
 def shortcuts(wiring: graph.Wiring) -> dict[int, int]:
-    """Number of an add → which of its inputs is the shortcut: the one that the other is computed from."""
+    """By the number of an Add: which of its inputs is the shortcut, from which the other is computed."""
     found = {}
     sources: dict[int, frozenset[int]] = {tensor: frozenset({tensor}) for tensor in wiring.inputs}
     for step in wiring.steps:

@@ -1,8 +1,8 @@
-"""All that trains: with the user's own `train(model)`, or with `fit` and the arguments that the user gives it.
+"""Trains models: with the user's own `train(model)`, or with `fit` and the arguments that the user gives.
 
-What was trained is written to `checkpoint` after each stage, inside a `fit` after each epoch; started again with the
-same model and settings, it goes on where it was. A loss that is not a number ends the training with an error; the
-model that the user gave is never touched.
+Results are written to `checkpoint` after each stage, and within a `fit` after each epoch; a later run with the same
+model and settings continues there. A loss that is not a number ends the training with an error. The user's model is
+never changed.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ Train = Callable[..., Any] | Mapping[str, Any]
 
 
 class Journal:
-    """The stages that are behind us, in a directory; without one, nothing is kept."""
+    """The finished stages, kept in a directory. Without a directory nothing is kept."""
 
     def __init__(self, directory: str | os.PathLike[str] | None, model: Any, settings: Any) -> None:
         self.directory = Path(directory) if directory is not None else None
         if self.directory is None:
             return
         self.directory.mkdir(parents=True, exist_ok=True)
-        mark = {"work": fingerprint(model, settings)}
+        identity = {"work": fingerprint(model, settings)}
         file = self.directory / "work.json"
-        if file.exists() and json.loads(file.read_text()) != mark:
+        if file.exists() and json.loads(file.read_text()) != identity:
             raise CompressionRefused(
-                f"{self.directory} holds the checkpoints of another model or of other settings. "
-                "Give another directory, or remove it to begin anew."
+                f"{self.directory} has the checkpoints of another model or of other settings. "
+                "Give another directory, or remove it to start over."
             )
-        file.write_text(json.dumps(mark))
+        file.write_text(json.dumps(identity))
 
-    def decided(self, stage: str, decide: Callable[[], frozenset[int]]) -> frozenset[int]:
-        """What was decided at a stage: a measurement would not come out the same again."""
+    def decide(self, stage: str, decide: Callable[[], frozenset[int]]) -> frozenset[int]:
+        """The decision of a stage, kept because a repeated measurement would differ."""
         if self.directory is None:
             return decide()
         file = self.directory / f"{stage}.json"
@@ -54,8 +54,8 @@ class Journal:
             unfinished.replace(file)
         return frozenset(json.loads(file.read_text()))
 
-    def trained(self, stage: str, model: Any, train: Callable[[Path | None], Any]) -> bool:
-        """Train, or take what an earlier run has trained at this stage; whether it was there already."""
+    def train(self, stage: str, model: Any, train: Callable[[Path | None], Any]) -> bool:
+        """Train, or load what an earlier run has trained at this stage. Returns whether it was loaded."""
         if self.directory is None:
             train(None)
             return False
@@ -67,10 +67,10 @@ class Journal:
             return True
         inner = self.directory / f"{stage}.epochs"
         train(inner)
-        arrays = {f"v{number}": plain(variable) for number, variable in enumerate(model.variables)}
+        arrays = {f"v{number}": as_array(variable) for number, variable in enumerate(model.variables)}
         unfinished = file.with_suffix(".unfinished.npz")
         np.savez(unfinished, **arrays)
-        unfinished.replace(file)  # a kill leaves the whole file or none
+        unfinished.replace(file)  # atomic: a kill leaves a complete file or none
         shutil.rmtree(inner, ignore_errors=True)
         return False
 
@@ -84,7 +84,7 @@ def run(
     callbacks: Sequence[Any] = (),
     backup: Path | None = None,
 ) -> None:
-    """Train a model once."""
+    """Train a model."""
     import keras
 
     if seed is not None:
@@ -94,7 +94,7 @@ def run(
     if isinstance(train, Mapping):
         if not model.compiled:
             raise CompressionRefused(
-                "The model is not compiled, so `fit` does not know its loss. Compile the model before, "
+                "The model is not compiled, so `fit` does not know its loss. Compile it first, "
                 "or give train= a function that compiles and trains the model it is given."
             )
         arguments = {"verbose": 0, **train}
@@ -110,11 +110,11 @@ def run(
         if isinstance(answer, keras.Model) and answer is not model:
             model.set_weights(answer.get_weights())
     else:
-        raise CompressionRefused("train= takes a function train(model), or a dictionary of arguments for fit.")
-    broken = next((v.path for v in model.trainable_variables if not np.isfinite(plain(v)).all()), None)
+        raise CompressionRefused("train= is a function train(model) or a dictionary of arguments for fit.")
+    broken = next((v.path for v in model.trainable_variables if not np.isfinite(as_array(v)).all()), None)
     if broken is not None:
         raise CompressionFailed(
-            f"{task}: the weights {broken} are not finite any more. Lower the learning rate; the original is unharmed."
+            f"{task}: the weights {broken} became NaN or infinite. Lower the learning rate. The original is unchanged."
         )
 
 
@@ -123,7 +123,7 @@ def loss_on(data: Any, batch_size: int = 64) -> Callable[[Any], float]:
 
     def loss(model: Any) -> float:
         if not model.compiled:
-            raise CompressionRefused("The model is not compiled: there is no loss to measure. Compile it before.")
+            raise CompressionRefused("The model is not compiled, so it has no loss to measure. Compile it first.")
         if isinstance(data, tuple):
             answer = model.evaluate(*data, batch_size=batch_size, verbose=0, return_dict=True)
         else:
@@ -133,14 +133,14 @@ def loss_on(data: Any, batch_size: int = 64) -> Callable[[Any], float]:
     return loss
 
 
-def plain(variable: Any) -> Any:
+def as_array(variable: Any) -> Any:
     value = np.asarray(variable.numpy())
     return value.astype(np.float32) if value.dtype.kind == "V" or value.dtype.name == "bfloat16" else value
 
 
 def fingerprint(model: Any, settings: Any) -> str:
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode())
-    for variable in model.weights:  # the states of random generators differ each time a model is loaded
+    for variable in model.weights:  # without the states of random generators, which differ each time a model is loaded
         digest.update(variable.path.encode())
-        digest.update(np.ascontiguousarray(plain(variable)).tobytes())
+        digest.update(np.ascontiguousarray(as_array(variable)).tobytes())
     return digest.hexdigest()

@@ -109,7 +109,7 @@ def _has_kernel(layer: Any) -> bool:
 
 def _fused_later(step: graph.Step, wiring: graph.Wiring) -> bool:
     """Whether the only reader is an activation that the runtime computes before it rounds."""
-    reader = wiring.private(step)
+    reader = wiring.only_reader(step)
     if reader is None or not (_has_kernel(step.operation) or type(step.operation).__name__ == "Add"):
         return False
     is_activation = type(reader.operation).__name__ in ("ReLU", "Activation")

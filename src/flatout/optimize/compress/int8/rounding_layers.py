@@ -99,15 +99,12 @@ def rounded_weights() -> Any:
 
         def _rounded(self, inputs: Any) -> Any:
             kernel = self.layer.kernel
-            values = [
-                round_kernel(ops.convert_to_tensor(v), self.axes) if v is kernel else v
-                for v in self.layer.trainable_variables
-            ]
-            others = [
-                round_kernel(ops.convert_to_tensor(v), self.axes) if v is kernel else v
-                for v in self.layer.non_trainable_variables
-            ]
-            outputs, _ = self.layer.stateless_call(values, others, inputs)
+            groups = (self.layer.trainable_variables, self.layer.non_trainable_variables)
+            trainable, others = (
+                [round_kernel(ops.convert_to_tensor(v), self.axes) if v is kernel else v for v in group]
+                for group in groups
+            )
+            outputs, _ = self.layer.stateless_call(trainable, others, inputs)
             return outputs
 
         def compute_output_shape(self, input_shape: Any) -> Any:
@@ -170,7 +167,7 @@ def rounded_values() -> Any:
 
         def call(self, inputs: Any, training: bool | None = None) -> Any:
             if self.calibrating:  # eager, while ranges are found
-                self._update_range(inputs)
+                _update_range(self, inputs)
             if not self.enabled or (training and self.answers):
                 return inputs
             values = ops.cast(inputs, "float32")
@@ -185,14 +182,6 @@ def rounded_values() -> Any:
             low = ops.minimum(ops.convert_to_tensor(self.low), 0.0)
             high = ops.maximum(ops.convert_to_tensor(self.high), low + 1e-6)
             return ops.cast(round_values(values, low, high), inputs.dtype)
-
-        def _update_range(self, inputs: Any) -> None:
-            if self.bounds is None:
-                values = ops.convert_to_numpy(ops.cast(inputs, "float32"))
-                self.seen += 1
-                low, high = float(ops.convert_to_numpy(self.low)), float(ops.convert_to_numpy(self.high))
-                self.low.assign(low + (min(float(values.min()), 0.0) - low) / self.seen)
-                self.high.assign(high + (max(float(values.max()), 0.0) - high) / self.seen)
 
         def range(self) -> tuple[float, float]:
             low = min(float(ops.convert_to_numpy(self.low)), 0.0)
@@ -211,3 +200,16 @@ def rounded_values() -> Any:
             return {**super().get_config(), **config}
 
     return RoundedValues
+
+
+def _update_range(layer: Any, inputs: Any) -> None:
+    """Calibration: the mean of the extremes of all batches so far. Zero is always in the range."""
+    from keras import ops
+
+    if layer.bounds is not None:
+        return
+    values = ops.convert_to_numpy(ops.cast(inputs, "float32"))
+    layer.seen += 1
+    low, high = float(ops.convert_to_numpy(layer.low)), float(ops.convert_to_numpy(layer.high))
+    layer.low.assign(low + (min(float(values.min()), 0.0) - low) / layer.seen)
+    layer.high.assign(high + (max(float(values.max()), 0.0) - high) / layer.seen)

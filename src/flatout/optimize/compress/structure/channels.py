@@ -1,4 +1,4 @@
-"""Follow every channel of a model from the layer that makes it to all that read it."""
+"""Follows every channel of a model from the layer that makes it to all layers that read it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from flatout.optimize.compress.structure.units import Labels, Ledger
 
 @dataclass(frozen=True)
 class Group:
-    """Units that lie in the same places: the channels of one layer, or of all layers that a residual path joins."""
+    """Units with the same makers and readers: the channels of one layer, or of all layers on a residual path."""
 
     name: str
     units: tuple[int, ...]
@@ -25,7 +25,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Channels:
-    """What can be removed from a model, and what goes with it."""
+    """What can be removed from a model, and what has to be removed with it."""
 
     model: Any
     ledger: Ledger
@@ -35,7 +35,7 @@ class Channels:
 
 
 def follow(model: Any, keep: tuple[str, ...] = ()) -> Channels:
-    """Give every channel a unit, tie what depends on each other, pin what must stay."""
+    """Give every channel a unit, tie units that depend on each other, pin those that must stay."""
     ledger = Ledger()
     graph.functional(model)
     starts = [_fixed(tensor.shape, ledger, "an input of the model") for tensor in graph.functional(model).inputs]
@@ -43,28 +43,28 @@ def follow(model: Any, keep: tuple[str, ...] = ()) -> Channels:
     def call(operation: Any, node: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> list[Labels]:
         inputs = _labels_in((arguments, keywords))
         shapes = [tuple(tensor.shape) for tensor in node.outputs]
-        outputs = _followed(operation, inputs, shapes, ledger, (arguments, keywords))
+        outputs = _follow_call(operation, inputs, shapes, ledger, (arguments, keywords))
         if operation.name in keep:
             for labels in outputs:
-                ledger.pin(labels.units, f"{operation.name}: asked to be kept")
+                ledger.pin(labels.units, f"{operation.name}: named in `keep`")
         return outputs
 
     for labels in graph.walk(model, starts, call):
         ledger.pin(labels.units, "an output of the model")
-    ledger.settle()
-    return Channels(model, ledger, _groups(ledger), _held(ledger))
+    ledger.freeze()
+    return Channels(model, ledger, _groups(ledger), _held_layers(ledger))
 
 
-def _followed(operation: Any, inputs: list[Labels], shapes: list[Shape], ledger: Ledger, given: Any) -> list[Labels]:
+def _follow_call(operation: Any, inputs: list[Labels], shapes: list[Shape], ledger: Ledger, given: Any) -> list[Labels]:
     rule = rule_of(operation)
-    if rule is not None and not _constants(given):
+    if rule is not None and not _has_constants(given):
         try:
             return rule(operation, inputs, shapes, ledger)
         except (AssertionError, AttributeError, ValueError, IndexError):
-            # A layer that looks like one of Keras' and is built otherwise is treated as one that is not known.
+            # A layer with the name of a Keras layer that is built differently counts as unknown.
             for cut in [cut for cut in ledger.cuts.values() if cut.layer is operation]:
-                ledger.pin(cut.units, f"{operation.name}: built otherwise than expected")
-    why = f"{operation.name} ({type(operation).__name__}): not known how channels pass through it"
+                ledger.pin(cut.units, f"{operation.name}: not built as expected")
+    why = f"{operation.name} ({type(operation).__name__}): flatout does not know how channels pass through it"
     for labels in inputs:
         ledger.pin(labels.units, why)
     return [_fixed(shape, ledger, why) for shape in shapes]
@@ -81,36 +81,36 @@ def _labels_in(structure: Any) -> list[Labels]:
     return [value for value in tree.flatten(structure) if isinstance(value, Labels)]
 
 
-def _constants(structure: Any) -> bool:
-    """Arrays among the arguments of a call have sizes of their own."""
+def _has_constants(structure: Any) -> bool:
+    """Whether the arguments of a call contain arrays, whose sizes are fixed."""
     from keras import tree
 
     return any(getattr(value, "ndim", 0) for value in tree.flatten(structure) if not isinstance(value, Labels))
 
 
-def _places(ledger: Ledger) -> dict[int, list[tuple[int, int]]]:
-    """By root: the cuts in which it lies."""
-    places: dict[int, list[tuple[int, int]]] = {}
+def _cuts_by_root(ledger: Ledger) -> dict[int, list[tuple[int, int]]]:
+    """The keys of the cuts that contain each root."""
+    found: dict[int, list[tuple[int, int]]] = {}
     for key, cut in ledger.cuts.items():
         for root in np.unique(ledger.roots(cut.units)):
-            places.setdefault(int(root), []).append(key)
-    return places
+            found.setdefault(int(root), []).append(key)
+    return found
 
 
 def _groups(ledger: Ledger) -> tuple[Group, ...]:
     together: dict[tuple[tuple[int, int], ...], list[int]] = {}
-    for root, keys in _places(ledger).items():
+    for root, keys in _cuts_by_root(ledger).items():
         if any(ledger.cuts[key].produces for key in keys) and root not in ledger.pinned:
             together.setdefault(tuple(sorted(keys)), []).append(root)
     groups = []
-    for places, roots in together.items():
-        makers = [ledger.cuts[key].layer.name for key in places if ledger.cuts[key].produces]
+    for shared, roots in together.items():
+        makers = [ledger.cuts[key].layer.name for key in shared if ledger.cuts[key].produces]
         names = tuple(dict.fromkeys(makers))
         groups.append(Group(names[0], tuple(sorted(roots)), names))
     return tuple(sorted(groups, key=lambda group: group.units[0]))
 
 
-def _held(ledger: Ledger) -> dict[str, str]:
+def _held_layers(ledger: Ledger) -> dict[str, str]:
     held: dict[str, str] = {}
     for cut in ledger.cuts.values():
         if cut.produces:

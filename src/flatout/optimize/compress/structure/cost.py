@@ -1,4 +1,4 @@
-"""What a model costs, with some of its units gone, without building it: parameters and multiplications."""
+"""Counts the parameters and FLOPs of a model with some units removed, without building it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from flatout.optimize.compress.structure import graph
 from flatout.optimize.compress.structure.channels import Channels
 
-NOTHING: frozenset[int] = frozenset()
+NO_UNITS: frozenset[int] = frozenset()
 
 
 class Costs:
-    """Counts of one model. FLOPs are two for each multiplication with a weight; what has no weights is not counted."""
+    """The counts of one model. A multiplication with a weight is two FLOPs; what has no weights is not counted."""
 
     def __init__(self, channels: Channels) -> None:
         self._channels = channels
@@ -22,10 +22,10 @@ class Costs:
         for cut in channels.ledger.cuts.values():
             self._cuts.setdefault(id(cut.variable), []).append(cut)
 
-    def parameters(self, removed: frozenset[int] = NOTHING) -> int:
+    def parameters(self, removed: frozenset[int] = NO_UNITS) -> int:
         return sum(self._size(variable, removed) for variable in self._variables)
 
-    def flops(self, removed: frozenset[int] = NOTHING) -> float:
+    def flops(self, removed: frozenset[int] = NO_UNITS) -> float:
         return sum(2 * times * self._size(variable, removed) for variable, times in self._channels.ledger.work)
 
     def _size(self, variable: Any, removed: frozenset[int]) -> int:

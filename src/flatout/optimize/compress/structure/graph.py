@@ -1,8 +1,8 @@
-"""A Keras model as a graph of calls, and the same graph called again with other layers.
+"""A Keras model as a graph of calls, and the same graph rebuilt with other layers.
 
-Everything that compression does to a model's structure is one walk: go through the calls in order, make (or keep) the
-layer of each, call it on the new tensors. Nested models are walked through as if their layers stood in the outer one,
-so that a channel can be followed across that border; what comes out is one flat model.
+Every change of a model's structure is one walk: go through the calls in order, make (or keep) the layer of each, and
+call it on the new tensors. Nested models are walked through as if their layers were in the outer one, so that a channel
+can be followed across the border; the result is one flat model.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 from flatout.model.errors import CompressionRefused
 
 Call = Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], Any]
-"""What a walk does at a call: (operation as it was, node, arguments, keyword arguments) → outputs."""
+"""What a walk does at a call: (original operation, node, arguments, keyword arguments) → outputs."""
 
 
 def functional(model: Any) -> Any:
-    """The Functional graph behind a model; a clear refusal where there is none."""
+    """The Functional graph of a model. Raises CompressionRefused if there is none."""
     import keras
 
     if type(model).__module__.split(".")[0] == "tf_keras":
@@ -28,7 +28,7 @@ def functional(model: Any) -> Any:
             "Build the same layers with keras and copy the weights with set_weights."
         )
     if not isinstance(model, keras.Model):
-        raise CompressionRefused(f"A Keras model is needed, not {type(model).__name__}.")
+        raise CompressionRefused(f"A Keras model was expected, not {type(model).__name__}.")
     if isinstance(model, keras.Sequential):
         if not model.built or getattr(model, "_functional", None) is None:
             raise CompressionRefused(
@@ -38,8 +38,8 @@ def functional(model: Any) -> Any:
         return model._functional
     if not _is_functional(model):
         raise CompressionRefused(
-            f"{model.name} ({type(model).__name__}) is a subclassed model: what happens in it stands in Python code, "
-            "not in a graph that can be followed. Write it with the functional API, or give a functional part of it."
+            f"{model.name} ({type(model).__name__}) is a subclassed model: its computation is Python code, not a graph "
+            "that can be followed. Write it with the functional API, or give a functional part of it."
         )
     return model
 
@@ -65,7 +65,7 @@ def nodes(graph: Any) -> Iterator[Any]:
 
 
 def walk(model: Any, inputs: list[Any], call: Call) -> list[Any]:
-    """Go through all calls of a model and of the models inside it; what stands for its outputs."""
+    """Go through all calls of a model and of the models inside it. Returns the values of its outputs."""
     from keras import tree
 
     graph = functional(model)
@@ -81,7 +81,7 @@ def walk(model: Any, inputs: list[Any], call: Call) -> list[Any]:
 
 
 def layers(model: Any) -> list[Any]:
-    """All operations that are called, each once, those of nested models included."""
+    """All operations that are called, each once, including those of nested models."""
     found: dict[int, Any] = {}
 
     def collect(graph: Any) -> None:
@@ -97,7 +97,7 @@ def layers(model: Any) -> list[Any]:
 
 @dataclass(frozen=True)
 class Step:
-    """One call, nested models laid open: tensors are numbers."""
+    """One call. Tensors are numbers, across nested models."""
 
     number: int
     operation: Any
@@ -108,7 +108,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Wiring:
-    """All calls of a model in order; `Rebuilt` makes them again in the same order."""
+    """All calls of a model in order; `Rebuilt` repeats them in the same order."""
 
     steps: tuple[Step, ...]
     inputs: tuple[int, ...]
@@ -120,14 +120,14 @@ class Wiring:
     def maker(self, tensor: int) -> Step | None:
         return next((step for step in self.steps if tensor in step.outputs), None)
 
-    def private(self, step: Step) -> Step | None:
-        """The only reader of a call's only output; None where there are more, or where the model gives it out."""
+    def only_reader(self, step: Step) -> Step | None:
+        """The only reader of a call's only output; None if there are more, or if it is an output of the model."""
         if len(step.outputs) != 1 or step.outputs[0] in self.outputs:
             return None
         readers = self.readers(step.outputs[0])
         return readers[0] if len(readers) == 1 and readers[0].inputs.count(step.outputs[0]) == 1 else None
 
-    def once(self, operation: Any) -> bool:
+    def called_once(self, operation: Any) -> bool:
         return sum(step.operation is operation for step in self.steps) == 1
 
 
@@ -155,8 +155,8 @@ def wiring(model: Any) -> Wiring:
 
 
 class Rebuilt:
-    """A model called again: `make` gives the new layer of each old one, `call` may change what a call does, `entering`
-    what comes in. A call gets its number in the wiring and a function that gives the new layer."""
+    """A model rebuilt from its calls: `make` returns the new layer for an old one, `call` may change what a call does,
+    `entering` what an input becomes. `call` gets the number of the call and a function that returns the new layer."""
 
     def __init__(
         self,
@@ -180,7 +180,7 @@ class Rebuilt:
             graph._inputs_struct,
         )
 
-        def again(operation: Any, node: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        def repeat(operation: Any, node: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
             number = next(counter)
             if call is not None:
                 return call(number, lambda: self.layer_of(operation), arguments, keywords)
@@ -189,8 +189,8 @@ class Rebuilt:
         counter = itertools.count()
 
         entered = [tensor if entering is None else entering(tensor, tensor.name) for tensor in tree.flatten(starts)]
-        ends = walk(model, entered, again)
-        self.model = _dressed(model, starts, tree.pack_sequence_as(graph._outputs_struct, ends))
+        ends = walk(model, entered, repeat)
+        self.model = _as_same_kind(model, starts, tree.pack_sequence_as(graph._outputs_struct, ends))
 
     def layer_of(self, operation: Any) -> Any:
         if id(operation) not in self.layers:
@@ -204,8 +204,8 @@ class Rebuilt:
         return self.layers[id(operation)]
 
 
-def _dressed(model: Any, inputs: Any, outputs: Any) -> Any:
-    """A model of the same kind where its class can be made from inputs and outputs, with the same compile settings."""
+def _as_same_kind(model: Any, inputs: Any, outputs: Any) -> Any:
+    """A model of the same class, if that can be made from inputs and outputs; otherwise a `keras.Model`."""
     import keras
 
     plain_list = isinstance(model, keras.Sequential) and not any(is_model(layer) for layer in model.layers)
@@ -229,8 +229,8 @@ def config_of(operation: Any) -> dict[str, Any]:
         return dict(operation.get_config())
     except NotImplementedError as error:
         raise CompressionRefused(
-            f"The layer {operation.name} ({type(operation).__name__}) cannot be made again: it has no get_config(). "
-            "Add get_config() that returns its constructor's arguments."
+            f"The layer {operation.name} ({type(operation).__name__}) cannot be rebuilt: it has no get_config(). "
+            "Add a get_config() that returns its constructor's arguments."
         ) from error
 
 
@@ -238,7 +238,7 @@ def remake(operation: Any, config: dict[str, Any]) -> Any:
     """A new layer like an old one."""
     import keras
 
-    if isinstance(operation, keras.layers.Lambda):  # its configuration holds bytecode; the function itself is at hand
+    if isinstance(operation, keras.layers.Lambda):  # its config has bytecode; the function itself is available
         return keras.layers.Lambda(
             operation.function,
             output_shape=operation._output_shape,
@@ -251,8 +251,8 @@ def remake(operation: Any, config: dict[str, Any]) -> Any:
         fresh = type(operation).from_config(config)
     except Exception as error:
         raise CompressionRefused(
-            f"The layer {operation.name} ({type(operation).__name__}) cannot be made again from its config: {error}. "
-            "Let its constructor take what its get_config() returns."
+            f"The layer {operation.name} ({type(operation).__name__}) cannot be rebuilt from its config: {error}. "
+            "Its constructor has to accept what its get_config() returns."
         ) from error
     if hasattr(operation, "trainable"):
         fresh.trainable = operation.trainable
@@ -260,27 +260,27 @@ def remake(operation: Any, config: dict[str, Any]) -> Any:
 
 
 def copy_weights(pairs: list[tuple[Any, Any]], cut: Callable[[Any, Any], Any] | None = None) -> None:
-    """The variables of old layers into new ones; `cut` may take a part of each."""
+    """Copy the variables of old layers into new ones; `cut` may select a part of each."""
     for old, new in pairs:
         ours, theirs = getattr(old, "variables", []), getattr(new, "variables", [])
         if len(ours) != len(theirs):
             raise CompressionRefused(
-                f"The layer {old.name} ({type(old).__name__}) has {len(ours)} variables, made again {len(theirs)}."
+                f"The layer {old.name} ({type(old).__name__}) has {len(ours)} variables; rebuilt it has {len(theirs)}."
             )
         for before, after in zip(ours, theirs, strict=True):
             value = before.numpy() if cut is None else cut(before, before.numpy())
             if tuple(value.shape) != tuple(after.shape):
                 raise CompressionRefused(
                     f"The variable {before.path} of layer {old.name} would have the shape {tuple(value.shape)}, "
-                    f"and the rebuilt layer expects {tuple(after.shape)}: the way of its channels was not understood."
+                    f"but the rebuilt layer expects {tuple(after.shape)}: its use of channels is not supported."
                 )
             after.assign(value)
-        if theirs and hasattr(new, "finalize_state"):  # a Normalization computes with a copy of its variables
+        if theirs and hasattr(new, "finalize_state"):  # a Normalization computes with copies of its variables
             new.finalize_state()
 
 
 def duplicate(model: Any) -> Any:
-    """The same model with variables of its own, flat."""
+    """A flat copy of the model with variables of its own."""
     copy = Rebuilt(model)
     copy_weights([(layer, copy.layers[id(layer)]) for layer in layers(model)])
     return copy.model
@@ -299,7 +299,7 @@ def activation_name(layer: Any) -> str:
 
 
 def compile_like(model: Any, original: Any) -> Any:
-    """Compile as the original was, with a fresh optimizer of the same settings; nothing where it was not."""
+    """Compile like the original, with a fresh optimizer of the same settings; do nothing if it was not compiled."""
     if getattr(original, "compiled", False):
         config = original.get_compile_config()
         if config:

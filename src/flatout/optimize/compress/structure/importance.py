@@ -1,5 +1,4 @@
-"""How much each unit matters: the size of its weights, its batch norm's scale, or what the loss says when it is
-gone."""
+"""Scores how important each unit is: by the size of its weights, its batch norm's scale, or the loss without it."""
 
 from __future__ import annotations
 
@@ -14,33 +13,33 @@ from flatout.optimize.compress.structure.channels import Channels, Group
 from flatout.optimize.compress.structure.units import Cut
 
 Scores = dict[int, float]
-"""By root of a unit; what scores low goes first."""
+"""By the root of a unit; the lowest scores are removed first."""
 Loss = Callable[[Any], float]
 
-WAYS = ("l1", "batch-norm", "sensitivity")
+METHODS = ("l1", "batch-norm", "sensitivity")
 
 
-def score(channels: Channels, way: str | Callable[[Channels], Scores], loss: Loss | None = None) -> Scores:
-    if callable(way):
-        return way(channels)
-    if way == "l1":
+def score(channels: Channels, method: str | Callable[[Channels], Scores], loss: Loss | None = None) -> Scores:
+    if callable(method):
+        return method(channels)
+    if method == "l1":
         return by_weights(channels)
-    if way == "batch-norm":
+    if method == "batch-norm":
         return by_batch_norm(channels)
-    if way == "sensitivity":
+    if method == "sensitivity":
         if loss is None:
             raise CompressionRefused('importance="sensitivity" measures the loss: give data=(x, y) to measure it on.')
         return by_sensitivity(channels, loss)
-    raise CompressionRefused(f"There is no importance {way!r}; there are {', '.join(WAYS)}.")
+    raise CompressionRefused(f"There is no importance {method!r}. The methods are: {', '.join(METHODS)}.")
 
 
 def by_weights(channels: Channels) -> Scores:
-    """Mean absolute weight of the filters that make a unit, against the others of the same layer."""
+    """Mean absolute weight of the filters that make a unit, relative to the others of the same layer."""
     return _mean_over(channels, lambda cut: cut.produces and len(cut.variable.shape) > 1, relative=True)
 
 
 def by_batch_norm(channels: Channels) -> Scores:
-    """The scale that batch norms give a unit; where there is none, its weights against the usual scale."""
+    """The scale in the batch norms of a unit; where there is none, its weights times the mean scale."""
     import keras
 
     scales = _mean_over(
@@ -53,19 +52,19 @@ def by_batch_norm(channels: Channels) -> Scores:
 
 
 def by_sensitivity(channels: Channels, loss: Loss) -> Scores:
-    """By weights inside a group; between groups by what the loss gains when the lower half of the group is
+    """Within a group by weights; between groups by how much the loss rises when the lower half of the group is
     silenced."""
     scores = by_weights(channels)
     copy = graph.Rebuilt(channels.model)
     pairs = [(layer, copy.layers[id(layer)]) for layer in graph.layers(channels.model)]
     graph.copy_weights(pairs)
     graph.compile_like(copy.model, channels.model)
-    twins = _twins(pairs)
+    copies = _variable_copies(pairs)
     before = loss(copy.model)
     rises = {}
     for group in channels.groups:
         half = frozenset(sorted(group.units, key=lambda unit: scores.get(unit, 0.0))[: max(1, len(group.units) // 2)])
-        kept = silence(channels, half, twins)
+        kept = silence(channels, half, copies)
         rises[group.name] = max(loss(copy.model) - before, 0.0) / len(half)
         for variable, value in kept:
             variable.assign(value)
@@ -73,14 +72,14 @@ def by_sensitivity(channels: Channels, loss: Loss) -> Scores:
     return {unit: scores.get(unit, 0.0) * (rises[g.name] + floor) for g in channels.groups for unit in g.units}
 
 
-def silence(channels: Channels, removed: frozenset[int], twins: dict[int, Any] | None = None) -> list[tuple[Any, Any]]:
-    """Set all that belongs to the units to zero, where they are made and where they are read; what was there before.
+def silence(channels: Channels, removed: frozenset[int], copies: dict[int, Any] | None = None) -> list[tuple[Any, Any]]:
+    """Set all weights of the units to zero, where they are made and where they are read. Returns the old values.
 
-    `twins` gives the variables of a copy for those of the model.
+    `copies`: the variables of a copy, by the identity of the model's variables.
     """
     before = []
     for cut in channels.ledger.cuts.values():
-        variable = cut.variable if twins is None else twins[id(cut.variable)]
+        variable = cut.variable if copies is None else copies[id(cut.variable)]
         keep = channels.ledger.kept(cut.units, removed)
         if len(keep) == len(cut.units):
             continue
@@ -92,11 +91,11 @@ def silence(channels: Channels, removed: frozenset[int], twins: dict[int, Any] |
     return list(reversed(before))
 
 
-def twins_of(channels: Channels, copy: graph.Rebuilt) -> dict[int, Any]:
-    return _twins([(layer, copy.layers[id(layer)]) for layer in graph.layers(channels.model)])
+def variable_copies(channels: Channels, copy: graph.Rebuilt) -> dict[int, Any]:
+    return _variable_copies([(layer, copy.layers[id(layer)]) for layer in graph.layers(channels.model)])
 
 
-def _twins(pairs: list[tuple[Any, Any]]) -> dict[int, Any]:
+def _variable_copies(pairs: list[tuple[Any, Any]]) -> dict[int, Any]:
     return {
         id(old): new
         for before, after in pairs

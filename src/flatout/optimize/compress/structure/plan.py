@@ -1,4 +1,4 @@
-"""Which units to remove so that a target is met: the least important of all first, no layer emptied."""
+"""Chooses the units to remove to meet a target: the least important ones first, and never all of a layer."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from flatout.optimize.compress.structure.importance import Scores, lowest
 
 @dataclass(frozen=True)
 class Limits:
-    """How far a group may be thinned."""
+    """How many units of a group may be removed."""
 
     least_share: float = 0.1
-    """Share of a group's units that stays in any case."""
+    """Share of a group's units that always stays."""
     multiple: int = 8
-    """Widths are kept at multiples of this where a group is wide enough: vector units run full."""
+    """Widths stay multiples of this where a group is wide enough, so that vector units are used fully."""
 
 
 class Planner:
@@ -32,11 +32,11 @@ class Planner:
         self._order = [number for _, number in sorted(ranked)]
 
     @property
-    def most(self) -> int:
+    def removable(self) -> int:
         return len(self._order)
 
     def removing(self, count: int) -> frozenset[int]:
-        """The `count` least important units, less those that rounding to a multiple brings back."""
+        """The `count` least important units, except for those that stay because of rounding to a multiple."""
         gone = [0] * len(self._groups)
         for number in self._order[:count]:
             gone[number] += 1
@@ -49,15 +49,15 @@ class Planner:
         return frozenset(removed)
 
     def meeting(self, cost: Callable[[frozenset[int]], float], target: float, what: str) -> frozenset[int]:
-        """The fewest units whose removal brings the cost down to the target."""
+        """The smallest set of units whose removal brings the cost down to the target."""
         if cost(self.removing(0)) <= target:
             return frozenset()
-        low, high = 0, self.most
+        low, high = 0, self.removable
         least = cost(self.removing(high)) if high else cost(frozenset())
         if least > target:
             raise CompressionRefused(
-                f"The target of {target:.4g} {what} cannot be reached: with all that may be removed it is {least:.4g}. "
-                "Ask for less, or see `held` of the result for the layers whose channels must stay."
+                f"The target of {target:.4g} {what} cannot be reached: with everything removed that may be, it is "
+                f"{least:.4g}. Choose a larger share; `held` of a result names the layers whose channels must stay."
             )
         while high - low > 1:
             middle = (low + high) // 2

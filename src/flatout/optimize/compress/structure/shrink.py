@@ -1,4 +1,4 @@
-"""The model without some units: every layer made again with its new width, and the part of its weights that stays."""
+"""Removes units from a model: rebuilds every layer with its new width and the remaining weights."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from flatout.optimize.compress.structure.channels import Channels
 from flatout.optimize.compress.structure.units import Resize
 
 
-def without(channels: Channels, removed: frozenset[int]) -> Any:
+def remove_units(channels: Channels, removed: frozenset[int]) -> Any:
+    """The model without these units."""
     ledger = channels.ledger
     resizes: dict[int, list[Resize]] = {}
     for resize in ledger.resizes.values():
@@ -31,12 +32,12 @@ def without(channels: Channels, removed: frozenset[int]) -> Any:
                 config[resize.key] = tuple(entry)
         return graph.remake(layer, config)
 
-    def cut_out(variable: Any, value: Any) -> Any:
+    def select(variable: Any, value: Any) -> Any:
         for axis, keep in cuts.get(id(variable), []):
             value = np.take(value, keep, axis=axis)
         return value
 
     rebuilt = graph.Rebuilt(channels.model, make)
     pairs = [(layer, rebuilt.layers[id(layer)]) for layer in graph.layers(channels.model)]
-    graph.copy_weights(pairs, cut_out)
+    graph.copy_weights(pairs, select)
     return graph.compile_like(rebuilt.model, channels.model)

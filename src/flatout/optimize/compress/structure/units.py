@@ -1,8 +1,8 @@
 """Units: sets of channels, anywhere in a model, that can only be removed together.
 
-Each position of a tensor's channel axis carries the number of a unit. Layers make new units, tie units together (an
-add ties the channels of both sides), repeat them (a flatten) or pin them (what must stay: inputs, outputs, what a
-layer that is not understood takes in). What a unit touches in the variables of the layers is written down as cuts.
+Each index of a tensor's channel axis has the number of a unit. Layers make new units, tie units together (an addition
+ties the channels of both sides), repeat them (a flatten) or pin them (what must stay: inputs, outputs, the inputs of a
+layer that is not understood). The slices of variables that belong to units are recorded as cuts.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ class Cut:
 
 @dataclass(frozen=True)
 class Resize:
-    """An entry of a layer's configuration that follows the number of units that are left."""
+    """An entry of a layer's config that depends on the number of remaining units."""
 
     layer: Any
     key: str
     units: Array
     divisor: int = 1
     index: int | None = None
-    """Position in the entry where it is a tuple."""
+    """Index into the entry, if it is a tuple."""
 
 
 @dataclass
 class Ledger:
-    """What is known of the units of one model."""
+    """Everything that is known about the units of one model."""
 
     parents: list[int] = field(default_factory=list)
     pinned: dict[int, str] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Ledger:
     work: list[tuple[Any, float]] = field(default_factory=list)
     """(kernel, how often each of its weights is multiplied for one sample)."""
     _owned: dict[tuple[int, str], Array] = field(default_factory=dict)
-    _settled: Array | None = None
+    _frozen_roots: Array | None = None
 
     def fresh(self, count: int) -> Array:
         start = len(self.parents)
@@ -77,13 +77,13 @@ class Ledger:
             unit = self.parents[unit]
         return unit
 
-    def settle(self) -> None:
-        """All calls have been followed: from now on roots are looked up."""
-        self._settled = np.array([self.root(unit) for unit in range(len(self.parents))], dtype=np.int64)
+    def freeze(self) -> None:
+        """Compute all roots once, after all calls have been followed."""
+        self._frozen_roots = np.array([self.root(unit) for unit in range(len(self.parents))], dtype=np.int64)
 
     def roots(self, units: Array) -> Array:
-        if self._settled is not None:
-            found: Array = self._settled[units]
+        if self._frozen_roots is not None:
+            found: Array = self._frozen_roots[units]
             return found
         roots: Array = np.array([self.root(int(unit)) for unit in units.ravel()], dtype=np.int64)
         return np.reshape(roots, units.shape)
@@ -113,7 +113,7 @@ class Ledger:
             self._owned[key] = self.fresh(count)
         return self._owned[key]
 
-    def takes(self, layer: Any, role: str, units: Array) -> Array:
+    def reads(self, layer: Any, role: str, units: Array) -> Array:
         """The units that a layer reads; a shared layer reads the same ones at each call."""
         first = self._owned.setdefault((id(layer), role), units)
         if first is not units:
@@ -131,11 +131,11 @@ class Ledger:
     def resize(self, layer: Any, key: str, units: Array, *, divisor: int = 1, index: int | None = None) -> None:
         self.resizes.setdefault((id(layer), key, index), Resize(layer, key, units, divisor, index))
 
-    def multiplied(self, variable: Any, times: float) -> None:
+    def add_work(self, variable: Any, times: float) -> None:
         self.work.append((variable, times))
 
     def kept(self, units: Array, removed: frozenset[int]) -> Array:
-        """Positions that stay."""
+        """Indices of the units that stay."""
         if not removed:
             return np.arange(len(units))
         stay: Array = np.flatnonzero(~np.isin(self.roots(units), list(removed)))
@@ -144,4 +144,4 @@ class Ledger:
 
 def positions(shape: Iterable[int | None], skip: int) -> float:
     """How many positions a tensor has besides its batch and one axis; unknown sizes count as one."""
-    return float(np.prod([size or 1 for place, size in enumerate(shape) if place not in (0, skip)] or [1]))
+    return float(np.prod([size or 1 for axis, size in enumerate(shape) if axis not in (0, skip)] or [1]))

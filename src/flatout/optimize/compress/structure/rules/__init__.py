@@ -1,10 +1,9 @@
 """How channels pass through each kind of layer.
 
-A rule is a function `rule(layer, inputs, shapes, ledger) -> [Labels]`: it gets the labels of the tensors that the
-layer is called on and the shapes of those that it gives, and returns the labels of these. It ties, pins and cuts in
-the ledger. `@follows("Conv2D", …)` names the layers it is for, `ops=` the operations of `keras.ops`; subclasses that
-change neither `call` nor `build` are followed as well. What no rule knows keeps its channels: inputs pinned, outputs
-pinned.
+A rule is a function `rule(layer, inputs, shapes, ledger) -> [Labels]`: it gets the labels of the layer's inputs and the
+shapes of its outputs, and returns the labels of the outputs. It ties, pins and cuts in the ledger. `@follows("Conv2D",
+…)` names the layers it is for, `ops=` the operations of `keras.ops`; it also applies to subclasses that override
+neither `call` nor `build`. The inputs and outputs of a layer without a rule are pinned.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ Shape = tuple[int | None, ...]
 Rule = Callable[[Any, list[Labels], list[Shape], Ledger], list[Labels]]
 
 RULES: dict[tuple[str, str], Rule] = {}
-"""By room ("layers" or "ops") and class: an Average of layers and one of ops have nothing in common but the name."""
+"""By namespace ("layers" or "ops") and class name: `layers.Average` and `ops.Average` are different things."""
 
 PER_ELEMENT = frozenset(
     [
@@ -58,7 +57,7 @@ PER_ELEMENT = frozenset(
         "threshold",
     ]
 )
-"""Functions of each value by itself. A softmax looks at all channels and is none of them."""
+"""Activations that treat each value by itself; a softmax, for example, does not."""
 
 
 def follows(*names: str, ops: tuple[str, ...] = ()) -> Callable[[Rule], Rule]:
@@ -77,7 +76,7 @@ def rule_of(operation: Any) -> Rule | None:
         if package[0] == "keras":
             return RULES.get(("layers" if "layers" in package else "ops", kind.__name__))
         if "call" in vars(kind) or "build" in vars(kind):
-            return None  # a class of the user's that does something of its own
+            return None  # a user's class with behaviour of its own
     return None
 
 
@@ -89,7 +88,7 @@ def per_element(function: Any) -> bool:
 
 
 def at(labels: Labels, axis: int, ledger: Ledger, why: str) -> Array:
-    """The units along an axis. Where the labels lie on another one, they cannot be followed and are pinned."""
+    """The units along an axis. Labels along another axis cannot be followed and are pinned."""
     axis %= max(len(labels.shape), 1)
     if labels.axis == axis:
         return labels.units

@@ -25,13 +25,13 @@ def unchanged(layer: Any, inputs: list[Labels], shapes: list[Shape], ledger: Led
 @follows("Activation")
 def activation(layer: Any, inputs: list[Labels], shapes: list[Shape], ledger: Ledger) -> list[Labels]:
     if not per_element(layer.activation):
-        ledger.pin(inputs[0].units, f"{layer.name}: its activation looks at all channels")
+        ledger.pin(inputs[0].units, f"{layer.name}: its activation depends on all channels")
     return unchanged(layer, inputs, shapes, ledger)
 
 
 @follows("Softmax")
 def softmax(layer: Any, inputs: list[Labels], shapes: list[Shape], ledger: Ledger) -> list[Labels]:
-    ledger.pin(inputs[0].units, f"{layer.name}: a softmax looks at all channels")
+    ledger.pin(inputs[0].units, f"{layer.name}: a softmax depends on all channels")
     return unchanged(layer, inputs, shapes, ledger)
 
 
@@ -45,8 +45,8 @@ def rescaling(layer: Any, inputs: list[Labels], shapes: list[Shape], ledger: Led
 @follows("PReLU")
 def prelu(layer: Any, inputs: list[Labels], shapes: list[Shape], ledger: Ledger) -> list[Labels]:
     axis = inputs[0].axis
-    if layer.alpha.shape[axis - 1] == len(inputs[0].units):  # 1 where the slope is shared over channels
-        ledger.cut(layer, layer.alpha, axis - 1, ledger.takes(layer, "in", inputs[0].units))
+    if layer.alpha.shape[axis - 1] == len(inputs[0].units):  # 1 if the slope is shared by all channels
+        ledger.cut(layer, layer.alpha, axis - 1, ledger.reads(layer, "in", inputs[0].units))
     return unchanged(layer, inputs, shapes, ledger)
 
 
@@ -72,13 +72,13 @@ def unary(operation: Any, inputs: list[Labels], shapes: list[Shape], ledger: Led
 
 @follows(ops=("Mean", "Max", "Min", "Sum"))
 def reduction(operation: Any, inputs: list[Labels], shapes: list[Shape], ledger: Ledger) -> list[Labels]:
-    """Over space or time; over channels, a mean would change with their number."""
+    """A reduction over space or time. One over channels pins them: its result would change with their number."""
     labels, rank = inputs[0], len(inputs[0].shape)
     axes = operation.axis
     listed = list(range(rank)) if axes is None else [axes] if isinstance(axes, int) else list(axes)
     gone = {axis % rank for axis in listed}
     if labels.axis in gone:
-        ledger.pin(labels.units, f"{operation.name}: it runs over the channels")
+        ledger.pin(labels.units, f"{operation.name}: it reduces over the channels")
         return [Labels(shapes[0], len(shapes[0]) - 1, ledger.fixed((shapes[0] or (0,))[-1] or 0, operation.name))]
-    place = labels.axis if operation.keepdims else labels.axis - sum(axis < labels.axis for axis in gone)
-    return [labels.moved(shapes[0], place)]
+    new_axis = labels.axis if operation.keepdims else labels.axis - sum(axis < labels.axis for axis in gone)
+    return [labels.moved(shapes[0], new_axis)]

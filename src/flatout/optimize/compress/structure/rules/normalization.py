@@ -1,7 +1,7 @@
-"""Normalisations. Batch norm treats channels one by one; the others take statistics over several.
+"""Normalizations. A batch norm treats channels one by one; the others compute statistics over several.
 
-To take a channel away from a layer norm changes the mean and the variance of all that stay, even if the channel was
-zero: its channels are pinned. A group norm's groups are independent of each other, so whole groups can go.
+Removing a channel from a layer norm changes the mean and the variance of all others, even if the channel is zero: its
+channels are pinned. The groups of a group norm are independent of each other, so whole groups can be removed.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from flatout.optimize.compress.structure.units import Labels, Ledger
 @follows("BatchNormalization")
 def batch_norm(layer: Any, inputs: list[Labels], shapes: list[Shape], ledger: Ledger) -> list[Labels]:
     axis = layer.axis % len(shapes[0])
-    units = ledger.takes(layer, "in", at(inputs[0], axis, ledger, layer.name))
-    for variable in layer.weights:  # scale, offset, mean, variance, and what renorm adds
+    units = ledger.reads(layer, "in", at(inputs[0], axis, ledger, layer.name))
+    for variable in layer.weights:  # scale, offset, mean, variance, and those of renorm
         ledger.cut(layer, variable, 0, units)
     return [Labels(shapes[0], axis, units)] if inputs[0].axis == axis else [inputs[0].moved(shapes[0], inputs[0].axis)]
 
 
 @follows("LayerNormalization", "RMSNormalization", "UnitNormalization", "Normalization")
 def over_all(layer: Any, inputs: list[Labels], shapes: list[Shape], ledger: Ledger) -> list[Labels]:
-    ledger.pin(inputs[0].units, f"{layer.name}: its statistics are taken over all channels")
+    ledger.pin(inputs[0].units, f"{layer.name}: its statistics are computed over all channels")
     return [inputs[0].moved(shapes[0], inputs[0].axis)]
 
 
 @follows("GroupNormalization")
 def group_norm(layer: Any, inputs: list[Labels], shapes: list[Shape], ledger: Ledger) -> list[Labels]:
     axis = layer.axis % len(shapes[0])
-    units = ledger.takes(layer, "in", at(inputs[0], axis, ledger, layer.name))
+    units = ledger.reads(layer, "in", at(inputs[0], axis, ledger, layer.name))
     groups = len(units) if layer.groups == -1 else layer.groups
     if groups == 1:
         return over_all(layer, inputs, shapes, ledger)

@@ -1,5 +1,4 @@
-"""Layers that rearrange: flatten, reshape, permute, repeat. The units are rearranged in the same way and read
-again."""
+"""Layers that rearrange: flatten, reshape, permute, repeat. The units are rearranged in the same way."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ def flatten(layer: Any, inputs: list[Labels], shapes: list[Shape], ledger: Ledge
 def reshape(layer: Any, inputs: list[Labels], shapes: list[Shape], ledger: Ledger) -> list[Labels]:
     labels = reshaped(inputs[0], shapes[0], ledger, layer.name)
     if layer.target_shape[labels.axis - 1] != -1:
-        ledger.resize(layer, "target_shape", ledger.takes(layer, "out", labels.units), index=labels.axis - 1)
+        ledger.resize(layer, "target_shape", ledger.reads(layer, "out", labels.units), index=labels.axis - 1)
     return [labels]
 
 
@@ -42,26 +41,25 @@ def repeat(layer: Any, inputs: list[Labels], shapes: list[Shape], ledger: Ledger
 
 
 def reshaped(labels: Labels, shape: Shape, ledger: Ledger, name: str) -> Labels:
-    """Write the units at every position of a sample, reshape, and look along which axis they vary.
+    """The labels after a reshape: write the unit at every index of a sample, reshape, find the axis they vary along.
 
-    Where they vary along several, they are tied until they do not: 64 channels made out of 3136 units of a dense
-    layer are 64 sets of 49 units each. Sizes that are not known until the model runs cannot be written down; then all
-    is pinned.
+    If they vary along several axes, they are tied until they do not: 64 channels made from the 3136 units of a dense
+    layer are 64 sets of 49 units each. With sizes that are known only at run time, all units are pinned.
     """
     inner, outer = labels.shape[1:], shape[1:]
     if len(inner) == len(outer) and labels.axis and inner[labels.axis - 1] == outer[labels.axis - 1]:
-        others = [place for place in range(len(inner)) if place != labels.axis - 1]
-        if all(inner[place] == outer[place] for place in others):
+        others = [axis for axis in range(len(inner)) if axis != labels.axis - 1]
+        if all(inner[axis] == outer[axis] for axis in others):
             return labels.moved(shape, labels.axis)
     if None in inner or None in outer or not outer:
-        ledger.pin(labels.units, f"{name}: sizes that are not known")
+        ledger.pin(labels.units, f"{name}: sizes that are known only at run time")
         return Labels(shape, len(shape) - 1, ledger.fixed((shape[-1] if outer else 0) or 0, name))
     full = [1] * len(inner)
     full[labels.axis - 1] = len(labels.units)
     table = np.broadcast_to(labels.units.reshape(full), inner).reshape(outer)  # type: ignore[arg-type]
     axis = next((axis for axis in reversed(range(len(outer))) if _varies_only(table, axis)), None)
     if axis is None:
-        axis = max(range(len(outer)), key=lambda place: (outer[place] or 0) > 1 and place)
+        axis = max(range(len(outer)), key=lambda one: (outer[one] or 0) > 1 and one)
         flat = np.moveaxis(table, axis, -1).reshape(-1, table.shape[axis])
         for row in flat[1:]:
             ledger.tie(flat[0], row)

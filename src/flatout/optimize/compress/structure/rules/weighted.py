@@ -19,60 +19,60 @@ GATES = {"LSTM": 4, "GRU": 3, "SimpleRNN": 1}
 @follows("Conv1D", "Conv2D", "Conv3D")
 def convolution(layer: Any, inputs: list[Labels], shapes: list[Shape], ledger: Ledger) -> list[Labels]:
     axis = channel_axis(layer, len(shapes[0]))
-    taken = ledger.takes(layer, "in", at(inputs[0], axis, ledger, layer.name))
+    read = ledger.reads(layer, "in", at(inputs[0], axis, ledger, layer.name))
     made = ledger.own(layer, "out", layer.filters)
     groups = layer.groups
     if groups > 1:
-        # Every group keeps as many channels as the others: the same positions leave all groups together.
-        _tie_groups(taken, groups, ledger)
+        # All groups keep the same number of channels: the same indices are removed from all groups together.
+        _tie_groups(read, groups, ledger)
         _tie_groups(made, groups, ledger)
-    ledger.cut(layer, layer.kernel, -2, taken[: len(taken) // groups])
+    ledger.cut(layer, layer.kernel, -2, read[: len(read) // groups])
     return [_made(layer, layer.kernel, -1, made, shapes[0], axis, ledger)]
 
 
 @follows("Conv1DTranspose", "Conv2DTranspose", "Conv3DTranspose")
 def transposed(layer: Any, inputs: list[Labels], shapes: list[Shape], ledger: Ledger) -> list[Labels]:
     axis = channel_axis(layer, len(shapes[0]))
-    taken = ledger.takes(layer, "in", at(inputs[0], axis, ledger, layer.name))
-    ledger.cut(layer, layer.kernel, -1, taken)
+    read = ledger.reads(layer, "in", at(inputs[0], axis, ledger, layer.name))
+    ledger.cut(layer, layer.kernel, -1, read)
     return [_made(layer, layer.kernel, -2, ledger.own(layer, "out", layer.filters), shapes[0], axis, ledger)]
 
 
 @follows("DepthwiseConv1D", "DepthwiseConv2D")
 def depthwise(layer: Any, inputs: list[Labels], shapes: list[Shape], ledger: Ledger) -> list[Labels]:
     axis = channel_axis(layer, len(shapes[0]))
-    taken = ledger.takes(layer, "in", at(inputs[0], axis, ledger, layer.name))
-    made = np.repeat(taken, layer.depth_multiplier)
-    ledger.cut(layer, layer.kernel, -2, taken, produces=True)
+    read = ledger.reads(layer, "in", at(inputs[0], axis, ledger, layer.name))
+    made = np.repeat(read, layer.depth_multiplier)
+    ledger.cut(layer, layer.kernel, -2, read, produces=True)
     ledger.cut(layer, layer.bias, 0, made, produces=True)
-    _keep_if_mixed(layer, made, ledger)
-    ledger.multiplied(layer.kernel, positions(shapes[0], axis))
+    _pin_if_mixed(layer, made, ledger)
+    ledger.add_work(layer.kernel, positions(shapes[0], axis))
     return [Labels(shapes[0], axis, made)]
 
 
 @follows("SeparableConv1D", "SeparableConv2D")
 def separable(layer: Any, inputs: list[Labels], shapes: list[Shape], ledger: Ledger) -> list[Labels]:
     axis = channel_axis(layer, len(shapes[0]))
-    taken = ledger.takes(layer, "in", at(inputs[0], axis, ledger, layer.name))
-    ledger.cut(layer, layer.depthwise_kernel, -2, taken)
-    ledger.cut(layer, layer.pointwise_kernel, -2, np.repeat(taken, layer.depth_multiplier))
-    ledger.multiplied(layer.depthwise_kernel, positions(shapes[0], axis))
+    read = ledger.reads(layer, "in", at(inputs[0], axis, ledger, layer.name))
+    ledger.cut(layer, layer.depthwise_kernel, -2, read)
+    ledger.cut(layer, layer.pointwise_kernel, -2, np.repeat(read, layer.depth_multiplier))
+    ledger.add_work(layer.depthwise_kernel, positions(shapes[0], axis))
     made = ledger.own(layer, "out", layer.filters)
     return [_made(layer, layer.pointwise_kernel, -1, made, shapes[0], axis, ledger)]
 
 
-def _made(layer: Any, kernel: Any, place: int, made: Array, shape: Shape, axis: int, ledger: Ledger) -> Labels:
-    ledger.cut(layer, kernel, place, made, produces=True)
+def _made(layer: Any, kernel: Any, kernel_axis: int, made: Array, shape: Shape, axis: int, ledger: Ledger) -> Labels:
+    ledger.cut(layer, kernel, kernel_axis, made, produces=True)
     ledger.cut(layer, layer.bias, 0, made, produces=True)
     ledger.resize(layer, "filters", made)
-    ledger.multiplied(kernel, positions(shape, axis))
-    _keep_if_mixed(layer, made, ledger)
+    ledger.add_work(kernel, positions(shape, axis))
+    _pin_if_mixed(layer, made, ledger)
     return Labels(shape, axis, made)
 
 
-def _keep_if_mixed(layer: Any, made: Array, ledger: Ledger) -> None:
+def _pin_if_mixed(layer: Any, made: Array, ledger: Ledger) -> None:
     if not per_element(layer.activation):
-        ledger.pin(made, f"{layer.name}: its activation looks at all channels")
+        ledger.pin(made, f"{layer.name}: its activation depends on all channels")
 
 
 def _tie_groups(units: Array, groups: int, ledger: Ledger) -> None:
@@ -84,19 +84,19 @@ def _tie_groups(units: Array, groups: int, ledger: Ledger) -> None:
 @follows("Dense")
 def dense(layer: Any, inputs: list[Labels], shapes: list[Shape], ledger: Ledger) -> list[Labels]:
     axis = len(shapes[0]) - 1
-    taken = ledger.takes(layer, "in", at(inputs[0], axis, ledger, layer.name))
+    read = ledger.reads(layer, "in", at(inputs[0], axis, ledger, layer.name))
     made = ledger.own(layer, "out", layer.units)
     plain = not getattr(layer, "quantization_mode", None) and not getattr(layer, "lora_enabled", False)
     if plain:
-        ledger.cut(layer, layer.kernel, 0, taken)
+        ledger.cut(layer, layer.kernel, 0, read)
         ledger.cut(layer, layer.kernel, 1, made, produces=True)
         ledger.cut(layer, layer.bias, 0, made, produces=True)
         ledger.resize(layer, "units", made)
-        ledger.multiplied(layer.kernel, positions(shapes[0], axis))
+        ledger.add_work(layer.kernel, positions(shapes[0], axis))
     else:
-        ledger.pin(taken, f"{layer.name}: quantized or with LoRA weights")
+        ledger.pin(read, f"{layer.name}: quantized or with LoRA weights")
     if not plain or not per_element(layer.activation):
-        ledger.pin(made, f"{layer.name}: its activation looks at all channels")
+        ledger.pin(made, f"{layer.name}: its activation depends on all channels")
     return [Labels(shapes[0], axis, made)]
 
 
@@ -121,14 +121,14 @@ def attention(layer: Any, inputs: list[Labels], shapes: list[Shape], ledger: Led
     heads = ledger.own(layer, "heads", layer.num_heads)
     parts = {"query": (query, layer._query_dense), "key": (key, layer._key_dense), "value": (value, layer._value_dense)}
     for role, (labels, part) in parts.items():
-        taken = ledger.takes(layer, role, at(labels, -1, ledger, name))
-        ledger.cut(layer, part.kernel, 0, taken)
+        read = ledger.reads(layer, role, at(labels, -1, ledger, name))
+        ledger.cut(layer, part.kernel, 0, read)
         ledger.cut(layer, part.kernel, 1, heads, produces=True)
         ledger.cut(layer, part.bias, 0, heads, produces=True)
-        ledger.multiplied(part.kernel, positions(labels.shape, len(labels.shape) - 1))
+        ledger.add_work(part.kernel, positions(labels.shape, len(labels.shape) - 1))
     last = layer._output_dense
     ledger.cut(layer, last.kernel, 0, heads)
-    ledger.multiplied(last.kernel, positions(shapes[0], len(shapes[0]) - 1))
+    ledger.add_work(last.kernel, positions(shapes[0], len(shapes[0]) - 1))
     ledger.resize(layer, "num_heads", heads)
     if len(last.kernel.shape) != 3:
         made = ledger.fixed(shapes[0][-1] or 0, f"{name}: an output of several axes")
@@ -136,7 +136,7 @@ def attention(layer: Any, inputs: list[Labels], shapes: list[Shape], ledger: Led
         made = ledger.own(layer, "out", last.kernel.shape[-1])
         ledger.cut(layer, last.kernel, -1, made, produces=True)
         ledger.cut(layer, last.bias, 0, made, produces=True)
-        if layer._output_shape is None:  # as wide as the query, whatever that is
+        if layer._output_shape is None:  # as wide as the query
             ledger.tie(made, at(query, -1, ledger, name))
         else:
             ledger.pin(made, f"{name}: an output shape of its own")
@@ -150,20 +150,20 @@ def attention(layer: Any, inputs: list[Labels], shapes: list[Shape], ledger: Led
 def recurrent(layer: Any, inputs: list[Labels], shapes: list[Shape], ledger: Ledger) -> list[Labels]:
     cell = layer.cell
     gates = cell.kernel.shape[-1] // layer.units
-    taken = ledger.takes(layer, "in", at(inputs[0], -1, ledger, layer.name))
+    read = ledger.reads(layer, "in", at(inputs[0], -1, ledger, layer.name))
     hidden = ledger.own(layer, "out", layer.units)
     columns = np.tile(hidden, gates)
-    ledger.cut(layer, cell.kernel, 0, taken)
+    ledger.cut(layer, cell.kernel, 0, read)
     ledger.cut(layer, cell.kernel, 1, columns, produces=True)
     ledger.cut(layer, cell.recurrent_kernel, 0, hidden)
     ledger.cut(layer, cell.recurrent_kernel, 1, columns, produces=True)
     ledger.cut(layer, cell.bias, -1, columns, produces=True)
     ledger.resize(layer, "units", hidden)
     for kernel in (cell.kernel, cell.recurrent_kernel):
-        ledger.multiplied(kernel, positions(inputs[0].shape, len(inputs[0].shape) - 1))
-    for state in inputs[1:]:  # states that are handed in
-        ledger.pin(state.units, f"{layer.name}: states from outside")
-        ledger.pin(hidden, f"{layer.name}: states from outside")
+        ledger.add_work(kernel, positions(inputs[0].shape, len(inputs[0].shape) - 1))
+    for state in inputs[1:]:  # states that are passed in
+        ledger.pin(state.units, f"{layer.name}: its states are passed in")
+        ledger.pin(hidden, f"{layer.name}: its states are passed in")
     if layer.stateful:
         ledger.pin(hidden, f"{layer.name}: it keeps its state between calls")
     return [Labels(shape, len(shape) - 1, hidden) for shape in shapes]
