@@ -24,6 +24,7 @@ from flatout.data.task import PipelineTask
 from flatout.model.case import Case, Note, Program, Trial
 from flatout.model.errors import ProgramUnusable
 from flatout.model.evidence.pipelines import PipelinePace
+from flatout.process.launch import start
 from flatout.process.messages import encode
 from flatout.process.output import last_line
 from flatout.process.watchdog import Watchdog, kill_group
@@ -67,11 +68,7 @@ def run(
     started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     watchdog = Watchdog()
     late = False
-    with open(directory / "output.txt", "wb") as output:
-        process = subprocess.Popen(
-            command, env=variables, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )  # fmt: skip
+    process = start(command, variables, directory / "output.txt")
     watchdog.watch(process.pid)
     try:
         with Progress(directory / PROGRESS, request.seconds, quiet) as progress:

@@ -1,6 +1,7 @@
 """Child processes: how they are started, forked, watched, limited and talked to. Nothing here knows what they run.
 
 messages.py      typed messages as JSON text
+launch.py        starts a child in a group of its own
 signals.py       waits for a program and passes signals on to it
 watchdog.py      kills what is left when the parent is gone
 fork_server.py   a process that has done the slow imports and is forked for each child; forking.py is its own side

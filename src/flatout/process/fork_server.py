@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from flatout.model.errors import Internal
+from flatout.process import launch
 from flatout.process.forking import LONGEST_MESSAGE, Exited, Fork, Import, Imported, Started
 from flatout.process.messages import decode, encode
 from flatout.process.watchdog import Watchdog, kill_group
@@ -49,16 +50,9 @@ class ForkServer:
     ) -> None:
         """`command` is given the number of its socket as the last word; what it prints goes to `output`."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with open(output, "ab") as printed, theirs:
-            self.process = subprocess.Popen(
-                [*command, str(theirs.fileno())],
-                env=dict(environment),
-                stdin=subprocess.DEVNULL,
-                stdout=printed,
-                stderr=subprocess.STDOUT,
-                pass_fds=(theirs.fileno(),),
-                start_new_session=True,
-            )
+        with theirs:
+            number = theirs.fileno()
+            self.process = launch.start([*command, str(number)], environment, output, append=True, descriptors=[number])
         self.gone = ""
         """Why no child can be started here."""
         self._watchdog = watchdog

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from flatout.model.errors import Internal
+from flatout.process import launch
 from flatout.process.fork_server import ForkedProcess, ForkServer, ServerGone
 from flatout.process.memory import resident_bytes
 from flatout.process.messages import decode, encode
@@ -171,13 +172,5 @@ def _forked(server: ForkServer | None, tasks: str, log: Path, ends: tuple[int, i
 
 
 def _started(tasks: str, log: Path, ends: tuple[int, int], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    with open(log, "ab") as output:
-        return subprocess.Popen(
-            [sys.executable, "-m", MAIN, tasks, *map(str, ends)],
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            pass_fds=ends,
-            start_new_session=True,
-        )
+    command = [sys.executable, "-m", MAIN, tasks, *map(str, ends)]
+    return launch.start(command, environment, log, append=True, descriptors=ends)

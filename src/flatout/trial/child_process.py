@@ -19,6 +19,7 @@ from flatout.model.errors import Internal
 from flatout.model.vocabulary import StreamKind
 from flatout.observe.settings import ObserveSettings
 from flatout.process.fork_server import ForkedProcess, ServerGone
+from flatout.process.launch import start as launch_process
 from flatout.process.memory import resident_bytes
 from flatout.process.messages import decode, encode
 from flatout.process.output import last_line
@@ -184,16 +185,7 @@ def _started(launch: Launch, directory: Path, ends: tuple[int, int]) -> subproce
     for descriptor in ends:
         os.set_inheritable(descriptor, True)
     command, variables = prepared(launch, directory, _gate(launch, ends))
-    with open(directory / "output.txt", "wb") as output:
-        return subprocess.Popen(
-            command,
-            env=variables,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            pass_fds=ends,
-            start_new_session=True,
-        )
+    return launch_process(command, variables, directory / "output.txt", descriptors=ends)
 
 
 def _forked(

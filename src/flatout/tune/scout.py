@@ -14,6 +14,7 @@ from flatout.model.case import Case, Program
 from flatout.model.evidence.steps import Stream
 from flatout.model.queries import step_kind
 from flatout.observe.streams import RANK, TRAINING
+from flatout.process.launch import start
 from flatout.process.watchdog import Watchdog, kill_group
 from flatout.trial.child_process import Launch, prepared
 from flatout.trial.settings import ScoutSettings
@@ -33,15 +34,7 @@ def scout(
     command, variables = prepared(launch, directory, ScoutSettings())
     began = time.monotonic()
     started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
-    with open(directory / "output.txt", "wb") as output:
-        process = subprocess.Popen(
-            command,
-            env=variables,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+    process = start(command, variables, directory / "output.txt")
     watchdog.watch(process.pid)
     latest = min(deadline, began + LONGEST_SECONDS)
     try:

@@ -12,7 +12,7 @@ from flatout.observe.probe import Probe
 
 def on_tensorflow(observer: Observer, module: ModuleType) -> None:
     def write() -> None:
-        # Asked late: asking for devices initialises them, which must stay the program's own decision.
+        # Late: a request for devices initialises them, and when that happens is the program's decision.
         tf: Any = module
         facts: dict[str, Any] = {"version": tf.__version__, "build": {}, "devices": []}
         with contextlib.suppress(Exception):

@@ -37,7 +37,7 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
 
     patch("graph-init", wrap)
 
-    places: dict[Any, int] = {}
+    lines: dict[Any, int] = {}
 
     def describe() -> None:
         while graphs:
@@ -46,26 +46,26 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
                 graphs.clear()
                 break
             try:
-                row = _describe(graph, places)
+                row = _describe(graph, lines)
             except Exception:
                 continue  # a graph that was dismantled meanwhile
             described[0] += len(row["ops"])
             if row["ops"]:
                 observer.recorder.fact("graph", **row)
-        observer.recorder.fact("places", rows=[list(place) for place in places])
+        observer.recorder.fact("places", rows=[list(line) for line in lines])
 
     observer.window.on_close.append(describe)
     observer.hooks.at_end.append(describe)
 
 
-def _describe(graph: Any, places: dict[Any, int]) -> dict[str, Any]:
+def _describe(graph: Any, lines: dict[Any, int]) -> dict[str, Any]:
     rows = []
     files: dict[str, bool] = {}
     for op in graph.get_operations():
         if op.type in DULL:
             continue
-        place = place_of(op, files)
-        number = -1 if place is None else places.setdefault(place, len(places))
+        line = line_of(op, files)
+        number = -1 if line is None else lines.setdefault(line, len(lines))
         dtype, shape = "", ""
         if op.outputs:
             first = op.outputs[0]
@@ -86,7 +86,7 @@ def _describe(graph: Any, places: dict[Any, int]) -> dict[str, Any]:
     }
 
 
-def place_of(op: Any, files: dict[str, bool]) -> Any:
+def line_of(op: Any, files: dict[str, bool]) -> Any:
     """The user's line that made an op; `files` remembers whose files are the user's."""
     for frame in reversed(op.traceback or ()):
         known = files.get(frame.filename)

@@ -95,16 +95,16 @@ def _counter(optimizer: Any) -> Any:
 
 
 def _tape(observer: Observer) -> None:
-    """The place of the eager step, and a last resort for loops that update their variables by hand."""
+    """The user's line of the eager step, and a last resort for loops that update their variables by hand."""
     from tensorflow.python.eager import context
 
     eager = context.executing_eagerly
     thread, ticks, streams = observer.thread, observer.ticks, observer.streams
-    places: dict[Any, list[Any]] = {}
+    lines: dict[Any, list[Any]] = {}
 
     def write() -> None:
-        if places:
-            observer.recorder.fact("tapes", rows=[[count, stack] for count, stack in places.values()])
+        if lines:
+            observer.recorder.fact("tapes", rows=[[count, stack] for count, stack in lines.values()])
 
     observer.hooks.at_flush.append(write)
 
@@ -118,9 +118,9 @@ def _tape(observer: Observer) -> None:
                     frame = users_code.innermost(sys._getframe(1))
                     if frame is not None:
                         key = (frame.f_code, frame.f_lineno)
-                        row = places.get(key)
+                        row = lines.get(key)
                         if row is None:
-                            row = places[key] = [0, users_code.stack(frame)]
+                            row = lines[key] = [0, users_code.stack(frame)]
                         row[0] += 1
                     if not thread.busy:
                         key_of_stream = ("tape", frame.f_code if frame else None)

@@ -11,7 +11,7 @@ from typing import Any
 from flatout.observe.observer import Observer
 from flatout.observe.private_names import Wrap, patch
 from flatout.observe.probe import Probe
-from flatout.observe.probes.graphs import place_of
+from flatout.observe.probes.graphs import line_of
 from flatout.observe.streams import Stream
 from flatout.observe.ticks import CALL
 from flatout.source import users_code
@@ -30,7 +30,7 @@ class Growth:
         self.runs = 0
         self.grown = 0
         self.added = 0
-        self.places: dict[Any, int] = {}
+        self.lines: dict[Any, int] = {}
 
     def look(self, graph: Any) -> bool:
         """Before a run: has the graph grown since the last one?"""
@@ -41,15 +41,15 @@ class Growth:
             self.grown += 1
             self.added += version - self.version
             if self.grown & (self.grown - 1) == 0:  # the 1st, 2nd, 4th, 8th time: to list the ops takes a while
-                place = place_of(graph.get_operations()[-1], {})
-                self.places[place] = self.places.get(place, 0) + 1
+                line = line_of(graph.get_operations()[-1], {})
+                self.lines[line] = self.lines.get(line, 0) + 1
         if graph is not self.graph():
             self.graph = weakref.ref(graph)
         self.version = version
         return grown
 
     def rows(self) -> list[list[Any]]:
-        return [[*place, count] for place, count in self.places.items() if place is not None]
+        return [[*line, count] for line, count in self.lines.items() if line is not None]
 
 
 class Feeds:

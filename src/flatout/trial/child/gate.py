@@ -176,7 +176,7 @@ class WarmUp:
         self.began, self._quiet_ticks = now, 0
 
     def is_over(self, now: float, ticks: int, epochs: int) -> bool:
-        """Asked at each tick; `ticks` and `epochs` are those that have begun so far."""
+        """Called at each tick; `ticks` and `epochs` are those that have begun so far."""
         traced = self._observer.ticks.trace
         self._quiet_ticks = self._quiet_ticks + 1 if traced == self._traced else 0
         self._traced = traced
