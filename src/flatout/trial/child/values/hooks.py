@@ -27,6 +27,7 @@ def probe_of(values: Values) -> Probe:
     """The probe that fills `values`."""
 
     def on_tensorflow(observer: Observer, module: ModuleType) -> None:
+        values.begin(values.directory)
         results_of_functions = _outermost(observer, values, _function_name)
         _try(observer, "variable-init", _variables(values))
         _try(observer, "function-call", results_of_functions)

@@ -20,9 +20,8 @@ MOST_SERIES = 40
 
 class Values:
     def __init__(self, directory: str) -> None:
-        self.wanted = True
-        """Whether `tick` has anything left to do: the gate asks at every step."""
         self.begin(directory)
+        self.wanted = False  # until TensorFlow is imported: a program without it has no values
 
     def begin(self, directory: str) -> None:
         """Keep what is computed from now on, for the file in this directory."""
@@ -45,6 +44,7 @@ class Values:
         """How much was kept, and how much of it when the file was last written."""
         self._lock = threading.Lock()
         self.wanted = True
+        """Whether `tick` has anything left to do: the gate reads it at every step."""
 
     @property
     def probe(self) -> Probe:

@@ -1,0 +1,43 @@
+"""What is kept of a program's values before there is any TensorFlow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flatout.trial.child.values import Values
+from flatout.trial.child.values.kept import MOST_STEPS
+
+
+def test_nothing_is_wanted_of_a_program_that_has_not_imported_tensorflow(tmp_path: Path) -> None:
+    values = Values(str(tmp_path))
+    assert not values.wanted, "a look at the weights would import TensorFlow for the program"
+    values.write()
+    assert not list(tmp_path.iterdir())
+    values.begin(str(tmp_path))
+    assert values.wanted
+
+
+def test_scalars_are_kept_with_the_steps_before_them_and_read_back(tmp_path: Path) -> None:
+    numpy = pytest.importorskip("numpy")
+    values = Values(str(tmp_path))
+    values.begin(str(tmp_path))
+    values.steps = 2
+    values.keep_scalar("loss", 1, 0.5)
+    values.keep_output("predict[0]", numpy.ones((2, 3), numpy.float32))
+    values.keep_output("predict[0]", numpy.zeros((1, 3), numpy.float32))
+    values.write()
+    with numpy.load(tmp_path / "numbers.npz") as stored:
+        assert stored["series/0"].tolist() == [[1.0, 0.5, 2.0]]
+        assert stored["outputs/0"].tolist() == [1.0] * 6 + [0.0] * 3
+    (tmp_path / "numbers.npz").unlink()
+    values.write()
+    assert not (tmp_path / "numbers.npz").exists(), "nothing was kept since"
+
+
+def test_calls_are_counted_up_to_the_last_that_is_kept(tmp_path: Path) -> None:
+    values = Values(str(tmp_path))
+    assert [values.count_call("model") for _ in range(2)] == [1, 2]
+    numbers = [values.count_call("step") for _ in range(MOST_STEPS + 2)]
+    assert numbers == [*range(1, MOST_STEPS + 1), None, None]
