@@ -9,7 +9,7 @@ from flatout.model.case import Case, Confidence, Evidence, Finding, Fix, Measure
 from flatout.model.evidence.graphs import ContendedPython
 from flatout.model.evidence.program import CpuUse, UndisturbedMean
 from flatout.model.evidence.steps import EpochStart, LineTime, StepStack, Tracing
-from flatout.model.vocabulary import StreamKind
+from flatout.model.vocabulary import StepPart, StreamKind
 
 Line = tuple[str | None, int | None]
 
@@ -26,7 +26,7 @@ def step_ms(case: Case) -> float:
     return case.steps.ms.median if case.steps is not None else 0.0
 
 
-def part_ms(case: Case, *names: str) -> float:
+def part_ms(case: Case, *names: StepPart) -> float:
     """Milliseconds of the step spent in the named parts of the split."""
     if case.steps is None or case.steps.split_ms is None:
         return 0.0

@@ -18,6 +18,9 @@ StepKind = Literal["train", "inference", "session", "input", "call"]
 (Session.run); input (an element taken from a dataset, where nothing else was seen). An optimize makes calls of the
 model itself: call."""
 
+StepPart = Literal["input", "trace", "python", "compute", "copy", "idle"]
+"""Where the time of a step goes."""
+
 # ── pipelines and devices ────────────────────────────────────────────────────────────────────────────────────────
 
 State = Literal["python", "random", "lookup table", "variable", "print", "resource"]
