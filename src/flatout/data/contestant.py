@@ -21,20 +21,20 @@ from flatout.pipeline import stage_costs
 PASS_SECONDS = 0.2
 MOST_EPOCHS = 64
 FEWEST_ROUNDS = 2
-"""However late it is: what a pass takes is shown even where it cannot be compared."""
-MOST_HELD, HELD_BYTES = 128, 64 << 20
-"""Elements that are taken at a time: each call into Python costs as much as some small batches."""
+"""Rounds that are always run, so that the time of a pass can be shown even if it cannot be compared."""
+MAX_WINDOW, WINDOW_BYTES = 128, 64 << 20
+"""Elements fetched at a time, because each call into Python costs as much as some small batches."""
 
 
 @dataclass
 class Pipeline:
-    """A dataset that takes part in races. It is kept between them, with what it has cached."""
+    """A dataset that is raced. It is kept between races, with its caches."""
 
     dataset: Any
     elements: int
-    """Of one epoch, or as many as a pass takes of a pipeline without end."""
+    """Elements of one epoch; of an infinite pipeline, those of a pass."""
     epochs: int = 1
-    """Of one pass."""
+    """Epochs of one pass."""
     is_warm: bool = False
 
     def run(self) -> tuple[float, float]:
@@ -51,7 +51,7 @@ class Pipeline:
         return wall, cpu
 
     def warm(self) -> None:
-        """A pass that fills caches, then one that tells how many epochs a pass needs to be long enough."""
+        """Run a pass that fills caches, then one to find how many epochs make a pass long enough."""
         if not self.is_warm:
             self.run()
         self.is_warm = True
@@ -63,19 +63,19 @@ class Pipeline:
         size = stages.element_bytes(self.dataset.element_spec)
         if size is None:
             size = stage_costs.bytes_of(next(iter(self.dataset)))
-        held = max(1, min(MOST_HELD, HELD_BYTES // max(size, 1)))
-        # One more than there are: a cache is complete only when its end was seen.
-        return self.dataset.take(self.elements + 1).window(held)
+        window = max(1, min(MAX_WINDOW, WINDOW_BYTES // max(size, 1)))
+        # One more than there are, because a cache is complete only after its end was reached.
+        return self.dataset.take(self.elements + 1).window(window)
 
 
 @dataclass(eq=False)
 class Contestant(race.Contestant):
-    """Units are elements. What fails inside a pipeline is raised: the caller knows what was tried."""
+    """Units are elements. Exceptions of a pipeline are raised: the caller knows what was tried."""
 
     pipeline: Pipeline
     label: str
     elsewhere: bool = False
-    """Other processes do its work: what they have of the processors is no disturbance."""
+    """Whether other processes do its work; then their use of the processors is not a disturbance."""
 
     @property
     def name(self) -> str:

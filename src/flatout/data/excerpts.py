@@ -25,9 +25,9 @@ def excerpts_of(given: Any, costs: stage_costs.Costs) -> Callable[[Any], Pipelin
 
 
 def _records_for(given: Any, elements: int, costs: stage_costs.Costs) -> int | None:
-    """Records that give about so many elements of the last stage."""
-    taken = inspection.counts_for_each(given, costs)
-    heads = [taken.get(id(stage)) for stage in copies.record_stages(given)]
+    """How many records give about this many elements of the last stage."""
+    counts = inspection.counts_for_each(given, costs)
+    heads = [counts.get(id(stage)) for stage in copies.record_stages(given)]
     each = max((count for count in heads if count), default=None)
     return max(round(elements * each), 1) if each is not None else None
 
@@ -38,7 +38,7 @@ def _cut(dataset: Any, records: int, elements: int) -> Pipeline:
 
 
 def count(stage: Any, seconds: float) -> int | None:
-    """Elements of one epoch, counted where the dataset does not know; None where that takes too long."""
+    """Elements of one epoch, counted if the dataset does not know; None if that takes too long."""
     known = int(stage.cardinality())
     if known >= 0 or known == caching.INFINITE:
         return known if known >= 0 else None

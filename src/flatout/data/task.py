@@ -1,4 +1,4 @@
-"""What the child of `flatout data` has to do with the pipelines of the program; a message to it."""
+"""The task of the child of `flatout data`: what to do with the pipelines of the program."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal
 class PipelineTask:
     do: Literal["inspect", "tune", "digest"] = "inspect"
     pipeline: int = 1
-    """Which of the program's pipelines, counted from 1; `inspect` takes all."""
+    """Which of the program's pipelines, counted from 1; `inspect` uses all."""
     needs: float | None = None
     """Milliseconds that the trainer takes for an element, where the user knows."""
     seconds: float = 120.0

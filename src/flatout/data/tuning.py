@@ -1,8 +1,8 @@
 """Tunes a dataset: rewrites are proposed one after the other, compared, raced, and kept where they win.
 
-Each proposal stands on what was kept before it. It is compared with the program's own pipeline over whole epochs, then
-raced against the best so far; in the end the result is raced once more against the program's own, and that is the
-claim. Long pipelines are raced on copies that read fewer records; the comparison still wants an epoch.
+Each proposal builds on the rewrites kept so far. It is compared with the program's own pipeline over whole epochs, then
+raced against the best so far. At the end the result is raced once more against the program's own: that is the claim.
+Long pipelines are raced as copies that read fewer records; the comparison still needs an epoch.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class TuningRequest:
     allow: frozenset[str] = frozenset()
     """`semantic` (another order of calls or elements) and `reassociated` (other rounding) have to be allowed."""
     memory: int | None = None
-    """Bytes that a cache may hold; a third of what is free if it is not said."""
+    """Largest size of a cache in bytes; None: a third of the free memory."""
     disk: str | None = None
-    """A directory in which a cache may be kept that does not fit into memory."""
+    """A directory for a cache that does not fit into memory."""
     seconds: float = 120.0
     needs: float | None = None
     without: frozenset[str] = frozenset()
@@ -47,7 +47,7 @@ class TuningRequest:
 
 @dataclass(frozen=True)
 class Tuned:
-    """The rewritten dataset, and the case that says what was tried and what it gave."""
+    """The rewritten dataset, and the case with all trials."""
 
     dataset: Any
     case: Case
@@ -66,7 +66,7 @@ def tune(
     report: inspection.Report = inspection.NO_REPORT,
     keep: Callable[[Case], None] = lambda _: None,
 ) -> Tuned:
-    """`keep` is given the case as far as it is known, after each trial."""
+    """`keep` is called with the unfinished case after each trial."""
     recipes.install()
     with recipes.without_draws(), copies.files_of_copies():
         return _Tuning(stages.plain(dataset), request, report, keep).run()
@@ -74,7 +74,7 @@ def tune(
 
 @dataclass(frozen=True)
 class _Line:
-    """A pipeline with the rewrites that were kept, and how it was before each of them."""
+    """A pipeline with the rewrites that were kept, and the pipeline before each of them."""
 
     dataset: Any
     kept: tuple[str, ...] = ()
@@ -114,7 +114,7 @@ class _Tuning:
         best, kept = line.dataset, list(line.kept)
         if kept:
             self.report("racing the result against the program's own")
-            self.deadline = float("inf")  # rounds enough for an interval, however long the trials have taken
+            self.deadline = float("inf")  # the claim always gets enough rounds for an interval
             claim = self._tried(self.given, Proposal(best, ""), tuple(kept), line.equivalence, stage="combination")
             self.trials.append(claim)
             if claim.status != "won":
@@ -122,12 +122,12 @@ class _Tuning:
         return Tuned(best, self._case(case, tuple(kept)))
 
     def _improved(self, line: _Line, names: Sequence[str], context: Context, case: Case) -> _Line:
-        """One rewrite after the other, each upon those that have won."""
+        """Try one rewrite after the other, each on top of those that won."""
         for name in names:
             if name in self.request.without:
                 continue
             if time.monotonic() > self.deadline:
-                self._leave_out(name, "the time was over")
+                self._leave_out(name, "there was no time left")
                 continue
             self.report(f"trying {name}")
             proposal = self._proposed(name, line.dataset, context)
@@ -144,7 +144,7 @@ class _Tuning:
         return line
 
     def _once_more(self, line: _Line) -> list[str]:
-        """What gave nothing may give something where another stage, before the critical one, is so no longer."""
+        """Rewrites that gained nothing before may gain now, if another stage limits the pipeline."""
         names = list(self.rewrites)
         kept = [parse(lever)[0] for lever in line.kept]
         last = max((names.index(name) for name in kept), default=0)
@@ -152,7 +152,7 @@ class _Tuning:
         return [name for name in names[:last] if name in tried and name not in kept]
 
     def _instead(self, line: _Line, context: Context, case: Case) -> _Line | None:
-        """A map that went behind the shuffle cannot be cached any more: was the cache worth more than that?"""
+        """A map moved behind the shuffle can no longer be cached: try whether the cache gains more."""
         moved, cached = "late-map", "cache"
         if moved not in line.kept or cached in line.kept or time.monotonic() > self.deadline:
             return None
@@ -174,11 +174,11 @@ class _Tuning:
         except (Refused, recipes.Opaque) as reason:
             self._leave_out(name, str(reason))
             return None
-        except Exception as error:  # a rewrite that stumbles over a pipeline leaves it as it is
+        except Exception as error:  # a rewrite that fails leaves the pipeline as it is
             self._leave_out(name, f"{type(error).__name__}: {str(error)[:200]}")
             return None
         if proposal is not None and proposal.dataset.element_spec != best.element_spec:
-            self._leave_out(name, "it would have given elements of another shape or type")
+            self._leave_out(name, "it would yield elements of another shape or type")
             return None
         return proposal
 
@@ -216,7 +216,7 @@ class _Tuning:
         return compare(self._kept(before), self.short(after), TimeLimit(self.deadline, FEWEST_ROUNDS, enough))
 
     def _kept(self, dataset: Any) -> Pipeline:
-        """The best so far runs in one race after the other: its copy, and what that has cached, is kept."""
+        """The copy of the best pipeline so far, kept with its caches for all its races."""
         if self.best is None or self.best[0] is not dataset:
             self.best = (dataset, self.short(dataset))
         return self.best[1]
@@ -230,7 +230,7 @@ class _Tuning:
             if semantic and copies.before_randomness(self.given) is not None:
                 found = replace(found, whole=False, note="other random numbers for other elements, as was allowed")
             self.known[id(dataset)] = found
-            self.alive.append(dataset)  # an id is only good while its dataset lives
+            self.alive.append(dataset)  # an id is valid only while its dataset exists
         return found
 
     def _count(self, stage: Any) -> int | None:

@@ -1,12 +1,12 @@
 """Makes a trained model fast and small to serve, within an accuracy budget, and proves it.
 
-    request.py        what is asked for: one dataclass for the command and `flatout.optimize`
+    request.py        the request: one dataclass for the command and `flatout.optimize`
     session.py        a request from start to end; api.py is `flatout.optimize`
     optimizer.py      the workflow: prepare, select, build and check, race, claim, hand over
     candidates.py     which routes are tried, and why the others are not
     builder.py        converts, opens and checks candidates, in processes of work/
     checks.py         what an artefact has to pass before it is timed
-    race.py           paired, interleaved rounds of contestants (contestant.py)
+    contestant.py     an artefact with a setting, in the races of `measure.race`
     claim.py          the best again, in fresh processes; artefact.py writes what is handed over
     case.py           the results as a Case; pareto.py marks the Pareto front
     verification.py   repeats the check of an artefact on another machine

@@ -133,7 +133,7 @@ class Builder:
         try:
             candidate.directory.mkdir(parents=True)
             answer = worker.ask(
-                "convert" if given is None else "adopt",
+                "convert" if given is None else "import_file",
                 min(CONVERT_SECONDS, max(self.deadline - time.monotonic(), 30.0)),
                 self.memory_limit,
                 route=candidate.route.name,

@@ -53,7 +53,7 @@ class Skipped:
 
 @dataclass(frozen=True)
 class RouteChoice:
-    """The routes that the user wants. A name stands for all routes that begin with it: `litert`."""
+    """The routes that the user wants. A name means all routes that begin with it: `litert`."""
 
     only: Sequence[str] = ()
     without: Sequence[str] = ()

@@ -1,7 +1,7 @@
-"""The claim: the best of many look better than they are, so they are measured again, in fresh processes.
+"""The claim: the best of many contestants look better than they are, so they are measured again in fresh processes.
 
-Two baselines run beside the finalists, and a speedup has to hold against each. Before that, each finalist answers all
-held-out samples, not only the first ones. The winner is handed over once its loader was run and gives the same answers.
+The finalists race against two baselines. Before that, each finalist answers all held-out samples, not only the first
+ones. The winner is handed over after its loader was run and gave the same answers.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ FINALISTS = 3
 ROUNDS = 13
 ROUNDS_OF_OTHER_BATCHES = 8
 GRACE_SECONDS = 30.0
-"""After the deadline, before the rounds are cut to what an interval needs: what is claimed must have one."""
+"""How long after the deadline rounds are reduced to the number that an interval needs: a claim must have one."""
 ALIKE = 1e-5
-"""Relative difference that an artefact and its own loader may show: they run the same thing."""
+"""Largest relative difference between the answers of an artefact and of its own loader."""
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Claim:
     other_batches: list[tuple[Contestant, Contestant]] = field(default_factory=list)
     """At each other batch size: the winner with the setting that is best there, and the baseline."""
     ties: list[Contestant] = field(default_factory=list)
-    """Finalists that are as fast as the winner, as far as the race can tell."""
+    """Finalists whose speed does not differ measurably from the winner's."""
     notes: list[str] = field(default_factory=list)
 
     def latencies(self) -> tuple[Latency, ...]:
@@ -189,7 +189,7 @@ def _hand_over(one: Contestant, answers: list[Array], builder: Builder, target: 
         names = feeds(subject)[1:]
         try:
             worker.ask(
-                "snippet",
+                "run_loader",
                 120.0,
                 builder.memory_limit,
                 path=str(target / artefact.LOADER),

@@ -1,4 +1,4 @@
-"""An artefact in a process of its own, with one setting of its runtime: opened, asked, timed."""
+"""A contestant: an artefact with one setting of its runtime, opened and timed in a process of its own."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from flatout.subject import Array, Subject
 BLOCK_SECONDS = 0.15
 OPEN_SECONDS = 120.0
 SCREENED = 512
-"""Held-out samples that a candidate answers while candidates are screened: the same for all, so that they compare."""
+"""Held-out samples on which candidates are screened: the same for all, so that they can be compared."""
 ANSWER_SECONDS = 20.0
-"""As long as that may take; those that are slower answer fewer."""
+"""Time limit for these answers; slower candidates answer fewer samples."""
 FEWEST = 32
 
 
@@ -43,7 +43,7 @@ class Contestant(race.Contestant):
     worker: Worker | None = None
     load_ms: float = 0.0
     warm_ms: float = 1.0
-    """Of a call while it was opened: a first guess."""
+    """The time of a call right after opening: a first estimate."""
     memory_bytes: int = 0
     meter: Meter = field(default_factory=Meter)
 
@@ -55,7 +55,7 @@ class Contestant(race.Contestant):
     # ── in its process ───────────────────────────────────────────────────────────────────────────────────────
 
     def open(self, subject: Subject, worker: Worker, memory_limit: int) -> None:
-        """In a fresh process, which loads the artefact and nothing else."""
+        """Load the artefact in a fresh process, which loads nothing else."""
         self.worker = worker
         answer = self.worker.ask(
             "open",

@@ -194,6 +194,6 @@ def _open(one: Contestant, builder: Builder) -> None:
 
 def _evaluate_in(worker: Worker) -> Evaluate:
     def evaluate(answers: Path) -> dict[str, Any]:
-        return worker.ask("judge", EVALUATE_SECONDS, answers=str(answers))
+        return worker.ask("evaluate", EVALUATE_SECONDS, answers=str(answers))
 
     return evaluate

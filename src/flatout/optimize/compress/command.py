@@ -28,7 +28,7 @@ from flatout.subject.preparation import SubjectRequest
 
 @dataclass(frozen=True)
 class CompressionRequest:
-    """What the child is asked for."""
+    """What the child has to do."""
 
     subject: SubjectRequest
     stages: str

@@ -1,4 +1,4 @@
-"""How fast models answer, side by side: a race in this process, in which each is called for a moment in every round."""
+"""Compares the speed of models: a race in this process, in which each is called for a moment in every round."""
 
 from __future__ import annotations
 

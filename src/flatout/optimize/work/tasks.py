@@ -1,4 +1,4 @@
-"""What a child process can be asked. One process does either the preparing, or conversions, or runs one artefact."""
+"""The tasks of a child process. One process either prepares the subject, or converts, or runs one artefact."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from flatout.routes._route import Runner
 from flatout.subject import Array, Subject, in_batches, plain_array, write_arrays
 
 FEEDS = 8
-"""Different inputs that a timed block goes through in turn."""
+"""Number of different inputs that a timed block cycles through."""
 FEED_BYTES = 64 << 20
 WARM_CALLS = 3
 
@@ -31,21 +31,21 @@ class Tasks:
         self._runner: Runner | None = None
         self._batch = 1
         self._feeds: list[list[Array]] = []
-        self._judge: Any = None
+        self._evaluator: Any = None
 
     # ── preparing and judging ────────────────────────────────────────────────────────────────────────────────
 
     def prepare(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Make the subject from what the user gave; stay ready to judge answers."""
+        """Make the subject from what the user gave; afterwards `evaluate` can be called."""
         from flatout.subject.preparation import SubjectRequest, prepare
 
         prepared = prepare(SubjectRequest.from_json(request))
-        self._judge = prepared.evaluator
+        self._evaluator = prepared.evaluator
         return prepared.summary()
 
-    def judge(self, answers: str) -> dict[str, Any]:
+    def evaluate(self, answers: str) -> dict[str, Any]:
         """The user's metric for the answers in this file."""
-        return dict(self._judge(Path(answers)))
+        return dict(self._evaluator(Path(answers)))
 
     # ── converting ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -54,23 +54,23 @@ class Tasks:
         find(route).convert(Subject.read(Path(subject)), Path(directory))
         return {"seconds": time.monotonic() - began}
 
-    def adopt(self, route: str, given: str, directory: str) -> dict[str, Any]:
+    def import_file(self, route: str, given: str, directory: str) -> dict[str, Any]:
         began = time.monotonic()
         find(route).import_file(Path(given), Path(directory))
         return {"seconds": time.monotonic() - began}
 
     def inspect(self, route: str, directory: str) -> dict[str, Any]:
-        inside = find(route).inspect(Path(directory))
-        return {"weights": inside.weights, "weight_bytes": inside.weight_bytes, "computes": dict(inside.computes)}
+        contents = find(route).inspect(Path(directory))
+        return {"weights": contents.weights, "weight_bytes": contents.weight_bytes, "computes": dict(contents.computes)}
 
     # ── running ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def open(self, route: str, directory: str, setting: dict[str, Any], batch: int, feeds: list[str]) -> dict[str, Any]:
         """Load the artefact and run it until it is warm. `feeds`: an .npz with samples, and the names of its arrays."""
         samples = read_arrays(feeds)
-        every = max(1, sum(array[:1].nbytes for array in samples) * max(batch, 1))
-        most = max(1, min(FEEDS, FEED_BYTES // every))
-        self._feeds = list(in_batches(samples, batch, at_most=max(batch, 1) * most))
+        batch_bytes = max(1, sum(array[:1].nbytes for array in samples) * max(batch, 1))
+        count = max(1, min(FEEDS, FEED_BYTES // batch_bytes))
+        self._feeds = list(in_batches(samples, batch, at_most=max(batch, 1) * count))
         del samples
         began = time.perf_counter()
         self._runner, self._batch = find(route).open(Path(directory), setting, batch), batch
@@ -88,7 +88,7 @@ class Tasks:
         }
 
     def answer(self, feeds: list[str], output: str, at_most: int | None = None) -> dict[str, Any]:
-        """What the artefact answers to these samples, into an .npz as `out0`, `out1`, …"""
+        """Write the artefact's answers to these samples into an .npz as `out0`, `out1`, …"""
         if self._runner is None:
             raise ProcessFailed(
                 "The worker was asked to run a model before it had opened one. This is a fault of flatout."
@@ -98,13 +98,13 @@ class Tasks:
         return {"samples": len(answers[0])}
 
     def time(self, seconds: float, at_least: int) -> dict[str, Any]:
-        """Call for about this long; how long each call took, in milliseconds."""
+        """Call it for about this long. Returns the milliseconds of each call."""
         if self._runner is None:
             raise ProcessFailed(
                 "The worker was asked to run a model before it had opened one. This is a fault of flatout."
             )
         runner, feeds, clock = self._runner, self._feeds, time.perf_counter
-        runner(feeds[0])  # caches are cold after the others' turn
+        runner(feeds[0])  # caches are cold after the blocks of others
         gc.collect()
         gc.disable()
         times: list[float] = []
@@ -121,8 +121,8 @@ class Tasks:
         taken = mark.taken_since(cpu)
         return {"times": times, "cpu_ms": cpu * 1e3 / len(times), "taken": taken, "peak_bytes": peak_bytes()}
 
-    def snippet(self, path: str, directory: str, batch: int, feeds: list[str], output: str) -> dict[str, Any]:
-        """Run the loader that is handed over, as its user would: from its file, on the artefact."""
+    def run_loader(self, path: str, directory: str, batch: int, feeds: list[str], output: str) -> dict[str, Any]:
+        """Run the artefact's loader as its user would: from its file."""
         specification = importlib.util.spec_from_file_location("artefact_loader", path)
         if specification is None or specification.loader is None:
             raise ProcessFailed(f"{path} cannot be imported as a Python module. Make the artefact again.")
@@ -134,7 +134,7 @@ class Tasks:
 
 
 def answers_of(runner: Runner, samples: list[Array], batch: int, at_most: int | None) -> list[Array]:
-    """All answers, one row for each sample; what a batch was filled up with is cut off again."""
+    """All answers, one row per sample, without those to the samples that filled up the last batch."""
     count = min(len(samples[0]), at_most or len(samples[0]))
     pieces = [[plain_array(array) for array in runner(feed)] for feed in in_batches(samples, batch, count)]
     if batch == 0:

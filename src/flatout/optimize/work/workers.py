@@ -13,7 +13,7 @@ TASKS = "flatout.optimize.work.tasks:Tasks"
 
 
 def start_worker(log: Path, watchdog: Watchdog, server: ForkServer | None = None) -> Worker:
-    """A worker that can be asked what `Tasks` offers."""
+    """A worker process for the tasks of `Tasks`."""
     return Worker(TASKS, log, watchdog, server, _environment())
 
 
