@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flatout.model.case import Copy, Device, DeviceDetail, Kernel, Op
-from flatout.model.vocabulary import CopyKind, DeviceKind
+from flatout.model.vocabulary import DeviceKind
 from flatout.trace.intervals import Times, covered, merge, self_times
 from flatout.trace.kernels import KernelKind, classify, copied_bytes
 from flatout.trace.model import Line, Plane
@@ -293,7 +293,7 @@ def _copies(done: Executed, kinds: list[KernelKind]) -> tuple[Copy, ...]:
     for direction in sorted({kind.copy for kind in kinds if kind.copy and kind.copy != "memset"}):
         mine = directions == direction
         time = covered(done.start[mine], done.end[mine])
-        found.append(Copy(cast(CopyKind, direction), int(mine.sum()), int(done.bytes[mine].sum()), time / 1e9))
+        found.append(Copy(direction, int(mine.sum()), int(done.bytes[mine].sum()), time / 1e9))
     return tuple(sorted(found, key=lambda copy: -copy.ms))
 
 

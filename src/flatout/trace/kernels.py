@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Literal
+
+from flatout.model.vocabulary import CopyKind
 
 TENSOR_CORE = re.compile(
     r"xmma_(?!cudnn)\w*gemm|xmma_\w*(?:fprop|dgrad|wgrad)|xmma_sparse|wgmma|hmma|imma|gmma|nvjet_|tensorop"
@@ -42,7 +45,7 @@ COLLECTIVE = re.compile(
     r"nccl|all-?_?reduce|all-?_?gather|reduce-?_?scatter|all-?_?to-?_?all|collective", re.IGNORECASE
 )
 
-COPIES = {
+COPIES: dict[str, CopyKind] = {
     "MemcpyH2D": "host-to-device",
     "MemcpyD2H": "device-to-host",
     "MemcpyD2D": "device-to-device",
@@ -57,16 +60,16 @@ class KernelKind:
     precision: str
     matrix: bool
     collective: bool
-    copy: str
+    copy: CopyKind | Literal["", "memset"]
     """Direction of a copy, "memset", or nothing for a kernel."""
 
 
 def classify(name: str) -> KernelKind:
-    copy = next((kind for prefix, kind in COPIES.items() if name.startswith(prefix)), "")
-    if not copy and re.match(r"memset\b|Memset", name):
-        copy = "memset"
-    if copy:
+    copy = next((kind for prefix, kind in COPIES.items() if name.startswith(prefix)), None)
+    if copy is not None:
         return KernelKind(False, "", False, False, copy)
+    if re.match(r"memset\b|Memset", name):
+        return KernelKind(False, "", False, False, "memset")
     tensor_core = bool(TENSOR_CORE.search(name)) and not NOT_TENSOR_CORE.search(name)
     matrix = tensor_core or (bool(MATRIX.search(name)) and not NOT_MATRIX.search(name))
     precision = next((label for label, pattern in PRECISIONS if pattern.search(name)), "")
