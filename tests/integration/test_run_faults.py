@@ -332,7 +332,7 @@ def test_nowhere_at_all_to_write(
 
     monkeypatch.setattr(session.store, "new_directory", full)
     monkeypatch.setattr(session.tempfile, "mkdtemp", full)
-    ended = session.run(str(write(tmp_path, "import sys; print('out'); sys.exit(4)")), [], session.Options())
+    ended = session.run(session.RunRequest(str(write(tmp_path, "import sys; print('out'); sys.exit(4)"))))
     assert ended.returncode == 4
     told = capfd.readouterr()
     assert told.out == "out\n"
@@ -445,7 +445,7 @@ def test_a_damaged_trace_loses_the_trace_only(damage: str, trained: Path, tmp_pa
         "text": lambda: trace.write_text("not a trace\n" * 1000),
         "gone": trace.unlink,
     }[damage]()
-    case = session.conclude(directory, case_in(trained).program, session.Options(quiet=True))
+    case = session.conclude(directory, case_in(trained).program, quiet=True)
     assert case.steps is not None
     assert case.steps.count == case_in(trained).steps.count  # type: ignore[union-attr]
     assert "trace" in said(case)
@@ -504,7 +504,7 @@ def test_ctrl_c_while_analysing_keeps_the_programs_exit_code(
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(session, "conclude", interrupted)
-    assert session.run(str(write(tmp_path, "raise SystemExit(4)")), [], session.Options()).returncode == 4
+    assert session.run(session.RunRequest(str(write(tmp_path, "raise SystemExit(4)")))).returncode == 4
     assert "interrupted while analysing; the recording is in" in capfd.readouterr().err
 
 
