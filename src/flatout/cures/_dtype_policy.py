@@ -8,8 +8,17 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from flatout.cures._spec import Hooks
 from flatout.observe.injection import Injection
 from flatout.observe.private_names import PRIVATE_NAMES, patch, replace, resolve
+
+
+def hooks(policy: str) -> Hooks:
+    """Layers of Keras 3 and tf_keras compute under this policy."""
+    return Hooks(
+        keras=lambda injection, module: compute_in(injection, policy),
+        tf_keras=lambda injection, module: compute_in_legacy(injection, policy),
+    )
 
 
 def compute_in(injection: Injection, policy: str) -> None:

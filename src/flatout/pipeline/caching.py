@@ -1,8 +1,8 @@
-"""Where a pipeline can be cached, and a cache in memory that knows its limit and tells when it is full.
+"""Where a pipeline can be cached, and a cache in memory with a limit.
 
-How much a cache will hold is known beforehand only where the number and the shape of the elements are. Elsewhere they
-are counted while the cache fills. Beyond the limit it keeps what it has, and the rest of each pass is computed as
-before: the elements stay the same, whatever happens.
+The size of a cache is known in advance only if the number and the shape of the elements are. Otherwise they are counted
+while the cache fills. Beyond the limit the cache keeps what it has, and the rest of each pass is computed as before:
+the elements are the same in any case.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ FREE = {
     "TensorSlice", "Tensor", "Range", "Counter", "Zip", "Batch", "Options", "Take", "Skip", "Shard", "Prefetch",
     "Concatenate", "Cache",
 }  # fmt: skip
-"""Stages whose result is as quickly made as read from a cache."""
+"""Stages whose result takes no longer to compute than to read from a cache."""
 NOT_KEPT = {"Prefetch", "Options"}
 """Stages that belong behind a cache, not before it."""
 HARMLESS = {"python", "lookup table"}
-"""State that usually gives the same elements again; the losses tell where it does not."""
+"""State that usually yields the same elements again; the losses show where it does not."""
 INFINITE = -1
 """`tf.data.INFINITE_CARDINALITY`"""
 HELD = {"TensorSpec", "RaggedTensorSpec", "SparseTensorSpec"}
@@ -66,7 +66,7 @@ def last_cacheable(dataset: Any) -> tuple[Any | None, str]:
         elif not costs(stage):
             return None, reason or "nothing in the pipeline costs more than reading a cache"
         elif int(stage.cardinality()) == INFINITE:
-            return None, f"{stages.place(stage)}: it has no end"
+            return None, f"{stages.place(stage)}: it is infinite"
         elif not can_be_held(stage.element_spec):
             return None, f"{stages.place(stage)}: its elements cannot be kept"
         else:
@@ -75,7 +75,7 @@ def last_cacheable(dataset: Any) -> tuple[Any | None, str]:
 
 
 def memory_limit() -> int:
-    """A third of what is free now."""
+    """A third of the memory that is free now."""
     return (cgroup.memory_left() or 1 << 30) // 3
 
 

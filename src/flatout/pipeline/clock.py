@@ -1,7 +1,7 @@
-"""Times of a piece of work that runs on one thread after the other: wall, CPU, and how long others had the cores.
+"""Wall and CPU time of a piece of work, without the time that its threads waited for a core.
 
-On a machine with other things to do, a stage that computes is kept from its core, and one that sleeps wakes late. Linux
-counts for each thread how long it was ready to run and did not; that time belongs to no stage and is taken out.
+On a busy machine a stage that computes waits for a core, and one that sleeps wakes late. Linux counts for each thread
+how long it was ready to run and did not; that time belongs to no stage and is subtracted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Times:
     """Seconds."""
 
     wall: float
-    """Without the time that the threads had to queue for a core; never less than what they have computed."""
+    """Without the time that the threads queued for a core; never less than the CPU time."""
     cpu: float
 
 
@@ -45,7 +45,7 @@ class Clock:
 
 
 def _queued() -> dict[str, int]:
-    """Nanoseconds that each thread was ready and did not run; empty where nobody counts."""
+    """Nanoseconds that each thread was ready and did not run; empty where the kernel does not count them."""
     found = {}
     with contextlib.suppress(OSError):
         for thread in os.listdir(TASKS):

@@ -1,7 +1,7 @@
-"""Copies of a pipeline that the program does not share: with caches and shuffles of their own, shorter, unshuffled.
+"""Copies of a pipeline, with caches and shuffles of their own: whole, shortened, or unshuffled.
 
-What is measured or compared runs on copies, so that the program's own dataset is afterwards as far as it was before:
-its shuffles have drawn nothing and its caches hold nothing that it did not read itself.
+Measurements and comparisons run on copies, so that they leave the program's own dataset as it was: its shuffles have
+drawn nothing, and its caches hold nothing that the program did not read itself.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from flatout.pipeline import recipes
 
 READERS = ("TensorSlice", "Tensor", "Range", "List", "TFRecord", "TextLine", "FixedLengthRecord", "Csv", "FlatMap",
            "Interleave", "ParallelInterleave", "Generator")  # fmt: skip
-"""Stages that make records out of nothing or out of names; the first ones of a pipeline."""
+"""Stages that make records from nothing or from file names; the first ones of a pipeline."""
 
 
 SMALL_SHUFFLE = 32
 
 
 def fresh(dataset: Any, change: Callable[[Any, Any], Any] | None = None) -> Any:
-    """The whole pipeline made anew.
+    """A copy of the whole pipeline.
 
-    `change(stage, made)` may answer with what stands in the place of `made`, the copy of a stage. A cache in a file of
-    the program's is left out: a copy must not write what belongs to the program.
+    `change(stage, made)` may return a dataset to use instead of `made`, the copy of a stage. Caches in the program's
+    own files are left out: a copy must not write there.
     """
     done: dict[int, Any] = {}
 
@@ -39,7 +39,7 @@ def fresh(dataset: Any, change: Callable[[Any, Any], Any] | None = None) -> Any:
             if not inputs or not makeable(stage):
                 made = stage
             elif stages.kind(stage) == "Cache" and stages.setting(stage, "_filename"):
-                made = _beside(stage, copied(inputs[0]))
+                made = _cache_copy(stage, copied(inputs[0]))
             else:
                 made = recipes.replay_once(stage, {id(before): copied(before) for before in inputs})
             other = change(stage, made) if change is not None else None
@@ -49,27 +49,27 @@ def fresh(dataset: Any, change: Callable[[Any, Any], Any] | None = None) -> Any:
     return copied(dataset)
 
 
-def _beside(stage: Any, source: Any) -> Any:
-    """A cache on disk that a rewrite has made is copied into a file of its own; one of the program's is passed by."""
+def _cache_copy(stage: Any, source: Any) -> Any:
+    """A cache on disk that a rewrite made gets a file of its own; one of the program's own is left out."""
     directory = getattr(stage, "_flatout_disk", None)
     if directory is None:
         return source
-    place = tempfile.mkdtemp(prefix="flatout-copy-", dir=directory)
-    _places.append(place)
-    return source.cache(os.path.join(place, "elements"))
+    folder = tempfile.mkdtemp(prefix="flatout-copy-", dir=directory)
+    _folders.append(folder)
+    return source.cache(os.path.join(folder, "elements"))
 
 
-_places: list[str] = []
+_folders: list[str] = []
 
 
 @contextlib.contextmanager
 def files_of_copies() -> Iterator[None]:
-    """What copies have written inside is gone afterwards."""
+    """Remove the files that copies have written meanwhile."""
     try:
         yield
     finally:
-        while _places:
-            shutil.rmtree(_places.pop(), ignore_errors=True)
+        while _folders:
+            shutil.rmtree(_folders.pop(), ignore_errors=True)
 
 
 def makeable(stage: Any) -> bool:
@@ -77,7 +77,7 @@ def makeable(stage: Any) -> bool:
 
 
 def limited(dataset: Any, count: int) -> Any:
-    """A copy that reads only so many records: each branch is cut where its records begin."""
+    """A copy that reads only `count` records in each branch."""
     cut = {id(stage) for stage in record_stages(dataset)}
     return fresh(dataset, lambda stage, made: made.take(count) if id(stage) in cut else None)
 
@@ -94,7 +94,7 @@ def record_stages(dataset: Any) -> list[Any]:
 
 
 def unshuffled(dataset: Any, seeded: bool = False) -> Any:
-    """A copy without the shuffles that give another order each time, and with an end; those with a seed may stay."""
+    """A finite copy without the shuffles that have no seed; `seeded`: without the others too."""
 
     def change(stage: Any, made: Any) -> Any:
         if is_unseeded(stage) or (seeded and stages.kind(stage) == "Shuffle"):
@@ -107,7 +107,7 @@ def unshuffled(dataset: Any, seeded: bool = False) -> Any:
 
 
 def soon(dataset: Any) -> Any:
-    """A copy whose first element does not wait until a large shuffle is full."""
+    """A copy with small shuffle buffers, whose first element does not wait for a large one to fill."""
 
     def change(stage: Any, made: Any) -> Any:
         large = stages.kind(stage) == "Shuffle" and (stages.setting(stage, "_buffer_size") or 0) > SMALL_SHUFFLE

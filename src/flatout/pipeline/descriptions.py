@@ -1,4 +1,4 @@
-"""A dataset's stages as plain facts of a Case: what stands there, with which settings, and what state it keeps."""
+"""The stages of a dataset as facts of a Case: their kinds, settings and state."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CALLED = ("_map_func", "_predicate", "_scan_func")
 
 
 def described(dataset: Any, depth: int = 0) -> Stage:
-    """One stage as written; costs are added by those who measure."""
+    """One stage as written, without costs."""
     function = next((getattr(dataset, name) for name in CALLED if hasattr(dataset, name)), None)
     code = getattr(getattr(function, "_func", None), "__code__", None)
     where = getattr(dataset, "_flatout_where", None)

@@ -1,8 +1,8 @@
-"""A Python generator in a process of its own, which hands its elements over in chunks.
+"""A Python generator in a process of its own, which sends its elements in chunks.
 
-The generator runs ahead, without the interpreter lock of the program, and TensorFlow calls into Python once for a chunk
-instead of once for each element. The process is forked when an epoch begins, so that nothing has to be pickled on the
-way in, and ends with the epoch or when its iterator is given up.
+The generator runs ahead without the interpreter lock of the program, and TensorFlow calls into Python once for each
+chunk instead of once for each element. The process is forked at the start of an epoch, so that nothing has to be
+pickled, and ends with the epoch or when its iterator is dropped.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CHUNK = 64
 CHUNK_SECONDS = 0.05
 """A chunk is sent at the latest after this time: a slow generator must not be made slower."""
 SILENCE = 120.0
-"""Seconds without a word after which a worker is taken to hang."""
+"""Seconds without a message after which a worker is considered hung."""
 
 Arrays = tuple[Any, ...]
 

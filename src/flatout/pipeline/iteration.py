@@ -1,7 +1,7 @@
 """Hands a rewritten dataset to the program where it starts to iterate the one that it wrote.
 
-The program keeps its own object, with its own length and options; only the iterator is made from another one. That is
-done once for each dataset, so that a cache outlives the epoch. Iterators made in Python (which Keras uses, too), loops
+The program keeps its own object, with its own length and options; only the iterator is made from the rewritten one. A
+dataset is rewritten once, so that a cache outlives the epoch. Iterators made in Python (which Keras uses, too), loops
 over a dataset inside a tf.function, and `reduce` are covered; graphs of TensorFlow 1 and datasets that a strategy
 distributes are left as they are.
 """

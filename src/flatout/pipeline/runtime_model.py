@@ -1,4 +1,4 @@
-"""A pipeline as TensorFlow runs it: asked of a living iterator, after TensorFlow's own rewrites."""
+"""A pipeline as TensorFlow runs it, after TensorFlow's own rewrites; read from a running iterator."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ class Node:
 
 @dataclass(frozen=True)
 class Run:
-    """What a short look at the running pipeline has shown."""
+    """What a short run of the pipeline has shown."""
 
     nodes: tuple[Node, ...]
     """Source first; empty where TensorFlow keeps no model (autotuning is off)."""
     ms: float | None
-    """Between two elements, with nobody else to wait for; None where there was but one."""
+    """Between two elements, at full speed; None where there was only one."""
     elements: int
     ended: bool
 
 
 def look(dataset: Any, seconds: float = LOOK_SECONDS) -> Run:
-    """Iterate for a moment, as fast as it goes, and ask TensorFlow what it has made of the pipeline."""
+    """Iterate for a moment at full speed, and read TensorFlow's model of the pipeline."""
     iterator = iter(dataset)
     count, ended, first = 0, False, None
     began = time.perf_counter()  # behind the iterator: making it is not the pipeline's pace
@@ -49,7 +49,7 @@ def look(dataset: Any, seconds: float = LOOK_SECONDS) -> Run:
         now = time.perf_counter()
         first = first or now
         if number in (0, 8, 64) or now - began > seconds:
-            nodes = _model(iterator) or nodes  # after the end there is nothing left to ask
+            nodes = _model(iterator) or nodes  # an exhausted iterator has no model
         if now - began > seconds:
             break
     return Run(nodes, _pace(count, ended, began, first, time.perf_counter()), count, ended)
@@ -57,7 +57,7 @@ def look(dataset: Any, seconds: float = LOOK_SECONDS) -> Run:
 
 def _pace(count: int, ended: bool, began: float, first: float | None, last: float) -> float | None:
     """Milliseconds for one element. Over a whole epoch all of its time counts: what filled a buffer at the beginning
-    comes for nothing at the end. Else the first element is left out, which waits until the buffers are full."""
+    costs nothing at the end. Otherwise the first element is left out, which waits until the buffers are full."""
     if ended:
         return (last - began) / count * 1e3 if count else None
     return (last - first) / (count - 1) * 1e3 if first is not None and count > 1 else None

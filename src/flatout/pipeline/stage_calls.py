@@ -1,7 +1,7 @@
-"""The call behind a stage that nobody watched being made, read from the stage itself.
+"""The call that made a stage, read from the stage itself.
 
-A dataset that a program hands over exists already, and its stages hold what they were made with: the user's function,
-sizes, seeds. One entry of the table for each kind of stage that is understood; what is not in it stays opaque.
+For datasets that existed before `recipes` was installed. Their stages hold the arguments they were made with: the
+user's function, sizes, seeds. The table has one entry for each kind of stage that is understood; others are opaque.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DETERMINISTIC = {"true": True, "false": False}
 
 
 def call_of(stage: Any) -> Call | None:
-    """How to make the stage again on `source_of(stage)`; None where that is not known."""
+    """How to make the stage again on `source_of(stage)`; None where that is unknown."""
     read = _KNOWN.get(stages.kind(stage))
     if read is None or not stage._inputs():
         return None
@@ -29,7 +29,7 @@ def call_of(stage: Any) -> Call | None:
 
 
 def source_of(stage: Any) -> Any:
-    """What a stage was made from. `unbatch` puts two stages of its own before itself."""
+    """The dataset that a stage was made from. `unbatch` inserts two stages of its own before itself."""
     source = stage._inputs()[0]
     if stages.kind(stage) == "Unbatch" and stages.kind(source) == "Restructured":
         source = source._inputs()[0]._inputs()[0]
@@ -42,7 +42,7 @@ def _plain(method: str, **attributes: str) -> Callable[[Any], Call]:
 
 
 def _value(given: Any) -> Any:
-    """A number or a text as Python has it: some methods look at it."""
+    """A number or a text as a Python value: some methods inspect it."""
     if getattr(getattr(given, "shape", None), "rank", None) != 0:
         return given
     plain = stages.constant(given)

@@ -1,9 +1,9 @@
 """What each stage of a pipeline costs, measured with the stage alone.
 
-TensorFlow's own accounts cannot tell: they see fused stages as one, count waiting as work, and take the difference of
-large numbers for small ones. Here a sample of what enters a stage is held in memory and given to it again and again,
-on one thread, with all of TensorFlow's rewrites off; the same sample without the stage runs in turns with it. The
-difference is what the stage costs: wall time, without what other processes took of it (`clock`), and CPU time.
+TensorFlow's own statistics do not show it: they see fused stages as one, count waiting as work, and compute small
+numbers as differences of large ones. Here a sample of a stage's input is held in memory and passed to it repeatedly, on
+one thread, with all of TensorFlow's rewrites off. The same sample without the stage runs in turns with it. The
+difference is the cost of the stage: wall time, without the time that other processes took (`clock`), and CPU time.
 Elements are consumed by a `window`, so that no Python runs between them.
 
 The program's functions run for this as they would in another epoch; caches and shuffles of the program are not touched.

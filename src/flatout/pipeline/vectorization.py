@@ -1,9 +1,9 @@
 """Turns `map(f).batch(n)` into `batch(n).map(f)`, after comparing both on the program's own data.
 
-A function of one element may work on a batch as it stands, because its operations broadcast; otherwise
-`tf.vectorized_map` makes one that does. Neither is trusted: two batches go both ways, as they are and with some rows
-changed, and every value must agree. Rows are changed because a function that looks at the whole batch (its largest
-value, say) may agree by chance on rows that are alike.
+A function of one element may also work on a batch, because its operations broadcast; otherwise `tf.vectorized_map`
+makes one that does. Neither is trusted: both forms run on two batches, as they are and with some rows changed, and
+every value must agree. Rows are changed because a function of the whole batch (its largest value, for example) may
+agree by chance on rows that are alike.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BATCHES = 2
 TOLERANCE = 1e-5
 MAPS = ("Map", "ParallelMap")
 UNTOUCHED = ("random", "lookup table")
-"""State that another iterator has of its own, or only reads."""
+"""State that each iterator has for itself, or that is only read."""
 
 
 class Unlike(Internal):

@@ -1,4 +1,4 @@
-"""The levers that won, written into the program's own source: made, checked, applied.
+"""Levers written into the program's own source as a patch: made, checked, applied.
 
 Nothing here imports TensorFlow. A patch holds each file's bytes before and after. It is applied only to files that are
 still as they were, all of them or none, and applying it again changes nothing.
@@ -36,7 +36,7 @@ class Change:
 class Patch:
     changes: tuple[Change, ...] = ()
     directory: str = ""
-    """Where the diff is to be applied: the names in it are relative to this."""
+    """The names in the diff are relative to this."""
     written: tuple[str, ...] = ()
     unwritten: tuple[str, ...] = ()
     """Levers for which there is no edit of this source."""
@@ -87,7 +87,7 @@ def make(case: Case, levers: Sequence[str], root: Path | None = None) -> Patch:
 
 
 def _value_now(value: str, lines: Mapping[str, list[LineMap]]) -> str:
-    """A value that is a place in a file, `train.py:31`, moves with its line."""
+    """A value that is a location, `train.py:31`, follows its line through the edits so far."""
     match = re.fullmatch(r"(.+):(\d+)", value)
     if match is None:
         return value
@@ -100,7 +100,7 @@ def _value_now(value: str, lines: Mapping[str, list[LineMap]]) -> str:
 
 
 def _try(edit: Edit | None, text: str, path: str, case: Case, value: str) -> str | None:
-    """No patch is better than a broken one: an edit that stumbles over a source is one that cannot be written."""
+    """The edited text, or None. No patch is better than a broken one: an edit that raises changes nothing."""
     try:
         new = edit(text, path, case, value) if edit is not None else None
         if new is not None:
@@ -112,7 +112,7 @@ def _try(edit: Edit | None, text: str, path: str, case: Case, value: str) -> str
 
 def _expect_unchanged(case: Case, path: str, content: bytes) -> None:
     rows = [row.strip()[:300] for row in content.decode("utf-8", "replace").splitlines()]  # as `places` reads them
-    for where in _places(case):
+    for where in _locations(case):
         if not same_file(path, where.file) or where.line is None or where.code is None:
             continue
         if where.line > len(rows) or rows[where.line - 1] != where.code:
@@ -122,7 +122,7 @@ def _expect_unchanged(case: Case, path: str, content: bytes) -> None:
             )
 
 
-def _places(case: Case) -> Iterator[Where]:
+def _locations(case: Case) -> Iterator[Where]:
     found = [case.steps.where] if case.steps is not None else []
     found += [finding.where for finding in case.findings]
     found += [function.where for function in case.functions]
@@ -144,7 +144,7 @@ def _directory(case: Case, changes: Sequence[Change], root: Path | None) -> str:
 
 
 def check(patch: Patch) -> tuple[Change, ...]:
-    """What is still to be written. Raises where a file is not as it was, or where a result would not be Python."""
+    """The changes still to be written. Raises if a file has changed since, or if a result would not be Python."""
     waiting = []
     for change in patch.changes:
         if not users_code.is_users_file(change.path):
@@ -171,21 +171,21 @@ def check(patch: Patch) -> tuple[Change, ...]:
 
 
 def apply(patch: Patch) -> tuple[str, ...]:
-    """Write the files, all or none, each in one step; the old text is kept beside as `<file>.orig`."""
+    """Write the files, all or none, each atomically. The old text is kept as `<file>.orig`."""
     waiting = check(patch)
     ready: list[tuple[Change, str, str]] = []
     done: list[tuple[Change, str]] = []
     try:
         for change in waiting:
             target = os.path.realpath(change.path)  # a link stays a link
-            ready.append((change, target, _beside(target, change.after)))
+            ready.append((change, target, _temporary_copy(target, change.after)))
             _keep(target, change.before)
         for change, target, new in ready:
             os.replace(new, target)
             done.append((change, target))
     except OSError as error:
         for change, target in done:
-            os.replace(_beside(target, change.before), target)
+            os.replace(_temporary_copy(target, change.before), target)
         for _, _, new in ready:
             Path(new).unlink(missing_ok=True)
         raise PatchFailed(
@@ -194,7 +194,7 @@ def apply(patch: Patch) -> tuple[str, ...]:
     return tuple(change.path for change in waiting)
 
 
-def _beside(target: str, content: bytes) -> str:
+def _temporary_copy(target: str, content: bytes) -> str:
     """A new file in the same directory, with the mode of the old one."""
     handle, name = tempfile.mkstemp(dir=os.path.dirname(target), prefix=f".{os.path.basename(target)}.")
     with os.fdopen(handle, "wb") as stream:

@@ -26,6 +26,8 @@ from flatout.cures._spec import Cure
 from flatout.model import queries
 from flatout.model.case import Case
 
+POLICY = "mixed_bfloat16"
+
 
 def skip(case: Case) -> str | None:
     policy = queries.policy(case)

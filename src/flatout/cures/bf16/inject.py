@@ -2,21 +2,7 @@
 
 from __future__ import annotations
 
-from types import ModuleType
-
 from flatout.cures import _dtype_policy
-from flatout.cures._spec import Hooks
-from flatout.observe.injection import Injection
+from flatout.cures.bf16 import POLICY
 
-POLICY = "mixed_bfloat16"
-
-
-def on_keras(injection: Injection, module: ModuleType) -> None:
-    _dtype_policy.compute_in(injection, POLICY)
-
-
-def on_tf_keras(injection: Injection, module: ModuleType) -> None:
-    _dtype_policy.compute_in_legacy(injection, POLICY)
-
-
-HOOKS = Hooks(keras=on_keras, tf_keras=on_tf_keras)
+HOOKS = _dtype_policy.hooks(POLICY)

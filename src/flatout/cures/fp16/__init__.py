@@ -25,6 +25,8 @@ from flatout.cures._spec import Cure
 from flatout.model import queries
 from flatout.model.case import Case
 
+POLICY = "mixed_float16"
+
 
 def skip(case: Case) -> str | None:
     if not queries.gpus_in_use(case):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from flatout.cures.fp16 import POLICY
 from flatout.model.case import Case
 from flatout.source.editing.global_settings import set_policy
 
 
 def edit(source: str, path: str, case: Case, value: str) -> str | None:
-    return set_policy(source, path, case, "mixed_float16")
+    return set_policy(source, path, case, POLICY)
