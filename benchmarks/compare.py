@@ -22,9 +22,9 @@ import time
 from pathlib import Path
 from statistics import fmean
 
+from flatout.compare.case_selection import load_run
 from flatout.compare.comparison import Comparison, compare
-from flatout.compare.sides import load_run
-from flatout.store.run import Run
+from flatout.store.run_summary import Run
 
 PAIRS = int(os.environ.get("PAIRS", "40"))
 RUNS = int(os.environ.get("RUNS", "8"))

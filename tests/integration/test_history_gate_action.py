@@ -103,7 +103,7 @@ def test_the_action_stops_a_slower_pull_request(checkout: Path, tmp_path: Path) 
     assert codes == [0, 1], said
     assert said.count("['--name', 'two words']") == 2, "a run of each side, with the arguments as they were meant"
     assert "❌ flatout gate" in files["GITHUB_STEP_SUMMARY"].read_text()
-    assert "verdict=The gate is closed" in files["GITHUB_OUTPUT"].read_text()
+    assert "verdict=Regression" in files["GITHUB_OUTPUT"].read_text()
     judged = json.loads((temporary / "flatout-gate.json").read_text())
     (program,) = judged["programs"]
     assert program["program"] == "train.py"

@@ -29,8 +29,8 @@ from chromium import started  # noqa: E402
 from observed import environment  # noqa: E402
 
 from flatout import store  # noqa: E402
+from flatout.serve.case_directory import CaseDirectory  # noqa: E402
 from flatout.serve.server import make  # noqa: E402
-from flatout.serve.shelf import Shelf  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
@@ -252,7 +252,7 @@ def test_a_run_is_followed_while_it_goes_on(browser: Any, home: Path, address: s
     known = set(case_names(home, "train"))
     running = subprocess.Popen(command, cwd=project, env=environment(), stderr=subprocess.DEVNULL)
     try:
-        while not (begun := [one for one in Shelf(home).begun() if one.running and one.name not in known]):
+        while not (begun := [one for one in CaseDirectory(home).begun() if one.running and one.name not in known]):
             assert running.poll() is None
         (name,) = (one.name for one in begun)
         with opened(browser, address) as page:

@@ -13,7 +13,7 @@ from scipy import signal
 from flatout import store
 from flatout.model.case import Case, Distribution, Program, Split
 from flatout.store import saving
-from flatout.store.run import Run, run_of
+from flatout.store.run_summary import Run, run_of
 
 
 def times(median: float, count: int = 300, seed: int = 0, lean: float = 0.6, noise: float = 0.08) -> tuple[float, ...]:

@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from flatout.check.checker import Checker, is_test, without_the_traced
+from flatout.check.checker import Checker, drop_traced_elsewhere, is_test
 from flatout.check.selection import select
 from flatout.source.analysis import datasets, loops
 from flatout.source.analysis.module import Module
@@ -158,9 +158,9 @@ def test_what_another_file_traces_is_no_eager_step() -> None:
         """
     alone, with_other = (checker.check(textwrap.dedent(step), "agent.py") for _ in range(2))
     assert len(alone.diagnostics) == 1
-    without_the_traced([alone])
+    drop_traced_elsewhere([alone])
     assert len(alone.diagnostics) == 1
-    without_the_traced([with_other, checker.check(textwrap.dedent(other), "train.py")])
+    drop_traced_elsewhere([with_other, checker.check(textwrap.dedent(other), "train.py")])
     assert not with_other.diagnostics
 
 

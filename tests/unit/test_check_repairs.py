@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from flatout.check.checker import Checker
-from flatout.check.fixing import fix
 from flatout.check.selection import select
+from flatout.check.text_repair import fix
 from flatout.source.analysis.patterns import Diagnostic
 from flatout.source.repairs import CHANGES
 

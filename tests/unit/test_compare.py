@@ -9,11 +9,11 @@ import pytest
 import runs
 from scipy import stats
 
-from flatout.compare import between, words
+from flatout.compare import formatting, run_spread
 from flatout.compare.comparison import compare
 from flatout.measure.steady import block_length, error_of_median, steady_indices
 from flatout.model.errors import FlatoutError
-from flatout.store.run import program_of, run_of
+from flatout.store.run_summary import program_of, run_of
 
 
 def test_a_run_compared_with_itself_is_the_same() -> None:
@@ -159,7 +159,9 @@ def test_steps_that_lean_on_each_other_are_counted_as_fewer() -> None:
 @pytest.mark.parametrize("freedom", [8, 12, 40, 500])
 @pytest.mark.parametrize("confidence", [0.9, 0.95, 0.992])
 def test_quantiles_of_student(freedom: float, confidence: float) -> None:
-    assert between.student(confidence, freedom) == pytest.approx(stats.t.ppf((1 + confidence) / 2, freedom), rel=3e-3)
+    assert run_spread.student_quantile(confidence, freedom) == pytest.approx(
+        stats.t.ppf((1 + confidence) / 2, freedom), rel=3e-3
+    )
 
 
 @pytest.mark.parametrize(
@@ -182,6 +184,6 @@ def test_the_program_is_known_wherever_its_checkout_lies(
 def test_words() -> None:
     share = compare([runs.run(20.0, 1)], [runs.run(30.0, 2)]).step.share
     assert share is not None
-    assert "more time" in words.more(share)
-    assert words.percent(-0.031) == "−3.1 %"
-    assert words.milliseconds(12345) == "12 s"
+    assert "more time" in formatting.more(share)
+    assert formatting.percent(-0.031) == "−3.1 %"
+    assert formatting.milliseconds(12345) == "12 s"

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from flatout import store
 from flatout.cli import app
-from flatout.history.states import all_series, repeats_of, series_of
+from flatout.history.series import all_series, repeats_of, series_of
 from flatout.history.trend import draw, points, render
 from flatout.model.errors import CaseNotFound, FlatoutError
 from flatout.store import database, origin, saving
@@ -28,7 +28,7 @@ runner = CliRunner()
 WRITER = """
 import json, sys
 from pathlib import Path
-from flatout.store.run import run_from
+from flatout.store.run_summary import run_from
 from flatout.store.database import History
 one = run_from(json.loads(sys.argv[1]))
 for number in range(int(sys.argv[4])):
@@ -76,7 +76,7 @@ def test_a_history_that_cannot_be_written_does_not_stop_a_run(home: Path, capsys
     (home / database.FILE).write_bytes(b"this is no database, and long enough to be looked at" * 40)
     path = keep(home, 20.0, 1)
     assert store.load(path).steps is not None
-    assert "the history was not written" in capsys.readouterr().err
+    assert "was not added to the history" in capsys.readouterr().err
     with pytest.raises(FlatoutError, match="Move it away"):
         open_in(home)
 

@@ -20,9 +20,9 @@ from typer.testing import CliRunner
 from flatout import store
 from flatout.cli import app
 from flatout.model.case import Case, Finding, Fix, Interval, Note, Program, Steps, Trial, Where
-from flatout.report.html import library, render
+from flatout.report.html import charts, render
+from flatout.report.html.cause_page import page as prose
 from flatout.report.html.markup import data, join, tag, verbatim
-from flatout.report.html.prose import page as prose
 from flatout.report.html.views import VIEWS
 from flatout.report.html.views.findings import tried
 from flatout.report.html.views.trials import _Scale
@@ -205,7 +205,7 @@ def test_the_policy_allows_the_scripts_of_the_page_and_nothing_else() -> None:
     assert rules["default-src"] == "'none'"
     own = next(text for attributes, text in reader.scripts if not attributes.get("type"))
     digest = base64.b64encode(hashlib.sha256(own.encode()).digest()).decode()
-    assert rules["script-src"].split() == [f"'sha256-{digest}'", f"'{library.chart_library().hash}'"]
+    assert rules["script-src"].split() == [f"'sha256-{digest}'", f"'{charts.chart_library().hash}'"]
     assert "unsafe" not in rules["script-src"]
 
 
@@ -290,7 +290,7 @@ def test_the_same_case_gives_the_same_page(kept: Path) -> None:
 
 
 def test_a_missing_chart_library_is_named(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    library.chart_library.cache_clear()
+    charts.chart_library.cache_clear()
     monkeypatch.setattr(sys, "path", [])
     monkeypatch.delitem(sys.modules, "plotly", raising=False)
     result = CliRunner().invoke(app, ["report"])

@@ -14,20 +14,19 @@ from sample_case import sample_case
 
 from flatout.model.case import Case, Distribution, Finding, Interval, Split, Steps, Trial
 from flatout.model.errors import UnknownView
-from flatout.report.terminal import VIEWS, render
-from flatout.report.terminal.charts import area, bar, buckets, spark, stacked
-from flatout.report.terminal.text import (
-    can_show,
+from flatout.report.formatting import (
     clean,
     duration,
     elide,
+    location,
     number,
-    place,
     quantity,
     share,
     size,
-    to_ascii,
 )
+from flatout.report.terminal import VIEWS, render
+from flatout.report.terminal.charts import area, bar, buckets, spark, stacked
+from flatout.report.terminal.output import can_show, to_ascii
 
 NAMES = list(VIEWS)
 EVIL = (
@@ -286,8 +285,8 @@ def test_shortening() -> None:
     assert elide("/a/very/long/path/train.py", 14, middle=True) == "/a/v…/train.py"
     assert cell_len(elide("日本日本日本", 7)) <= 7
     where = sample_case().findings[0].where
-    assert place(where, 14).endswith(":32")
-    assert place(None) == ""
+    assert location(where, 14).endswith(":32")
+    assert location(None) == ""
 
 
 def test_charts() -> None:

@@ -240,7 +240,7 @@ def test_a_running_tune_is_followed(client: Client) -> None:
     journal = Journal(directory)
     journal.begin(["python", "train.py"], "/home/ada")
     address = f"/follow/{directory.name}/progress.json"
-    assert json.loads(client.page(address))["phase"] == "watching the program as it is"
+    assert json.loads(client.page(address))["phase"] == "observing the unmodified program"
     journal.keep_scouted(sample_case())
     journal.keep(Trial(("xla",), "won", Interval(1.4, 1.3, 1.5), "exact"))
     journal.keep(Trial((HOSTILE,), "failed", None, note=HOSTILE))
@@ -259,9 +259,9 @@ def test_a_run_whose_process_is_gone_was_cut_short(client: Client) -> None:
     facts = origin.read(directory) | {"born": "1"}
     (directory / origin.FILE).write_text(json.dumps(facts))
     text = client.page("/")
-    assert "1 cut short" in text
+    assert "1 interrupted" in text
     assert "Running now" not in text
-    assert "cut short" in client.page(f"/follow/{directory.name}")
+    assert "interrupted" in client.page(f"/follow/{directory.name}")
 
 
 def test_hostile_text_is_escaped_on_every_page(client: Client) -> None:

@@ -55,7 +55,7 @@ def test_a_case_is_found_by_path_directory_name_and_beginning(home: Path) -> Non
 def test_an_ambiguous_beginning_lists_the_candidates(home: Path) -> None:
     keep(home, "train.py")
     keep(home, "train_big.py")
-    with pytest.raises(CaseNotFound, match="stands for 2 cases"):
+    with pytest.raises(CaseNotFound, match="matches 2 cases"):
         store.locate("train", home)
 
 

@@ -136,7 +136,7 @@ def _tape_outside_function(node: ast.With, site: Site) -> Iterator[Match]:
     here = scope if scope is not None else site.scope
     if scope is not None and _handed_out(scope):
         return  # who calls it may trace it
-    looped = [loop for loop in site.loops if not loops.few_turns(loop, 1)]
+    looped = [loop for loop in site.loops if not loops.is_short(loop, 1)]
     if not _updates(here, node, looped):
         return
     again = bool(looped) or (

@@ -101,7 +101,7 @@ def _run_in_loop(call: ast.Call, site: Site) -> Iterator[Match]:
     if fed is None or not site.loops or re.search(r"bench|warm_?up", site.scope.name):
         return
     loop = site.loops[-1]
-    if loops.few_turns(loop) or loops.is_guarded(site, loop) or isinstance(loop, ast.ListComp):
+    if loops.is_short(loop) or loops.is_guarded(site, loop) or isinstance(loop, ast.ListComp):
         return
     if isinstance(fed, ast.Dict) and not any(
         _is_data(key, value) for key, value in zip(fed.keys, fed.values, strict=True)

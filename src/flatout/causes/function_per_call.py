@@ -90,7 +90,7 @@ def _made_in_loop(call: ast.Call, site: Site) -> Iterator[Match]:
     """`tf.function(f)(x)` or `g = tf.function(f); g(x)` in a loop, or in a function that is called in one."""
     if not is_tf_function(call, site.module) or not call.args or is_traced(site):
         return
-    loop = next((item for item in reversed(site.loops) if not loops.few_turns(item)), None)
+    loop = next((item for item in reversed(site.loops) if not loops.is_short(item)), None)
     if isinstance(loop, (ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp)):
         return  # a list of functions, made once
     at_once = _called_at_once(call, site)
@@ -117,7 +117,7 @@ def _decorated_inside(node: ast.FunctionDef, site: Site) -> Iterator[Match]:
     if not any(is_tf_function(item, site.module) for item in node.decorator_list) or is_traced(site):
         return
     decorator = next(item for item in node.decorator_list if is_tf_function(item, site.module))
-    loop = next((item for item in reversed(site.loops) if not loops.few_turns(item)), None)
+    loop = next((item for item in reversed(site.loops) if not loops.is_short(item)), None)
     if loop is not None:
         if any(_names(call, node.name) for call, _ in loops.calls_in(loop, site.scope)) and _stays(node, site.scope):
             yield _match(node, "in each turn of the loop", decorator)

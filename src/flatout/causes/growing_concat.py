@@ -61,7 +61,7 @@ def _concat_in_loop(node: ast.Assign, site: Site) -> Iterator[Match]:
     if not any(isinstance(part, ast.Name) and part.id == target.id for part in parts.elts):
         return
     loop = site.loops[-1]
-    if loops.few_turns(loop) or loops.is_guarded(site, loop) or not isinstance(loop, (ast.For, ast.While)):
+    if loops.is_short(loop) or loops.is_guarded(site, loop) or not isinstance(loop, (ast.For, ast.While)):
         return
     if _reset(target.id, loop):
         return

@@ -129,7 +129,7 @@ _HEAVY = ("predict", "evaluate", "save", "save_weights")
 def _pull_every_step(loop: ast.For | ast.While, site: Site) -> Iterator[Match]:
     """`.numpy()`, `float(loss)` or `print(loss)` in each turn of a loop whose turns are training steps."""
     if (
-        loops.few_turns(loop, 16, site)
+        loops.is_short(loop, 16, site)
         or loops.names_epochs(loop)
         or not loops.is_step_loop(loop, site.scope)
         or is_traced(site)

@@ -50,7 +50,7 @@ def _next_of_iter(call: ast.Call, site: Site) -> Iterator[Match]:
     if not isinstance(made, ast.Call) or not isinstance(made.func, ast.Name) or made.func.id != "iter" or not made.args:
         return
     loop = loops.eager_loop(site)
-    if loop is None or loops.few_turns(loop) or loops.names_epochs(loop) or loops.is_guarded(site, loop):
+    if loop is None or loops.is_short(loop) or loops.names_epochs(loop) or loops.is_guarded(site, loop):
         return
     if loops.target_names(loop) & {node.id for node in ast.walk(made.args[0]) if isinstance(node, ast.Name)}:
         return  # another dataset in each turn

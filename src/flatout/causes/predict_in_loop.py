@@ -152,7 +152,7 @@ def _fit_every_step(call: ast.Call, site: Site) -> Iterator[Match]:
     if model is None or not call.args or not _is_keras(model, call, site):
         return
     loop = loops.eager_loop(site)
-    if loop is None or loops.few_turns(loop) or loops.names_epochs(loop) or isinstance(loop, ast.ListComp):
+    if loop is None or loops.is_short(loop) or loops.names_epochs(loop) or isinstance(loop, ast.ListComp):
         return
     written = ast.unparse(model)
     if loaded_names(model) & (loops.target_names(loop) | stored_names(loop)):
@@ -187,7 +187,7 @@ def _matters(loop: Loop, site: Site) -> bool:
     source = loops.iterated(loop)
     if source is not None and _ASIDE.search(ast.unparse(source)):
         return False  # `range(FLAGS.num_show)`
-    return not loops.few_turns(loop, _FEW, site) and not _SHOWS.search(ast.unparse(loop))
+    return not loops.is_short(loop, _FEW, site) and not _SHOWS.search(ast.unparse(loop))
 
 
 def _plain(call: ast.Call) -> bool:
@@ -199,7 +199,7 @@ def _plain(call: ast.Call) -> bool:
 def _loop_of_calls(model: ast.expr, site: Site) -> ast.AST | None:
     """The loop that calls predict of one and the same model many times."""
     loop = loops.eager_loop(site)
-    if loop is None or loops.few_turns(loop, _FEW, site):
+    if loop is None or loops.is_short(loop, _FEW, site):
         return None
     if not _matters(loop, site) or _ASIDE.search(site.scope.name):
         return None

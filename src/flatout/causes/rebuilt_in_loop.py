@@ -151,7 +151,7 @@ def _dataset(call: ast.Call, site: Site) -> Iterator[Match]:
 def _op_beside_run(call: ast.Call, site: Site) -> Iterator[Match]:
     """`sess.run(tf.argmax(logits, 1))` in a loop: each turn adds the operation to the graph."""
     loop = loops.innermost(site)
-    if loop is None or not _adds_op(call, site) or loops.few_turns(loop, 16, site):
+    if loop is None or not _adds_op(call, site) or loops.is_short(loop, 16, site):
         return
     turn = loops.calls_in(loop, site.scope)
     if any(

@@ -136,7 +136,7 @@ def _python_number(loop: ast.For | ast.While, site: Site) -> Iterator[Match]:
     if isinstance(loop, ast.While) or is_traced(site):
         return
     counter = _counter(loop)
-    if counter is None or loops.few_turns(loop):
+    if counter is None or loops.is_short(loop):
         return
     for call, where in loops.calls_in(loop, site.scope):
         made = _tf_function(call, where)

@@ -88,7 +88,7 @@ def _same_array_each_turn(call: ast.Call, site: Site) -> Iterator[Match]:
     if not isinstance(given, ast.Name):
         return
     loop = loops.eager_loop(site)
-    if loop is None or loops.few_turns(loop) or loops.is_guarded(site, loop) or loops.names_epochs(loop):
+    if loop is None or loops.is_short(loop) or loops.is_guarded(site, loop) or loops.names_epochs(loop):
         return
     outer = [item for item in site.loops if given.id in loops.target_names(item) | stored_names(item)]
     if outer:

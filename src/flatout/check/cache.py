@@ -1,7 +1,7 @@
-"""What was found in a text is kept under the hash of its content, so that no text is looked at twice.
+"""A cache of the results by the hash of a file's content, so that unchanged files are not checked again.
 
-One JSON file in `.flatout/check/` holds all of it. It is made anew when flatout, the chosen patterns or the version of
-TensorFlow are others. JSON and not pickle: a cache that came with a repository must not be able to run anything.
+It is one JSON file in `.flatout/check/`, which becomes invalid when flatout, the selected patterns or the version of
+TensorFlow change. It is not pickled: a cache that came with a repository must not be able to run code.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from flatout.model.version import __version__
 from flatout.source import repairs
 from flatout.source.analysis.patterns import Diagnostic
 
-FOLDER = Path(".flatout") / "check"
-_FORM = 2
+DIRECTORY = Path(".flatout") / "check"
+_FORMAT = 2
 
 
 def fingerprint(patterns: Iterable[str], version: tuple[int, int], in_tests: bool) -> str:
-    """Of everything but the text that decides what is found."""
+    """Identifies everything but the text that affects the results."""
     made = hashlib.blake2b(digest_size=16)
     package = Path(__file__).parent.parent
     folders = [package / "check", package / "source", package / "source/analysis", *map(Path, causes.__path__)]
@@ -34,12 +34,12 @@ def fingerprint(patterns: Iterable[str], version: tuple[int, int], in_tests: boo
             if file.name.endswith(".py"):
                 facts = file.stat()
                 made.update(f"{file.name} {facts.st_size} {facts.st_mtime_ns};".encode())
-    made.update(f"{_FORM} {__version__} {version} {in_tests} {','.join(sorted(patterns))}".encode())
+    made.update(f"{_FORMAT} {__version__} {version} {in_tests} {','.join(sorted(patterns))}".encode())
     return made.hexdigest()
 
 
 def key(content: bytes, path: str) -> str:
-    """Whether a file is a test, and a notebook, decides as well: the path is part of it."""
+    """Identifies a file. The path is part of it, as tests and notebooks are treated differently."""
     made = hashlib.blake2b(content, digest_size=16)
     made.update(path.encode("utf-8", "surrogateescape"))
     return made.hexdigest()
@@ -47,7 +47,7 @@ def key(content: bytes, path: str) -> str:
 
 class Cache:
     def __init__(self, root: Path, mark: str) -> None:
-        self._file = root / FOLDER / "cache.json"
+        self._file = root / DIRECTORY / "cache.json"
         self._mark = mark
         self._known: dict[str, Any] = {}
         self._used: dict[str, Any] = {}
@@ -75,7 +75,7 @@ class Cache:
         self._changed = True
 
     def save(self) -> None:
-        """Texts that are gone are forgotten, unless this was a look at a few files only."""
+        """Write the cache, without files that are gone, unless only a few files were checked."""
         if not self._changed:
             return
         kept = self._used if len(self._used) * 2 > len(self._known) else {**self._known, **self._used}
@@ -88,7 +88,7 @@ class Cache:
             temporary.write_text(json.dumps({"mark": self._mark, "files": kept}, separators=(",", ":")))
             temporary.replace(self._file)
         except OSError:
-            pass  # a folder that cannot be written to is checked without a cache
+            pass  # a directory that cannot be written to is checked without a cache
 
 
 def _plain(outcome: Outcome) -> Any:

@@ -1,4 +1,4 @@
-"""Checks one text: which patterns can apply, what they see, and where exactly."""
+"""Checks one text: selects the patterns that can apply, runs them, and locates what they find."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from flatout.check.suppress import Suppressions
+from flatout.check.suppressions import Suppressions
 from flatout.source.analysis.module import Module, parses
 from flatout.source.analysis.patterns import Diagnostic, Match, Pattern
 from flatout.source.analysis.scopes import Scope, Site
@@ -17,8 +17,8 @@ from flatout.source.analysis.syntax import last_name
 from flatout.source.analysis.traced_functions import traced
 
 VERSION = (2, 16)
-"""The TensorFlow that code is checked for, unless told: the oldest that flatout supports."""
-_OURS = frozenset({b"tensorflow", b"keras", b"tf_keras", b"tf_slim"})
+"""The TensorFlow that code is checked for by default: the oldest that flatout supports."""
+_PACKAGES = frozenset({b"tensorflow", b"keras", b"tf_keras", b"tf_slim"})
 _BETWEEN_WORDS = bytes(
     code if chr(code).isalnum() or chr(code) == "_" or code > 127 else ord(" ") for code in range(256)
 )
@@ -33,18 +33,18 @@ _TRACERS = frozenset(
 
 @dataclass
 class Outcome:
-    """What came of one text."""
+    """The result for one text."""
 
     diagnostics: list[Diagnostic] = field(default_factory=list)
     problem: str = ""
-    """Why it could not be checked, in one line; empty if it was."""
+    """Why it could not be checked, in one line; empty if it could."""
     traced: list[str] = field(default_factory=list)
     """Names of functions that this file traces, or that its traced functions call: other files may define them."""
     lines: int = 0
 
 
 class Checker:
-    """A set of patterns, ready to look at many texts."""
+    """A set of patterns that is applied to many texts."""
 
     def __init__(self, patterns: Sequence[Pattern], version: tuple[int, int] = VERSION, in_tests: bool = False) -> None:
         self.version = version
@@ -56,89 +56,91 @@ class Checker:
 
     def check(self, text: str, path: str = "") -> Outcome:
         outcome = Outcome(lines=text.count("\n") + 1)
-        there = words_in(text)
-        ours = not there.isdisjoint(_OURS)
+        words_present = words_in(text)
+        relevant = not words_present.isdisjoint(_PACKAGES)
         tests = not self.in_tests and is_test(path)
         patterns, words = (self._for_tests, self._words_for_tests) if tests else (self._patterns, self._words)
-        found = frozenset(word.decode() for word in there & words)
-        active = [item for item in patterns if _may_apply(item, found)] if ours else []
-        traces = ours and not tests and not there.isdisjoint(_TRACERS)
-        # Thousands of nodes are made and none is garbage: to look for any meanwhile takes a third of the time.
+        found = frozenset(word.decode() for word in words_present & words)
+        active = [item for item in patterns if _may_apply(item, found)] if relevant else []
+        traces = relevant and not tests and not words_present.isdisjoint(_TRACERS)
+        # Thousands of nodes are made and none is garbage: collecting meanwhile takes a third of the time.
         collecting = gc.isenabled()
         gc.disable()
         module = None
         try:
             if not active and not traces:
-                parses(text)  # a broken file is told, whatever it is about
+                parses(text)  # a syntax error is reported in any file
                 return outcome
             module = Module(text, path, self.version)
             if module.names.imports_any("tensorflow", "keras", "tf_keras", "tf_slim"):
-                self._look(module, active, outcome)
+                self._run(module, active, outcome)
                 if traces:
                     known = traced(module)
                     outcome.traced = sorted(known.wrapped | known.called)
         except SyntaxError as error:
             outcome.problem = f"line {error.lineno or 1}: not valid Python: {error.msg}"
         except (RecursionError, MemoryError):
-            outcome.problem = "nested too deeply to be read"
+            outcome.problem = "nested too deeply"
         except ValueError as error:  # null bytes
             outcome.problem = f"not valid Python: {error}"
         finally:
             if module is not None:
-                module.let_go()
+                module.release()
             if collecting:
                 gc.enable()
         return outcome
 
-    def _look(self, module: Module, active: Sequence[Pattern], outcome: Outcome) -> None:
+    def _run(self, module: Module, active: Sequence[Pattern], outcome: Outcome) -> None:
         if not active:
             return
         by_call: dict[str, list[Pattern]] = {}
         by_node: dict[type[ast.AST], list[Pattern]] = {}
-        wanted: set[str] = set()
+        words: set[str] = set()
         for item in active:
-            wanted |= item.words
+            words |= item.words
             for name in item.calls:
                 by_call.setdefault(name, []).append(item)
             for kind in item.nodes:
                 by_node.setdefault(kind, []).append(item)
-        lines = _lines_with(module.text, wanted)
+        lines = _lines_with(module.text, words)
         seen: list[tuple[Pattern, Match, Site]] = []
         waiting: list[Scope] = [module.top]
         while waiting:
             scope = waiting.pop()
             first, last = scope.extent()
-            place = bisect_left(lines, first)
-            if place >= len(lines) or lines[place] > last:
+            index = bisect_left(lines, first)
+            if index >= len(lines) or lines[index] > last:
                 continue
             for call, site in scope.facts.calls:
                 for item in by_call.get(last_name(call.func), ()):
-                    _ask(item, call, site, seen, outcome)
+                    _detect(item, call, site, seen, outcome)
             if by_node:
                 for node, site in scope.facts.others:
                     for item in by_node.get(type(node), ()):
-                        _ask(item, node, site, seen, outcome)
+                        _detect(item, node, site, seen, outcome)
             waiting.extend(scope.children)
         suppressed = Suppressions(module.text)
-        # Two detectors may come upon the same fault from two sides: it is told once.
-        found = {_place(item): item for item in (_diagnostic(module, *what) for what in seen)}
+        # Two detectors may find the same fault: it is reported once.
+        found = {_key(item): item for item in (_diagnostic(module, *what) for what in seen)}
         outcome.diagnostics = [item for item in found.values() if not suppressed.covers(item)]
         outcome.diagnostics.sort(key=lambda item: (item.line, item.column, item.cause, item.pattern))
 
 
-def _ask(item: Pattern, node: ast.AST, site: Site, seen: list[tuple[Pattern, Match, Site]], outcome: Outcome) -> None:
+def _detect(
+    item: Pattern, node: ast.AST, site: Site, seen: list[tuple[Pattern, Match, Site]], outcome: Outcome
+) -> None:
     try:
         seen.extend((item, what, site) for what in item.detect(node, site))
     except RecursionError:
         raise
     except Exception as error:
-        # One faulty detector must not take the others with it, nor be silent.
+        # An error in one detector must not stop the others, and must be reported.
         line = getattr(node, "lineno", 1)
         outcome.problem = f"line {line}: the check for {item.full_name} failed: {type(error).__name__}: {error}"
 
 
-def without_the_traced(outcomes: Iterable[Outcome]) -> frozenset[str]:
-    """Take away what looked untraced in its own file and is traced by another; returns the names traced."""
+def drop_traced_elsewhere(outcomes: Iterable[Outcome]) -> frozenset[str]:
+    """Remove diagnostics of functions that another file traces. Returns the names of all traced functions."""
     outcomes = list(outcomes)
     names = frozenset(name for outcome in outcomes for name in outcome.traced)
     for outcome in outcomes:
@@ -161,29 +163,29 @@ def _may_apply(item: Pattern, words: frozenset[str]) -> bool:
 
 
 def words_in(text: str) -> set[bytes]:
-    """All names and other words of a text, comments included. A hundred times faster than to search for each."""
+    """All words of a text, comments included. A hundred times faster than searching for each word."""
     content = text.encode("utf-8", "surrogatepass")
     found = set(content.translate(_BETWEEN_WORDS).split())
     if b"function" in found and b".function" not in content and b"import function" not in content:
-        found.discard(b"function")  # prose
+        found.discard(b"function")  # only in comments and strings
     return found
 
 
 def _lines_with(text: str, words: Iterable[str]) -> list[int]:
-    """Numbers of the lines that hold one of the words, or a longer word with it inside, in order."""
+    """Numbers of the lines that contain one of the words, also as part of a longer word, in order."""
     content = text.replace("\r\n", "\n").replace("\r", "\n")
-    places = []
+    offsets = []
     for word in words:
-        place = content.find(word)
-        while place >= 0:
-            places.append(place)
-            place = content.find(word, place + len(word))
-    places.sort()
+        offset = content.find(word)
+        while offset >= 0:
+            offsets.append(offset)
+            offset = content.find(word, offset + len(word))
+    offsets.sort()
     numbers: list[int] = []
     line, counted = 1, 0
-    for place in places:
-        line += content.count("\n", counted, place)
-        counted = place
+    for offset in offsets:
+        line += content.count("\n", counted, offset)
+        counted = offset
         if not numbers or numbers[-1] != line:
             numbers.append(line)
     return numbers
@@ -208,7 +210,7 @@ def _diagnostic(module: Module, pattern: Pattern, match: Match, site: Site) -> D
     )
 
 
-def _place(item: Diagnostic) -> tuple[object, ...]:
+def _key(item: Diagnostic) -> tuple[object, ...]:
     return (item.line, item.column, item.cause, item.pattern, item.end_line, item.end_column)
 
 
@@ -218,7 +220,7 @@ def _span(module: Module, node: ast.AST, whole: bool = False) -> tuple[int, int,
     end_line = getattr(node, "end_lineno", None) or line
     end_column = getattr(node, "end_col_offset", None) or column
     if isinstance(node, ast.Attribute) and not whole:
-        # A chain of methods begins far above: what is meant is the name of the last one.
+        # A chain of methods may begin far above: report the name of the last one.
         line, column = end_line, end_column - len(node.attr.encode())
     return line, _column(module, line, column), end_line, _column(module, end_line, end_column)
 
@@ -231,6 +233,6 @@ def _column(module: Module, line: int, offset: int) -> int:
 
 
 def with_cell(item: Diagnostic, cell: int, line: int) -> Diagnostic:
-    """A diagnostic in a notebook, by cell and line of the cell."""
+    """A diagnostic with its cell and its line in the cell."""
     shift = item.line - line
     return replace(item, cell=cell, line=line, end_line=item.end_line - shift)

@@ -1,4 +1,4 @@
-"""Checks many files: on as many cores as there are, none of them twice, and none of them the end of the others."""
+"""Checks many files in several processes. A cache avoids checking the same content twice."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from pathlib import Path
 
 from flatout.check import cache as caches
 from flatout.check import files, notebooks
-from flatout.check.checker import Checker, Outcome, without_the_traced
+from flatout.check.checker import Checker, Outcome, drop_traced_elsewhere
 from flatout.check.files import Problem
 from flatout.check.selection import matches
 from flatout.check.settings import Settings
 from flatout.source.analysis.patterns import Diagnostic, Pattern
 from flatout.source.editing.source_text import decode
 
-ALONE = 120
-"""Files up to which starting other processes takes longer than the work."""
-_SHARE = 24
+IN_PROCESS = 120
+"""Up to this many files, starting other processes takes longer than the work."""
+_CHUNK = 24
 
 
 @dataclass
 class Report:
-    """What `check` found."""
+    """The result for all files."""
 
     files: dict[str, list[Diagnostic]] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
@@ -33,7 +33,7 @@ class Report:
     lines: int = 0
     from_cache: int = 0
     traced: frozenset[str] = frozenset()
-    """Names of functions that some file traces."""
+    """Names of functions that any of the files traces."""
 
     @property
     def count(self) -> int:
@@ -45,7 +45,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Job:
-    """What every process must know."""
+    """What every process needs."""
 
     patterns: tuple[Pattern, ...]
     settings: Settings
@@ -88,19 +88,19 @@ def check(paths: Sequence[str], job: Job, progress: Callable[[int, int], None] =
         progress(len(found) - len(fresh) + number + 1, len(found))
     if cache is not None:
         cache.save()
-    _gather(report, {path: outcomes[path] for path in found if path in outcomes}, job.settings)
+    _collect(report, {path: outcomes[path] for path in found if path in outcomes}, job.settings)
     return report
 
 
 def check_text(text: bytes, path: str, job: Job) -> Report:
-    """One text that need not be a file: standard input, an editor's buffer."""
+    """Check one text: standard input, or the buffer of an editor."""
     report = Report()
-    _gather(report, {path: look(text, path, job.checker())}, job.settings)
+    _collect(report, {path: check_content(text, path, job.checker())}, job.settings)
     return report
 
 
-def _gather(report: Report, outcomes: dict[str, Outcome], settings: Settings) -> None:
-    report.traced = without_the_traced(outcomes.values())
+def _collect(report: Report, outcomes: dict[str, Outcome], settings: Settings) -> None:
+    report.traced = drop_traced_elsewhere(outcomes.values())
     for path, outcome in outcomes.items():
         report.checked += 1
         report.lines += outcome.lines
@@ -112,7 +112,7 @@ def _gather(report: Report, outcomes: dict[str, Outcome], settings: Settings) ->
             report.files[path] = kept
 
 
-def look(content: bytes, path: str, checker: Checker) -> Outcome:
+def check_content(content: bytes, path: str, checker: Checker) -> Outcome:
     """One file's content, a notebook or Python source in its own encoding."""
     if path.endswith(".ipynb"):
         return _notebook(content, path, checker)
@@ -129,34 +129,31 @@ def _notebook(content: bytes, path: str, checker: Checker) -> Outcome:
     except notebooks.NotANotebook as error:
         return Outcome(problem=str(error))
     outcome = checker.check(book.text, path)
-    outcome.diagnostics = [book.place(item) for item in outcome.diagnostics]
+    outcome.diagnostics = [book.locate(item) for item in outcome.diagnostics]
     if book.broken:
         several = "s" if len(book.broken) > 1 else ""
         outcome.problem = f"not valid Python in cell{several} {', '.join(map(str, book.broken))}"
     return outcome
 
 
-# ── on many cores ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _outcomes(paths: list[str], job: Job) -> Iterator[tuple[str, Outcome]]:
     processes = job.processes or _cores()
-    if processes <= 1 or len(paths) <= ALONE:
+    if processes <= 1 or len(paths) <= IN_PROCESS:
         checker = job.checker()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the parser, about the user's escapes
+            warnings.simplefilter("ignore")  # the parser's warnings about escapes in the user's strings
             for path in paths:
-                yield path, _one(path, checker)
+                yield path, _check_file(path, checker)
         return
-    shares = [paths[start : start + _SHARE] for start in range(0, len(paths), _SHARE)]
+    chunks = [paths[start : start + _CHUNK] for start in range(0, len(paths), _CHUNK)]
     context = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn")
-    with context.Pool(min(processes, len(shares)), _start, (job,)) as pool:
-        for results in pool.imap(_share, shares):
+    with context.Pool(min(processes, len(chunks)), _start, (job,)) as pool:
+        for results in pool.imap(_check_chunk, chunks):
             yield from results
 
 
 def _cores() -> int:
-    """Those that this process may use, where the system tells."""
+    """The cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -169,13 +166,13 @@ def _start(job: Job) -> None:
     _checker = job.checker()
 
 
-def _share(paths: list[str]) -> list[tuple[str, Outcome]]:
+def _check_chunk(paths: list[str]) -> list[tuple[str, Outcome]]:
     assert _checker is not None
-    return [(path, _one(path, _checker)) for path in paths]
+    return [(path, _check_file(path, _checker)) for path in paths]
 
 
-def _one(path: str, checker: Checker) -> Outcome:
+def _check_file(path: str, checker: Checker) -> Outcome:
     content = files.read(path)
     if isinstance(content, files.Problem):
         return Outcome(problem=content.text)
-    return look(content, path, checker)
+    return check_content(content, path, checker)

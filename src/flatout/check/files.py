@@ -1,4 +1,4 @@
-"""Which files to look at: those named, and the Python files and notebooks of the folders named."""
+"""Finds the files to check: those named, and the Python files and notebooks in the directories named."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ SKIPPED = frozenset(
         ".flatout",
     ]
 )
-"""Folders that hold nothing of the user's own."""
+"""Directories without the user's own code."""
 ENDINGS = (".py", ".pyi", ".ipynb")
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Something that could not be checked, in one line."""
+    """A file or directory that could not be checked, and why in one line."""
 
     path: str
     text: str
@@ -55,21 +55,23 @@ def collect(paths: Iterable[str], settings: Settings) -> tuple[list[str], list[P
         elif os.path.exists(given):
             files.setdefault(given)
         else:
-            raise InvalidOption(f"There is nothing at {given}. Name files or folders with Python source.")
+            raise InvalidOption(f"{given} does not exist. Name files or directories with Python source.")
     return list(files), problems
 
 
 def _walk(top: str, settings: Settings, problems: list[Problem]) -> Iterator[str]:
-    # Links to folders are not followed: a loop of them would never end.
+    # Links to directories are not followed: they may form a cycle.
     def failed(error: OSError) -> None:
         problems.append(Problem(str(error.filename), f"cannot be opened: {error.strerror}"))
 
-    for folder, folders, names in os.walk(top, onerror=failed, followlinks=False):
-        folders[:] = sorted(
-            name for name in folders if name not in SKIPPED and not _excluded(os.path.join(folder, name), settings)
+    for directory, directories, names in os.walk(top, onerror=failed, followlinks=False):
+        directories[:] = sorted(
+            name
+            for name in directories
+            if name not in SKIPPED and not _excluded(os.path.join(directory, name), settings)
         )
         for name in sorted(names):
-            path = os.path.join(folder, name)
+            path = os.path.join(directory, name)
             if name.endswith(ENDINGS) and not _excluded(path, settings):
                 yield path.removeprefix("./")
 

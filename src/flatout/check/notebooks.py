@@ -1,4 +1,4 @@
-"""Notebooks: their code cells as one text, with a way back to cell and line, and to the file."""
+"""Notebooks: their code cells as one text, with a mapping back to cells and lines, and back to the file."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ class NotANotebook(Internal):
 @dataclass
 class Notebook:
     text: str = ""
-    """All code cells, each after a line that marks it; lines that are not Python are kept in comments."""
+    """All code cells, each after a marker line. Lines that are not Python are kept in comments."""
     cells: list[int] = field(default_factory=list)
-    """Numbers, from 1 and among all cells, of the code cells."""
+    """Numbers of the code cells, counted from 1 among all cells."""
     starts: list[int] = field(default_factory=list)
-    """Lines of the text on which the cells begin."""
+    """First line of each cell in the text."""
     broken: list[int] = field(default_factory=list)
     content: dict[str, Any] = field(default_factory=dict)
 
-    def place(self, item: Diagnostic) -> Diagnostic:
+    def locate(self, item: Diagnostic) -> Diagnostic:
+        """A diagnostic of the text, by cell and line."""
         number = bisect_right(self.starts, item.line) - 1
         return with_cell(item, self.cells[number], item.line - self.starts[number] + 1)
 
@@ -77,17 +78,17 @@ def _python(source: str, number: int, book: Notebook) -> list[str]:
     lines = source.split("\n")
     if _CELL_MAGIC.match(source):
         return [_KEPT + line for line in lines]
-    mended = [_mended(line) for line in lines]
+    converted = [_as_python(line) for line in lines]
     try:
-        parses("\n".join(mended))
+        parses("\n".join(converted))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         book.broken.append(number)
         return [_KEPT + line for line in lines]
-    return mended
+    return converted
 
 
-def _mended(line: str) -> str:
-    """A line of magic as a statement that does nothing and holds the line."""
+def _as_python(line: str) -> str:
+    """A magic line as a `pass` statement that keeps the line in a comment."""
     found = _MAGIC.search(line)
     if found is None or line.lstrip().startswith("#"):
         return line
@@ -95,8 +96,8 @@ def _mended(line: str) -> str:
     return f"{indent}pass  {_KEPT}{line}"
 
 
-def written(book: Notebook, text: str, before: bytes) -> bytes:
-    """The notebook's file with the cells of a changed text; all else stays as it was."""
+def to_bytes(book: Notebook, text: str, before: bytes) -> bytes:
+    """The notebook's file with the cells of a changed text. Everything else stays."""
     cells: dict[int, list[str]] = {}
     current: list[str] = []
     for line in text.removesuffix("\n").split("\n"):
@@ -110,14 +111,14 @@ def written(book: Notebook, text: str, before: bytes) -> bytes:
         source = "\n".join(lines)
         if source == _source(cell):
             continue
-        cell["source"] = _like(cell["source"], source)
+        cell["source"] = _same_form(cell["source"], source)
     indent = re.search(rb"\n( +)\S", before)
     dumped = json.dumps(book.content, indent=len(indent[1]) if indent else None, ensure_ascii=before.isascii())
     return (dumped + ("\n" if before.endswith(b"\n") else "")).encode()
 
 
-def _like(before: Any, source: str) -> Any:
-    """A cell's source in the form in which it was: one text, or a list of lines, with an empty one at the end."""
+def _same_form(before: Any, source: str) -> Any:
+    """A cell's source in its original form: one text, or a list of lines, perhaps with an empty one at the end."""
     if not isinstance(before, list):
         return source
     lines: list[str] = source.splitlines(keepends=True)

@@ -1,4 +1,4 @@
-"""Which patterns count: by cause, by group, by full name (`late-batch/cheap-map`), or all."""
+"""Selects patterns by cause, by group, by full name (`late-batch/cheap-map`), or all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def select(
     ignored: Sequence[str] = (),
     version: tuple[int, int] = VERSION,
 ) -> tuple[Pattern, ...]:
-    """The default patterns for a version of TensorFlow, or those chosen; with those added, without those ignored."""
+    """The chosen patterns, or the defaults for a version of TensorFlow, plus those added, minus those ignored."""
     known = patterns()
     if chosen:
         names = set(_named(chosen, known))
@@ -29,7 +29,7 @@ def select(
 
 
 def matches(cause: str, full_name: str, names: Iterable[str]) -> bool:
-    """Whether one of the names stands for a finding: `all`, its group, its cause or its pattern."""
+    """Whether one of the names covers a finding: `all`, its group, its cause or its pattern."""
     group = catalogue()[cause].spec.group if cause in catalogue() else ""
     return not {"all", group, cause, full_name}.isdisjoint(names)
 

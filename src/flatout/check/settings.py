@@ -1,4 +1,4 @@
-"""What `[tool.flatout.check]` of the nearest pyproject.toml says."""
+"""The settings of `[tool.flatout.check]` in the nearest pyproject.toml."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Settings:
     tf: tuple[int, int] = VERSION
     tests: bool = False
     root: Path = field(default_factory=Path.cwd)
-    """The directory that patterns of files are relative to."""
+    """The directory that file patterns are relative to."""
 
     def ignored_in(self, path: str) -> tuple[str, ...]:
         """Causes that are not reported in a file."""
@@ -44,7 +44,7 @@ class Settings:
 
 
 def matches_path(path: str, glob: str, root: Path) -> bool:
-    """As in a .gitignore, nearly: a pattern without a slash fits any part of the path."""
+    """Similar to .gitignore: a pattern without a slash matches any part of the path."""
     try:
         relative = Path(path).resolve().relative_to(root.resolve()).as_posix()
     except (ValueError, OSError):
@@ -56,23 +56,25 @@ def matches_path(path: str, glob: str, root: Path) -> bool:
 
 
 def load(start: Path) -> Settings:
-    """From the nearest pyproject.toml at or above a place that has a `[tool.flatout.check]`.
+    """From the nearest pyproject.toml in a directory or its parents that has a `[tool.flatout.check]`.
 
-    Where it names no TensorFlow, the nearest one that depends on TensorFlow does.
+    If it names no version of TensorFlow, the nearest one that depends on TensorFlow does.
     """
     try:
         start = start.resolve()
     except OSError:
         return Settings()
     required = None
-    for folder in (start, *start.parents):
-        file = folder / "pyproject.toml"
+    for directory in (start, *start.parents):
+        file = directory / "pyproject.toml"
         try:
             if not file.is_file():
                 continue
             content = tomllib.loads(file.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
-            raise SettingsInvalid(f"{file} could not be read: {error}. Mend it, or name another place.") from None
+            raise SettingsInvalid(
+                f"{file} could not be read: {error}. Correct it, or check another directory."
+            ) from None
         except tomllib.TOMLDecodeError as error:
             raise SettingsInvalid(f"{file} is not valid TOML: {error}. Correct it first.") from None
         required = required or _required(content)
@@ -103,7 +105,9 @@ def _read(table: Mapping[str, Any], file: Path, required: tuple[int, int]) -> Se
         )
     ignores = table.get("per-file-ignores", {})
     if not isinstance(ignores, dict):
-        raise SettingsInvalid(f"per-file-ignores of {file} must be a table: a pattern of files, and a list of causes.")
+        raise SettingsInvalid(
+            f"per-file-ignores in {file} must be a table of file patterns, each with a list of causes."
+        )
     return Settings(
         select=_texts(table, "select", file),
         extend_select=_texts(table, "extend-select", file),
@@ -119,7 +123,7 @@ def _read(table: Mapping[str, Any], file: Path, required: tuple[int, int]) -> Se
 def _texts(table: Mapping[str, Any], name: str, file: Path) -> tuple[str, ...]:
     value = table.get(name, [])
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise SettingsInvalid(f'{name} in {file} must be a list of texts, such as ["host-sync"].')
+        raise SettingsInvalid(f'{name} in {file} must be a list of strings, such as ["host-sync"].')
     return tuple(value)
 
 

@@ -81,6 +81,6 @@ def main() -> None:
         sys.stderr.write(f"flatout: {error}\n")
         raise SystemExit(error.exit_code) from None
     except BrokenPipeError:
-        # The reader (head, less) has left; nothing more to say, and nothing to complain about.
+        # The reader (head, less) has closed the pipe, which is not an error.
         sys.stderr.close()
         raise SystemExit(141) from None

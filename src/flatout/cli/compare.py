@@ -1,4 +1,4 @@
-"""`flatout compare A B`: what changed between two runs, how sure that is, and whether it was the same program."""
+"""`flatout compare A B`: what changed between two runs, how certain that is, and what else differs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flatout.model.errors import InvalidOption, OutputNotWritable
 
 ThresholdOption = Annotated[
     str | None,
-    typer.Option("--max-regression", metavar="SHARE", help="Leave with exit code 1 past this, for example 5%."),
+    typer.Option("--max-regression", metavar="SHARE", help="Exit with code 1 above this, for example 5%."),
 ]
 MarkdownOption = Annotated[
     str | None, typer.Option("--markdown", metavar="FILE", help="Write a summary as Markdown (- is stdout).")
@@ -21,19 +21,19 @@ MarkdownOption = Annotated[
 def register(app: typer.Typer) -> None:
     @app.command("compare")
     def _command(
-        before: Annotated[str, typer.Argument(help="A case, several with commas between, or a pattern.")],
+        before: Annotated[str, typer.Argument(help="A case, several separated by commas, or a pattern.")],
         after: Annotated[str, typer.Argument(help="The same, for the other side.")],
         max_regression: ThresholdOption = None,
         json: Annotated[
             str | None, typer.Option("--json", metavar="FILE", help="Write the comparison as JSON (- is stdout).")
         ] = None,
         markdown: MarkdownOption = None,
-        width: Annotated[int | None, typer.Option(min=20, help="Columns; those of the terminal if left out.")] = None,
+        width: Annotated[int | None, typer.Option(min=20, help="Columns; those of the terminal by default.")] = None,
         quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the verdict only.")] = False,
     ) -> None:
         """Compare two kept cases: the step and its parts with intervals, and what else differs.
 
-        Exit codes: 0 no regression, 1 a regression past --max-regression, 2 the comparison cannot be made.
+        Exit codes: 0 no regression, 1 a regression above --max-regression, 2 the comparison cannot be made.
         """
         if compare(before, after, share(max_regression), json, markdown, width, quiet):
             raise typer.Exit(1)
@@ -48,10 +48,10 @@ def compare(
     width: int | None,
     quiet: bool,
 ) -> bool:
-    """Whether the second side is slower past what is allowed."""
+    """Whether the second side is slower by more than is allowed."""
+    from flatout.compare.case_selection import runs_of
     from flatout.compare.comparison import compare as make
-    from flatout.compare.sides import runs_of
-    from flatout.history.states import repeats_of
+    from flatout.history.series import repeats_of
 
     old, new = runs_of(before), runs_of(after)
     found = make(old, new, allowed, repeats_of((*old, *new)))
@@ -61,7 +61,7 @@ def compare(
         from flatout.report.markdown import render as as_markdown
 
         write(as_markdown(found), markdown)
-    if "-" not in (json, markdown):  # standard output holds one thing
+    if "-" not in (json, markdown):  # standard output gets one thing only
         if quiet:
             typer.echo(found.verdict)
         else:
@@ -81,7 +81,7 @@ def share(text: str | None) -> float | None:
         value = float(words.rstrip("% ")) / (100 if percent else 1)
     except ValueError:
         value = -1.0
-    if not 0 <= value < (10 if percent else 1):  # a bare 5 may mean either: better asked than guessed
+    if not 0 <= value < (10 if percent else 1):  # a plain 5 is ambiguous
         raise InvalidOption(f"--max-regression takes a share such as 5% or 0.05, not {text!r}.")
     return value
 

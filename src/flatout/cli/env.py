@@ -1,4 +1,4 @@
-"""`flatout env`: look at the machine, the drivers, the libraries and the flags under TensorFlow."""
+"""`flatout env`: audit the machine, the drivers, the libraries and the flags."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def env(
         metavar="FILE",
         help="Write the case as JSON; `-` is standard output, without the table.",
     ),
-    quick: bool = typer.Option(False, "--quick", help="Do not ask TensorFlow itself, which takes seconds."),
-    quiet: bool = typer.Option(False, "--quiet", "-q", help="Show only what is wrong."),
-    strict: bool = typer.Option(False, "--strict", help="Leave with exit code 1 when there is a fault."),
+    quick: bool = typer.Option(False, "--quick", help="Do not import TensorFlow, which takes seconds."),
+    quiet: bool = typer.Option(False, "--quiet", "-q", help="Show problems only."),
+    strict: bool = typer.Option(False, "--strict", help="Exit with code 1 if there is a fault."),
 ) -> None:
     """Audit the machine, the drivers, the libraries and the flags."""
     from flatout.environment import audit
     from flatout.model.evidence.outcomes import EnvironmentReading
 
     if not quick and not quiet and sys.stderr.isatty():
-        sys.stderr.write("flatout: asking TensorFlow, which takes some seconds (--quick leaves it out)\n")
+        sys.stderr.write("flatout: importing TensorFlow, which takes some seconds (--quick skips it)\n")
     case = audit(quick=quick)
     if json_file is not None:
         _write_json(case, json_file)
@@ -47,7 +47,7 @@ def env(
         from flatout.environment.table import show
 
         if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="replace")  # a terminal without UTF-8 gets question marks, no traceback
+            sys.stdout.reconfigure(errors="replace")  # a terminal without UTF-8 gets question marks
         show(case, Console(highlight=False), quiet=quiet)
     if strict and any(item.status == "fault" for item in case.evidence_of(EnvironmentReading)):
         raise typer.Exit(1)

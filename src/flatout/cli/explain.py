@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from flatout.report.terminal.pages import Entry
+    from flatout.report.terminal.explanation import Entry
 
 
 def register(app: typer.Typer) -> None:
@@ -18,24 +18,28 @@ def register(app: typer.Typer) -> None:
             None,
             metavar="[name]",
             help="A cause (`input-bound`), a lever (`cache`), a route of `optimize` or a check of `env`; "
-            "all causes if left out.",
+            "all causes by default.",
         ),
         json: str = typer.Option(None, "--json", metavar="FILE", help="Write it as JSON (- is stdout)."),
-        width: int = typer.Option(None, "--width", min=20, help="Columns; those of the terminal if left out."),
+        width: int = typer.Option(None, "--width", min=20, help="Columns; those of the terminal by default."),
     ) -> None:
         """Explain a cause, a lever, a route or a check: what it is, what it costs or changes, when it pays."""
         explain(cause, json, width)
 
 
 def explain(name: str | None, json: str | None, width: int | None) -> None:
-    from flatout.report.terminal import pages
+    from flatout.report.terminal import explanation
 
     entries = list(_causes()) if name is None else _named(name)
     if json is not None:
         _write_json(entries, name is None, json)
         if json == "-":
             return
-    text = pages.index(entries, width) if name is None else "\n".join(pages.page(entry, width) for entry in entries)
+    text = (
+        explanation.index(entries, width)
+        if name is None
+        else "\n".join(explanation.page(entry, width) for entry in entries)
+    )
     typer.echo(text, nl=False)
 
 
@@ -54,7 +58,7 @@ def _named(name: str) -> list[Entry]:
 
 def _causes() -> Iterator[Entry]:
     from flatout.causes import catalogue
-    from flatout.report.terminal.pages import Entry
+    from flatout.report.terminal.explanation import Entry
 
     for cause in catalogue().values():
         yield Entry(cause.name, cause.spec.group, cause.title, cause.page, cause.spec.cures)
@@ -62,7 +66,7 @@ def _causes() -> Iterator[Entry]:
 
 def _cures() -> Iterator[Entry]:
     from flatout.cures import catalogue
-    from flatout.report.terminal.pages import Entry
+    from flatout.report.terminal.explanation import Entry
 
     for cure in catalogue().values():
         yield Entry(cure.name, f"lever, {cure.spec.equivalence}", cure.title, cure.page)
@@ -70,7 +74,7 @@ def _cures() -> Iterator[Entry]:
 
 def _routes() -> Iterator[Entry]:
     from flatout.plugins import page_of
-    from flatout.report.terminal.pages import Entry
+    from flatout.report.terminal.explanation import Entry
     from flatout.routes import catalogue
 
     for route in catalogue().values():
@@ -79,7 +83,7 @@ def _routes() -> Iterator[Entry]:
 
 def _checks() -> Iterator[Entry]:
     from flatout.environment.checks import catalogue
-    from flatout.report.terminal.pages import Entry
+    from flatout.report.terminal.explanation import Entry
 
     for check in catalogue().values():
         yield Entry(check.name, f"check of the environment, {check.spec.group}", check.title, check.page)

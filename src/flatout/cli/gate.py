@@ -14,25 +14,25 @@ def register(app: typer.Typer) -> None:
     def _command(
         baseline: Annotated[str, typer.Option(metavar="REF", help="A branch, tag or commit to compare with.")] = "main",
         max_regression: Annotated[
-            str, typer.Option("--max-regression", metavar="SHARE", help="What is still let through.")
+            str, typer.Option("--max-regression", metavar="SHARE", help="The largest slowdown that is accepted.")
         ] = "5%",
         program: Annotated[
             list[str] | None,
-            typer.Option("--program", metavar="NAME", help="Judge this program only (may be repeated)."),
+            typer.Option("--program", metavar="NAME", help="Compare this program only (may be repeated)."),
         ] = None,
         allow_missing: Annotated[
-            bool, typer.Option("--allow-missing", help="Let through what has no baseline to compare with.")
+            bool, typer.Option("--allow-missing", help="Exit with 0 if there is no baseline to compare with.")
         ] = False,
         json: Annotated[
-            str | None, typer.Option("--json", metavar="FILE", help="Write the judgement as JSON (- is stdout).")
+            str | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON (- is stdout).")
         ] = None,
         markdown: MarkdownOption = None,
         quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the verdict only.")] = False,
     ) -> None:
         """Compare the newest runs in the history with those of a baseline, for continuous integration.
 
-        Exit codes: 0 no regression, 1 a regression, 2 it cannot be judged at all, 3 no baseline in the history.
-        In a GitHub workflow the summary of the step gets the same as Markdown.
+        Exit codes: 0 no regression, 1 a regression, 2 an error, 3 no baseline in the history.
+        In a GitHub workflow the result is also written to the summary of the step.
         """
         code = gate(baseline, max_regression, program or [], json, markdown, quiet)
         if code and not (allow_missing and code == 3):
@@ -44,7 +44,7 @@ def gate(
 ) -> int:
     from flatout.cli.compare import share, write, write_json
     from flatout.history.gate import add_to_summary, judge
-    from flatout.history.states import all_series
+    from flatout.history.series import all_series
     from flatout.model.errors import CaseNotFound
 
     allowed = share(max_regression)

@@ -1,4 +1,4 @@
-"""`flatout history`: how long each program's step took, commit after commit."""
+"""`flatout history`: the step time of each program by commit."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import typer
 def register(app: typer.Typer) -> None:
     @app.command("history")
     def _command(
-        program: Annotated[str | None, typer.Argument(help="Only this program; all of them if left out.")] = None,
+        program: Annotated[str | None, typer.Argument(help="Only this program; all by default.")] = None,
         last: Annotated[int, typer.Option("--last", "-n", min=1, help="States to show of each program.")] = 20,
         json: Annotated[
             str | None, typer.Option("--json", metavar="FILE", help="Write the history as JSON (- is stdout).")
         ] = None,
-        width: Annotated[int | None, typer.Option(min=20, help="Columns; those of the terminal if left out.")] = None,
+        width: Annotated[int | None, typer.Option(min=20, help="Columns; those of the terminal by default.")] = None,
     ) -> None:
         """Show the trend of the step time of each program that was run here, by commit.
 
@@ -25,7 +25,7 @@ def register(app: typer.Typer) -> None:
 
 
 def history(program: str | None, last: int, json: str | None, width: int | None) -> None:
-    from flatout.history.states import all_series
+    from flatout.history.series import all_series
     from flatout.history.trend import render, to_json
     from flatout.model.errors import CaseNotFound
 

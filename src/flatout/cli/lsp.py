@@ -1,4 +1,4 @@
-"""`flatout lsp`: a language server, so that editors show the findings of `check` and offer its edits."""
+"""`flatout lsp`: a language server, so that editors show the findings of `check` and offer its repairs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ def register(app: typer.Typer) -> None:
 
 def lsp(
     port: int = typer.Option(
-        None, "--port", min=1, max=65535, help="Listen on localhost; standard streams if left out."
+        None, "--port", min=1, max=65535, help="Listen on localhost; standard streams by default."
     ),
 ) -> None:
     """Speak the Language Server Protocol with an editor, over standard input and output."""
     from flatout.model.errors import ToolMissing
 
     try:
-        from flatout.check.server import make_server
+        from flatout.check.language_server import make_server
     except ModuleNotFoundError as error:
         if error.name not in ("pygls", "lsprotocol"):
             raise

@@ -15,16 +15,16 @@ def register(app: typer.Typer) -> None:
     @app.command("report")
     def _command(
         case: Annotated[
-            str | None, typer.Argument(help="A case.json, its directory or its name; the latest if left out.")
+            str | None, typer.Argument(help="A case.json, its directory or its name; the latest by default.")
         ] = None,
         output: Annotated[
             str, typer.Option("--output", "-o", metavar="FILE", help="The file to write (- is standard output).")
         ] = "report.html",
-        force: Annotated[bool, typer.Option("--force", help="Write over a file that is no report.")] = False,
+        force: Annotated[bool, typer.Option("--force", help="Overwrite a file that is not a report.")] = False,
         json: Annotated[
             str | None, typer.Option("--json", metavar="FILE", help="Write the case as JSON (- is stdout).")
         ] = None,
-        quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing when it is written.")] = False,
+        quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing when the file is written.")] = False,
     ) -> None:
         """Write a case as one self-contained HTML file that opens offline in any browser."""
         report(case, output, force=force, json=json, quiet=quiet)
@@ -40,7 +40,7 @@ def report(reference: str | None, output: str, *, force: bool, json: str | None,
         from flatout.report.json import write
 
         write(case, json)
-    _refuse(output, force)
+    _check_output(output, force)
     page = render(case, path.resolve().parent)
     if output == "-":
         if json != "-":
@@ -58,8 +58,8 @@ def report(reference: str | None, output: str, *, force: bool, json: str | None,
         sys.stderr.write(f"flatout: wrote {output} ({len(page.encode()) / 1e6:.1f} MB); open it in a browser\n")
 
 
-def _refuse(output: str, force: bool) -> None:
-    """A report may be written again and again; any other file is somebody's work."""
+def _check_output(output: str, force: bool) -> None:
+    """A report may be overwritten, any other file may not."""
     from flatout.report.html import MARKER
 
     path = Path(output)

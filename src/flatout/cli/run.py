@@ -1,4 +1,4 @@
-"""`flatout run PROGRAM [ARGS]`: run a program once, observed, and say where its time goes."""
+"""`flatout run PROGRAM [ARGS]`: run a program once, observed, and show where its time goes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
         program: ProgramArgument,
         module: ModuleOption = False,
         steps: Annotated[
-            int | None, typer.Option(min=1, metavar="N", help="Trace N steps (chosen by itself if left out).")
+            int | None, typer.Option(min=1, metavar="N", help="Trace N steps (chosen automatically by default).")
         ] = None,
         window: Annotated[
             str | None, typer.Option(metavar="FIRST:LAST", help="Trace from step FIRST to step LAST, counted from 0.")
@@ -45,8 +45,8 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """Run a program unchanged, observe it, and print where each step's time goes and why.
 
-        The program's output, arguments, exit code and signals stay its own; what flatout says goes to stderr, after
-        the program has ended.
+        The program's output, arguments, exit code and signals stay its own. flatout writes to stderr, after the program
+        has ended.
         """
         from flatout.run.session import RunRequest, run
 

@@ -8,7 +8,7 @@ import typer
 def register(app: typer.Typer) -> None:
     @app.command("show")
     def _command(
-        case: str = typer.Argument(None, help="A case.json, its directory or its name; the latest if left out."),
+        case: str = typer.Argument(None, help="A case.json, its directory or its name; the latest by default."),
         view: str = typer.Option(
             "overview",
             "--view",
@@ -16,14 +16,14 @@ def register(app: typer.Typer) -> None:
             help="overview, timeline, ops, memory, input, functions, placement or devices.",
         ),
         json: str = typer.Option(None, "--json", metavar="FILE", help="Write the case as JSON (- is stdout)."),
-        width: int = typer.Option(None, "--width", min=20, help="Columns; those of the terminal if left out."),
+        width: int = typer.Option(None, "--width", min=20, help="Columns; those of the terminal by default."),
     ) -> None:
         """Show a kept case: the verdict and the findings, or one view of it."""
         show(case, view, json, width)
 
 
 def show(reference: str | None, view: str, json: str | None, width: int | None) -> None:
-    # rich is loaded here and not above: `flatout --help` must not wait for it.
+    # Imported here, so that `flatout --help` does not wait for rich.
     from flatout import store
     from flatout.model.errors import CaseUnreadable
 
@@ -34,14 +34,14 @@ def show(reference: str | None, view: str, json: str | None, width: int | None) 
 
         write(case, json)
         if json == "-":
-            return  # standard output holds the JSON and nothing else
+            return  # standard output gets the JSON only
     from flatout.report.terminal import render
 
     try:
         text = render(case, view, width, directory=path.parent)
     except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
         raise CaseUnreadable(
-            f"{path} holds values that the view {view!r} cannot show: {error}. Run the program again, or "
-            "look at the file itself with `--json -`."
+            f"{path} has values that the view {view!r} cannot show: {error}. Run the program again, or "
+            "read the file itself with `--json -`."
         ) from error
     typer.echo(text, nl=False)

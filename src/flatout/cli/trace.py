@@ -24,11 +24,13 @@ def register(app: typer.Typer) -> None:
             typer.Option(metavar="FILE", help="Write a timeline for ui.perfetto.dev (.json, .json.gz)."),
         ] = None,
         view: Annotated[str, typer.Option(help="The view to print.")] = "overview",
-        all_runs: Annotated[bool, typer.Option("--all-runs", help="Every run of a directory, not the newest.")] = False,
+        all_runs: Annotated[
+            bool, typer.Option("--all-runs", help="All runs of a directory, not only the newest.")
+        ] = False,
         save: Annotated[bool, typer.Option("--save/--no-save", help="Keep the case under .flatout/.")] = True,
         quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the verdict only.")] = False,
     ) -> None:
-        """Read XPlane traces of TensorFlow or JAX: who waits for whom, steps, kernels, copies, memory."""
+        """Read XPlane traces of TensorFlow or JAX: what waits for what, steps, kernels, copies, memory."""
         trace(paths, json=json, perfetto=perfetto, view=view, all_runs=all_runs, save=save, quiet=quiet)
 
 
@@ -67,7 +69,7 @@ def trace(
 
         write(case, json)
         if json == "-":
-            return  # standard output holds the JSON and nothing else
+            return  # standard output gets the JSON only
     if quiet:
         typer.echo(case.verdict)
         return

@@ -1,4 +1,4 @@
-"""`flatout tune PROGRAM [ARGS]`: try the cures on the program itself, and prove what they give."""
+"""`flatout tune PROGRAM [ARGS]`: try the cures on the program itself, and prove their effect."""
 
 from __future__ import annotations
 

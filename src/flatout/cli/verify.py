@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """Check an artefact here: its files, weights, precision and answers, and how fast it is on this machine."""
         from flatout.optimize.verification import Finding, verify
-        from flatout.report.terminal.text import clean
+        from flatout.report.formatting import clean
 
         findings: list[Finding] = []
 

@@ -1,14 +1,15 @@
-"""Two sides of one or more runs each: what changed in the step and in its parts, and how sure that is.
+"""Compares two sides of one or more runs each: how the step and its parts changed, and how certain that is.
 
-    sides.py        what a user types → runs
-    run.py          a case, cut down to what a comparison needs; the history keeps the same
-    steady.py       how well one run knows its own median: steps lean on each other
-    between.py      how far two runs of the same thing lie apart: stated, learned from repeats and from the history
-    change.py       one quantity, before and after, with its interval
-    parts.py        the parts of the step, from the steps of the trace window
-    sameness.py     is it the same program; what differs in the environment
-    comparison.py   all of it together, and the verdict
-    terminal.py, markdown.py   the views
+    case_selection.py   what a user types → runs
+    run_spread.py       how far repeated runs of the same program lie apart
+    machine_speed.py    how the speed of the machine differed between the sides
+    pairing.py          runs of both sides that alternated, compared in pairs
+    part_errors.py      how precisely each part of the step is known, from the trace
+    change.py           one quantity before and after, with its interval
+    differences.py      what differs in the program and in the environment
+    comparison.py       all of it together, and the verdict
+    formatting.py       numbers and sentences that all views share
 
-Nothing here imports TensorFlow or starts the program.
+`flatout.store.run_summary` holds what a comparison needs of a case. Nothing here imports TensorFlow or starts the
+program.
 """

@@ -1,4 +1,4 @@
-"""One quantity before and after, and what its interval allows to say."""
+"""One quantity before and after, with its interval and the outcome that the interval supports."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Literal
 from flatout.model.case import Interval
 
 Outcome = Literal["slower", "faster", "same", "unknown"]
-"""`same` is short for: no measurable difference. `unknown`: there is too little to tell."""
+"""`same`: no measurable difference. `unknown`: there are too few steps to decide."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """`share` is by how much of itself the time grew (0.15: 15 % more), `difference_ms` by how many milliseconds."""
+    """`share` is the relative growth of the time (0.15: 15 % more), `difference_ms` the absolute growth."""
 
     name: str
     before_ms: float
@@ -24,8 +24,8 @@ class Change:
     outcome: Outcome = "unknown"
 
 
-def of_ratio(name: str, before: float, after: float, half_width: float | None) -> Change:
-    """For what is never nothing: the interval of a ratio, symmetric in its logarithm."""
+def ratio_change(name: str, before: float, after: float, half_width: float | None) -> Change:
+    """For a quantity that is never zero: the interval of the ratio, symmetric in its logarithm."""
     if half_width is None or before <= 0 or after <= 0:
         return Change(name, before, after)
     ratio, factor = after / before, math.exp(half_width)
@@ -34,8 +34,8 @@ def of_ratio(name: str, before: float, after: float, half_width: float | None) -
     return Change(name, before, after, difference, share, _outcome(share))
 
 
-def of_difference(name: str, before: float, after: float, half_width: float | None) -> Change:
-    """For a part, which may be nothing on either side: the interval of the difference."""
+def difference_change(name: str, before: float, after: float, half_width: float | None) -> Change:
+    """For a part, which may be zero on either side: the interval of the difference."""
     if half_width is None:
         return Change(name, before, after)
     difference = Interval(after - before, after - before - half_width, after - before + half_width)

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from flatout.report.terminal.text import clean
+from flatout.report.formatting import clean
 
 
 class Progress:

@@ -1,7 +1,7 @@
-"""The audit of the machine, the drivers, the libraries and the flags under a TensorFlow program.
+"""The audit of the machine, the drivers, the libraries and the flags of a TensorFlow program.
 
-    gather.py      asks the machine once; the answer is a plain dict, the facts
-    child.py       what only TensorFlow knows, asked in a child process: this process never imports it
+    gather.py      reads the facts of the machine into a plain dict
+    child.py       facts that only TensorFlow knows, read in a child process: this process never imports it
     checks/        one check per file: facts in, readings out
     auditor.py     facts and readings as a Case
 

@@ -1,4 +1,4 @@
-"""Facts and checks become a Case: `flatout env`, and the `environment` of every run."""
+"""Runs the checks on the facts: a Case for `flatout env`, and the `environment` of every run."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from typing import Any
 from flatout.environment.checks import catalogue
 from flatout.environment.gather import gather, gather_cheaply
 from flatout.environment.reading import Check, Facts, Reading
-from flatout.environment.text import clean
 from flatout.model.case import Case, Note
 from flatout.model.evidence.outcomes import EnvironmentReading
+from flatout.model.text import clean
 from flatout.model.version import __version__
 from flatout.plugins import Loaded
 
 
 def readings(facts: Facts) -> list[tuple[Loaded[Check], Reading]]:
-    """All readings. A check that fails on odd facts is itself one: it never hides the others."""
+    """All readings. An error in a check becomes a reading too, and does not hide the others."""
     found: list[tuple[Loaded[Check], Reading]] = []
     for check in catalogue().values():
         try:
             found += [(check, reading) for reading in check.spec.check(facts)]
         except Exception as error:
             words = clean(f"{type(error).__name__}: {error}")
-            meaning = f"This check could not read the facts it was given ({words})."
+            meaning = f"This check failed ({words})."
             found.append((check, Reading(check.name, "not checked", "info", meaning, "Please report this.")))
     return found
 
 
 def audit(quick: bool = False) -> Case:
-    """Look at everything. `quick` leaves out what only TensorFlow knows, and its seconds of import."""
+    """Run all checks. `quick` skips the facts that need an import of TensorFlow, which takes seconds."""
     return judge(gather(quick=quick))
 
 
@@ -36,8 +36,8 @@ def judge(facts: dict[str, Any]) -> Case:
     found = readings(facts)
     notes: tuple[Note, ...] = ()
     if not facts.get("tensorflow", {}).get("asked"):
-        text = "TensorFlow itself was not asked: its build, its devices and its libraries are not in this audit."
-        notes = (Note("info", text, "Leave --quick out to ask it."),) if _has_tensorflow(facts) else ()
+        text = "TensorFlow was not imported: its build, its devices and its libraries are not in this audit."
+        notes = (Note("info", text, "Run without --quick to include them."),) if _has_tensorflow(facts) else ()
     return Case(
         kind="env",
         environment=facts,
@@ -49,10 +49,10 @@ def judge(facts: dict[str, Any]) -> Case:
 
 
 def summary(tensorflow_facts: dict[str, Any] | None) -> dict[str, Any]:
-    """The facts that a run keeps, without starting a process, and under `readings` what is wrong with them.
+    """The facts that a run keeps, read without starting a process, and under `readings` the problems.
 
-    `tensorflow_facts` is what the run's child knows of its TensorFlow, in the names that `child.ask` gives
-    (version, build, devices, onednn, …); all are optional.
+    `tensorflow_facts` comes from the child of the run, with the names that `child.ask` uses (version, build,
+    devices, onednn, …); all are optional.
     """
     facts = gather_cheaply(tensorflow_facts)
     wrong = [(check, reading) for check, reading in readings(facts) if reading.status in ("warning", "fault")]

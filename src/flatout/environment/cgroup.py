@@ -1,7 +1,7 @@
-"""What the container allows: the CPU quota and the memory limit of the control groups, version 1 and 2.
+"""The limits of the container: CPU quota and memory limit of the control groups, version 1 and 2.
 
-Limits nest, and the tightest one on the way from this process's group to the root counts. Inside a container
-the path in /proc/self/cgroup is often the host's and not visible; then the mounted root is the group.
+Limits nest, and the lowest one from the group of this process to the root applies. Inside a container the path in
+/proc/self/cgroup is often that of the host and not visible; then the mounted root is the group.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 Limit = tuple[float, str]
-"""A limit and the file it was read from."""
+"""A limit, and the file that it was read from."""
 
 _UNLIMITED_V1 = 1 << 60  # version 1 says "no limit" with a number near 2**63
 
 
 def cpu_quota(root: Path = Path("/")) -> Limit | None:
-    """Cores' worth of time that the group may use, or None without a quota."""
+    """Number of cores that the group may use (a fraction is possible), or None without a quota."""
     found: list[Limit] = []
     for directory in _directories(root, "cpu"):
         words = _read(directory / "cpu.max").split()
@@ -29,7 +29,7 @@ def cpu_quota(root: Path = Path("/")) -> Limit | None:
 
 
 def memory_limit(root: Path = Path("/")) -> Limit | None:
-    """Bytes that the group may hold, or None without a limit."""
+    """Bytes that the group may use, or None without a limit."""
     found: list[Limit] = []
     for directory in _directories(root, "memory"):
         for name in ("memory.max", "memory.high", "memory.limit_in_bytes"):
@@ -40,7 +40,7 @@ def memory_limit(root: Path = Path("/")) -> Limit | None:
 
 
 def memory_used(root: Path = Path("/")) -> int | None:
-    """Bytes that the group holds, without the page cache that the kernel gives back on demand."""
+    """Bytes that the group uses, without the page cache, which the kernel frees on demand."""
     for directory in _directories(root, "memory"):
         text = _read(directory / "memory.current") or _read(directory / "memory.usage_in_bytes")
         if text.isdigit():
@@ -49,7 +49,7 @@ def memory_used(root: Path = Path("/")) -> int | None:
 
 
 def memory_left(root: Path = Path("/")) -> int | None:
-    """Bytes that may still be taken: what the machine has left, or the group, whichever is less."""
+    """Bytes that are still available on the machine or in the group, whichever is less."""
     lines = (line.split() for line in _read(root / "proc/meminfo").splitlines())
     left = [int(words[1]) * 1024 for words in lines if words[:1] == ["MemAvailable:"] and words[1].isdigit()]
     limit, used = memory_limit(root), memory_used(root)
@@ -59,7 +59,7 @@ def memory_left(root: Path = Path("/")) -> int | None:
 
 
 def throttled(root: Path = Path("/")) -> float | None:
-    """Share of the scheduling periods so far in which the group ran into its quota."""
+    """Share of the scheduling periods in which the group was limited by its quota."""
     shares = []
     for directory in _directories(root, "cpu"):
         counts = _statistics(directory / "cpu.stat")

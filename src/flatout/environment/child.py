@@ -15,12 +15,12 @@ import sys
 import tempfile
 from typing import Any
 
-from flatout.environment.text import clean, clean_all
+from flatout.model.text import LONGEST_FACT, clean, clean_all
 
 _MARK = "flatout-facts:"
 _LINES_KEPT = 40
 
-# Each question is asked by itself: an older or newer TensorFlow that lacks one name still answers the others.
+# Each fact is read by itself: a TensorFlow that lacks one name still gives the others.
 _QUESTIONS = """
 import json, sys
 sys.path[:] = [entry for entry in sys.path if entry]  # a file tensorflow.py of the user is not meant
@@ -61,8 +61,8 @@ print("MARK" + json.dumps({
 
 
 def ask(timeout: float = 120.0, python: str = sys.executable, questions: str = _QUESTIONS) -> dict[str, Any]:
-    """TensorFlow's own facts, or `error` in words. `messages` is what it wrote on stderr."""
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "0"}  # its complaints about libraries are facts too
+    """The facts, or `error` as text. `messages` are the lines that TensorFlow wrote to stderr."""
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "0"}  # its messages about libraries are facts too
     # Files and not pipes: a child that is killed may leave grandchildren that hold a pipe open.
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         try:
@@ -90,11 +90,11 @@ def ask(timeout: float = 120.0, python: str = sys.executable, questions: str = _
                 raise
             code = None
         text, complaints = _text(output), _text(errors)
-    return {"asked": True, **_understand(code, text, complaints, timeout)}
+    return {"asked": True, **_interpret(code, text, complaints, timeout)}
 
 
-def _understand(code: int | None, text: str, complaints: str, timeout: float) -> dict[str, Any]:
-    messages = [clean(line) for line in complaints.splitlines() if line.strip()][-_LINES_KEPT:]
+def _interpret(code: int | None, text: str, complaints: str, timeout: float) -> dict[str, Any]:
+    messages = [clean(line, LONGEST_FACT) for line in complaints.splitlines() if line.strip()][-_LINES_KEPT:]
     answer = next((line[len(_MARK) :] for line in text.splitlines() if line.startswith(_MARK)), None)
     if answer is not None:
         # A crash at exit does not matter: the answer is here.
@@ -106,7 +106,7 @@ def _understand(code: int | None, text: str, complaints: str, timeout: float) ->
         error = f"Importing TensorFlow ended in {_signal_name(-code)}; its last message: {last}"
     else:
         error = last
-    return {"error": clean(error), "messages": messages}
+    return {"error": clean(error, LONGEST_FACT), "messages": messages}
 
 
 def _signal_name(number: int) -> str:

@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from flatout.environment import cgroup, child, nvidia, packages, variables
-from flatout.environment.text import clean_all
+from flatout.model.text import clean_all
 
 
 def gather(quick: bool = False) -> dict[str, Any]:
-    """All facts; `quick` leaves out the child that imports TensorFlow."""
+    """All facts. `quick` skips the child that imports TensorFlow."""
     facts = _local(run_tools=True)
     facts["tensorflow"] = {"asked": False} if quick else _tensorflow(facts)
     return clean_facts(facts)
 
 
 def gather_cheaply(tensorflow: dict[str, Any] | None) -> dict[str, Any]:
-    """The facts without starting any process: for a run whose own child knows TensorFlow already."""
+    """The facts without starting a process, for a run whose child has imported TensorFlow already."""
     facts = _local(run_tools=False)
     facts["tensorflow"] = {"asked": True, "error": None, **tensorflow} if tensorflow else {"asked": False}
     return clean_facts(facts)

@@ -1,4 +1,4 @@
-"""What the processor here can do, read from the system. No heavy import."""
+"""Short questions about this machine: processor flags, cores, GPU, free memory. Nothing heavy is imported."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def cpu_flags() -> frozenset[str]:
 
 
 def has_gpu() -> bool:
-    """A device that TensorFlow would see; hidden ones do not count."""
+    """Whether there is a GPU that is not hidden from TensorFlow."""
     return Path("/dev/nvidia0").exists() and os.environ.get("CUDA_VISIBLE_DEVICES", "0") not in ("", "-1")
 
 
@@ -24,7 +24,7 @@ def cores() -> int:
 
 
 def free_memory() -> int:
-    """Bytes that can be taken without anything else having to go; within the limit of the container."""
+    """Bytes that are available within the limit of the container."""
     from flatout.environment.cgroup import memory_left
 
     return memory_left() or 1 << 62

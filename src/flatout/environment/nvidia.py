@@ -31,7 +31,7 @@ FIELDS = (
     "mig.mode.current",
 )
 ESSENTIAL = FIELDS[:6]
-"""Enough for the checks that matter, and known to every driver of the last ten years."""
+"""Enough for the main checks, and supported by every driver of the last ten years."""
 
 _NUMBERS = re.compile(r"^-?\d+(\.\d+)?$")
 
@@ -73,7 +73,7 @@ def _query(tool: str, fields: tuple[str, ...], timeout: float) -> tuple[int, str
             timeout=timeout,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return 1, f"nvidia-smi gave no answer: {type(error).__name__}"
+        return 1, f"nvidia-smi did not answer: {type(error).__name__}"
     return answer.returncode, answer.stdout
 
 

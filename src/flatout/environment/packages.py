@@ -1,4 +1,4 @@
-"""Which packages are installed, read from their metadata: nothing is imported."""
+"""Installed packages, from their metadata: nothing is imported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TENSORFLOWS = (
     "tf-nightly",
     "tf-nightly-cpu",
 )
-"""Distributions that all install the one package `tensorflow`."""
+"""Distributions that install the package `tensorflow`."""
 
 _OTHERS = (
     "keras",
@@ -32,18 +32,18 @@ _REQUIREMENT = re.compile(r"^(nvidia-[a-z0-9-]+)\s*([<>=!~,.0-9\s]*)")
 
 
 def installed(with_cuda: bool = True) -> dict[str, Any]:
-    """Versions by name, and the ranges of NVIDIA's libraries that this TensorFlow asks for.
+    """Versions by name, and the ranges of NVIDIA's libraries that this TensorFlow requires.
 
-    `with_cuda=False` leaves the versions of NVIDIA's packages out: a dozen files less to read.
+    `with_cuda=False` skips the versions of NVIDIA's packages, which saves reading a dozen files.
     """
     versions = {name: version for name in (*TENSORFLOWS, *_OTHERS) if (version := _version(name))}
-    wanted: dict[str, str] = {}
+    required: dict[str, str] = {}
     for name in TENSORFLOWS:
         if name in versions:
-            wanted.update(cuda_requirements(importlib.metadata.requires(name) or []))
+            required.update(cuda_requirements(importlib.metadata.requires(name) or []))
     if with_cuda:
-        versions.update({name: version for name in wanted if (version := _version(name))})
-    return {"versions": versions, "cuda_wanted": wanted}
+        versions.update({name: version for name in required if (version := _version(name))})
+    return {"versions": versions, "cuda_wanted": required}
 
 
 def cuda_requirements(requirements: list[str]) -> dict[str, str]:
@@ -61,7 +61,7 @@ def release(version: str) -> tuple[int, ...]:
 def within(version: str, specification: str) -> bool:
     """Whether a version satisfies `>=9.3,<10.0`. Clauses other than < <= > >= == are ignored.
 
-    By hand and not by `packaging`, which flatout does not depend on: these ranges hold plain numbers only.
+    `packaging` is not used, as flatout does not depend on it: these ranges contain plain numbers only.
     """
     have = release(version)
     for clause in specification.split(","):

@@ -49,7 +49,7 @@ def part(facts: Facts, name: str) -> Mapping[str, Any]:
 
 
 def variable(facts: Facts, name: str) -> str | None:
-    """An environment variable, or None where it is unset or empty (TensorFlow takes both for the same)."""
+    """An environment variable; None if it is unset or empty, which TensorFlow treats the same."""
     value = part(facts, "variables").get(name)
     return str(value) if value not in (None, "") else None
 
@@ -70,7 +70,7 @@ def number(value: Any) -> float | None:
 
 
 def usable_cores(facts: Facts) -> int | None:
-    """Cores that this process may really use: the affinity mask, cut down by the quota."""
+    """Cores that this process may use: the affinity mask, limited by the quota."""
     cores = part(facts, "cores")
     affinity, quota = number(cores.get("affinity")), number(cores.get("quota"))
     if affinity is None:

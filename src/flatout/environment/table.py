@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.text import Text
 
 from flatout.environment.reading import GROUPS, gibibytes, number, part
-from flatout.environment.text import clean
 from flatout.model.case import Case
 from flatout.model.evidence.outcomes import EnvironmentReading
+from flatout.model.text import clean
 
 _MARKS = {"ok": ("✓", "green"), "info": ("·", "cyan"), "warning": ("!", "yellow"), "fault": ("✗", "red")}
 _PLAIN_MARKS = {"ok": "+", "info": ".", "warning": "!", "fault": "x"}
@@ -26,7 +26,7 @@ _LONGEST_NAME = 26
 
 
 def show(case: Case, console: Console, quiet: bool = False) -> None:
-    """Print the audit; `quiet` keeps to what is wrong."""
+    """Print the audit. `quiet` shows problems only."""
     found = case.evidence_of(EnvironmentReading)
     readings = [item for item in found if not quiet or _status(item) in ("warning", "fault")]
     names = [len(item.name) for item in readings]
@@ -91,7 +91,7 @@ def _words(item: EnvironmentReading, plain: bool) -> Iterator[Text]:
 
 
 def _lines(console: Console, text: Text, indent: int, before: Text | None = None) -> None:
-    """Print a text wrapped beneath itself, without blanks at the ends of lines."""
+    """Print a wrapped text with an indent, without trailing blanks."""
     width = max(20, min(console.width, _WIDEST) - indent)
     for line in text.wrap(console, width):
         line.rstrip()

@@ -1,8 +1,8 @@
 """The gate for continuous integration: is the newest state of each program slower than the baseline?
 
-The baseline is a branch, a tag or a commit: the newest of its commits that the history has runs of. Where git does not
-know the name, it is taken as a branch that runs were recorded on. Both sides must come from the same kind of machine;
-numbers of another one say nothing about the change.
+The baseline is a branch, a tag or a commit: of its commits, the newest that the history has runs of. If git does not
+know the name, it is looked up among the branches of the recorded runs. Both sides must come from the same kind of
+machine: times of different machines cannot be compared.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flatout.compare import words
+from flatout.compare import formatting
 from flatout.compare.comparison import Comparison, compare
-from flatout.history.states import Series, State
+from flatout.history.series import Series, State
 from flatout.report import markdown
-from flatout.report.terminal.text import clean
+from flatout.report.formatting import clean
 from flatout.store import origin
 
 PASSED, REGRESSED, NOTHING = 0, 1, 3
-"""Exit codes; 2 is for what cannot be done at all, as everywhere."""
+"""Exit codes. 2 is used for errors, as in all commands."""
 FARTHEST = 2000
-"""How many commits back a baseline may lie."""
+"""How many commits back the baseline is searched for."""
 SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
 @dataclass(frozen=True)
-class Judged:
-    """One program at the gate. Without a comparison, `why` says what was missing."""
+class ProgramResult:
+    """The result for one program. Without a comparison, `why` says what was missing."""
 
     series: Series
     comparison: Comparison | None = None
@@ -44,7 +44,7 @@ class Judged:
 class Gate:
     baseline: str
     max_regression: float
-    programs: tuple[Judged, ...]
+    programs: tuple[ProgramResult, ...]
 
     @property
     def code(self) -> int:
@@ -58,12 +58,12 @@ class Gate:
         compared = sum(one.comparison is not None for one in self.programs)
         if slower:
             names = ", ".join(clean(one.series.title, 80) for one in slower)
-            return f"The gate is closed: {names} got slower by more than {100 * self.max_regression:g} %."
+            return f"Regression: {names} got slower by more than {100 * self.max_regression:g} %."
         if not compared:
-            return f"The gate has nothing to judge by: no runs of {self.baseline} to compare with."
+            return f"Nothing to compare: the history has no runs of {self.baseline}."
         what = "program" if compared == 1 else "programs"
-        allowed = f"none slower past {100 * self.max_regression:g} %"
-        return f"The gate is open: {compared} {what} compared with {self.baseline}, {allowed}."
+        allowed = f"none slower by more than {100 * self.max_regression:g} %"
+        return f"No regression: {compared} {what} compared with {self.baseline}, {allowed}."
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -102,38 +102,38 @@ def judge(
     programs: Sequence[str] = (),
     where: Path | None = None,
 ) -> Gate:
-    """Every program that the newest state was run with, or those named, against the same ones of the baseline."""
+    """Compare all programs that were run in the newest state, or those named, with the baseline."""
     ancestors = _ancestors(baseline, where or Path.cwd())
-    chosen = [one for one in all_series if _meant(one, programs)] if programs else _newest(all_series)
+    chosen = [one for one in all_series if _is_named(one, programs)] if programs else _newest(all_series)
     return Gate(baseline, max_regression, tuple(_judge(one, baseline, ancestors, max_regression) for one in chosen))
 
 
 def add_to_summary(text: str) -> None:
-    """The summary of the step, where GitHub runs this."""
+    """Append to the summary of the workflow step, if this runs in GitHub Actions."""
     path = os.environ.get(SUMMARY)
     if path:
         with open(path, "a", encoding="utf-8") as stream:
             stream.write(text + "\n")
 
 
-def _judge(series: Series, baseline: str, ancestors: Sequence[str], max_regression: float) -> Judged:
+def _judge(series: Series, baseline: str, ancestors: Sequence[str], max_regression: float) -> ProgramResult:
     candidate = series.states[-1]
     earlier = [state for state in series.states if state is not candidate]
     base = _base(earlier, baseline, ancestors)
     if base is None:
-        known = ", ".join(dict.fromkeys(filter(None, (words.state(state.run) for state in earlier[-5:]))))
-        return Judged(
+        known = ", ".join(dict.fromkeys(filter(None, (formatting.source_state(state.run) for state in earlier[-5:]))))
+        return ProgramResult(
             series,
             why=f"The history has no run of {series.title} at {baseline} on this kind of machine "
             + f"({series.machine or 'unknown'})"
             + (f"; it has {known}." if known else ". Run the baseline with `flatout run` first."),
         )
     others = [state.runs for state in series.states if state not in (candidate, base)]
-    return Judged(series, compare(base.runs, candidate.runs, max_regression, others))
+    return ProgramResult(series, compare(base.runs, candidate.runs, max_regression, others))
 
 
 def _base(states: Sequence[State], baseline: str, ancestors: Sequence[str]) -> State | None:
-    """The newest commit of the baseline that was run, clean; else the newest state of a branch of that name."""
+    """The newest commit of the baseline that was run without changes, or the newest state of a branch of that name."""
     by_commit = {state.run.commit: state for state in states if state.run.commit and not state.run.changes}
     for commit in ancestors:
         if commit in by_commit:
@@ -147,14 +147,14 @@ def _ancestors(baseline: str, where: Path) -> list[str]:
     if baseline.startswith("-"):
         return []
     for name in (baseline, f"origin/{baseline}"):
-        told = origin.ask(where, "rev-list", "--first-parent", f"--max-count={FARTHEST}", name, "--")
-        if told:
-            return told.split()
+        listed = origin.git(where, "rev-list", "--first-parent", f"--max-count={FARTHEST}", name, "--")
+        if listed:
+            return listed.split()
     return []
 
 
 def _newest(all_series: Sequence[Series]) -> list[Series]:
-    """All programs of the state that was run last."""
+    """All programs that were run in the newest state."""
     if not all_series:
         return []
     newest = all_series[-1].states[-1].run
@@ -162,7 +162,7 @@ def _newest(all_series: Sequence[Series]) -> list[Series]:
     return [one for one in all_series if one is all_series[-1] or (known and one.states[-1].run.state == newest.state)]
 
 
-def _meant(series: Series, programs: Sequence[str]) -> bool:
+def _is_named(series: Series, programs: Sequence[str]) -> bool:
     return any(
         series.program == name or series.program.endswith(f"/{name}") or series.title == name for name in programs
     )

@@ -1,4 +1,4 @@
-"""The trend of each program over the states of its source: a line each with its interval drawn; the same as JSON."""
+"""The trend of each program over the states of its source, as a table with drawn intervals and as JSON."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flatout.compare import between, words
+from flatout.compare import formatting, run_spread
 from flatout.compare.comparison import CONFIDENCE, Comparison, compare
-from flatout.history.states import Series, State
+from flatout.history.series import Series, State
 from flatout.model.case import Interval, to_plain
+from flatout.report.formatting import clean, duration
 from flatout.report.terminal.output import Output
 from flatout.report.terminal.page import Column, Page
-from flatout.report.terminal.text import clean, duration
 
 PLOT = 26
-"""Cells of the drawn interval."""
+"""Width of the drawn interval in characters."""
 RECENT = 100
-"""States that are looked at unless more are asked for."""
+"""States that are used unless more are requested."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class Point:
     ms: Interval
     """The state's median step, with its interval."""
     since: Comparison | None
-    """Against the state before."""
+    """Compared with the state before."""
 
 
 def points(series: Series, last: int = RECENT) -> list[Point]:
-    """The last states with their intervals; what the repeats of all of them show of the noise holds for each."""
+    """The last states with their intervals. The noise is estimated from the repeats of all states."""
     states = series.states[-max(last + 1, RECENT) :]
     groups = [state.runs for state in states]
     found: list[Point] = []
@@ -40,7 +40,9 @@ def points(series: Series, last: int = RECENT) -> list[Point]:
         state = states[number]
         since = compare(groups[number - 1], state.runs, repeats=_others(groups, number)) if number else None
         own = compare(state.runs, state.runs, repeats=[group for group in groups if group is not state.runs])
-        half = between.student(CONFIDENCE, own.spread.freedom) * own.spread.share / math.sqrt(len(state.runs))
+        half = (
+            run_spread.student_quantile(CONFIDENCE, own.spread.freedom) * own.spread.share / math.sqrt(len(state.runs))
+        )
         middle = own.step.before_ms
         found.append(Point(state, Interval(middle, middle * math.exp(-half), middle * math.exp(half)), since))
     return found
@@ -67,8 +69,8 @@ def render(
 
 def _write(series: Series, last: int, page: Page) -> None:
     found = points(series, last)
-    told = f"{series.count} {'run' if series.count == 1 else 'runs'} of {len(series.states)} states"
-    page.heading(clean(series.title, 120), f"{told}  ·  {clean(series.machine, 80)}")
+    counts = f"{series.count} {'run' if series.count == 1 else 'runs'} of {len(series.states)} states"
+    page.heading(clean(series.title, 120), f"{counts}  ·  {clean(series.machine, 80)}")
     low, high = min(point.ms.low for point in found), max(point.ms.high for point in found)
     scale = f"{duration(low)} ┄ {duration(high)}"
     page.table(
@@ -82,7 +84,7 @@ def _write(series: Series, last: int, page: Page) -> None:
         ],
         [
             [
-                clean(words.state(point.state.run) or point.state.run.name, 28),
+                clean(formatting.source_state(point.state.run) or point.state.run.name, 28),
                 time.strftime("%Y-%m-%d %H:%M", time.localtime(point.state.recorded)),
                 str(len(point.state.entries)),
                 duration(point.ms.ratio),
@@ -110,8 +112,8 @@ def draw(interval: Interval, low: float, high: float, width: int) -> str:
 def _since(found: Comparison | None) -> str:
     if found is None or found.step.share is None:
         return ""
-    told = words.change(found.step.share)
-    return told if found.step.outcome == "same" else f"{told}  {found.step.outcome}"
+    text = formatting.change(found.step.share)
+    return text if found.step.outcome == "same" else f"{text}  {found.step.outcome}"
 
 
 def _others(groups: Sequence[Sequence[Any]], number: int) -> list[Sequence[Any]]:
@@ -133,7 +135,7 @@ def _series_json(series: Series) -> dict[str, Any]:
                 "step_ms": {"median": point.ms.ratio, "low": point.ms.low, "high": point.ms.high},
                 "change": to_plain(point.since.step.share) if point.since and point.since.step.share else None,
                 "outcome": point.since.step.outcome if point.since else None,
-                "runs": [{"case": entry.place, **entry.run.to_json()} for entry in point.state.entries],
+                "runs": [{"case": entry.directory, **entry.run.to_json()} for entry in point.state.entries],
             }
             for point in points(series, len(series.states))
         ],

@@ -22,6 +22,11 @@ CHEAP_MS = 0.1
 BUFFERS = ("Shuffle", "Prefetch", "Batch", "ParallelBatch", "PaddedBatch", "Repeat", "Take", "Skip", "Shard", "Cache")
 
 
+def is_diagnosed(case: Case) -> bool:
+    """Whether the causes were looked for in this case, so that no findings means that nothing was found."""
+    return case.kind in ("trace", "check") or (case.kind == "run" and case.steps is not None)
+
+
 def step_ms(case: Case) -> float:
     return case.steps.ms.median if case.steps is not None else 0.0
 

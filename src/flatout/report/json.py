@@ -1,4 +1,4 @@
-"""The Case as JSON, for `--json FILE` of every command. `-` is standard output."""
+"""The Case as JSON, for `--json FILE`. `-` is standard output."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from flatout.store import write_atomically
 
 
 def write(case: Case, destination: str) -> None:
-    """Write the whole case; a file appears complete or not at all."""
+    """Write the whole case. A file is written completely or not at all."""
     text = json.dumps(_finite(case.to_json()), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
     write_text(text, destination)
 
 
 def write_text(text: str, destination: str) -> None:
-    """JSON text to a file or, for `-`, to standard output in whatever encoding that has."""
+    """Write JSON to a file or, for `-`, to standard output in its encoding."""
     if destination == "-":
         encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-        # JSON can say every character in ASCII; a reader sees the same text.
+        # JSON can escape every character as ASCII; a reader gets the same text.
         sys.stdout.write(text if _fits(text, encoding) else json.dumps(json.loads(text), indent=2) + "\n")
         sys.stdout.flush()
         return
     path = Path(destination)
     if path.exists() and not path.is_file():
         # /dev/stderr, /dev/fd/3, a named pipe: write into it. A directory is refused with its reason.
-        with _told(path), open(path, "w", encoding="utf-8") as stream:
+        with _clear_errors(path), open(path, "w", encoding="utf-8") as stream:
             stream.write(text)
         return
-    with _told(path):
+    with _clear_errors(path):
         write_atomically(path, text)
 
 
 @contextlib.contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """Turns a failure of the file system into a message that says what to do."""
+def _clear_errors(path: Path) -> Iterator[None]:
+    """Turn an error of the file system into a message that says what to do."""
     try:
         yield
     except OSError as error:
@@ -58,7 +58,7 @@ def _fits(text: str, encoding: str) -> bool:
 
 
 def _finite(value: object) -> object:
-    """JSON has no infinity: a number that is none becomes null, as other readers would stumble over it."""
+    """JSON has no infinity: a value that is not finite becomes null."""
     if isinstance(value, float):
         return value if value - value == 0 else None
     if isinstance(value, dict):

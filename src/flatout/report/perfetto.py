@@ -23,13 +23,13 @@ from flatout.trace.xplane import find_files, load
 CHUNK = 20_000
 
 OP_STATS = ("tf_op", "name", "hlo_op", "step_num")
-"""Stats worth seeing on every event of the timeline; the others stay in the trace."""
+"""Stats that are copied to the events of the timeline."""
 
 
 def to_chrome_json(
     trace_files: str | Path | Iterable[str | Path], destination: str | Path, all_runs: bool = False
 ) -> int:
-    """Write the traces into one JSON file, compressed if its name ends in .gz; gives the number of events."""
+    """Write the traces into one JSON file, compressed if its name ends in .gz. Returns the number of events."""
     given = [trace_files] if isinstance(trace_files, (str, Path)) else list(trace_files)
     files = find_files(given, all_runs)
     base = min(_absolute_origin(load(file)) for file in files) if len(files) > 1 else None
@@ -50,7 +50,7 @@ def to_chrome_json(
 
 
 def _absolute_origin(trace: Trace) -> int:
-    """When the trace began by the host's clock; newer profilers count line times from the profile's start."""
+    """The start of the trace on the host's clock. Newer profilers count line times from the start of the profile."""
     environment = trace.plane("Task Environment")
     start = environment.stats.get("profile_start_time") if environment else None
     if isinstance(start, int) and trace.origin_ns < start // 2:
@@ -60,11 +60,11 @@ def _absolute_origin(trace: Trace) -> int:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[TextIO]:
-    """A text file that appears under its name only when it is whole."""
+    """A text file that gets its name only when it is complete."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         if path.name.endswith(".gz"):
-            # The fastest level: a trace repeats itself so much that more effort gains little.
+            # The fastest level: traces are so repetitive that higher levels gain little.
             with gzip.open(temporary, "wt", compresslevel=1, encoding="utf-8") as stream:
                 yield stream
         else:
@@ -86,7 +86,7 @@ def _write_plane(stream: TextIO, plane: Plane, process: int, host: str, shift_ns
 
     title = f"{host} {plane.name}".strip()
     metadata("process_name", 0, {"name": title})
-    # Devices above the host: that is where a reader looks first.
+    # Devices above the host, as readers look at them first.
     metadata("process_sort_index", 0, {"sort_index": process + (0 if "/device:" in plane.name else 1000)})
     count = 0
     for thread, line in enumerate(plane.lines, 1):
@@ -118,7 +118,7 @@ def _write_line(stream: TextIO, line: Line, process: int, thread: int, shift_ns:
 
 
 def _tails(line: Line) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], list[str]]:
-    """The end of each event's JSON: its arguments, one text per combination that occurs."""
+    """The end of each event's JSON with its arguments, one text per distinct combination."""
     key = np.zeros(len(line), np.int64)
     tables: list[tuple[str, list[str], int]] = []
     for name in OP_STATS:

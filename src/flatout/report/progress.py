@@ -1,4 +1,4 @@
-"""What a long command shows while it works: the stage, the contestants as their intervals narrow, the time left."""
+"""The progress of a long command: the stage, the contestants with their intervals, the time left."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MARKS = {"won": "won", "lost": "slower", "noise": "no measurable difference", "f
 
 
 class Progress:
-    """On a terminal a table that moves; elsewhere one line for each thing that has happened."""
+    """A live table on a terminal; elsewhere one line per event."""
 
     def __init__(self, budget: float, quiet: bool = False, stream: TextIO | None = None) -> None:
         self.budget = budget
@@ -46,7 +46,7 @@ class Progress:
             self._live.stop()
 
     def phase(self, text: str) -> None:
-        """What is done from now on."""
+        """Begin a stage."""
         self.stage = text
         self.say(f"{text}  ({self._left()})")
         self._draw()
@@ -61,11 +61,11 @@ class Progress:
             print(line, file=self.stream, flush=True)
 
     def tick(self) -> None:
-        """Time has passed and nothing else has happened."""
+        """Refresh the elapsed time."""
         self._draw()
 
     def show(self, race: View) -> None:
-        """A race under way."""
+        """Show the current state of a race."""
         if self._live is not None:
             self._draw(race.rows())
 
@@ -98,7 +98,7 @@ class Progress:
 
 
 def cells(row: Row) -> tuple[str, str, str]:
-    """One contestant of a race: its name, its time, how it stands."""
+    """One contestant of a race: its name, its time, its speedup so far."""
     unit = f"{row.unit_seconds * 1e3:.3f} ms" if row.unit_seconds is not None else ""
     if row.speedup is not None:
         ratio = interval_text(row.speedup)

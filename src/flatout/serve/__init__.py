@@ -1,11 +1,12 @@
-"""`.flatout/` as a local web page: the cases, the reports, comparisons, trends, and what runs right now.
+"""`flatout serve`: the cases of `.flatout/` as a local web page, with reports, comparisons, trends and running
+programs.
 
-    guard.py       who may ask: this machine alone, and no other site's page
-    server.py      requests → pages; no case is ever changed
-    shelf.py       what lies in the directory, and what of it is still running
-    live.py        how far a running `run` or `tune` has come, from what it has written so far
-    pages/         one file per page
-    assets/        what the browser needs beyond the style and the scripts of the report
+    guard.py            accepts requests of this machine only, and none of other sites' pages
+    server.py           requests → pages; it never changes a case
+    case_directory.py   the finished and unfinished cases of the directory
+    progress.py         the progress of a `run` or `tune`, from the files it has written so far
+    pages/              one file per page
+    assets/             styles and scripts in addition to those of the report
 
-The pages ask for nothing outside the server.
+The pages load nothing from outside the server.
 """

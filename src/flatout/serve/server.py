@@ -1,4 +1,4 @@
-"""Requests → pages. Only GET and HEAD, only from this machine, only what lies in `.flatout/`; no case is changed."""
+"""Requests → pages. Only GET and HEAD, only from this machine, only files of `.flatout/`, and nothing is changed."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from flatout import store
 from flatout.model.errors import CaseNotFound, FlatoutError, InvalidOption, ToolMissing
 from flatout.serve import guard
-from flatout.serve.pages import comparing, following, frame, listing, trends
-from flatout.serve.shelf import Begun, Shelf
+from flatout.serve.case_directory import CaseDirectory, UnfinishedCase
+from flatout.serve.pages import case_list, comparison, layout, progress, trends
 
 ADDRESS = "127.0.0.1"
 LONGEST = 4000
-"""Characters of an address."""
+"""Characters of an address at most."""
 SCRIPTS = (("flatout.report.html", ("core.js", "theme.js", "tables.js")), ("flatout.serve", ("pages.js",)))
-"""The report's, and what these pages have on top."""
+"""The scripts of the report, and those of these pages."""
 
 
 @dataclass(frozen=True)
@@ -33,27 +33,27 @@ class Answer:
     policy: str = guard.PAGE_POLICY
     status: int = 200
     name: str = ""
-    """A file name, where it is to be downloaded."""
+    """A file name, if the browser is to save the answer."""
 
 
 class Site:
-    """What can be asked for."""
+    """The pages by address."""
 
     def __init__(self, home: Path) -> None:
-        self.shelf = Shelf(home)
+        self.cases = CaseDirectory(home)
 
     def answer(self, target: str) -> Answer:
-        asked = urlsplit(target)
-        path = unquote(asked.path)
-        words = parse_qs(asked.query, max_num_fields=20)
+        address = urlsplit(target)
+        path = unquote(address.path)
+        query = parse_qs(address.query, max_num_fields=20)
         parts = [part for part in path.split("/") if part]
         routes: dict[tuple[str, int], Callable[[], Answer]] = {
             ("", 0): self._list,
-            ("mark.json", 1): lambda: Answer(json.dumps({"mark": self.shelf.mark()}), "application/json"),
+            ("mark.json", 1): lambda: Answer(json.dumps({"mark": self.cases.mark()}), "application/json"),
             ("assets", 2): lambda: _asset(parts[1]),
             ("case", 2): lambda: self._report(parts[1]),
             ("case", 3): lambda: self._json(parts[1], parts[2]),
-            ("compare", 1): lambda: self._compare(words),
+            ("compare", 1): lambda: self._compare(query),
             ("trends", 1): self._trends,
             ("follow", 2): lambda: self._follow(parts[1]),
             ("follow", 3): lambda: self._progress(parts[1], parts[2]),
@@ -64,60 +64,60 @@ class Site:
         return route()
 
     def _list(self) -> Answer:
-        mark = self.shelf.mark()  # before the list is read: what comes in between is asked for again
-        return Answer(listing.write(self.shelf.kept(), self.shelf.begun(), str(self.shelf.home), mark))
+        mark = self.cases.mark()  # before the list is read, so that a change in between is noticed
+        return Answer(case_list.write(self.cases.kept(), self.cases.begun(), str(self.cases.home), mark))
 
     def _report(self, name: str) -> Answer:
-        path = self.shelf.file(name)
+        path = self.cases.file(name)
         stat = path.stat()
         return _report(path, stat.st_mtime_ns, stat.st_size)
 
     def _json(self, name: str, file: str) -> Answer:
         if file != store.FILE:
             raise CaseNotFound("There is no such page.")
-        text = self.shelf.file(name).read_text(encoding="utf-8", errors="replace")
+        text = self.cases.file(name).read_text(encoding="utf-8", errors="replace")
         return Answer(text, "application/json", name=f"{name}.json")
 
-    def _compare(self, words: dict[str, list[str]]) -> Answer:
+    def _compare(self, query: dict[str, list[str]]) -> Answer:
+        from flatout.compare.case_selection import load_run
         from flatout.compare.comparison import compare
-        from flatout.compare.sides import load_run
-        from flatout.history.states import repeats_of
+        from flatout.history.series import repeats_of
 
-        chosen = [self.shelf.file(name) for name in words.get("case", [])]
+        chosen = [self.cases.file(name) for name in query.get("case", [])]
         chosen.sort(key=lambda path: path.stat().st_mtime)
-        chosen = [self.shelf.file(name) for key in ("before", "after") for name in words.get(key, [])[:1]] or chosen
+        chosen = [self.cases.file(name) for key in ("before", "after") for name in query.get(key, [])[:1]] or chosen
         if len(chosen) != 2:
-            raise InvalidOption("Two cases make a comparison: choose exactly two in the list.")
+            raise InvalidOption("Choose exactly two cases to compare.")
         before, after = map(load_run, chosen)
-        return Answer(comparing.write(compare([before], [after], None, repeats_of((before, after), self.shelf.home))))
+        return Answer(comparison.write(compare([before], [after], None, repeats_of((before, after), self.cases.home))))
 
     def _trends(self) -> Answer:
-        from flatout.history.states import all_series
+        from flatout.history.series import all_series
 
-        return Answer(trends.write(all_series(self.shelf.home)))
+        return Answer(trends.write(all_series(self.cases.home)))
 
     def _follow(self, name: str) -> Answer:
-        return Answer(following.write(self._begun(name)))
+        return Answer(progress.write(self._begun(name)))
 
     def _progress(self, name: str, file: str) -> Answer:
-        from flatout.serve.live import progress
+        from flatout.serve.progress import progress
 
         if file != "progress.json":
             raise CaseNotFound("There is no such page.")
         return Answer(json.dumps(_finite(progress(self._begun(name)))), "application/json")
 
-    def _begun(self, name: str) -> Begun:
-        """A case that runs, or one that has ended since the page was opened."""
-        directory = self.shelf.directory(name)
-        for one in self.shelf.begun():
+    def _begun(self, name: str) -> UnfinishedCase:
+        """A case whose program is running, or has ended since the page was opened."""
+        directory = self.cases.directory(name)
+        for one in self.cases.begun():
             if one.name == name:
                 return one
         kind = "tune" if name.startswith("tune-") else "run"
-        return Begun(name, kind, directory, False, (directory / store.FILE).stat().st_mtime)
+        return UnfinishedCase(name, kind, directory, False, (directory / store.FILE).stat().st_mtime)
 
 
 def make(home: Path, port: int) -> ThreadingHTTPServer:
-    """A server that listens, and does not answer yet; `serve_forever()` does."""
+    """A server that listens. `serve_forever()` starts to answer."""
     site = Site(home)
 
     class Handler(_Handler):
@@ -128,7 +128,7 @@ def make(home: Path, port: int) -> ThreadingHTTPServer:
         return _Server((ADDRESS, port), Handler)
     except OSError as error:
         raise InvalidOption(
-            f"Port {port} cannot be used: {error.strerror or error}. Give another with --port, or 0 for any free one."
+            f"Port {port} cannot be used: {error.strerror or error}. Choose another with --port; 0 takes any free one."
         ) from None
 
 
@@ -136,7 +136,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        if not isinstance(sys.exc_info()[1], OSError):  # a browser that has left is no error
+        if not isinstance(sys.exc_info()[1], OSError):  # a closed connection is not an error
             super().handle_error(request, client_address)
 
 
@@ -158,20 +158,20 @@ class _Handler(BaseHTTPRequestHandler):
                 raise CaseNotFound("There is no such page.")
             found = self.answer(self.path)
         except CaseNotFound as error:
-            found = Answer(frame.message("Not here", str(error)), status=404)
+            found = Answer(layout.message("Not found", str(error)), status=404)
         except FlatoutError as error:
-            found = Answer(frame.message("This cannot be shown", str(error)), status=422)
-        except Exception as error:  # a damaged case is a page that says so, not the end of the server
+            found = Answer(layout.message("This cannot be shown", str(error)), status=422)
+        except Exception as error:  # a damaged case must not stop the server
             sys.stderr.write(f"flatout: {self.path[:200]!r}: {type(error).__name__}: {error}\n")
-            text = f"Something in this case could not be shown: {type(error).__name__}: {error}"
-            found = Answer(frame.message("This cannot be shown", text), status=500)
+            text = f"A part of this case could not be shown: {type(error).__name__}: {error}"
+            found = Answer(layout.message("This cannot be shown", text), status=500)
         self._send(found)
 
     do_HEAD = do_GET  # noqa: N815
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """What is no request that we know (POST, half a line) is answered as plainly as everything else."""
-        self._send(Answer("Only GET and HEAD are answered here.\n", "text/plain", status=code))
+        """Other methods and malformed requests get a plain answer too."""
+        self._send(Answer("Only GET and HEAD are supported.\n", "text/plain", status=code))
 
     def _send(self, found: Answer) -> None:
         body = found.text.encode("utf-8", "replace")
@@ -188,12 +188,12 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: Any) -> None:
-        pass  # what is asked for is nobody's business
+        pass  # no log of requests
 
 
 @functools.lru_cache(maxsize=8)
 def _report(path: Path, changed: int, size: int) -> Answer:
-    """The report of a case; `changed` and `size` say that the file is the same as the last time."""
+    """The report of a case. `changed` and `size` make the cache notice new content."""
     case = store.load(path)
     try:
         from flatout.report.html import render
@@ -204,7 +204,7 @@ def _report(path: Path, changed: int, size: int) -> Answer:
         from flatout.report.terminal import render as as_text
 
         text = as_text(case, width=110, color=False, directory=path.parent, unicode=True)
-        return Answer(frame.page(path.parent.name, tag("p", str(error)), tag("pre", verbatim(text, 100_000))))
+        return Answer(layout.page(path.parent.name, tag("p", str(error)), tag("pre", verbatim(text, 100_000))))
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""What stands around a line of the user's source: its text, the loop it is in, the function it belongs to."""
+"""What is around a line of the user's source: its text, its loops, its function."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Loop:
     line: int
     end: int
     iterated: str
-    """Source of what a `for` runs over; empty for `while`."""
+    """Source of what a `for` iterates over; empty for `while`."""
     variables: tuple[str, ...]
     in_function: str | None
 
@@ -100,7 +100,7 @@ def definition_line(file: str, line: int) -> int | None:
 
 
 def tape_line(file: str, line: int) -> int | None:
-    """The nearest `with tf.GradientTape()` at or before a line, in the same function as the line, or in none as it."""
+    """The nearest `with tf.GradientTape()` at or before a line, in the same function or also at module level."""
     module = tree(file)
     if module is None:
         return None
@@ -122,11 +122,11 @@ def _scope_of(module: ast.Module, line: int) -> ast.AST:
         for node in ast.walk(module)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.lineno <= line <= (node.end_lineno or 0)
     ]
-    return around[-1] if around else module  # the walk goes from the outside inwards
+    return around[-1] if around else module  # ast.walk goes from the outside inwards
 
 
 def loop_over_samples(file: str, line: int) -> Loop | None:
-    """The loop around a line that walks over the first axis of something: its elements, or indices into it."""
+    """The loop around a line that iterates over the first axis of something, by elements or by indices."""
     for loop in enclosing_loops(file, line):
         if not loop.iterated:
             continue
@@ -148,7 +148,7 @@ def _plain_names(expression: str) -> set[str]:
 
 
 def _given_names(file: str, loop: Loop) -> set[str]:
-    """Names that hold what the loop was given: arguments of the function, variables of the loops around."""
+    """Names of what the loop gets from outside: arguments of the function, variables of outer loops."""
     module = tree(file)
     if module is None:
         return set()
@@ -161,14 +161,14 @@ def _given_names(file: str, loop: Loop) -> set[str]:
             names.update(a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
     for outer in enclosing_loops(file, loop.line):
         names.update(outer.variables)
-    # `left, right = batch` and `x, y = next(iterator)` hand on what was given.
+    # `left, right = batch` and `x, y = next(iterator)` pass it on.
     for node in ast.walk(module):
-        if isinstance(node, ast.Assign) and node.lineno < loop.line and _hands_on(node.value, names):
+        if isinstance(node, ast.Assign) and node.lineno < loop.line and _passes_on(node.value, names):
             names.update(name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name))
     return names - {"self", "cls"}
 
 
-def _hands_on(value: ast.expr, names: set[str]) -> bool:
+def _passes_on(value: ast.expr, names: set[str]) -> bool:
     if isinstance(value, ast.Call):
         return ast.unparse(value.func).rpartition(".")[2] in ("next", "get_next")
     if isinstance(value, ast.Subscript):
@@ -177,7 +177,7 @@ def _hands_on(value: ast.expr, names: set[str]) -> bool:
 
 
 def _indexes_first_axis(file: str, loop: Loop) -> bool:
-    """`for i in range(n)` with `x[i]` in its body, where x is what the loop was given."""
+    """`for i in range(n)` with `x[i]` in its body, where x comes from outside."""
     module = tree(file)
     if module is None or "range" not in loop.iterated:
         return False
@@ -197,10 +197,10 @@ def _indexes_first_axis(file: str, loop: Loop) -> bool:
 
 
 def numpy_work_on(file: str, found_on: frozenset[int]) -> frozenset[int]:
-    """Lines that go on with numpy or plain Python on what the given lines put into names, in the same loop.
+    """Lines of the same loop that process the results of the given lines with numpy or plain Python.
 
-    A line that hands the value to other code (an environment, a logger, TensorFlow) is not among them: that work
-    would be there whatever way the value came.
+    Lines that pass a result to other code (an environment, a logger, TensorFlow) are not included: that work does
+    not depend on where the value comes from.
     """
     module = tree(file)
     if module is None:
@@ -217,7 +217,7 @@ def numpy_work_on(file: str, found_on: frozenset[int]) -> frozenset[int]:
         if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr))
         and loop.line < node.lineno <= loop.end
     ]
-    # Each round follows the values one statement further; what a line assigns is seen by lines before it next turn.
+    # Each round follows the values one statement further, also to earlier lines, which run again in the next iteration.
     for _ in statements:
         before = (len(found), len(names))
         for node in statements:
@@ -234,7 +234,7 @@ def numpy_work_on(file: str, found_on: frozenset[int]) -> frozenset[int]:
 
 
 def _imported(module: ast.Module) -> list[tuple[str, str]]:
-    """(name in the file, what it stands for) of every import."""
+    """(name in the file, imported module) of every import."""
     return [
         (item.asname or item.name.split(".")[0], item.name)
         for node in ast.walk(module)

@@ -1,8 +1,8 @@
-"""What a function does besides computing, read from its source: things that would happen once only when it is traced.
+"""Side effects of a function, read from its source: what would happen only once if the function were traced.
 
-Tracing runs the Python of a function once and replays what it told TensorFlow to do. A print, a list that grows, an
-attribute that is set, a random number of NumPy then happen at the first call alone. A function with any of them is
-left as it is.
+Tracing runs the Python of a function once and records its TensorFlow operations. A print, an append to a list, an
+attribute that is set, a random number of NumPy would then happen in the first call only. A function with any of these
+is not changed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OUTSIDE = {"logging", "random", "time", "datetime", "wandb", "mlflow", "os", "s
 
 @functools.lru_cache(maxsize=1024)
 def definition_at(file: str, line: int) -> Definition | None:
-    """The function whose `def`, or whose first decorator, stands on this line."""
+    """The function whose `def` or first decorator is on this line."""
     module = context.tree(file)
     for node in ast.walk(module) if module is not None else ():
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and line in (node.lineno, first_line(node)):
@@ -35,13 +35,13 @@ def definition_at(file: str, line: int) -> Definition | None:
 
 
 def first_line(node: Definition) -> int:
-    """As `co_firstlineno` counts: decorators included."""
+    """The first line including decorators, as `co_firstlineno`."""
     return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
 
 
 @functools.lru_cache(maxsize=1024)
 def reason_against(file: str, line: int) -> str | None:
-    """Why the function on this line must not be traced, in words; None where nothing speaks against it."""
+    """Why the function on this line must not be traced, or None if it may be."""
     node = definition_at(file, line)
     if node is None:
         return "its source cannot be read"
@@ -51,7 +51,7 @@ def reason_against(file: str, line: int) -> str | None:
 
 
 def reason_against_block(body: Sequence[ast.stmt], modules: Mapping[str, str]) -> str | None:
-    """The same for some statements; `modules` are the names that the file has `imported`."""
+    """The same for some statements. `modules` are the names that the file has `imported`."""
     return next(_effects(body, modules), None)
 
 
@@ -62,16 +62,16 @@ def _effects(body: Sequence[ast.stmt], modules: Mapping[str, str]) -> Iterator[s
         if isinstance(node, (ast.Global, ast.Nonlocal)):
             yield f"line {line} sets {', '.join(node.names)} outside of it"
         elif isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await)):
-            yield "it is a generator or waits"
+            yield "it is a generator or a coroutine"
         elif isinstance(node, ast.Try) and node.handlers:
             yield f"line {line} catches exceptions, which a graph does not raise there"
         elif isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, (ast.Store, ast.Del)):
             if root(node) not in own:
                 yield f"line {line} sets {ast.unparse(node)}"
         elif isinstance(node, ast.Call):
-            told = _call(node, own, modules)
-            if told:
-                yield f"line {line} {told}"
+            effect = _call(node, own, modules)
+            if effect:
+                yield f"line {line} {effect}"
 
 
 def _call(node: ast.Call, own: set[str], modules: Mapping[str, str]) -> str:
@@ -100,7 +100,7 @@ def root(node: ast.expr) -> str:
 
 
 def _made_here(body: Sequence[ast.stmt]) -> set[str]:
-    """Names bound in it to something new: a list that is filled here is no side effect."""
+    """Names bound to a new object here: filling a list that was made here is no side effect."""
     fresh = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.Call)
     found: set[str] = set()
     for node in (inner for statement in body for inner in ast.walk(statement)):
@@ -111,7 +111,7 @@ def _made_here(body: Sequence[ast.stmt]) -> set[str]:
 
 
 def imported(module: ast.Module | None) -> dict[str, str]:
-    """Names that stand for a module or come out of one, with their full name."""
+    """Names of imported modules and of what is imported from them, with their full names."""
     found = {}
     for node in ast.walk(module) if module is not None else ():
         if isinstance(node, ast.Import):

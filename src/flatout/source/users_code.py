@@ -1,4 +1,4 @@
-"""Tells the user's code from libraries, and finds the user's line behind a call into TensorFlow."""
+"""Distinguishes the user's code from libraries, and finds the user's line behind a call into TensorFlow."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import sysconfig
 from types import CodeType, FrameType
 
-Place = tuple[str, int, str]
+Location = tuple[str, int, str]
 """(file, line, function name)"""
 
 
@@ -27,7 +27,7 @@ _own_packages: list[str] = []
 
 
 def treat_as_users(module: str) -> None:
-    """`-m package` may live in site-packages and is the user's program all the same."""
+    """A package that is run with `-m` counts as the user's, even in site-packages."""
     _own_packages.extend(f"{mark}{module.split('.')[0]}{end}" for mark in _MARKS for end in (os.sep, ".py"))
 
 
@@ -61,16 +61,16 @@ def innermost(frame: FrameType | None, limit: int = 200) -> FrameType | None:
     return None
 
 
-def place(frame: FrameType | None) -> Place | None:
+def location(frame: FrameType | None) -> Location | None:
     found = innermost(frame)
     if found is None:
         return None
     return (absolute(found.f_code.co_filename), found.f_lineno, found.f_code.co_name)
 
 
-def here(depth: int = 1) -> Place | None:
-    """The user's line behind the caller of the caller."""
-    return place(sys._getframe(depth + 1))
+def here(depth: int = 1) -> Location | None:
+    """The user's line that led to the caller of this function's caller."""
+    return location(sys._getframe(depth + 1))
 
 
 def stack(frame: FrameType | None, limit: int = 12) -> list[list[object]]:
@@ -88,5 +88,5 @@ _start_directory = os.getcwd()
 
 
 def absolute(filename: str) -> str:
-    """Against the directory the program was started in, wherever it has moved since."""
+    """Relative to the directory in which the program was started, even if it has changed directory since."""
     return os.path.normpath(os.path.join(_start_directory, filename))

@@ -1,6 +1,6 @@
 """Where cases live: `.flatout/cases/`, the pointer to the latest one, and the database of past runs.
 
-`saving` stands apart: it computes what the database keeps of a run, which needs numpy; showing a case must not.
+`saving` is not imported here: it needs numpy, which showing a case does not.
 """
 
 from flatout.store.cases import (

@@ -1,6 +1,6 @@
 """Where cases live: `.flatout/cases/<program>-<time>/case.json` under the working directory, and `.flatout/latest`.
 
-A case is written beside its final name and moved there in one step, so that a reader never sees half of one.
+A case is written to a temporary file and renamed, so that a reader never sees a partial file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def new_directory(title: str, home: Path | None = None) -> Path:
     cases.mkdir(parents=True, exist_ok=True)
     ignore = cases.parent / ".gitignore"
     if not ignore.exists():
-        write_atomically(ignore, "*\n")  # a case holds paths and source lines: not for the user's repository
+        write_atomically(ignore, "*\n")  # a case holds paths and source lines, which do not belong in a repository
     stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", title).strip("-.")[:60] or "case"
     stamp = time.strftime("%Y%m%d-%H%M%S")
     for number in range(1, 1000):
@@ -36,7 +36,7 @@ def new_directory(title: str, home: Path | None = None) -> Path:
             (cases / name).mkdir()
         except FileExistsError:
             continue
-        origin.begin(cases / name)  # at its end another commit may be checked out
+        origin.begin(cases / name)  # another commit may be checked out by the time it ends
         return cases / name
     raise OSError(f"Could not find a free name for a case under {cases}")
 
@@ -44,7 +44,7 @@ def new_directory(title: str, home: Path | None = None) -> Path:
 def write_atomically(path: Path, text: str) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        # A command line or a path may hold bytes that are no text; `\\udcff` is how JSON says them.
+        # A command line or a path may hold bytes that are not UTF-8; JSON writes them as `\\udcff`.
         with open(temporary, "w", encoding="utf-8", errors="backslashreplace") as stream:
             stream.write(text)
             stream.flush()
@@ -62,7 +62,7 @@ def write_case(case: Case, directory: Path) -> Path:
 
 
 def locate(reference: str | None, home: Path | None = None) -> Path:
-    """The case file meant by a path, a case's name, a unique beginning of it, or nothing (the latest)."""
+    """The case file for a path, a case's name, a unique beginning of a name, or None for the latest case."""
     home = home or Path.cwd() / HOME
     if reference is None or reference == "latest":
         path = home / "latest" / FILE
@@ -81,14 +81,14 @@ def locate(reference: str | None, home: Path | None = None) -> Path:
         return matches[0]
     if matches:
         names = ", ".join(path.parent.name for path in matches[:5])
-        raise CaseNotFound(f"{reference!r} stands for {len(matches)} cases ({names}, …). Give more of the name.")
+        raise CaseNotFound(f"{reference!r} matches {len(matches)} cases ({names}, …). Give more of the name.")
     raise CaseNotFound(
         f"No case at {reference!r}. Give a case.json, its directory, or the name of a case in {home}/cases."
     )
 
 
 def load(path: Path) -> Case:
-    """Read a case; damaged and foreign files are told apart from ours."""
+    """Read a case. Raises CaseUnreadable with the reason for a damaged file and for one that is not a case."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
@@ -109,7 +109,7 @@ def load(path: Path) -> Case:
 
 
 def latest_tune(command: Sequence[str], home: Path | None = None) -> Case:
-    """The newest tune of a program, whatever arguments it was given, that has found something to inject."""
+    """The newest tune of a program, with any arguments, that found levers to use."""
     files = sorted(
         ((home or Path.cwd() / HOME) / "cases").glob(f"tune-*/{FILE}"), key=lambda path: -path.stat().st_mtime
     )

@@ -1,9 +1,8 @@
 """The SQLite file of the history.
 
-Several runs may end at the same moment, and any of them may be killed while it writes: the write-ahead log lets readers
-and one writer work side by side, others wait for their turn, and what was not finished is gone as if never begun. The
-version of the schema stands in the file; a newer flatout brings an older file up to date, an older one leaves a newer
-file alone.
+Several runs may end at the same moment, and any of them may be killed while writing. The write-ahead log lets readers
+and one writer work concurrently; other writers wait, and an unfinished transaction is rolled back. The file holds the
+version of its schema: a newer flatout migrates an older file, an older flatout does not touch a newer one.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from typing import Any
 
 from flatout import store
 from flatout.model.errors import CaseNotFound, CaseUnreadable, FlatoutError
-from flatout.store.run import Run, run_from
+from flatout.store.run_summary import Run, run_from
 
 FILE = "history.db"
 VARIABLE = "FLATOUT_HISTORY"
 """An environment variable that names another file: for checkouts that share one history."""
-PATIENCE = 20.0
+WRITE_TIMEOUT = 20.0
 """Seconds to wait for other writers."""
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
@@ -32,28 +31,29 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """
         CREATE TABLE runs (
           id INTEGER PRIMARY KEY,
-          key TEXT NOT NULL UNIQUE,     -- says that it is this run, wherever its case lies now
+          key TEXT NOT NULL UNIQUE,     -- identifies the run, wherever its case is moved to
           place TEXT NOT NULL,          -- the case's directory
           recorded REAL NOT NULL,       -- seconds since 1970
           kind TEXT NOT NULL,
           program TEXT NOT NULL,
           commit_id TEXT NOT NULL,
           branch TEXT NOT NULL,
-          run TEXT NOT NULL             -- compare.run.Run as JSON
+          run TEXT NOT NULL             -- store.run_summary.Run as JSON
         )
         """,
         "CREATE INDEX runs_of_program ON runs (program, recorded)",
     ),
 )
-"""What takes the schema from each version to the next."""
+"""The statements that migrate the schema from each version to the next."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A run as the history keeps it."""
+    """A row of the history."""
 
     id: int
-    place: str
+    directory: str
+    """Of the case. The column of the database is named `place`."""
     recorded: float
     run: Run
 
@@ -67,10 +67,10 @@ class History:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self._connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+            self._connection = sqlite3.connect(path, timeout=WRITE_TIMEOUT, isolation_level=None)
             self._prepare()
         except sqlite3.DatabaseError as error:
-            raise self._trouble(error) from None
+            raise self._unusable(error) from None
 
     def __enter__(self) -> History:
         return self
@@ -78,19 +78,19 @@ class History:
     def __exit__(self, *_: object) -> None:
         self._connection.close()
 
-    def add(self, run: Run, key: str, place: str, recorded: float) -> None:
-        """Keep a run; one that is known already is brought up to date."""
+    def add(self, run: Run, key: str, directory: str, recorded: float) -> None:
+        """Insert a run, or update the row that it has already."""
         text = json.dumps(run.to_json(), ensure_ascii=True, allow_nan=False)
         with self._writing() as connection:
             connection.execute(
                 "INSERT INTO runs (key, place, recorded, kind, program, commit_id, branch, run) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?) "
                 "ON CONFLICT (key) DO UPDATE SET place = excluded.place, run = excluded.run",
-                tuple(map(_storable, (key, place, recorded, run.kind, run.program, run.commit, run.branch, text))),
+                tuple(map(_storable, (key, directory, recorded, run.kind, run.program, run.commit, run.branch, text))),
             )
 
     def entries(self, program: str | None = None, limit: int = 5000) -> list[Entry]:
-        """All runs, or those of one program, the oldest first; of very many, the newest."""
+        """All runs, or those of one program, the oldest first; at most the newest `limit`."""
         query = "SELECT id, place, recorded, run FROM runs"
         values: list[Any] = [limit]
         if program is not None:
@@ -98,7 +98,7 @@ class History:
         try:
             rows = self._connection.execute(query + " ORDER BY recorded DESC, id DESC LIMIT ?", values).fetchall()
         except sqlite3.DatabaseError as error:
-            raise self._trouble(error) from None
+            raise self._unusable(error) from None
         return [found for row in reversed(rows) if (found := _entry(row)) is not None]
 
     def keys(self) -> set[str]:
@@ -106,7 +106,7 @@ class History:
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        """All of what is done inside, or nothing of it."""
+        """A transaction: it is committed at the end of the block, or rolled back."""
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             yield self._connection
@@ -116,14 +116,14 @@ class History:
         self._connection.execute("COMMIT")
 
     def _prepare(self) -> None:
-        # On a file system without shared memory (some network disks) the log stays as it is: slower, as safe.
+        # Fails on a file system without shared memory (some network disks): the default journal is slower, but as safe.
         with contextlib.suppress(sqlite3.OperationalError):
             self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = NORMAL")
         if self._version() == len(MIGRATIONS):
             return
         with self._writing() as connection:
-            version = self._version()  # another process may have been faster
+            version = self._version()  # another process may have migrated it meanwhile
             if version > len(MIGRATIONS):
                 raise CaseUnreadable(
                     f"{self.path} was written by a newer flatout (schema {version}; this one knows {len(MIGRATIONS)}). "
@@ -137,32 +137,32 @@ class History:
     def _version(self) -> int:
         return int(self._connection.execute("PRAGMA user_version").fetchone()[0])
 
-    def _trouble(self, error: sqlite3.Error) -> FlatoutError:
+    def _unusable(self, error: sqlite3.Error) -> FlatoutError:
         return CaseUnreadable(
-            f"The history {self.path} cannot be used: {error}. Move it away, and `flatout history` makes a new one "
-            "from the cases that are kept."
+            f"The history {self.path} cannot be used: {error}. Move it away; `flatout history` makes a new one from "
+            "the kept cases."
         )
 
 
 def open_in(home: Path | None = None) -> History:
-    """The history of a directory of cases; it is made if it is not there."""
+    """The history of a directory of cases. The file is made if it does not exist."""
     home = home or Path.cwd() / store.HOME
     path = path_in(home)
     if not path.parent.is_dir():
         raise CaseNotFound(
-            f"There is no history yet: {path.parent} is not there. Run `flatout run PROGRAM` here first."
+            f"There is no history yet: {path.parent} does not exist. Run `flatout run PROGRAM` here first."
         )
     return History(path)
 
 
 def _storable(value: Any) -> Any:
-    """Names of files may hold bytes that are no text; SQLite wants text."""
+    """File names may hold bytes that are not UTF-8, which SQLite does not accept as text."""
     return value.encode("utf-8", "backslashreplace").decode("utf-8") if isinstance(value, str) else value
 
 
 def _entry(row: tuple[Any, ...]) -> Entry | None:
-    number, place, recorded, text = row
+    number, directory, recorded, text = row
     try:
-        return Entry(number, place, recorded, run_from(json.loads(text)))
+        return Entry(number, directory, recorded, run_from(json.loads(text)))
     except (TypeError, ValueError):
-        return None  # a row that somebody else has written
+        return None  # not written by flatout

@@ -1,8 +1,8 @@
-"""Where a case comes from: the commit that was checked out when it began, the changes on top of it, the process.
+"""Where a case comes from: the commit that was checked out at its start, the uncommitted changes, the process.
 
-It is written down beside the recording when the case is begun, because a long run may end on another commit than it
-started from, and because whoever follows a run wants to know whether it is still there. git is only asked: no lock is
-taken, no hook, filter or driver of the repository's is run. Without git, or outside a repository, the commit is empty.
+This is written into the case's directory when the case begins, because another commit may be checked out by the time a
+long run ends, and because `flatout serve` needs to know whether the run is still alive. git is only queried: it takes
+no lock and runs no hook, filter or driver of the repository. Without git, or outside a repository, the commit is empty.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Any
 
 FILE = "begun.json"
-PATIENCE = 3.0
+GIT_TIMEOUT = 3.0
 """Seconds that git may take, for a repository on a slow disk."""
-_CALM = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "--no-pager")
+_GIT_OPTIONS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "--no-pager")
 
 
 def begin(directory: Path) -> None:
-    """Write down what a new case starts from. Whatever fails here, the run goes on without."""
+    """Record what a new case starts from. A failure here never stops the run."""
     with contextlib.suppress(Exception):
-        facts = {"pid": os.getpid(), "born": _born(os.getpid()), "at": time.time(), **_commit(Path.cwd())}
+        facts = {"pid": os.getpid(), "born": _start_time(os.getpid()), "at": time.time(), **_commit(Path.cwd())}
         (directory / FILE).write_text(json.dumps(facts), encoding="utf-8")
 
 
@@ -38,13 +38,14 @@ def read(directory: Path) -> dict[str, Any]:
 
 
 def alive(facts: dict[str, Any]) -> bool:
-    """Whether the process that began the case is still there: the same one, not another with its number."""
+    """Whether the process that began the case is still running. Its start time tells it from a later process with the
+    same id."""
     pid = facts.get("pid")
-    return isinstance(pid, int) and _born(pid) is not None and _born(pid) == facts.get("born")
+    return isinstance(pid, int) and _start_time(pid) is not None and _start_time(pid) == facts.get("born")
 
 
 def source_of(facts: dict[str, Any], program_file: Path | None) -> dict[str, Any]:
-    """What the case keeps of its origin; the program's own file by its checksum, if it did not change meanwhile."""
+    """What the case keeps of its origin, with the checksum of the program's file if it did not change since."""
     kept = {name: facts[name] for name in ("commit", "changes", "branch", "root") if facts.get(name)}
     with contextlib.suppress(OSError):
         if program_file is not None and program_file.stat().st_mtime <= facts.get("at", 0.0):
@@ -52,16 +53,16 @@ def source_of(facts: dict[str, Any], program_file: Path | None) -> dict[str, Any
     return kept
 
 
-def ask(where: Path, *words: str) -> str | None:
-    """What git says, or None where it says nothing."""
+def git(where: Path, *arguments: str) -> str | None:
+    """The output of a git command, or None if it failed."""
     try:
         done = subprocess.run(
-            ["git", *_CALM, *words],
+            ["git", *_GIT_OPTIONS, *arguments],
             cwd=where,
             env={**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=PATIENCE,
+            timeout=GIT_TIMEOUT,
         )
     except (OSError, subprocess.SubprocessError):
         return None
@@ -69,13 +70,13 @@ def ask(where: Path, *words: str) -> str | None:
 
 
 def _commit(where: Path) -> dict[str, Any]:
-    told = (ask(where, "rev-parse", "--show-toplevel", "HEAD") or "").splitlines()
-    if len(told) != 2:
+    lines = (git(where, "rev-parse", "--show-toplevel", "HEAD") or "").splitlines()
+    if len(lines) != 2:
         return {}
-    root, commit = told
-    changed = ask(where, "diff", "--no-ext-diff", "--no-textconv", "--no-color", "HEAD")
-    # A pull request is built from a detached commit; its runner knows the branch.
-    branch = ask(where, "symbolic-ref", "--short", "-q", "HEAD") or os.environ.get("GITHUB_HEAD_REF")
+    root, commit = lines
+    changed = git(where, "diff", "--no-ext-diff", "--no-textconv", "--no-color", "HEAD")
+    # A pull request is built from a detached commit; the runner's environment names the branch.
+    branch = git(where, "symbolic-ref", "--short", "-q", "HEAD") or os.environ.get("GITHUB_HEAD_REF")
     return {
         "root": root,
         "commit": commit,
@@ -88,8 +89,8 @@ def _commit(where: Path) -> dict[str, Any]:
     }
 
 
-def _born(pid: int) -> str | None:
-    """When a process started, in ticks since the machine did; a number that is used again gets another."""
+def _start_time(pid: int) -> str | None:
+    """When a process started, in clock ticks since boot."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
     except (OSError, IndexError):

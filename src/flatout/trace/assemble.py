@@ -1,6 +1,6 @@
-"""From trace files to a Case: what each device did, the steps, ops, memory, and who waited for whom.
+"""From trace files to a Case: what each device did, the steps, ops, memory, and what waited for what.
 
-Only observations are made here; which cause stands behind them is for the catalogue to say.
+Only observations are made here. The causes interpret them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class HostView:
-    """What one host's file tells."""
+    """What was read from the file of one host."""
 
     name: str
     devices: tuple[Device, ...]
@@ -66,12 +66,12 @@ def analyse(paths: str | Path | Iterable[str | Path], all_runs: bool = False, pr
             progress(f"analysing {trace.event_count:,} events of {trace.hostname}")
         views.append(view_of(trace, _host_name(trace, file, [view.name for view in views])))
     if not views:
-        raise TraceUnreadable(f"None of the {len(files)} files can be read as a trace. The first says: {notes[0].text}")
+        raise TraceUnreadable(f"None of the {len(files)} files can be read as a trace. First error: {notes[0].text}")
     return _join(views, files, notes)
 
 
 def _host_name(trace: Trace, file: Path, taken: list[str]) -> str:
-    """The host's name; the file's where several files claim the same host."""
+    """The name of the host, or of the file if several files have the same host."""
     name = trace.hostname
     if name and name not in taken:
         return name
@@ -114,9 +114,7 @@ def view_of(trace: Trace, name: str) -> HostView:
         evidence.append(HostWhileDeviceIdle(share, thread_name, source=name, note=event))
     notes = [Note("warning", text) for text in trace.warnings]
     if not trace.event_count:
-        notes.append(
-            Note("warning", f"The trace of {name} holds no events.", "Record while the program runs its steps.")
-        )
+        notes.append(Note("warning", f"The trace of {name} has no events.", "Record while the program runs its steps."))
     elif steps is None:
         notes.append(
             Note("info", f"No steps were found in the trace of {name}; times are of the whole window.",
@@ -144,7 +142,7 @@ def _cpu_window(found: stepping.Found | None, lines: list[Line]) -> tuple[int, i
 
 
 def _split(steps: Steps | None, found: stepping.Found | None, executed: devices.Executed) -> Steps | None:
-    """The median step by what the device did in it; the rest of the step it waited."""
+    """The median step by what the device did in it. It waited for the rest of the step."""
     if steps is None or found is None or found.starts_ps.size < 2:
         return steps
     kinds = devices.kinds_of(executed)

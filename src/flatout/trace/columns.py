@@ -33,9 +33,9 @@ class EventColumns:
 
 @dataclass(frozen=True)
 class StatIndex:
-    """Where every stat of a line's events lies: event index, stat's metadata id, bytes of the value.
+    """The position of every stat of a line's events: event index, metadata id of the stat, bytes of the value.
 
-    A device event has a dozen stats of which two or three are ever asked for: values are decoded on demand.
+    A device event has a dozen stats of which two or three are ever used: values are decoded on demand.
     """
 
     event: NDArray[np.int32]
@@ -51,7 +51,7 @@ class StatIndex:
 
 @dataclass(frozen=True)
 class StatValues:
-    """Decoded values: kind, and the number itself (bits of a double, target of a reference) or a place.
+    """Decoded values: kind, and the number itself (bits of a double, target of a reference) or a position.
 
     For strings and bytes `raw` is the position of the first byte and `length` counts them.
     """

@@ -30,11 +30,11 @@ DERIVED = (
     "Steps", "XLA Modules", "XLA TraceMe", "Framework Name Scope", "Framework Ops", "TensorFlow Name Scope",
     "TensorFlow Ops", "Source code", "Source", "Launch Stats", "Sparse Core Steps", "Async XLA Ops",
 )  # fmt: skip
-"""Lines that group or repeat what other lines hold; adding them up would count the same time twice."""
+"""Lines that group or repeat other lines: adding them would count the same time twice."""
 
 
 def device_lines(plane: Plane) -> list[Line]:
-    """The lines that hold what the device itself executed, each thing once."""
+    """The lines of what the device itself executed, without repetitions."""
     streams = [line for line in plane.lines if line.name.startswith("Stream")]
     if streams:
         return streams
@@ -46,12 +46,12 @@ def device_lines(plane: Plane) -> list[Line]:
 
 @dataclass(frozen=True)
 class Executed:
-    """Everything one device executed, the lines put together."""
+    """Everything that one device executed, from all lines."""
 
     name: NDArray[np.object_]
     """The distinct names; every other column has one entry per event."""
     code: NDArray[np.int64]
-    """Each event's place in `name`."""
+    """The index of each event in `name`."""
     start: Times
     end: Times
     own: Times
@@ -80,7 +80,7 @@ def executed(plane: Plane) -> Executed:
         names = (plane.name_of(int(i)) for i in ids)
         table = np.array([known_names.setdefault(name, len(known_names)) for name in names], np.int64)
         end = line.start_ps + line.duration_ps
-        # A stream runs its kernels one after the other; what overlaps a little is still a kernel of its own.
+        # A stream runs its kernels one after the other; kernels that overlap a little are still separate.
         nested = not line.name.startswith("Stream")
         columns.append(
             (
@@ -119,10 +119,10 @@ def _op_codes(line: Line, known: dict[tuple[str, str], int]) -> NDArray[np.int64
     key = ((names + 1) * width + tf_ops + 1) * width + hlo_ops + 1
     unique, inverse = np.unique(key, return_inverse=True)
     table = np.zeros(unique.size, np.int64)
-    for place, value in enumerate(unique.tolist()):
+    for position, value in enumerate(unique.tolist()):
         rest, hlo = divmod(value, width)
         named, tensorflow = divmod(rest, width)
-        table[place] = _code(
+        table[position] = _code(
             known,
             scope[named - 1] if named else "",
             tf_op[tensorflow - 1] if tensorflow else "",
@@ -132,8 +132,8 @@ def _op_codes(line: Line, known: dict[tuple[str, str], int]) -> NDArray[np.int64
 
 
 def _graph_kernels(line: Line, known: dict[tuple[str, str], int], codes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """A kernel of a CUDA graph names the graph ("command_buffer_12") as its op: its own name says more."""
-    graphs = np.array([place for (op, _), place in known.items() if op.startswith("command_buffer")], np.int64)
+    """A kernel of a CUDA graph has the graph ("command_buffer_12") as its op: its own name is more useful."""
+    graphs = np.array([position for (op, _), position in known.items() if op.startswith("command_buffer")], np.int64)
     rows = np.flatnonzero(np.isin(codes, graphs))
     if not rows.size:
         return codes
@@ -147,14 +147,14 @@ def _shared_ops(line: Line, known: dict[tuple[str, str], int]) -> NDArray[np.int
     """TPU planes keep `tf_op` and `hlo_category` with the name of the event, not with every event."""
     ids, inverse = np.unique(line.name_id, return_inverse=True)
     table = np.zeros(ids.size, np.int64)
-    for place, name_id in enumerate(ids.tolist()):
+    for position, name_id in enumerate(ids.tolist()):
         stats = line.plane.metadata_stats(name_id)
         metadata = line.plane.event_metadata.get(name_id)
         hlo = metadata.display_name or metadata.name if metadata else ""
         category = str(stats.get("hlo_category", ""))
         framework = str(stats.get("tf_op", ""))
         code = (framework.rpartition(":")[0] or framework or hlo, category or _stem(hlo))
-        table[place] = known.setdefault(code, len(known))
+        table[position] = known.setdefault(code, len(known))
     return table[inverse]
 
 
@@ -234,7 +234,7 @@ def _flags(kinds: list[KernelKind], wanted: Callable[[KernelKind], bool], done: 
 
 
 def _precision(done: Executed, kinds: list[KernelKind]) -> tuple[str, dict[str, float]]:
-    """Precision of the matrix arithmetic by time; what names do not tell stays out."""
+    """Precision of the matrix arithmetic by time. Kernels whose names do not show it are left out."""
     spent = np.bincount(done.code, weights=done.own.astype(np.float64), minlength=len(kinds))
     total: dict[str, float] = {}
     for kind, time in zip(kinds, spent, strict=False):
@@ -298,7 +298,7 @@ def _copies(done: Executed, kinds: list[KernelKind]) -> tuple[Copy, ...]:
 
 
 def ops_of(done: Executed, device: str, steps: int) -> tuple[Op, ...]:
-    """Time by op, per step; copies and memsets count for the op that asked for them."""
+    """Time by op, per step; copies and memsets count for the op that requested them."""
     if not done.start.size:
         return ()
     spent = np.bincount(done.op, weights=done.own.astype(np.float64), minlength=len(done.ops))

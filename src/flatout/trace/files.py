@@ -1,4 +1,4 @@
-"""Where traces lie: files, log directories with many runs and hosts, and their bytes."""
+"""Finding trace files in log directories with many runs and hosts, and reading their bytes."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ SUFFIXES = (".xplane.pb", ".xplane.pb.gz", ".xplane.pb.gzip")
 
 
 def find_files(paths: Iterable[str | Path], all_runs: bool = False) -> list[Path]:
-    """The trace files meant by files, log directories and patterns.
+    """The trace files for files, log directories and patterns.
 
-    A directory stands for the newest run below it (`plugins/profile/<run>/<host>.xplane.pb`, every host of
-    it), or for all runs where asked. A file that is named is taken whatever its name.
+    A directory means the newest run below it (`plugins/profile/<run>/<host>.xplane.pb`, every host of
+    it), or for all runs with `all_runs`. A file that is given is read whatever its name.
     """
     found: list[Path] = []
     for given in [paths] if isinstance(paths, (str, Path)) else paths:
@@ -49,7 +49,7 @@ def _in_directory(directory: Path, all_runs: bool) -> list[Path]:
         runs.setdefault(file.parent, []).append(file)
     if all_runs:
         return files
-    # Runs are named by time, but the form of the name differs between profilers: the files' own time decides.
+    # Runs are named by time in a form that differs between profilers, so the time of the files decides.
     newest = max(runs, key=lambda run: (max(file.stat().st_mtime for file in runs[run]), run.name))
     return runs[newest]
 
@@ -65,14 +65,14 @@ def _by_pattern(path: Path, all_runs: bool) -> list[Path]:
             return files
         raise TraceNotFound(f"Nothing matches {path}. Expected `*.xplane.pb` files or directories with them.")
     near = sorted(file.name for file in path.parent.glob("*.xplane.pb*"))[:3] if path.parent.is_dir() else []
-    hint = f" Beside it lie: {', '.join(near)}." if near else " Name a `*.xplane.pb` file or a log directory."
+    hint = f" The directory contains: {', '.join(near)}." if near else " Name a `*.xplane.pb` file or a log directory."
     raise TraceNotFound(f"{path} does not exist.{hint}")
 
 
 def read_bytes(source: str | Path | bytes) -> tuple[NDArray[np.uint8], str]:
-    """The unpacked bytes with padding behind them, and a complaint if the compressed file is cut off.
+    """The unpacked bytes followed by padding, and a warning if the compressed file is truncated.
 
-    Compression is told by the content, not by the name: profilers and copies of traces disagree on suffixes.
+    Compression is detected from the content, not from the name: suffixes differ between profilers.
     """
     if isinstance(source, bytes):
         name, data = "The data", source
@@ -108,10 +108,10 @@ def _unpack(name: str, data: bytes) -> tuple[bytes, str]:
             parts.append(unpacker.decompress(data))
             parts.append(unpacker.flush())
         except zlib.error as error:
-            complaint = f"The compressed data of {name} is damaged ({error}); what stands before it was read."
+            complaint = f"The compressed data of {name} is damaged ({error}); the part before it was read."
             break
         if not unpacker.eof:
-            complaint = f"The compressed data of {name} is cut off; what stands before the cut was read."
+            complaint = f"The compressed data of {name} is truncated; the part before the end was read."
             break
         data = unpacker.unused_data
     return b"".join(parts), complaint

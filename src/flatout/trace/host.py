@@ -1,4 +1,4 @@
-"""The host side of a trace: which threads work, which ops run on the CPU, what it does while devices wait."""
+"""The host side of a trace: the busy threads, the ops on the CPU, and what the host does while devices wait."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ def doing_while_idle(
     total = int((end - start).sum())
     if not total:
         return []
-    # Evenly spaced instants of idle time, laid out over the gaps.
+    # Evenly spaced instants of the idle time, mapped to the gaps.
     at = (np.arange(SAMPLES) + 0.5) / SAMPLES * total
     until = np.cumsum(end - start)
-    place = np.searchsorted(until, at)
-    points = (end[place] - (until[place] - at)).astype(np.int64)
+    position = np.searchsorted(until, at)
+    points = (end[position] - (until[position] - at)).astype(np.int64)
     found: list[tuple[str, str, float]] = []
     for line in lines:
         index = innermost(points, line.start_ps, line.start_ps + line.duration_ps)
@@ -131,8 +131,8 @@ def describe_cpu(ops: CpuOps, host: str, window: tuple[int, int]) -> Device:
     busy = covered(np.clip(ops.start, *window), np.clip(ops.end, *window))
     length = window[1] - window[0]
     kinds = sorted({kind for _, kind in ops.names})
-    place = {kind: index for index, kind in enumerate(kinds)}
-    table = np.array([place[kind] for _, kind in ops.names] or [0], np.int64)
+    position = {kind: index for index, kind in enumerate(kinds)}
+    table = np.array([position[kind] for _, kind in ops.names] or [0], np.int64)
     code = table[ops.code]
     spent = np.bincount(code, weights=ops.own.astype(np.float64), minlength=len(kinds))
     counts = np.bincount(code, minlength=len(kinds))
@@ -167,7 +167,7 @@ def ops_on_cpu(ops: CpuOps, steps: int) -> tuple[Op, ...]:
             share=float(spent[i]) / whole,
             count=float(counts[i]) / divisor,
         )
-        for i in (int(place) for place in np.argsort(-spent)[:TOP_OPS])
+        for i in (int(position) for position in np.argsort(-spent)[:TOP_OPS])
         if spent[i] > 0
     )
 

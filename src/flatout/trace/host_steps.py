@@ -29,10 +29,10 @@ WRAPPERS = {
     "RemoteCall", "_Recv", "_HostRecv", "OptionalGetValue", "ScanDataset", "SymbolicGradient", "LoopCond",
     "Enter", "Exit", "NextIteration", "Switch", "Merge",
 }  # fmt: skip
-"""Ops that only wait for others or route them: their time is somebody else's."""
+"""Ops that only wait for or route other ops: their time belongs to those."""
 PYTHON_OPS = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 CALLED = re.compile(r"^__(inference|forward|backward)_")
-"""The type of the op that runs a whole function under XLA: what it runs has events of its own."""
+"""The type of the op that runs a whole function under XLA. The ops inside have events of their own."""
 FUNCTION = re.compile(r"^EagerLocalExecute: __(inference|forward|backward)_")
 INPUT_OPS = re.compile(
     r"^(IteratorGetNext\w*Op::DoCompute|EagerLocalExecute: (IteratorGetNext\w*|MakeIterator|AnonymousIterator\w*"
@@ -41,9 +41,9 @@ INPUT_OPS = re.compile(
 REDUCE_INPUT = re.compile(r"^ReduceIterator::(?:\w+::)*?Scan::\w+$")
 KERNEL_RUN = re.compile(r"^KernelAndDevice\w*::Run$")
 COMPILED = re.compile(r"^(CpuExecutable::Execute\w*|ThunkExecutor::Execute|PjRtStreamExecutor\w*::Execute\w*)$")
-"""XLA runs a whole cluster in one such event; the ops inside carry HLO names."""
+"""XLA runs a whole cluster in one such event. The ops inside have HLO names."""
 COMPILING = re.compile(r"Compiler::RunBackend$|^XlaCompile")
-"""XLA makes machine code for a cluster; what goes before it (lowering, HLO passes) has events of many names."""
+"""XLA generates machine code for a cluster. The events of what precedes it (lowering, HLO passes) have many names."""
 TRACING = "tf.function-graph_building"
 COPIES = re.compile(r"memcpy|MemcpyH2D|MemcpyD2H|MemcpyP2P", re.IGNORECASE)
 
@@ -60,7 +60,7 @@ class OpTime:
 
 @dataclass(frozen=True)
 class StageTime:
-    """One `Iterator::…` name: inclusive time on its own threads, and how often it gave an element."""
+    """One `Iterator::…` name: inclusive time on its own threads, and the number of elements it produced."""
 
     path: str
     seconds: float
@@ -78,12 +78,12 @@ class StepSplit:
     parts: dict[str, Times] = field(default_factory=dict)
     """Picoseconds of each part in each span."""
     executing: Times = field(default_factory=lambda: np.zeros(0, np.int64))
-    """Of the idle time, what the executor spends from one small op to the next: the trace leaves cheap ops out."""
+    """The part of the idle time in which the executor goes from one small op to the next: traces omit cheap ops."""
     compiling: Times = field(default_factory=lambda: np.zeros(0, np.int64))
-    """Of the tracing, what calls spend in which XLA compiles; and how many there were."""
+    """The part of the tracing that is spent in calls in which XLA compiles, and the number of compilations."""
     compiles: int = 0
     contended: Times = field(default_factory=lambda: np.zeros(0, np.int64))
-    """Of the Python time, that during which the pipeline ran Python too: both want the interpreter's lock."""
+    """The part of the Python time in which the pipeline ran Python too: both need the interpreter's lock."""
     ops: tuple[OpTime, ...] = ()
     pipeline_ops: tuple[OpTime, ...] = ()
     stages: tuple[StageTime, ...] = ()
@@ -95,14 +95,14 @@ class StepSplit:
 
     @property
     def usual(self) -> NDArray[np.bool_]:
-        """The spans that hold steps and nothing else: not those with an epoch's end, a validation, a checkpoint."""
+        """The spans that contain steps only: not those with the end of an epoch, a validation, a checkpoint."""
         span = (self.end - self.start) / self.steps
         usual: NDArray[np.bool_] = span <= 3 * np.median(span)
         return usual if usual.mean() >= 0.7 else np.ones(len(span), bool)
 
 
 def split_steps(trace: Trace, pipeline_op_names: Collection[str] = ()) -> StepSplit | None:
-    """None where the trace carries no step marks."""
+    """None if the trace has no step marks."""
     host = next((plane for plane in trace.planes if plane.name == "/host:CPU"), None)
     if host is None:
         return None
@@ -113,23 +113,7 @@ def split_steps(trace: Trace, pipeline_op_names: Collection[str] = ()) -> StepSp
     spans = (start, end)
     lines = [line for line in host.lines if len(line)]
     reducing = any(_any(line, lambda name: name.startswith("ReduceIterator::")) for line in lines)
-    theirs = set(pipeline_op_names)
-
-    ops: list[tuple[Line, NDArray[np.int64]]] = []
-    pipeline_ops: list[tuple[Line, NDArray[np.int64]]] = []
-    for line in lines:
-        index = line.where(_is_op)
-        if not len(index):
-            continue
-        if not line.display_name.startswith("tf_data"):
-            ops.append((line, index))
-        elif not reducing:
-            pipeline_ops.append((line, index))
-        else:
-            known = np.array([_node(name) in theirs for name in host.names(line.name_id[index])])
-            ops.append((line, index[~known]))
-            pipeline_ops.append((line, index[known]))
-
+    ops, pipeline_ops = _op_events(host, lines, set(pipeline_op_names) if reducing else None)
     functions = _of(main, lambda name: bool(FUNCTION.match(name)))
     waits = [_times(line, line.where(lambda name: bool(INPUT_OPS.match(name)))) for line in lines]
     if reducing:
@@ -177,6 +161,33 @@ def split_steps(trace: Trace, pipeline_op_names: Collection[str] = ()) -> StepSp
     )
 
 
+LineEvents = list[tuple[Line, NDArray[np.int64]]]
+"""Lines, each with the indices of some of its events."""
+
+
+def _op_events(host: Plane, lines: list[Line], pipeline_op_names: set[str] | None) -> tuple[LineEvents, LineEvents]:
+    """The ops of the step and those of the pipeline.
+
+    On threads of tf.data all ops are the pipeline's, unless the step itself runs inside a pipeline: then the names of
+    the pipeline's ops are given.
+    """
+    ops: LineEvents = []
+    pipeline_ops: LineEvents = []
+    for line in lines:
+        index = line.where(_is_op)
+        if not len(index):
+            continue
+        if not line.display_name.startswith("tf_data"):
+            ops.append((line, index))
+        elif pipeline_op_names is None:
+            pipeline_ops.append((line, index))
+        else:
+            known = np.array([_node(name) in pipeline_op_names for name in host.names(line.name_id[index])])
+            ops.append((line, index[~known]))
+            pipeline_ops.append((line, index[known]))
+    return ops, pipeline_ops
+
+
 def _marks(host: Plane) -> tuple[Line, Times, Times, Times] | None:
     for line in host.lines:
         if not line.has_stat("step_num"):
@@ -188,11 +199,11 @@ def _marks(host: Plane) -> tuple[Line, Times, Times, Times] | None:
         index = index[np.argsort(line.start_ps[index])]
         number = number[index]
         steps = np.diff(number)
-        # The last mark was opened when the window closed: it holds no whole step.
+        # The last mark was opened when the window closed: it does not contain a whole step.
         keep = (steps >= 1) & (steps < 100_000)
         start, end = line.start_ps[index][:-1][keep], line.start_ps[index][1:][keep]
         steps = steps[keep]
-        if len(start) >= 5:  # the profiler's own start-up sits in the first span
+        if len(start) >= 5:  # the first span contains the start-up of the profiler
             start, end, steps = start[1:], end[1:], steps[1:]
         if len(start):
             return line, start, end, steps.astype(np.int64)
@@ -223,7 +234,7 @@ def _node(name: str) -> str:
 
 
 def _eager_kernels(main: Line, functions: Intervals, waiting: Intervals) -> list[tuple[Times, Times]]:
-    """Kernels that the main thread runs op by op; inside a function call the function's ops count instead."""
+    """Kernels that the main thread runs op by op. Inside a function call the ops of the function count instead."""
     start, end = _times(main, main.where(lambda name: bool(KERNEL_RUN.match(name))))
     middle = (start + end) // 2
     own = ~functions.contains(middle) & ~waiting.contains(middle)
@@ -258,7 +269,7 @@ def _executor(lines: list[Line]) -> Intervals:
     )
 
 
-def _python(found: list[tuple[Line, NDArray[np.int64]]]) -> Intervals:
+def _python(found: LineEvents) -> Intervals:
     """When ops that call back into Python run."""
     return Intervals.union(
         _times(line, np.intersect1d(index, line.where(lambda name: name.rpartition(":")[2] in PYTHON_OPS)))
@@ -266,7 +277,7 @@ def _python(found: list[tuple[Line, NDArray[np.int64]]]) -> Intervals:
     )
 
 
-def _op_times(found: list[tuple[Line, NDArray[np.int64]]], inside: Intervals) -> tuple[OpTime, ...]:
+def _op_times(found: LineEvents, inside: Intervals) -> tuple[OpTime, ...]:
     totals: dict[str, list[float]] = {}
     for line, index in found:
         index = index[inside.contains(line.start_ps[index])]
@@ -282,7 +293,7 @@ def _op_times(found: list[tuple[Line, NDArray[np.int64]]], inside: Intervals) ->
 
 
 def _eager_times(main: Line, functions: Intervals, waiting: Intervals, inside: Intervals) -> list[OpTime]:
-    """Ops that Python runs one by one, by type; the trace has no node names for them."""
+    """Ops that Python runs one by one, by type: the trace has no node names for them."""
     index = main.where(lambda name: name.startswith("EagerLocalExecute: ") and not FUNCTION.match(name))
     index = index[inside.contains(main.start_ps[index]) & ~functions.contains(main.start_ps[index])]
     totals: dict[str, list[float]] = {}

@@ -1,4 +1,4 @@
-"""Arithmetic on many time intervals: how much they cover together, and what each spends by itself."""
+"""Arithmetic on many time intervals: what they cover together, and the own time of nested ones."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def overlap(points: tuple[Times, Times], low: Times, high: Times) -> Times:
 
 
 def gaps(points: tuple[Times, Times], low: int, high: int) -> tuple[Times, Times]:
-    """What the disjoint, sorted intervals leave free between low and high."""
+    """The gaps of the disjoint, sorted intervals between low and high."""
     begin, stop = points
     start = np.clip(np.concatenate(([low], stop)), low, high)
     end = np.clip(np.concatenate((begin, [high])), low, high)
@@ -69,8 +69,8 @@ def levels(start: Times, end: Times, depth: int = 200) -> Iterator[tuple[Times, 
         reach = np.concatenate(([np.iinfo(np.int64).min], np.maximum.accumulate(ends)[:-1]))
         top = starts >= reach
         outer, inner = indices[top], indices[~top]
-        place = np.searchsorted(start[outer], start[inner], side="right") - 1
-        yield outer, inner, outer[place] if inner.size else inner
+        position = np.searchsorted(start[outer], start[inner], side="right") - 1
+        yield outer, inner, outer[position] if inner.size else inner
         indices = inner
 
 
@@ -93,16 +93,16 @@ def innermost(points: Times, start: Times, end: Times) -> Times:
     """Index of the deepest interval that covers each point, -1 where none does."""
     found = np.full(points.size, -1, np.int64)
     for outer, _, _ in levels(start, end):
-        place = np.searchsorted(start[outer], points, side="right") - 1
-        candidate = outer[np.maximum(place, 0)]
-        hit = (place >= 0) & (end[candidate] > points)
+        position = np.searchsorted(start[outer], points, side="right") - 1
+        candidate = outer[np.maximum(position, 0)]
+        hit = (position >= 0) & (end[candidate] > points)
         found[hit] = candidate[hit]
     return found
 
 
 @dataclass(frozen=True)
 class Intervals:
-    """A sorted union of disjoint intervals, to lay one over another."""
+    """A sorted union of disjoint intervals, which can be combined with others."""
 
     start: Times
     end: Times
@@ -123,7 +123,7 @@ class Intervals:
         return overlap((self.start, self.end), low, high)
 
     def holding(self, points: Times) -> Intervals:
-        """Those of them in which at least one of the points lies."""
+        """The intervals that contain at least one of the points."""
         inside = points[self.contains(points)]
         index = np.unique(np.searchsorted(self.start, inside, side="right") - 1)
         return Intervals(self.start[index], self.end[index])

@@ -1,9 +1,9 @@
-"""What a GPU kernel's name tells: tensor cores or not, the precision, communication, copies.
+"""What the name of a GPU kernel shows: use of tensor cores, precision, communication, copies.
 
-The profiler does not say which unit a kernel used, but the libraries spell it in the names of their kernels:
+The profiler does not record which unit a kernel used, but libraries encode it in the names of their kernels:
 `sm90_xmma_fprop_implicit_gemm_f32f32_tf32f32_f32…` is a cuDNN convolution of fp32 tensors in TF32 on tensor
 cores.
-Names that do not tell (a Triton fusion) count as "not on tensor cores", so the share is a lower bound.
+Names that do not show it (a Triton fusion) count as "not on tensor cores", so the share is a lower bound.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MATRIX = re.compile(
     r"gemm|gemv|xmma|nvjet|cutlass|cudnn|conv|fprop|dgrad|wgrad|winograd|fmha|flash|matmul|dot_",
     re.IGNORECASE,
 )
-"""Kernels whose precision speaks for the program: matrix products and convolutions, not element-wise work."""
+"""Kernels whose precision represents the program: matrix products and convolutions, not element-wise work."""
 
 PRECISIONS = (
     ("fp8", re.compile(r"e4m3|e5m2|fp8|nvjet_(?:sm\d+_)?q")),
@@ -61,7 +61,7 @@ class KernelKind:
     matrix: bool
     collective: bool
     copy: CopyKind | Literal["", "memset"]
-    """Direction of a copy, "memset", or nothing for a kernel."""
+    """Direction of a copy, "memset", or empty for a kernel."""
 
 
 def classify(name: str) -> KernelKind:
@@ -81,7 +81,7 @@ NOT_MATRIX = re.compile(
     r"Padding|ReduceSplitK|pooling|softmax|fusion|nccl",
     re.IGNORECASE,
 )
-"""Helpers around matrix products (layout changes, reductions): their data type is not the arithmetic's."""
+"""Helpers around matrix products (layout changes, reductions): their data type is not that of the arithmetic."""
 
 
 def copied_bytes(details: str) -> int:

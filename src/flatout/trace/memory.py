@@ -49,7 +49,7 @@ def memory_of(lines: list[Line], origin_ps: int) -> tuple[Memory, ...]:
 
 
 def _read(line: Line, strings: dict[str, int]) -> Columns | None:
-    """Allocation events of one thread as integers; texts are places in `strings`."""
+    """Allocation events of one thread as integers; texts are indices into `strings`."""
     rows = line.where(lambda name: name in (ALLOCATION, DEALLOCATION))
     if not rows.size:
         return None

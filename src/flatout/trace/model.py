@@ -1,6 +1,6 @@
-"""What a trace holds: planes, their lines, and the events of a line as numpy columns.
+"""The contents of a trace: planes, their lines, and the events of a line as numpy columns.
 
-Stats stay bytes until a line is asked for one: most are never looked at.
+Stats are decoded when they are first used: most never are.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class EventMetadata:
     name: str
     display_name: str = ""
     stats_at: tuple[tuple[int, int], ...] = ()
-    """Where the undecoded stats lie: an HLO module may be megabytes that nobody asks for."""
+    """Positions of the undecoded stats: an HLO module may be megabytes that are never used."""
 
 
 class Line:
@@ -96,7 +96,7 @@ class Line:
         return self.plane.names(self.name_id)
 
     def where(self, wanted: Callable[[str], bool]) -> Integers:
-        """Indices of the events whose name satisfies the predicate, which is asked once per name."""
+        """Indices of the events whose name satisfies the predicate, which is called once per name."""
         return np.flatnonzero(np.isin(self.name_id, self.plane.ids_where(wanted))).astype(np.int64)
 
     @cached_property
@@ -125,7 +125,7 @@ class Line:
         return stats.event[rows], read_values(self.plane.trace._array, stats.begin[rows], stats.end[rows])
 
     def has_stat(self, name: str) -> bool:
-        """Whether any event may have this stat; costs nothing when the plane does not know the name."""
+        """Whether any event may have this stat. Cheap if the plane does not have the name at all."""
         return bool(self.plane.stat_ids(name)) and name in self.stat_names
 
     def stat(self, name: str) -> Floats | Objects:
@@ -191,7 +191,7 @@ class Line:
 
 
 class Plane:
-    """One source of events: the host's CPU, a device, or a bag of facts such as `Task Environment`."""
+    """One source of events: the host's CPU, a device, or a set of facts such as `Task Environment`."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -200,7 +200,7 @@ class Plane:
         self.lines: list[Line] = []
         self.event_metadata: dict[int, EventMetadata] = {}
         self.stat_names: dict[int, str] = {}
-        """Names of stats by id; the same table holds the strings that stats refer to."""
+        """Names of stats by id. The table also contains the strings that stats refer to."""
         self._stats_at: list[tuple[int, int]] = []
         self._metadata_stats: dict[int, dict[str, Value]] = {}
 
@@ -254,9 +254,9 @@ class Plane:
             self._metadata_stats[key] = self._stats_of(metadata.stats_at) if metadata else {}
         return self._metadata_stats[key]
 
-    def _stats_of(self, places: Iterable[tuple[int, int]]) -> dict[str, Value]:
+    def _stats_of(self, spans: Iterable[tuple[int, int]]) -> dict[str, Value]:
         found: dict[str, Value] = {}
-        for begin, end in places:
+        for begin, end in spans:
             key, kind, value, stop = 0, 0, 0, 0
             try:
                 for number, _, content, after in wire.fields(self.trace._view, begin, end):
@@ -285,7 +285,7 @@ class Plane:
 
 
 class Trace:
-    """All planes of one host's file. `warnings`: what could not be read, what the profiler complained of."""
+    """All planes of one host's file. `warnings` lists what could not be read, and the profiler's own complaints."""
 
     def __init__(self, path: Path | None, data: NDArray[np.uint8]) -> None:
         self.path = path

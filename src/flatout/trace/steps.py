@@ -1,7 +1,7 @@
 """Finding the steps of a program in its trace.
 
 The official viewer finds steps only where the program marks them (`step_num`), which plain `model.fit` does
-not. So several signs are tried, the surest first, and `found_by` tells which one spoke:
+not. So several methods are tried, the most reliable first, and `found_by` names the one that succeeded:
 
 1. marks of the program or framework: events with `step_num` (`Trace`, StepTraceAnnotation);
 2. the "Steps" line that TPU planes carry;
@@ -9,8 +9,8 @@ not. So several signs are tried, the surest first, and `found_by` tells which on
 4. kernels on the device that come round again: the start of each round is a step;
 5. executions of the same XLA program, and at last elements taken from the input pipeline.
 
-A step lasts from its start to the start of the next: what stands between two marks (the wait for input,
-Python) is part of the step's price. The last step has no successor, so it is counted but not timed.
+A step lasts from its start to the start of the next: what is between two marks (the wait for input, Python)
+is part of the step's cost. The last step has no successor, so it is counted but not timed.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Found:
 
 
 def find(trace: Trace) -> Found | None:
-    """The steps of one host, by the first sign that shows at least one."""
+    """The steps of one host, by the first method that finds at least one."""
     signs: tuple[Callable[[Trace], Found | None], ...] = (
         _by_marks,
         _by_steps_line,
@@ -136,7 +136,7 @@ def _by_function_calls(trace: Trace) -> Found | None:
             continue
         codes, _ = line.stat_strings("tf_function_call")
         rows = np.flatnonzero(codes >= 0).astype(np.int64)
-        # Only outermost calls: a tf.function called inside another one would be counted besides it.
+        # Only outermost calls: a tf.function called inside another one would be counted in addition.
         rows = rows[_outermost(line.start_ps[rows], line.duration_ps[rows])]
         if not rows.size:
             continue
@@ -161,7 +161,7 @@ def _outermost(start: Times, duration: Times) -> NDArray[np.bool_]:
 
 def _by_kernels(trace: Trace) -> Found | None:
     """Most kernels of a step run the same number of times, once per step; the first of those starts it."""
-    # The line with most kernels: one with most time could be a stream of collectives that only wait.
+    # The line with most kernels: the one with most time could be a stream of waiting collectives.
     candidates = [line for plane in trace.planes_like("/device:") for line in device_lines(plane)]
     line = max(candidates, key=len, default=None)
     if line is None or not len(line):
@@ -184,7 +184,7 @@ def _by_kernels(trace: Trace) -> Found | None:
         return None
     count = int(often[votes.argmax()])
     if int(votes.max()) < max(3, 0.2 * counts.size):
-        return None  # no number of repetitions stands out: not a loop of equal steps
+        return None  # no number of repetitions is frequent: not a loop of equal steps
     regular = np.flatnonzero(counts == count)
     marker = regular[first[regular].argmin()]
     mine = rows[inverse == marker]
@@ -212,7 +212,7 @@ def _by_input(trace: Trace) -> Found | None:
     for line in _host_lines(trace):
         rows = line.where(lambda name: name in ("IteratorGetNext", "EagerLocalExecute: IteratorGetNext"))
         if rows.size > 1:
-            # The last call only learns that the input has ended: no op follows it.
+            # The last call only finds that the input has ended: no op follows it.
             ops = line.where(lambda name: name.startswith("EagerLocalExecute: "))
             if not (line.start_ps[ops] > line.start_ps[rows].max()).any():
                 rows = rows[line.start_ps[rows] < line.start_ps[rows].max()]

@@ -1,4 +1,4 @@
-"""Host-bound or device-bound, in one sentence with its numbers; and which host holds the others up."""
+"""Host-bound or device-bound, in one sentence with its numbers, and which host delays the others."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from flatout.model.evidence.devices import (
 DEVICE_BOUND = 0.85
 """From this busy share on, a faster host could win at most the remaining 15 %."""
 HOST_BOUND = 0.60
-"""Below this, the device waits so long that its own speed is not what limits."""
+"""Below this, the device waits so long that its own speed is not the limit."""
 STRAGGLER = 1.10
-"""A host that needs this much more than the median of the others is named."""
+"""A host that takes this much longer than the median of the others is named."""
 
 
 def verdict_of(devices: tuple[Device, ...], steps: Steps | None, hosts: tuple[Host, ...]) -> str:
@@ -31,7 +31,7 @@ def verdict_of(devices: tuple[Device, ...], steps: Steps | None, hosts: tuple[Ho
     every = f", {steps.ms.median:.3g} ms a step" if steps else ""
     if not accelerators:
         if not devices or not devices[0].busy_ms:
-            return "Nothing to judge: the trace holds no ops and no accelerator."
+            return "No verdict: the trace has no ops and no accelerator."
         cpu = devices[0]
         return (
             f"On the CPU only: ops ran in {cpu.busy_share:.0%} of {cpu.window_ms:.4g} ms{every}, "
@@ -89,13 +89,13 @@ def stragglers(
 ) -> tuple[tuple[Host, ...], tuple[Straggler, ...]]:
     """Compare hosts by their median step, and by the work in it.
 
-    Where hosts wait for each other in every step, all have the same step time; the one that holds them up is
+    Where hosts wait for each other in every step, all have the same step time; the one that delays them is
     then the one whose devices compute longer than the others'.
     """
     entries: list[Host] = []
     evidence: list[Straggler] = []
     for index, (name, steps, work) in enumerate(measured):
-        others = [item for place, item in enumerate(measured) if place != index]
+        others = [item for position, item in enumerate(measured) if position != index]
         note = ""
         step_ms = steps.ms.median if steps else None
         other_steps = [item[1].ms.median for item in others if item[1]]
@@ -113,7 +113,7 @@ def stragglers(
 
 
 def observe(devices: tuple[Device, ...], steps: Steps | None, host: str) -> list[Evidence]:
-    """The numbers about devices that findings rest on."""
+    """The numbers about devices that findings are based on."""
     found: list[Evidence] = []
     for device in devices:
         source = f"{host} {device.name}"

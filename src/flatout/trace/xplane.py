@@ -7,7 +7,7 @@ Use it like this:
         for line in plane.lines:                # a thread, a stream, "XLA Ops"
             line.start_ns, line.duration_ns     # float64, one entry per event, since trace.origin_ns
             line.name_id                        # plane.name_of(id), line.names(), line.where(predicate)
-            line.stat("step_num")               # one entry per event, decoded when first asked for
+            line.stat("step_num")               # one entry per event, decoded when first used
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ __all__ = ["EventMetadata", "Line", "Plane", "Trace", "find_files", "load"]
 def load(source: str | Path | bytes) -> Trace:
     """Read one trace file, plain or gzip'ed, or its bytes.
 
-    Raises TraceNotFound where there is no file and TraceUnreadable where it is not a trace. Of a truncated
-    file, the planes and lines that can be read whole are kept and `trace.warnings` says what is missing.
+    Raises TraceNotFound if there is no file and TraceUnreadable if it is not a trace. Of a truncated file, the
+    planes and lines that can be read completely are kept, and `trace.warnings` says what is missing.
     """
     path = None if isinstance(source, bytes) else Path(source)
     data, complaint = read_bytes(source)
@@ -63,10 +63,10 @@ def load(source: str | Path | bytes) -> Trace:
 
 
 def _keep_readable(trace: Trace, name: str, damage: wire.WireError) -> None:
-    """Rescue what stands before the damage: the planes so far, and the whole lines of the cut plane."""
+    """Keep what precedes the damage: the planes read so far, and the complete lines of the damaged plane."""
     end = trace._array.size - wire.PADDING
     if isinstance(damage, wire.TruncatedError):
-        # Where the last whole plane ended, the cut one begins.
+        # The damaged plane begins where the last complete one ended.
         position = 0
         try:
             for field in wire.fields(trace._view, 0, end):
@@ -97,7 +97,7 @@ def _keep_readable(trace: Trace, name: str, damage: wire.WireError) -> None:
 
 
 def _read_plane(plane: Plane, begin: int, end: int, cut: bool = False) -> None:
-    """Fill a plane from its message. Of a cut plane, the fields before the cut are kept."""
+    """Fill a plane from its message. Of a truncated plane, the fields before the end are kept."""
     view = plane.trace._view
     kinds = {1: wire.VARINT, 2: wire.LENGTH, 3: wire.LENGTH, 4: wire.LENGTH, 5: wire.LENGTH, 6: wire.LENGTH}
     try:
@@ -107,7 +107,7 @@ def _read_plane(plane: Plane, begin: int, end: int, cut: bool = False) -> None:
             if number == 1:
                 plane.id = wire.signed(content)
             elif number == 2:
-                plane.name = bytes(view[content:stop]).decode()  # strictly: it tells a trace from noise
+                plane.name = bytes(view[content:stop]).decode()  # strict: a trace has UTF-8 names
             elif number == 3:
                 plane.lines.append(_read_line(plane, content, stop))
             elif number == 4:
@@ -132,7 +132,7 @@ def _read_line(plane: Plane, begin: int, end: int) -> Line:
     ends: list[int] = []
     position = begin
     while position < end:
-        # The hot loop: one turn per event. Events shorter than 128 bytes need no call.
+        # The hot loop: one iteration per event. Events shorter than 128 bytes need no call.
         if view[position] == 0x22 and position + 1 < end:
             length = view[position + 1]
             if length < 0x80:
@@ -176,7 +176,7 @@ def _read_event_metadata(view: memoryview, begin: int, end: int) -> EventMetadat
 
 
 def _read_stat_metadata(view: memoryview, begin: int, end: int) -> tuple[int, str]:
-    """One entry of the map from id to XStatMetadata, of which only the name is of use."""
+    """One entry of the map from id to XStatMetadata, of which only the name is used."""
     key, name = 0, ""
     for number, kind, content, stop in wire.fields(view, begin, end):
         if number == 1 and kind == wire.VARINT:

@@ -1,4 +1,4 @@
-"""Views of what `check` found: one file per format, each with `render(view)` → text."""
+"""The report of `check` as text: one file per format, each with `render(view)`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ FORMATS = ("concise", "full", "json", "sarif", "github", "gitlab", "junit")
 
 @dataclass(frozen=True)
 class View:
-    """A report, and what views need besides."""
+    """A report, and what the formats need in addition."""
 
     report: Report
     root: Path
-    """Paths are given relative to it, where they lie below."""
+    """Paths below this directory are shown relative to it."""
     texts: dict[str, list[str]]
-    """Lines of the files with findings, for views that show code; of notebooks, none."""
+    """Lines of the files with findings, for formats that show code. Empty for notebooks."""
 
     def relative(self, path: str) -> str:
         try:

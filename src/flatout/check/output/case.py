@@ -1,4 +1,4 @@
-"""What was found as a Case, the noun that all commands of flatout share."""
+"""The report as a Case, which all commands of flatout share, and as its JSON."""
 
 from __future__ import annotations
 

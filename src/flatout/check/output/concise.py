@@ -9,17 +9,19 @@ from flatout.source.analysis.patterns import Diagnostic
 
 
 def render(view: View) -> str:
-    rows = [f"{place(path, item)}: {item.cause} {clean(item.message)}{mark(item)}" for path, item in view.report.all()]
+    rows = [
+        f"{location(path, item)}: {item.cause} {clean(item.message)}{mark(item)}" for path, item in view.report.all()
+    ]
     return "".join(f"{row}\n" for row in rows) + summary(view)
 
 
-def place(path: str, item: Diagnostic) -> str:
+def location(path: str, item: Diagnostic) -> str:
     cell = f":cell {item.cell}" if item.cell is not None else ""
     return f"{clean(path)}{cell}:{item.line}:{item.column}"
 
 
 def mark(item: Diagnostic) -> str:
-    """What `--fix` would do about it."""
+    """Whether `--fix` would repair it."""
     return "" if item.repair is None else (" [*]" if item.repair.safe else " [unsafe fix]")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flatout.check.output import View
-from flatout.check.output.concise import mark, place, summary
+from flatout.check.output.concise import location, mark, summary
 from flatout.model.text import clean
 from flatout.source.analysis.patterns import Diagnostic
 
@@ -18,7 +18,7 @@ def render(view: View) -> str:
         parts.append(
             f"{item.full_name}{mark(item)}\n"
             f"  {clean(item.message)}\n"
-            f"  --> {place(path, item)}\n"
+            f"  --> {location(path, item)}\n"
             f"{_frame(lines, item)}"
             f"  cure: {clean(item.advice)} ({item.equivalence})\n"
             f"  more: flatout explain {item.cause}\n"
@@ -44,6 +44,6 @@ def _frame(lines: list[str], item: Diagnostic) -> str:
 
 
 def _visible(line: str) -> str:
-    """As it stands, columns kept, without anything that a terminal would act upon."""
+    """The line with its columns, without control characters."""
     shown = "".join(character if character.isprintable() else " " for character in line.replace("\t", " "))
     return shown[:_WIDEST]

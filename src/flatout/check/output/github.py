@@ -9,11 +9,11 @@ def render(view: View) -> str:
     rows = []
     for path, item in view.report.all():
         title = _property(f"flatout {item.full_name}")
-        place = f"file={_property(view.relative(path))},title={title}"
+        position = f"file={_property(view.relative(path))},title={title}"
         if item.cell is None:
-            place += f",line={item.line},col={item.column},endLine={item.end_line},endColumn={item.end_column}"
+            position += f",line={item.line},col={item.column},endLine={item.end_line},endColumn={item.end_column}"
         cell = f"cell {item.cell}, line {item.line}: " if item.cell is not None else ""
-        rows.append(f"::warning {place}::{_message(f'{cell}{item.message} {item.advice}')}\n")
+        rows.append(f"::warning {position}::{_message(f'{cell}{item.message} {item.advice}')}\n")
     return "".join(rows)
 
 

@@ -12,9 +12,11 @@ def render(view: View) -> str:
     seen: dict[str, int] = {}
     rows = []
     for path, item in view.report.all():
-        known = f"{view.relative(path)}|{item.full_name}|{item.code}"
-        seen[known] = seen.get(known, 0) + 1  # the same line twice needs two fingerprints
-        mark = hashlib.blake2b(f"{known}|{seen[known]}".encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+        identity = f"{view.relative(path)}|{item.full_name}|{item.code}"
+        seen[identity] = seen.get(identity, 0) + 1  # the same line twice needs two fingerprints
+        mark = hashlib.blake2b(
+            f"{identity}|{seen[identity]}".encode("utf-8", "surrogateescape"), digest_size=16
+        ).hexdigest()
         rows.append(
             {
                 "check_name": item.full_name,

@@ -1,4 +1,4 @@
-"""JUnit's XML, which nearly every build server shows."""
+"""JUnit XML, which most build servers can show."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape, quoteattr
 from flatout.check.output import View
 
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML cannot hold, not even as a reference."""
+"""Characters that XML cannot contain, not even as a reference."""
 
 
 def render(view: View) -> str:

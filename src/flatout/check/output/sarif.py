@@ -56,7 +56,7 @@ def _rule(name: str) -> dict[str, Any]:
 
 
 def _result(view: View, path: str, item: Diagnostic, rule: int) -> dict[str, Any]:
-    place: dict[str, Any] = {
+    location: dict[str, Any] = {
         "physicalLocation": {
             "artifactLocation": {"uri": _uri(view, path)},
             "region": {
@@ -69,14 +69,14 @@ def _result(view: View, path: str, item: Diagnostic, rule: int) -> dict[str, Any
         }
     }
     if item.function:
-        place["logicalLocations"] = [{"name": item.function, "kind": "function"}]
+        location["logicalLocations"] = [{"name": item.function, "kind": "function"}]
     message = item.message if item.cell is None else f"Cell {item.cell}: {item.message}"
     return {
         "ruleId": item.cause,
         "ruleIndex": rule,
         "level": "warning",
         "message": {"text": f"{message} {item.advice}"},
-        "locations": [place],
+        "locations": [location],
         "partialFingerprints": {"flatout/v1": _fingerprint(view, path, item)},
         "properties": {"pattern": item.full_name, "equivalence": item.equivalence},
     }

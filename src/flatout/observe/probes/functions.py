@@ -26,7 +26,7 @@ class Total:
         self.calls = 0
         self.seconds = 0.0
         self.made = 0
-        self.made_at: dict[users_code.Place, int] = {}
+        self.made_at: dict[users_code.Location, int] = {}
         self.traces = 0
         self.trace_seconds = 0.0
         self.jit: bool | None = None

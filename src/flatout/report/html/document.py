@@ -1,7 +1,7 @@
-"""The page around the views: head, policy, navigation, sections, data, script. One file that asks for nothing else.
+"""The page around the views: head, policy, navigation, sections, data, scripts, in one file that loads nothing else.
 
-The Content-Security-Policy forbids every request and every script but the two whose hashes it names: the page's own and
-the chart library. Should a text from a case ever get past the escaping, the browser would still not run it.
+The Content-Security-Policy forbids every request, and every script except the two whose hashes it names: the page's own
+and the chart library. If a text from a case ever got past the escaping, the browser would still not run it.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from importlib.resources import files
 
 from flatout.model.case import Case
 from flatout.model.version import __version__
-from flatout.report.html.library import chart_library, content_hash
+from flatout.report.html.charts import chart_library, content_hash
+from flatout.report.html.components import missing
+from flatout.report.html.context import ReportContext
 from flatout.report.html.markup import Html, block, data, tag
-from flatout.report.html.material import Material
-from flatout.report.html.parts import missing
 from flatout.report.html.views import VIEWS, View, summary
 
 SCRIPTS = (
@@ -29,14 +29,14 @@ SCRIPTS = (
     "flame.js",
     "page.js",
 )
-"""The page's own scripts, in the order in which they build upon each other."""
+"""The page's own scripts, in the order of their dependencies."""
 STYLES = ("base.css", "views.css", "canvas.css", "print.css")
 MARKER = "<!-- a report of flatout -->"
-"""By this a report is known as one that may be written over."""
+"""Marks a file as a report, which `flatout report` may overwrite."""
 
 
-def document(material: Material) -> str:
-    written = [(view, section) for view in VIEWS if (section := _section(view, material)) is not None]
+def document(context: ReportContext) -> str:
+    written = [(view, section) for view in VIEWS if (section := _section(view, context)) is not None]
     filled, sections = [view for view, _ in written], [section for _, section in written]
     library = chart_library() if any('class="chart"' in section for section in sections) else None
     script = Html(_scripts())
@@ -50,17 +50,17 @@ def document(material: Material) -> str:
             tag("meta", name="color-scheme", content="light dark"),
             tag("meta", name="referrer", content="no-referrer"),
             tag("meta", name="generator", content=f"flatout {__version__}"),
-            tag("title", f"{_name(material.case)} · flatout"),
+            tag("title", f"{_name(context.case)} · flatout"),
             tag("link", rel="icon", href="data:,"),
             tag("style", Html(_styles())),
         ),
         tag(
             "body",
             tag("a", "Skip to the report", href="#summary", class_="skip"),
-            _header(material.case),
-            tag("div", _navigation(filled), tag("main", summary.write(material), sections), class_="layout"),
-            _footer(material.case),
-            data(material.case.to_json(), "case"),
+            _header(context.case),
+            tag("div", _navigation(filled), tag("main", summary.write(context), sections), class_="layout"),
+            _footer(context.case),
+            data(context.case.to_json(), "case"),
             block("application/gzip;base64", library.packed, "chart-library") if library else None,
             tag("script", script),
         ),
@@ -69,14 +69,14 @@ def document(material: Material) -> str:
     return f"<!doctype html>\n{MARKER}\n{page}\n"
 
 
-def _section(view: View, material: Material) -> Html | None:
+def _section(view: View, context: ReportContext) -> Html | None:
     try:
-        if not view.has_data(material):
+        if not view.has_data(context):
             return None
-        content = view.write(material)
+        content = view.write(context)
     except (ArithmeticError, AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        # A case may be damaged or come from anywhere: one view that cannot be shown must not take the others along.
-        content = missing(f"This view cannot be shown: the case holds values that do not fit it ({error}).")
+        # A case may be damaged or come from anywhere: a view that cannot be shown must not prevent the others.
+        content = missing(f"This view cannot be shown: the case has values that do not fit ({error}).")
     return tag("section", tag("h2", view.title), content, id=view.name, data_view=view.name)
 
 
@@ -90,7 +90,7 @@ def _header(case: Case) -> Html:
             "span",
             tag("button", "JSON", type="button", data_do="json", title="Download the whole case as JSON"),
             tag("button", "Print", type="button", data_do="print"),
-            tag("button", "Theme", type="button", data_do="theme", title="Light, dark, or as the system has it"),
+            tag("button", "Theme", type="button", data_do="theme", title="Light, dark, or the theme of the system"),
             class_="buttons",
         ),
         class_="top",
@@ -110,13 +110,13 @@ def _footer(case: Case) -> Html:
     return tag(
         "footer",
         tag("p", f"Written by flatout {__version__} from a case of flatout {case.flatout or '(version unknown)'}. "
-            "This file is whole in itself and asks for nothing from the network."),
+            "This file is self-contained and loads nothing from the network."),
         class_="quiet",
     )  # fmt: skip
 
 
 def _name(case: Case) -> str:
-    """What was run, without its path and its interpreter."""
+    """The program without its path and its interpreter."""
     words = [word for word in case.program.command if word]
     if words and words[0].rpartition("/")[2].startswith("python"):
         words = words[1:]
@@ -136,12 +136,12 @@ def _policy(script: str, library: str) -> str:
 
 
 def _styles() -> str:
-    """The dark theme holds where it was chosen, and where the system wants it and nothing else was chosen."""
+    """The dark theme applies if chosen, and if the system prefers it and none was chosen."""
     dark = _asset("dark.css")
     chosen = f':root[data-theme="dark"] {{\n{dark}}}\n'
-    wanted = f'@media screen and (prefers-color-scheme: dark) {{ :root:not([data-theme="light"]) {{\n{dark}}} }}\n'
+    preferred = f'@media screen and (prefers-color-scheme: dark) {{ :root:not([data-theme="light"]) {{\n{dark}}} }}\n'
     base, *others = (_asset(name) for name in STYLES)
-    return "".join((base, chosen, wanted, *others))
+    return "".join((base, chosen, preferred, *others))
 
 
 def _scripts() -> str:
@@ -152,5 +152,5 @@ def _scripts() -> str:
 def _asset(name: str) -> str:
     text = (files("flatout.report.html") / "assets" / name).read_text(encoding="utf-8")
     if "</" in text:
-        raise ValueError(f"{name} would end the element that it stands in")
+        raise ValueError(f"{name} contains </, which would end the element around it")
     return text

@@ -1,8 +1,8 @@
-"""HTML that cannot be injected into: text is escaped where it is put in, and only `tag` makes markup.
+"""HTML that is safe against injection: text is escaped when it is inserted, and only `tag` makes markup.
 
-A template language would leave it to every template to say what is safe. Here a plain `str` is text, always; `Html` is
-what `tag` has built. Text passes through `clean` as well, so that no invisible or direction-changing character
-makes a name look like another one.
+With a template language every template would have to mark what is safe. Here a plain `str` is always text, and `Html`
+is what `tag` has built. Text also passes through `clean`, so that no invisible or direction-changing character makes a
+name look like another one.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from flatout.report.terminal.text import clean
+from flatout.report.formatting import clean
 
 VOID = frozenset({"br", "hr", "img", "input", "link", "meta"})
 
 
 class Html(str):
-    """Markup that is ready; made by `tag` and `join` and by nothing else."""
+    """Finished markup, made by the functions of this module only."""
 
     __slots__ = ()
 
@@ -37,7 +37,7 @@ def join(*children: Child) -> Html:
 
 
 def verbatim(text: str, limit: int = 4000) -> Html:
-    """Source as it stands, blanks and all; only what cannot be seen is taken out."""
+    """Source as written, with its blanks; invisible characters are replaced."""
     shown = ("".join(map(_visible, line.expandtabs(4))) for line in text[:limit].split("\n"))
     return Html(html.escape("\n".join(shown), quote=True))
 
@@ -47,7 +47,7 @@ def escape(text: object, limit: int = 2000) -> Html:
 
 
 def data(value: Any, identity: str | None = None) -> Html:
-    """Values for a script, as JSON inside the page. `<` is written so that no text can end the block."""
+    """Values for a script, as JSON inside the page. `<` is escaped so that no text can end the block."""
     text = json.dumps(_finite(value), ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
@@ -55,9 +55,9 @@ def data(value: Any, identity: str | None = None) -> Html:
 
 
 def block(kind: str, text: str, identity: str | None = None) -> Html:
-    """A part of the page that the browser does not run; `text` must hold no `<`."""
+    """A data block, which the browser does not run. `text` must not contain `<`."""
     if "<" in text:
-        raise ValueError(f"a data block of {kind} holds markup")
+        raise ValueError(f"a data block of {kind} contains markup")
     return tag("script", Html(text), type=kind, id=identity)
 
 
@@ -91,7 +91,7 @@ def _visible(character: str) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no infinity; a browser's parser stumbles over one."""
+    """JSON has no infinity: None takes the place of what is not finite."""
     if isinstance(value, float):
         return value if value - value == 0 else None
     if isinstance(value, dict):

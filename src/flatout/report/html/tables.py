@@ -1,4 +1,4 @@
-"""Tables of the page: real tables, sortable and searchable where the browser runs scripts, whole where it does not."""
+"""Tables of the page: complete as HTML; scripts make them sortable and searchable."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from flatout.report.html.markup import Child, Html, tag
 
 MOST = 500
-"""Rows of one table; whoever needs more has the JSON."""
+"""Rows of one table at most; the JSON has all."""
 AT_ONCE = 15
-"""Rows that are shown before the reader asks for all."""
+"""Rows that are shown before the reader expands the table."""
 
 
 @dataclass(frozen=True)
@@ -18,14 +18,14 @@ class Column:
     title: str
     number: bool = False
     wide: bool = False
-    """Takes the room that is left, and breaks long words."""
+    """Takes the remaining width, and breaks long words."""
     minor: bool = False
-    """Left out on a phone."""
+    """Hidden on narrow screens."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A shown content and, where it differs, the value to sort by."""
+    """The content that is shown and, where it differs, the value to sort by."""
 
     content: Child
     by: float | str | None = None
@@ -35,9 +35,10 @@ Row = Sequence[Cell | Child]
 
 
 def table(columns: Sequence[Column], rows: Sequence[Row], caption: str, *, find: str = "", total: int = 0) -> Html:
-    """`find` names what can be searched for; without it there is no search box. `total` counts rows left out before.
+    """`find` names what can be searched for; without it there is no search box. `total` includes rows that were
+    omitted.
 
-    A minor column in which nothing stands is left out.
+    A minor column that is empty is left out.
     """
     kept = [at for at, column in enumerate(columns) if not column.minor or any(_filled(row[at]) for row in rows)]
     columns, rows = [columns[at] for at in kept], [[row[at] for at in kept] for row in rows]

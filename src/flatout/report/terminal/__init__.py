@@ -12,22 +12,22 @@ from pathlib import Path
 
 from flatout.model.case import Case
 from flatout.model.errors import UnknownView
+from flatout.report.formatting import clean, elide
 from flatout.report.terminal import (
     devices,
     functions,
     input,
+    inspected_pipeline,
     memory,
     ops,
     overview,
     placement,
     serving,
-    stages,
     timeline,
     trials,
 )
 from flatout.report.terminal.output import Output
 from flatout.report.terminal.page import Page
-from flatout.report.terminal.text import clean, elide
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ VIEWS = {
         "devices": devices,
         "trials": trials,
         "serving": serving,
-        "stages": stages,
+        "stages": inspected_pipeline,
     }.items()
 }
 

@@ -1,6 +1,6 @@
-"""Small pictures out of characters: a stacked bar, a sparkline, an area.
+"""Charts made of characters: a stacked bar, a sparkline, an area.
 
-Each part of a bar has its own glyph, so that the picture also reads without colour.
+Each part of a bar has its own glyph, so that it can be read without colour.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PARTS = (
 
 
 def stacked(values: dict[str, float], width: int) -> Text:
-    """One bar of `width` cells; a part that exists gets at least one cell."""
+    """One bar of `width` cells. A part that is not zero gets at least one cell."""
     total = sum(value for value in values.values() if value > 0)
     if total <= 0:
         return Text("")
@@ -52,7 +52,7 @@ def buckets(values: Sequence[float], width: int) -> list[Sequence[float]]:
 
 
 def spark(values: Sequence[float], low: float, high: float) -> str:
-    """One character a value. Values outside low–high stand at the edge, so that one outlier hides nothing."""
+    """One character per value. Values outside of low–high are clipped, so that an outlier does not flatten the rest."""
     span = high - low
     if span <= 0:
         return LEVELS[0] * len(values)
@@ -68,7 +68,7 @@ def typical_spark(values: Sequence[float], width: int) -> tuple[str, float, floa
 
 
 def area(values: Sequence[float], height: int, top: float) -> list[str]:
-    """Rows of a filled curve, the uppermost first."""
+    """Rows of a filled curve, from top to bottom."""
     rows = []
     for row in range(height, 0, -1):
         line = ""

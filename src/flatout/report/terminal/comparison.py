@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flatout.compare import words
+from flatout.compare import formatting
 from flatout.compare.comparison import Comparison
-from flatout.compare.sameness import Difference
+from flatout.compare.differences import Difference
+from flatout.report.formatting import clean, share
 from flatout.report.terminal.output import Output
 from flatout.report.terminal.page import Column, Page
-from flatout.report.terminal.text import clean, share
-from flatout.store.run import Run
+from flatout.store.run_summary import Run
 
 BUSY = 0.05
-"""Share of the cores that something else had, from which it is told."""
+"""Load by other programs is mentioned from this share of the cores on."""
 
 
 def render(
@@ -29,26 +29,26 @@ def render(
     page.heading("Step", "median, and the parts of it from the traced steps")
     page.table(
         [Column(""), Column("before", right=True), Column("after", right=True), Column("change"), Column("", drop=1)],
-        [words.part_row(one) for one in (found.step, *found.parts)],
+        [formatting.change_row(one) for one in (found.step, *found.parts)],
     )
     if not found.parts:
-        page.line(("The parts are missing: a side was run without a trace.", "dim"))
+        page.line(("There are no parts: one side was run without a trace.", "dim"))
     _differences(found, page)
     page.gap()
-    page.line((words.sureness(found.spread, len(found.before) + len(found.after)), "dim"), indent=0)
+    page.line((formatting.interval_note(found.spread, len(found.before) + len(found.after)), "dim"), indent=0)
     return output.text(page)
 
 
 def _side(label: str, runs: Sequence[Run], page: Page) -> None:
     first = runs[0]
-    told = [clean(words.side(runs)), clean(first.title, 120), clean(words.state(first))]
-    told.append(f"{sum(run.steps for run in runs):,} steps")
-    page.labelled(label, "  ·  ".join(filter(None, told)), indent=0, room=8)
+    facts = [clean(formatting.side_name(runs)), clean(first.title, 120), clean(formatting.source_state(first))]
+    facts.append(f"{sum(run.steps for run in runs):,} steps")
+    page.labelled(label, "  ·  ".join(filter(None, facts)), indent=0, room=8)
 
 
 def _differences(found: Comparison, page: Page) -> None:
     same = "the same program" if found.same_program else "not the same program"
-    page.heading("What differs", same if found.program else "the same program, the same source as far as is known")
+    page.heading("What differs", same if found.program else "the same program, and the same source as far as recorded")
     rows = [*found.program, *found.environment]
     if rows:
         page.table(
@@ -56,17 +56,17 @@ def _differences(found: Comparison, page: Page) -> None:
             [_row(one) for one in rows],
         )
     else:
-        page.line("Nothing in the program, the machine, the libraries or the settings that is written down.")
+        page.line(formatting.NO_DIFFERENCES)
     if not found.same_machine:
-        page.line(("These are different machines: the change is not the program's alone.", "yellow"))
+        page.line((formatting.OTHER_MACHINE, "yellow"))
     if not found.same_program:
-        page.line(("These are different programs or arguments: the change is not one of speed alone.", "yellow"))
+        page.line((formatting.OTHER_PROGRAM, "yellow"))
     for run in (*found.before, *found.after):
         if (run.others or 0.0) >= BUSY:
-            text = f"{clean(run.name)}: something else used {share(run.others)} of the cores meanwhile"
-            page.line((f"{text}; the interval is wider for it.", "yellow"))
+            text = f"{clean(run.name)}: other programs used {share(run.others)} of the cores"
+            page.line((f"{text}, which widens the interval.", "yellow"))
         if run.failed:
-            page.line((f"{clean(run.name)} did not end well: {clean(run.failed, 200)}", "yellow"))
+            page.line((f"{clean(run.name)} failed: {clean(run.failed, 200)}", "yellow"))
 
 
 def _row(one: Difference) -> list[str]:

@@ -1,4 +1,4 @@
-"""The hardware: how busy each device was, its kernels, the hosts of a cluster, the environment."""
+"""The devices: how busy each was, its kernels, the hosts of a cluster, and the environment."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 from flatout.model.case import Case, Device
 from flatout.model.codec import to_plain
-from flatout.report.terminal.ops import short
+from flatout.report.formatting import clean, duration, elide, number, quantity, share
+from flatout.report.labels import device_name
 from flatout.report.terminal.page import Column, Page
-from flatout.report.terminal.text import clean, duration, elide, number, quantity, share
 
 MOST = 15
 
@@ -45,7 +45,7 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
 
 
 def _device(device: Device, page: Page) -> None:
-    page.line((short(device.name), "bold"), f"   {clean(device.model, 60)}" if device.model else "")
+    page.line((device_name(device.name), "bold"), f"   {clean(device.model, 60)}" if device.model else "")
     details = _flat(to_plain(device.detail))[:8]
     page.fields(
         [
@@ -85,7 +85,7 @@ def _device(device: Device, page: Page) -> None:
 
 
 def _flat(data: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Nested settings as dotted names, in order; depth and number are bounded, as the file is anybody's."""
+    """Nested settings as dotted names. Depth and number are bounded, as a case may come from anywhere."""
     rows: list[tuple[str, str]] = []
     for key, value in list(data.items())[:200]:
         name = f"{prefix}{clean(key, 60)}"

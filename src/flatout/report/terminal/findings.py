@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from flatout.model.case import Case, Evidence, Finding, Fix
+from flatout.report.formatting import clean, duration, elide, evidence_text, share
+from flatout.report.labels import NO_FINDINGS
 from flatout.report.terminal.page import Page
-from flatout.report.terminal.text import clean, duration, elide, evidence_text, share
 
 IN_FULL = 10
-"""More findings than this are listed with one line each: nobody reads further."""
+"""Further findings get one line each."""
 
 _CONFIDENCE = {"high": "green", "medium": "yellow", "low": "bright_black"}
 
@@ -15,9 +16,9 @@ _CONFIDENCE = {"high": "green", "medium": "yellow", "low": "bright_black"}
 def write(case: Case, page: Page) -> None:
     if not case.findings:
         if case.kind == "run" and case.steps is None:
-            return  # nothing could be looked at, and the verdict has said so
+            return  # without steps nothing was diagnosed; the verdict says why
         page.heading("Findings")
-        page.line("Nothing worth changing was found.")
+        page.line(NO_FINDINGS)
         return
     page.heading("Findings", "ranked by cost per step" if _has_cost(case) else "")
     for number, finding in enumerate(case.findings[:IN_FULL], 1):
@@ -28,7 +29,7 @@ def write(case: Case, page: Page) -> None:
     if rest:
         page.gap()
         for number, finding in enumerate(rest, IN_FULL + 1):
-            line = f"{number}  {clean(finding.cause, 40)}  {cost(finding)}  {page.place(finding.where, 40)}"
+            line = f"{number}  {clean(finding.cause, 40)}  {cost(finding)}  {page.location(finding.where, 40)}"
             page.line(elide(line, page.width - 2))
 
 
@@ -57,7 +58,7 @@ def _in_full(number: int, finding: Finding, page: Page) -> None:
     )
     if finding.where and finding.where.file:
         code = clean(finding.where.code) if finding.where.code else ""
-        spot = page.place(finding.where, min(44, page.width - 6))
+        spot = page.location(finding.where, min(44, page.width - 6))
         page.line((spot, "cyan"), elide(f"   {code}", page.width - 4 - len(spot)) if code else "", indent=4)
     page.line(clean(finding.summary), indent=4)
     facts = [evidence_text(item) for item in best(finding.evidence)]

@@ -7,8 +7,8 @@ from pathlib import Path
 from rich.cells import cell_len
 
 from flatout.model.case import Case, Function
+from flatout.report.formatting import clean, duration, elide, number
 from flatout.report.terminal.page import Column, Page
-from flatout.report.terminal.text import clean, duration, elide, number
 
 MOST = 25
 MOST_REASONS = 8
@@ -59,7 +59,7 @@ def _row(function: Function, page: Page) -> list[str]:
         number(function.nodes) if function.nodes else "",
         "" if function.jit_compile is None else ("yes" if function.jit_compile else "no"),
         function.name,
-        page.place(function.where),
+        page.location(function.where),
     ]
 
 
@@ -76,7 +76,7 @@ def _why(function: Function, page: Page) -> None:
             times,
         )
         if reason.where and reason.where.file:
-            spot = page.place(reason.where, page.width - 20)
+            spot = page.location(reason.where, page.width - 20)
             code = f"   {clean(reason.where.code)}" if reason.where.code else ""
             page.line("called from ", (spot, "cyan"), elide(code, page.width - 16 - cell_len(spot)), indent=4)
     if len(function.why) > MOST_REASONS:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from flatout.model.case import Case, Pipeline, Stage
 from flatout.model.codec import to_plain
+from flatout.report.formatting import clean, duration, number, share, size
 from flatout.report.terminal.page import Column, Page
-from flatout.report.terminal.text import clean, duration, number, share, size
 
 
 def has_data(case: Case) -> bool:
@@ -28,7 +28,7 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
 
 
 def _pipeline(pipeline: Pipeline, page: Page) -> None:
-    page.heading(f"Pipeline {clean(pipeline.name, 60)}", page.place(pipeline.where, page.width // 2))
+    page.heading(f"Pipeline {clean(pipeline.name, 60)}", page.location(pipeline.where, page.width // 2))
     page.fields(
         [
             f"{pipeline.elements:,} elements" if pipeline.elements else "",
@@ -69,7 +69,7 @@ def _pipeline(pipeline: Pipeline, page: Page) -> None:
 
 
 def hot(pipeline: Pipeline) -> Stage | None:
-    """The stage with the greatest share, or time where shares are missing; none if nothing was measured."""
+    """The stage with the greatest share, or time if shares are missing. None if nothing was measured."""
     shares = [stage for stage in pipeline.stages if stage.share]
     if shares:
         return max(shares, key=lambda stage: stage.share or 0.0)
@@ -89,5 +89,5 @@ def _row(stage: Stage, is_hot: bool, page: Page) -> list[str]:
         clean(stage.buffer or "", 12),
         "stateful" if stage.stateful else "",
         stage.function or "",
-        page.place(stage.where),
+        page.location(stage.where),
     ]

@@ -1,13 +1,13 @@
-"""How much memory the program needs at its peak, and what holds it then."""
+"""The peak memory of the program, and what holds it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from flatout.model.case import Case, Memory
+from flatout.report.formatting import clean, duration, share, size
 from flatout.report.terminal.charts import area, bar, buckets
 from flatout.report.terminal.page import Column, Page
-from flatout.report.terminal.text import clean, duration, share, size
 
 MOST = 20
 HEIGHT = 8
@@ -41,7 +41,7 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
 
 
 def _plot(memory: Memory, page: Page) -> None:
-    """A filled curve; each column shows the most that was in use in its time."""
+    """A filled curve. Each column shows the maximum of its time span."""
     top = max(count for _, count in memory.timeline) or 1
     label = max(len(size(top)), len("0 B"))
     columns = [max(group) for group in buckets([float(count) for _, count in memory.timeline], page.width - label - 6)]
@@ -71,7 +71,7 @@ def _holders(memory: Memory, page: Page) -> None:
         ],
         [
             [size(use.bytes), share(use.bytes / peak), bar(use.bytes, ranked[0].bytes, 10), use.op, use.shape,
-             use.dtype, page.place(use.where)]
+             use.dtype, page.location(use.where)]
             for use in ranked[:MOST]
         ],
     )  # fmt: skip

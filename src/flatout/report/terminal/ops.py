@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from flatout.model.case import Case
+from flatout.report.formatting import duration, number, share
+from flatout.report.labels import device_name
 from flatout.report.terminal.page import Column, Page
-from flatout.report.terminal.text import clean, duration, number, share
 
 MOST = 30
 
@@ -37,8 +38,8 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
             Column("where", flexible=True, middle=True, drop=2, style="cyan"),
         ],
         [
-            [duration(op.self_ms), share(op.share), number(op.count), op.name, op.type, short(op.device),
-             op.dtype, page.place(op.where)]
+            [duration(op.self_ms), share(op.share), number(op.count), op.name, op.type, device_name(op.device),
+             op.dtype, page.location(op.where)]
             for op in ranked[:MOST]
         ],
     )  # fmt: skip
@@ -46,8 +47,3 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
         rest = ranked[MOST:]
         total = duration(sum(op.self_ms for op in rest))
         page.line((f"and {len(rest):,} more, {total} together; `flatout show --json FILE` has all", "dim"))
-
-
-def short(device: str) -> str:
-    """`/job:localhost/replica:0/task:0/device:GPU:0` is GPU:0 to everybody."""
-    return clean(device, 60).rsplit("device:", 1)[-1].lstrip("/")

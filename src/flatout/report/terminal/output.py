@@ -1,4 +1,4 @@
-"""What the terminal can show: its width, colour, and whether it knows more than ASCII."""
+"""What the terminal can show: its width, colour, and whether it can show more than ASCII."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ import shutil
 import sys
 from dataclasses import dataclass
 
+from rich.cells import cell_len
+
 from flatout.report.terminal.page import Page
-from flatout.report.terminal.text import can_show, to_ascii
 
 NARROWEST, WIDEST = 40, 160
+GLYPHS = "█▓▒░▚┄▁▂▃▄▅▆▇→–…·×µ±≥≤─◀"
+_ASCII = dict(zip(map(ord, GLYPHS), "#%+=x._.-=+*%>-~-xu+><-<", strict=True)) | {ord("’"): "'", 0xA0: " "}
+"""What the views draw with, and the ASCII characters of the same width for terminals without Unicode."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +25,7 @@ class Output:
 
     @classmethod
     def of(cls, width: int | None, color: bool | None, unicode: bool | None) -> Output:
-        """What was asked for; what was not follows standard output. A file or a pipe gets no colour."""
+        """The given settings; the rest is taken from standard output. A file or a pipe gets no colour."""
         if width is None:
             width = shutil.get_terminal_size((100, 24)).columns
         if color is None:
@@ -35,3 +39,16 @@ class Output:
 
     def text(self, page: Page) -> str:
         return page.text() if self.unicode else to_ascii(page.text())
+
+
+def can_show(encoding: str | None) -> bool:
+    try:
+        GLYPHS.encode(encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def to_ascii(text: str) -> str:
+    """Every character by one of the same width, so that columns stay aligned."""
+    return "".join(c if c < "\x80" else "?" * cell_len(c) for c in text.translate(_ASCII))

@@ -1,16 +1,15 @@
-"""The first thing a user sees: what is wrong, how the step spends its time, what to do about it."""
+"""The overview: the verdict, where the time of a step goes, the findings and what to do about them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from flatout.model.case import Case, Steps
-from flatout.report.steps import name_of_steps
+from flatout.report.formatting import clean, duration, elide, share
+from flatout.report.labels import NO_VERDICT, device_name, name_of_steps
 from flatout.report.terminal import findings, serving, trials
 from flatout.report.terminal.charts import PARTS, stacked, typical_spark
-from flatout.report.terminal.ops import short
 from flatout.report.terminal.page import Column, Page
-from flatout.report.terminal.text import clean, duration, elide, share
 
 _LEVELS = {"error": ("error", "bold red"), "warning": ("warning", "yellow"), "info": ("note", "cyan")}
 
@@ -22,7 +21,7 @@ def has_data(case: Case) -> bool:
 def write(case: Case, page: Page, directory: Path | None) -> None:
     _program(case, page)
     page.gap()
-    page.line((clean(case.verdict) or "No verdict: the case holds too little to judge by.", "bold"), indent=0)
+    page.line((clean(case.verdict) or NO_VERDICT, "bold"), indent=0)
     if case.steps:
         steps(case.steps, page)
     if case.devices:
@@ -41,7 +40,7 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
 
 def _program(case: Case, page: Page) -> None:
     program = case.program
-    words = program.command[program.command[:1] == (case.kind,) :]  # `flatout trace trace …` says it twice
+    words = program.command[program.command[:1] == (case.kind,) :]  # the command of a trace case begins with `trace`
     command = clean(" ".join(words), 300)
     facts = [f"{duration(1000 * program.seconds)} in all" if program.seconds else ""]
     if program.signal:
@@ -91,7 +90,7 @@ def steps(found: Steps, page: Page) -> None:
 def _source(found: Steps, page: Page) -> str:
     width = page.width - 2
     code = clean(found.where.code) if found.where and found.where.code else ""
-    spot = page.place(found.where, min(48, width))
+    spot = page.location(found.where, min(48, width))
     return elide(f"{spot}   {code}" if code else spot, width)
 
 
@@ -100,7 +99,7 @@ def _devices(case: Case, page: Page) -> None:
     page.table(
         [Column("device", flexible=True), Column("busy", right=True), Column("of window", right=True),
          Column("tensor cores", right=True, drop=1), Column("model", flexible=True, drop=2)],
-        [[short(device.name), share(device.busy_share), duration(device.window_ms),
+        [[device_name(device.name), share(device.busy_share), duration(device.window_ms),
           "" if device.tensor_core_share is None else share(device.tensor_core_share), device.model]
          for device in case.devices[:16]],
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The sheet that a view writes on: headings, sentences, tables that fit. Only this file knows rich's console.
+"""The page that a view writes to: headings, sentences, tables that fit. Only this module uses rich's console.
 
 rich shrinks what is too wide by cutting anywhere, also through numbers. Here a table is fitted before rich
 sees it: columns of numbers keep their width, flexible columns are elided, and columns marked so are left out
@@ -18,10 +18,10 @@ from rich.table import Table
 from rich.text import Text
 
 from flatout.model.case import Where
-from flatout.report.terminal.text import clean, elide, place
+from flatout.report.formatting import clean, elide, location
 
 Part = str | tuple[str, str] | Text
-"""A piece of a sentence: plain, with a style, or made elsewhere."""
+"""A part of a sentence: plain text, (text, style), or rich text."""
 
 GAP = 2
 _LEAST = 20
@@ -63,7 +63,7 @@ class Page:
         return "\n".join(lines).strip("\n") + "\n"
 
     def gap(self) -> None:
-        """One empty line, however many ask for it."""
+        """An empty line, unless there is one already."""
         if not self._stream.getvalue().endswith("\n\n"):
             self._console.print()
 
@@ -82,23 +82,23 @@ class Page:
         self._console.print(Padding(sentence, (0, 0, 0, indent)))
 
     def code(self, line: str) -> None:
-        """A line of an example, as it stands; one that is too long is folded rather than lost."""
+        """A line of code as written; a line that is too long is wrapped."""
         self._console.print(Padding(Text(line, style="green", overflow="fold"), (0, 0, 0, 4)))
 
     def labelled(self, label: str, *parts: Part, indent: int = 4, room: int = 10, style: str = "dim") -> None:
-        """A label and, beside it, a sentence whose further lines begin where its first one does."""
+        """A label, followed by a sentence whose further lines are aligned with its first one."""
         grid = Table.grid(padding=0)
         grid.add_column(min_width=room, no_wrap=True)
         grid.add_column()
         grid.add_row(_styled((label, style)), Text("").join(_styled(part) for part in parts))
         self._console.print(Padding(grid, (0, 0, 0, indent)))
 
-    def place(self, where: Where | None, width: int = 60) -> str:
-        """file:line, as seen from the directory in which the program ran."""
-        return place(where, width, self._base)
+    def location(self, where: Where | None, width: int = 60) -> str:
+        """`file:line`, relative to the directory in which the program ran."""
+        return location(where, width, self._base)
 
     def fields(self, items: Sequence[str], indent: int = 2, separator: str = "   ") -> None:
-        """Short items side by side; a line breaks only between two of them."""
+        """Short items in a row; a line breaks only between two of them."""
         row = ""
         for item in (item for item in items if item):
             if row and cell_len(row) + len(separator) + cell_len(item) > self.width - indent:
@@ -110,7 +110,7 @@ class Page:
             self.line(row, indent=indent)
 
     def missing(self, what: str, todo: str) -> None:
-        """Data that the case lacks: say so, and say what would give it."""
+        """Says that the case lacks some data, and what would provide it."""
         self.line(what)
         self.line(todo)
 
@@ -147,7 +147,7 @@ class Page:
 
 
 def _styled(part: Part) -> Text:
-    """The last gate: whatever a view forgot to clean, no control character passes."""
+    """Removes control characters that a view forgot to clean."""
     if isinstance(part, Text):
         return part
     text, style = (part, "") if isinstance(part, str) else part
@@ -159,7 +159,7 @@ def _width(column: Column, rows: Sequence[Sequence[str]], position: int) -> int:
 
 
 def _fit(columns: Sequence[Column], rows: Sequence[Sequence[str]], room: int) -> list[int]:
-    """Widths: what the fixed columns need; what is left is shared out to the others, least needy first."""
+    """Fixed columns get the width they need; the rest is divided among the others, the narrowest first."""
     widths = [_width(column, rows, i) for i, column in enumerate(columns)]
     flexible = sorted((i for i, column in enumerate(columns) if column.flexible), key=lambda i: widths[i])
     left = room - sum(width for i, width in enumerate(widths) if i not in flexible)

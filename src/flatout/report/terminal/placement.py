@@ -1,4 +1,4 @@
-"""Which device does what: operations per device, fallbacks, copies between devices, casts and float64."""
+"""Operations per device, fallbacks, copies between devices, casts and float64."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 from flatout.model.case import Case, Evidence
-from flatout.report.terminal.ops import short
+from flatout.report.formatting import clean, duration, evidence_text, number, size
+from flatout.report.labels import device_name
 from flatout.report.terminal.page import Column, Page
-from flatout.report.terminal.text import clean, duration, evidence_text, number, size
 
 MOST = 20
 _TYPES = re.compile(r"float64|double|cast", re.IGNORECASE)
@@ -27,15 +27,15 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
             "It comes from the trace window of `flatout run`. `flatout env` lists this machine's devices.",
         )
     else:
-        names = ", ".join(short(name) for name in placement.devices) or "none recorded"
+        names = ", ".join(device_name(name) for name in placement.devices) or "none recorded"
         page.line(f"devices: {names}")
         if placement.by_device:
             rows = sorted(placement.by_device.items(), key=lambda item: -item[1])
             page.table(
                 [Column("operations a step", right=True), Column("device", flexible=True)],
-                [[number(count), short(name)] for name, count in rows],
+                [[number(count), device_name(name)] for name, count in rows],
             )
-        page.heading("Fallbacks", "asked for on one device, run on another")
+        page.heading("Fallbacks", "requested on one device, run on another")
         _evidence(placement.fallbacks, page, "none")
     _copies(case, page)
     page.heading("Casts and float64")
@@ -47,7 +47,7 @@ def _evidence(items: tuple[Evidence, ...], page: Page, nothing: str) -> None:
     if not items and nothing:
         page.line(nothing)
     for item in items[:MOST]:
-        spot = page.place(item.where, 48)
+        spot = page.location(item.where, 48)
         note = f" – {clean(item.note, 200)}" if item.note else ""
         page.line(evidence_text(item), note, (f"   {spot}" if spot else "", "cyan"))
     if len(items) > MOST:
@@ -56,7 +56,7 @@ def _evidence(items: tuple[Evidence, ...], page: Page, nothing: str) -> None:
 
 def _copies(case: Case, page: Page) -> None:
     rows = [
-        [short(device.name), copy.kind, number(copy.count), size(copy.bytes), duration(copy.ms)]
+        [device_name(device.name), copy.kind, number(copy.count), size(copy.bytes), duration(copy.ms)]
         for device in case.devices
         for copy in device.copies
     ]
@@ -78,7 +78,7 @@ def _typed_ops(case: Case, page: Page) -> None:
              Column("operation", flexible=True, middle=True),
              Column("where", flexible=True, middle=True, drop=1, style="cyan")],
             [[duration(op.self_ms), number(op.count), clean(op.type, 24), clean(op.dtype, 16), op.name,
-              page.place(op.where)] for op in ranked],
+              page.location(op.where)] for op in ranked],
         )  # fmt: skip
     elif not any(_TYPES.search(item.kind) for item in case.evidence):
         page.line("None were seen." if case.ops else "Not recorded: this case has no operation times.")

@@ -1,4 +1,4 @@
-"""What an optimize has tried: the routes with what each costs and keeps, the front, the claim, what was left out."""
+"""The routes that an optimize has tried, the Pareto front, the claim, and the routes that were not tried."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 from flatout.model.case import Case, Json, Serving, Trial
 from flatout.model.evidence.outcomes import Metric, RouteSkipped
+from flatout.report.formatting import clean, duration, size
 from flatout.report.terminal.page import Column, Page
-from flatout.report.terminal.text import clean, duration, size
 
 _OUTCOMES = {"won": "faster", "lost": "slower", "noise": "as fast", "failed": "failed", "timeout": "given up"}
 
@@ -98,7 +98,7 @@ def _kept(serving: Serving) -> str:
 
 
 def _front(trials: list[Trial], metric: str, page: Page) -> None:
-    """The front as bars of latency: what the next step in size or accuracy costs in time."""
+    """The Pareto front as bars of latency: what a smaller or more accurate route costs in time."""
     front = [trial for trial in trials if trial.serving and trial.serving.on_front and trial.serving.latencies]
     if len(front) < 2:
         return
@@ -112,8 +112,8 @@ def _front(trials: list[Trial], metric: str, page: Page) -> None:
             continue
         p50 = serving.latencies[0].p50
         bar = "█" * max(1, round(width * p50 / longest))
-        told = f" {duration(p50)} · {size(serving.size_bytes)} · {metric} {_kept(serving)}"
-        page.labelled(clean(trial.levers[0]), (bar, "cyan"), told, indent=2, room=room)
+        text = f" {duration(p50)} · {size(serving.size_bytes)} · {metric} {_kept(serving)}"
+        page.labelled(clean(trial.levers[0]), (bar, "cyan"), text, indent=2, room=room)
 
 
 def _claim(case: Case, metric: str, page: Page) -> None:
@@ -142,9 +142,9 @@ def _not_done(trials: list[Trial], page: Page) -> None:
 
 
 def _to_use(case: Case, page: Page) -> None:
-    place = next((t.serving.artefact for t in case.trials if t.serving and t.serving.artefact), None)
-    if place is None:
+    artefact = next((t.serving.artefact for t in case.trials if t.serving and t.serving.artefact), None)
+    if artefact is None:
         return
     page.heading("To use it")
-    page.line(f"{clean(place, 300)}   the artefact; load.py in it loads it, manifest.json tells what was measured")
-    page.line(f"flatout verify {clean(place, 300)}   repeats the check on another machine")
+    page.line(f"{clean(artefact, 300)}   the artefact; load.py in it loads it, manifest.json lists what was measured")
+    page.line(f"flatout verify {clean(artefact, 300)}   repeats the check on another machine")

@@ -1,4 +1,4 @@
-"""The steps in order: their course, which stand out, what was traced again, where the trace window is."""
+"""The steps in order: their times, outliers, functions that were traced again, the trace window."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pathlib import Path
 from statistics import median
 
 from flatout.model.case import Case, Steps
+from flatout.report.formatting import clean, duration, number
 from flatout.report.terminal import overview
 from flatout.report.terminal.charts import bar, buckets, spark
 from flatout.report.terminal.page import Column, Page
-from flatout.report.terminal.text import clean, duration, number
 
 ROWS = 16
 SLOWEST = 8
@@ -41,7 +41,7 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
 
 
 def _course(steps: Steps, page: Page) -> None:
-    """Blocks of consecutive steps. Times may be thinned out, so that a block's step numbers are computed."""
+    """Blocks of consecutive steps. The case may keep a sample of the times, so the step numbers are computed."""
     scale = steps.count / len(steps.times_ms)
     groups = buckets(steps.times_ms, ROWS)
     largest = max(median(group) for group in groups)
@@ -95,12 +95,12 @@ def _retraces(case: Case, page: Page) -> None:
     page.table(
         [Column("function", flexible=True), Column("traces", right=True), Column("tracing", right=True),
          Column("where", flexible=True, middle=True)],
-        [[f.name, number(f.traces), duration(f.trace_ms), page.place(f.where)] for f in again],
+        [[f.name, number(f.traces), duration(f.trace_ms), page.location(f.where)] for f in again],
     )  # fmt: skip
 
 
 def _files(case: Case, page: Page, directory: Path | None) -> None:
-    """Where to look with a viewer. The files lie beside the case; the case itself names the log directory."""
+    """The files to open in a viewer. They are in the directory of the case, which names its log directory."""
     lines = []
     if directory is not None:
         lines += [

@@ -1,4 +1,4 @@
-"""What a tune has tried: the claim, the table of trials with their intervals, what was left out and why, the patch."""
+"""The trials of a tune: the claim, a table with intervals, the levers that were not tried and why, the patch."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from pathlib import Path
 from flatout.model.case import Case, Trial
 from flatout.model.evidence.outcomes import LeverSkipped
 from flatout.model.levers import shown
+from flatout.model.text import LONGEST, clean_code
+from flatout.report.formatting import clean, duration, elide
 from flatout.report.terminal.page import Column, Page
-from flatout.report.terminal.text import LONGEST, clean, clean_code, duration, elide
-from flatout.report.trials import groups, name, outcome
+from flatout.report.trial_groups import groups, name, outcome
 
 
 def has_data(case: Case) -> bool:
@@ -77,9 +78,9 @@ def _row(trial: Trial) -> list[str]:
 
 
 def _remarks(case: Case, page: Page) -> None:
-    """What the table has no room for: why a trial failed, what its numbers were compared by, what a lever noted."""
-    told = [trial for trial in case.trials if trial.note and trial.stage != "bound"]
-    if told:
+    """Notes that do not fit into the table: why a trial failed, how its results were compared, notes of a lever."""
+    noted = [trial for trial in case.trials if trial.note and trial.stage != "bound"]
+    if noted:
         page.heading("Remarks")
-    for trial in told:
+    for trial in noted:
         page.line((f"{clean(shown(trial.levers), 60)}: ", "bold"), clean(trial.note, 600))

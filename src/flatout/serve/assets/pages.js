@@ -1,4 +1,4 @@
-// The pages of `flatout serve`: a list that stays true, choosing two cases, following one that runs. Text is only ever set as text.
+// The pages of `flatout serve`: a list that stays current, the choice of two cases, the progress of a run. Text is only inserted as text.
 all('[data-do="theme"]').forEach((button) => button.addEventListener("click", nextTheme));
 
 const cases = one("#cases");
@@ -15,7 +15,7 @@ if (cases) {
   told();
 }
 
-// A list that is no longer true loads itself again, unless someone is choosing or searching in it.
+// A list that has changed is loaded again, unless the user is choosing or searching in it.
 async function stayTrue() {
   const busy = () => all("#cases input:checked").length || all("input.find").some((input) => input.value);
   try {
@@ -49,7 +49,7 @@ function drawSteps(progress) {
   const times = progress.times_ms || [];
   one('[data-part="steps"]').hidden = times.length < 2;
   if (times.length < 2) return;
-  // The first steps trace and allocate: they would press all others flat.
+  // The first steps trace and allocate: including them would flatten all others.
   const sorted = [...times].sort((a, b) => a - b);
   const high = Math.max(sorted[Math.floor(0.98 * (sorted.length - 1))] * 1.15, (progress.median_ms || 0) * 1.3);
   const at = (ms) => 100 - (96 * Math.min(ms, high)) / high;

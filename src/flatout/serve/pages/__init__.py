@@ -1,1 +1,1 @@
-"""The pages: each takes what it shows and returns markup; `frame.py` is what stands around them all."""
+"""The pages: each takes the values that it shows and returns markup. `layout.py` is common to all."""

@@ -1,17 +1,17 @@
-"""The trend of every program: the step at each state of the source, drawn with its interval."""
+"""The trend of every program: the median step at each state of its source, drawn with its interval."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flatout.compare import words
-from flatout.history.states import Series
+from flatout.compare import formatting
+from flatout.history.series import Series
 from flatout.history.trend import Point, points
+from flatout.report.formatting import duration
+from flatout.report.html.components import chip
 from flatout.report.html.markup import Html, tag
-from flatout.report.html.parts import chip
-from flatout.report.terminal.text import duration
-from flatout.serve.pages.frame import page
-from flatout.serve.pages.listing import when
+from flatout.serve.pages.case_list import when
+from flatout.serve.pages.layout import page
 
 LAST = 40
 MOST = 30
@@ -65,10 +65,10 @@ def _row(point: Point, low: float, high: float) -> Html:
         100 * (value - low) / ((high - low) or 1.0) for value in (point.ms.low, point.ms.ratio, point.ms.high)
     )
     kind = KINDS.get(since.outcome, "") if since else ""
-    told = words.change(since.share) if since and since.share else ""
+    change = formatting.change(since.share) if since and since.share else ""
     return tag(
         "tr",
-        tag("th", tag("a", words.state(run) or run.name, href=f"/case/{run.name}"), scope="row"),
+        tag("th", tag("a", formatting.source_state(run) or run.name, href=f"/case/{run.name}"), scope="row"),
         tag("td", when(point.state.recorded), class_="minor"),
         tag("td", str(len(point.state.entries)), class_="number minor"),
         tag("td", tag("b", duration(point.ms.ratio)), class_="number"),
@@ -83,5 +83,5 @@ def _row(point: Point, low: float, high: float) -> Html:
             ),
             class_="plot",
         ),
-        tag("td", told, chip(since.outcome, f"status {kind}") if since and kind else None, class_="since"),
+        tag("td", change, chip(since.outcome, f"status {kind}") if since and kind else None, class_="since"),
     )

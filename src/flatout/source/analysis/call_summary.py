@@ -1,4 +1,4 @@
-"""What a function of a file does, as far as its calls tell: the names it calls, with those of what it calls in turn."""
+"""What a function of a file calls, directly and through other functions of the file."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ DEPTH = 5
 @dataclass
 class CallSummary:
     calls: list[tuple[str, ast.Call, Site]] = field(default_factory=list)
-    """(dotted name or empty, call, where)"""
+    """(dotted name or empty, call, its site)"""
     methods: set[str] = field(default_factory=set)
     known: bool = False
-    """Whether the function's source was found at all."""
+    """Whether the source of the function was found."""
 
     def names(self) -> set[str]:
         return {name for name, _, _ in self.calls if name}
@@ -28,7 +28,7 @@ class CallSummary:
 
 
 def summarize(node: ast.AST | None, site: Site) -> CallSummary:
-    """Of the function that an expression stands for; a name of an imported function is a call of it."""
+    """For the function that an expression refers to. An imported function counts as a call of it."""
     result = CallSummary()
     if node is None:
         return result

@@ -1,4 +1,4 @@
-"""How a tf.data pipeline came to be: its stages, followed back through method chains, variables and functions."""
+"""The stages of a tf.data pipeline, followed back through method chains, variables and functions."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ STAGES = frozenset(
         "as_numpy_iterator",
     ]
 )
-SURE = frozenset(["prefetch", "interleave", "padded_batch", "unbatch", "with_options", "ragged_batch"])
-"""Methods that hardly anything but a tf.data pipeline has."""
+CERTAIN = frozenset(["prefetch", "interleave", "padded_batch", "unbatch", "with_options", "ragged_batch"])
+"""Methods that hardly any other class has."""
 SOURCES = (
     "tensorflow.data.",
     "tensorflow_datasets.load",
@@ -61,7 +61,7 @@ SOURCES = (
 RANDOM = ("tensorflow.image.random_", "tensorflow.random.", "tensorflow.random_", "tensorflow.image.sample_distorted")
 NOT_RANDOM = ("tensorflow.random.stateless", "tensorflow.random.set_seed", "tensorflow.random.Generator")
 PYTHON = ("tensorflow.py_function", "tensorflow.numpy_function", "tensorflow.py_func")
-_FAR = 24
+_MOST_HOPS = 24
 _NAMED = re.compile(r"(^|_)(ds|dataset)s?\d*($|_)", re.IGNORECASE)
 
 
@@ -73,32 +73,34 @@ class Stage:
 
     @property
     def function(self) -> CallSummary:
-        """What the function given to the stage does."""
+        """What the function given to the stage calls."""
         return summarize(argument(self.call, 0, "map_func" if self.name != "filter" else "predicate"), self.site)
 
 
 @dataclass
 class Chain:
     stages: list[Stage] = field(default_factory=list)
-    """Source first."""
+    """The source of the data first."""
     source: str = ""
-    """Dotted name of what made the dataset; empty where it is not known."""
+    """Dotted name of what made the dataset; empty if unknown."""
     named: bool = False
-    """Whether it begins with a variable that is called a dataset."""
+    """Whether it begins with a variable that is named like a dataset."""
     source_call: ast.Call | None = None
     source_site: Site | None = None
 
     @property
     def certain(self) -> bool:
-        """Whether this is a tf.data pipeline and nothing that has methods of the same names."""
+        """Whether this is a tf.data pipeline, and not something with methods of the same names."""
         if self.source:
             return self.source.startswith(SOURCES)
         names = [stage.name for stage in self.stages]
-        if any(name in SURE or _told_by_arguments(stage) for name, stage in zip(names, self.stages, strict=True)):
+        if any(
+            name in CERTAIN or _has_typical_arguments(stage) for name, stage in zip(names, self.stages, strict=True)
+        ):
             return True
         if self.named and {"map", "batch", "shuffle", "repeat", "cache"} & set(names):
             return True
-        # Other libraries have map, filter and shuffle as well, but few have several of these together.
+        # Other libraries have map, filter and shuffle too, but few have several of these together.
         return len({"map", "batch", "shuffle", "repeat", "cache"} & set(names)) >= 3
 
     def names(self) -> list[str]:
@@ -108,20 +110,20 @@ class Chain:
         return next((stage for stage in reversed(self.stages) if stage.name in names), None)
 
     def since(self, stage: Stage) -> list[Stage]:
-        """What comes after a stage."""
+        """The stages after this one."""
         return self.stages[self.stages.index(stage) + 1 :]
 
 
-def _told_by_arguments(stage: Stage) -> bool:
+def _has_typical_arguments(stage: Stage) -> bool:
     if stage.name in ("map", "interleave", "batch") and keyword(stage.call, "num_parallel_calls") is not None:
         return True
     return keyword(stage.call, "drop_remainder") is not None
 
 
 def upstream(node: ast.AST | None, site: Site) -> Chain:
-    """The pipeline that an expression holds."""
+    """The pipeline that is the value of an expression."""
     chain = Chain()
-    last = _follow(node, site, chain, _FAR, frozenset())
+    last = _follow(node, site, chain, _MOST_HOPS, frozenset())
     if not chain.source and last is not None and _NAMED.search(last_name(last)):
         chain.named = not site.module.names.imports_any("datasets", "torch", "ray", "jax", "mxnet", "pyspark")
     chain.stages.reverse()
@@ -134,11 +136,11 @@ def before(call: ast.Call, site: Site) -> Chain:
 
 
 def _follow(
-    node: ast.AST | None, site: Site, chain: Chain, far: int, seen: frozenset[tuple[int, str]]
+    node: ast.AST | None, site: Site, chain: Chain, hops: int, seen: frozenset[tuple[int, str]]
 ) -> ast.AST | None:
-    """Goes back as far as the file tells; returns the expression at which it had to stop."""
-    while far > 0 and node is not None:
-        far -= 1
+    """Follows the value back as far as the file allows. Returns the expression at which it stopped."""
+    while hops > 0 and node is not None:
+        hops -= 1
         if isinstance(node, ast.Call):
             dotted = site.dotted(node.func)
             if dotted and dotted.startswith(("tensorflow.data", "tensorflow_datasets", "keras.")):
@@ -190,7 +192,7 @@ def _follow(
 
 
 def _returned(scope: Scope) -> tuple[ast.expr, Site] | None:
-    """What a function gives back, if all its ways out give something that looks alike."""
+    """What a function returns, if it has at most two `return` statements with a value."""
     if isinstance(scope.node, ast.Lambda):
         return scope.node.body, Site(scope.module, scope)
     values = [(item.value, site) for item, site in scope.facts.returns if item.value is not None]
@@ -198,7 +200,7 @@ def _returned(scope: Scope) -> tuple[ast.expr, Site] | None:
 
 
 def _part(node: ast.expr, site: Site, part: int) -> tuple[ast.expr, Site] | None:
-    """One element of a tuple that a function of this file returns."""
+    """One element of a tuple, also of one that a function of this file returns."""
     if isinstance(node, ast.Call):
         made = site.module.function_of(node.func, site)
         returned = _returned(made) if made is not None else None
@@ -211,10 +213,10 @@ def _part(node: ast.expr, site: Site, part: int) -> tuple[ast.expr, Site] | None
 
 
 def binding(name: str, site: Site) -> Bind | None:
-    """The assignment that a name has its value from at a place: the last one before it that leads there."""
+    """The assignment that a name has its value from at a site: the last one before it that can reach it."""
     binds = site.scope.facts.binds.get(name)
     if binds:
-        earlier = [item for item in binds if _leads(item.site, site)]
+        earlier = [item for item in binds if _reaches(item.site, site)]
         if earlier:
             return earlier[-1]
         if not site.loops:
@@ -231,8 +233,8 @@ def binding(name: str, site: Site) -> Bind | None:
     return None
 
 
-def _leads(there: Site, here: Site) -> bool:
-    """Whether control can go from one place to a later one of the same scope."""
+def _reaches(there: Site, here: Site) -> bool:
+    """Whether control can go from one site to a later one of the same scope."""
     if there.statement is None or here.statement is None or there.line >= here.line:
         return False
     if here.excludes(there):
@@ -242,7 +244,7 @@ def _leads(there: Site, here: Site) -> bool:
 
 
 def _leaves(statement: ast.AST, arm: int) -> bool:
-    """Whether an arm of an `if` ends by leaving the function or the loop."""
+    """Whether an arm of an `if` ends with a `return`, `raise`, `continue` or `break`."""
     if not isinstance(statement, ast.If):
         return False
     body = statement.body
@@ -260,7 +262,7 @@ def _leaves(statement: ast.AST, arm: int) -> bool:
 
 
 def attribute_binding(name: str, site: Site) -> Bind | None:
-    """`self.name = …` in the class around a place, if there is exactly one."""
+    """`self.name = …` in the class around a site, if there is exactly one."""
     owner = next((scope for scope in site.scope.around() if scope.is_class), None)
     if owner is None:
         return None
@@ -269,7 +271,7 @@ def attribute_binding(name: str, site: Site) -> Bind | None:
 
 
 def _from_caller(name: str, site: Site) -> Bind | None:
-    """What an argument of a function holds, if the file calls the function in one place."""
+    """The value of an argument, if the file calls the function exactly once."""
     scope = site.scope
     if not scope.is_function or name not in scope.arguments or isinstance(scope.node, ast.Lambda):
         return None
@@ -290,9 +292,6 @@ def _from_caller(name: str, site: Site) -> Bind | None:
     return Bind(given, where) if given is not None else None
 
 
-# ── what the functions of a stage do ─────────────────────────────────────────────────────────────────────────────
-
-
 def draws_at_random(done: CallSummary) -> tuple[str, ast.Call, Site] | None:
     for item in done.calls:
         if item[0].startswith(RANDOM) and not item[0].startswith(NOT_RANDOM):
@@ -305,7 +304,7 @@ def runs_python(done: CallSummary) -> tuple[str, ast.Call, Site] | None:
 
 
 def decodes(done: CallSummary) -> bool:
-    """Whether it unpacks images or sound: many times the bytes of what is stored."""
+    """Whether it decodes images or sound, which takes many times the bytes of the encoded data."""
     return any(
         name.startswith(("tensorflow.io.decode_", "tensorflow.image.decode_", "tensorflow.audio.decode_"))
         and name.rpartition(".")[2] not in ("decode_raw", "decode_base64", "decode_json_example", "decode_csv")
@@ -314,7 +313,7 @@ def decodes(done: CallSummary) -> bool:
 
 
 def iterated_dataset(node: ast.AST, site: Site) -> Chain | None:
-    """The dataset that a `for` runs over: itself, or inside enumerate, zip, tqdm, iter."""
+    """The dataset that a `for` iterates over, directly or inside enumerate, zip, tqdm, iter."""
     if isinstance(node, ast.Call) and last_name(node.func) in ("enumerate", "zip", "tqdm", "trange", "iter", "track"):
         for item in node.args:
             found = iterated_dataset(item, site)
@@ -329,7 +328,7 @@ def iterated_dataset(node: ast.AST, site: Site) -> Chain | None:
 
 
 def value_of(name: str, site: Site) -> tuple[ast.expr, Site] | None:
-    """The expression that a name has its value from, in its scope or in the one caller of its function."""
+    """The expression that a name has its value from, in its scope or in the only call of its function."""
     found = binding(name, site) or _from_caller(name, site)
     if found is None or found.value is None or found.how != "assign" or found.part is not None:
         return None

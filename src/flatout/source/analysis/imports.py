@@ -1,4 +1,4 @@
-"""What the names of a file stand for, by its imports: `tf.keras.Model` → `keras.Model`."""
+"""What the names of a file mean by its imports: `tf.keras.Model` → `keras.Model`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from flatout.source.api_names import KNOWN_PACKAGES, canonical
 
 
 class Names:
-    """The imports of a file, those inside functions included, and plain aliases of what was imported."""
+    """The imports of a file, including those inside functions, and aliases of imported names."""
 
     def __init__(self) -> None:
         self._raw: dict[str, str] = {}
@@ -36,7 +36,7 @@ class Names:
             self._raw[name] = raw
 
     def raw(self, node: ast.AST) -> str:
-        """The dotted name as imported; empty for what no import reaches."""
+        """The dotted name as imported; empty if no import reaches it."""
         parts: list[str] = []
         while type(node) is ast.Attribute:
             parts.append(node.attr)
@@ -52,7 +52,7 @@ class Names:
         return ".".join(reversed(parts))
 
     def dotted(self, node: ast.AST) -> str:
-        """As `raw`, under the name that all packages with the same contents share."""
+        """As `raw`, by its canonical name."""
         raw = self.raw(node)
         return canonical(raw) if raw else ""
 

@@ -1,4 +1,4 @@
-"""Loops: which of them makes the steps of a training, and what stands in them every time."""
+"""Loops: which of them runs the training steps, and which calls they make in each iteration."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def innermost(site: Site) -> Loop | None:
 
 
 def is_guarded(site: Site, loop: Loop) -> bool:
-    """Whether something in a loop is done only under a condition, such as every hundredth step."""
+    """Whether a site in a loop runs only under a condition, such as every hundredth step."""
     start, end = loop.lineno, loop.end_lineno or loop.lineno
     return any(isinstance(statement, ast.If) and start <= statement.lineno <= end for statement, _ in site.arms)
 
 
-def few_turns(loop: Loop, limit: int = 8, site: Site | None = None) -> bool:
-    """`for _ in range(3)`, `for name in ("a", "b")`: too short to matter. With a site, names are looked up."""
+def is_short(loop: Loop, limit: int = 8, site: Site | None = None) -> bool:
+    """`for _ in range(3)`, `for name in ("a", "b")`: too short to matter. With a site, variables are resolved."""
     if isinstance(loop, ast.While):
         return False
     source = iterated(loop)
@@ -50,8 +50,8 @@ def few_turns(loop: Loop, limit: int = 8, site: Site | None = None) -> bool:
         if isinstance(part, ast.Name) and site is not None:
             bound = value_of(part.id, site)
             part = bound[0] if bound is not None else part
-        turns = constant(part)
-        return isinstance(turns, int) and 0 <= turns <= limit
+        count = constant(part)
+        return isinstance(count, int) and 0 <= count <= limit
     if isinstance(source, ast.Call) and last_name(source.func) == "range" and source.args:
         end = source.args[-1] if len(source.args) < 2 else source.args[1]
         if isinstance(end, ast.Name) and site is not None:
@@ -76,7 +76,7 @@ def target_names(loop: Loop) -> set[str]:
 
 
 def names_epochs(loop: Loop) -> bool:
-    """Whether a loop counts epochs, folds, trials: few turns, each of them long."""
+    """Whether a loop counts epochs, folds or trials: few long iterations."""
     source = iterated(loop)
     words = target_names(loop)
     if source is not None:
@@ -85,17 +85,17 @@ def names_epochs(loop: Loop) -> bool:
 
 
 def calls_in(loop: Loop, scope: Scope) -> list[tuple[ast.Call, Site]]:
-    """Calls in a loop, in the loops inside it too."""
+    """Calls in a loop, including those in nested loops."""
     return [(call, site) for call, site in scope.facts.calls if loop in site.loops]
 
 
 def direct_calls(loop: Loop, scope: Scope) -> list[tuple[ast.Call, Site]]:
-    """Calls of each turn of a loop, not those of the loops inside it."""
+    """Calls in each iteration of a loop, without those of nested loops."""
     return [(call, site) for call, site in scope.facts.calls if site.loops and site.loops[-1] is loop]
 
 
 def makes_step(call: ast.Call, site: Site, depth: int = 0) -> bool:
-    """Whether a call is one step of a training: an update of an optimizer, or a function that makes one."""
+    """Whether a call is a training step: an update of an optimizer, or a function that makes one."""
     name = called(call)
     if name in UPDATES and of_optimizer(call):
         return True
@@ -120,7 +120,7 @@ def of_optimizer(call: ast.Call) -> bool:
 
 
 def is_step_loop(loop: Loop, scope: Scope) -> bool:
-    """Whether each turn of a loop is one training step."""
+    """Whether each iteration of a loop is one training step."""
     if names_epochs(loop) and any(inner is not loop and loop in site.loops for inner, site in _loops(scope)):
         return False
     return any(makes_step(call, site) for call, site in direct_calls(loop, scope))
@@ -131,19 +131,19 @@ def _loops(scope: Scope) -> list[tuple[Loop, Site]]:
 
 
 def over_data(loop: Loop, site: Site) -> bool:
-    """Whether a loop runs over a dataset."""
+    """Whether a loop iterates over a dataset."""
     source = iterated(loop)
     return source is not None and iterated_dataset(source, site) is not None
 
 
 def called_in_loop(scope: Scope, depth: int = 0, matters: Callable[[Loop, Site], bool] | None = None) -> bool:
-    """Whether the file calls a function from inside a loop (that matters), directly or through another function."""
+    """Whether the file calls a function from a loop (that `matters`), directly or through another function."""
     if isinstance(scope.node, ast.Lambda) or depth > 3:
         return False
     for call, site in scope.module.calls_by_name.get(scope.name, ()):
         if scope.module.function_of(call.func, site) is not scope and not _same_method(call, scope):
             continue
-        if any(not few_turns(loop, 8, site) and (matters is None or matters(loop, site)) for loop in site.loops):
+        if any(not is_short(loop, 8, site) and (matters is None or matters(loop, site)) for loop in site.loops):
             return True
         if site.scope is not scope and site.scope.is_function and called_in_loop(site.scope, depth + 1, matters):
             return True
@@ -160,7 +160,7 @@ def _same_method(call: ast.Call, scope: Scope) -> bool:
 
 
 def eager_loop(site: Site) -> Loop | None:
-    """The innermost loop around a place that Python itself goes through; None in a traced function."""
+    """The innermost loop around a site that Python itself runs; None in a traced function."""
     if not site.loops or is_traced(site):
         return None
     return site.loops[-1]

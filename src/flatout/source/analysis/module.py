@@ -1,4 +1,4 @@
-"""One file that was read: its text, names, scopes, and which of its lines can matter at all."""
+"""One source file: its text, names and scopes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from flatout.source.analysis.imports import Names
 from flatout.source.analysis.scopes import FUNCTIONS, Scope, Site
 
 DEEPEST = 250
-"""Statements inside statements; real code stays below twenty."""
+"""Levels of nested statements; real code has fewer than twenty."""
 
 
 def parses(text: str) -> None:
-    """Raises what `ast.parse` would, in two thirds of its time: no node is made.
+    """Raises what `ast.parse` would raise, in two thirds of its time, as no nodes are made.
 
-    Python looks for features that it does not know right after it has parsed the whole text, and before anything else.
+    Python rejects an unknown feature right after parsing the whole text, before it does anything else.
     """
     try:
         compile("from __future__ import nothing\n" + text, "<unknown>", "exec", dont_inherit=True)
@@ -56,7 +56,7 @@ class Module:
                 self.scopes.append(inner)
                 self._statements(node.body, inner, depth + 1)
             else:
-                # A long chain of elif nests deep in the tree, though not on the page.
+                # A chain of `elif` nests in the tree: follow it without recursion.
                 while type(node) is ast.If and len(node.orelse) == 1 and type(node.orelse[0]) is ast.If:
                     self._statements(node.body, scope, depth + 1)
                     node = node.orelse[0]
@@ -67,8 +67,8 @@ class Module:
                 for handler in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
                     self._statements(handler.body, scope, depth + 1)
 
-    def let_go(self) -> None:
-        """Scopes and modules know each other: cut the rings, so that all of it goes at once, without a search."""
+    def release(self) -> None:
+        """Break the reference cycles between scopes and modules, so that the memory is freed without a collection."""
         for scope in (*self.scopes, *self._lambdas.values()):
             scope.__dict__.clear()
         self.__dict__.clear()
@@ -80,7 +80,7 @@ class Module:
 
     @cached_property
     def lines(self) -> list[str]:
-        """As Python counts them: a form feed or a separator of Unicode does not end a line."""
+        """As Python counts them: form feeds and Unicode separators do not end a line."""
         return self.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
     def source_line(self, number: int) -> str:
@@ -100,7 +100,7 @@ class Module:
         return {scope.name: scope for scope in self.scopes if scope.is_class}
 
     def everything(self) -> Iterator[Scope]:
-        """All scopes, with lambdas; their facts are read on the way."""
+        """All scopes including lambdas. Their facts are read on the way."""
         seen: set[int] = set()
         waiting = [self.top]
         while waiting:
@@ -114,7 +114,7 @@ class Module:
 
     @cached_property
     def calls_by_name(self) -> dict[str, list[tuple[ast.Call, Site]]]:
-        """Every call of the file under the last part of what it calls."""
+        """Every call of the file by the last part of the name it calls."""
         from flatout.source.analysis.syntax import last_name
 
         found: dict[str, list[tuple[ast.Call, Site]]] = {}
@@ -125,10 +125,8 @@ class Module:
                     found.setdefault(name, []).append((call, site))
         return found
 
-    # ── finding what a name means ────────────────────────────────────────────────────────────────────────────
-
     def function_of(self, node: ast.AST, site: Site) -> Scope | None:
-        """The function of this file that an expression stands for: a name, `self.method`, a lambda, a partial."""
+        """The function of this file that an expression refers to: a name, `self.method`, a lambda, a partial."""
         if isinstance(node, ast.Lambda):
             return self.add_lambda(node, site.scope)
         if isinstance(node, ast.Call):

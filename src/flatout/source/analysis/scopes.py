@@ -1,7 +1,7 @@
-"""One file as a tree of scopes, and what stands in each: calls, bindings, loops, returns.
+"""One file as a tree of scopes, and what each contains: calls, bindings, loops, returns.
 
-The tree is made from statements alone, which is quick. The expressions of a scope are walked only when something asks
-for its facts: a detector whose words stand in it, or another scope that leads there.
+The tree is made from the statements alone, which is fast. The expressions of a scope are read when its facts are first
+used: by a detector whose words occur in it, or from another scope.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 Loop = ast.For | ast.AsyncFor | ast.While | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 Arm = tuple[ast.AST, int]
-"""A statement with arms (`if`, `try`) and the number of the arm that one stands in."""
+"""A statement with arms (`if`, `try`), and the number of the arm."""
 
 
 class Site:
-    """Where something stands: its statement, the loops, arms and `with` blocks of its scope around it."""
+    """The position of a node: its statement, and the loops, arms and `with` blocks around it in its scope."""
 
     __slots__ = ("arms", "loops", "module", "scope", "statement", "withs")
 
@@ -60,19 +60,19 @@ class Site:
         return self.module.names.raw(node)
 
     def unsure_of(self, other: Site) -> bool:
-        """Whether both stand under conditions of their own, which may never hold together."""
+        """Whether both are under different conditions, which may never hold at the same time."""
         mine, others = set(self.arms), set(other.arms)
         return self.scope is other.scope and bool(mine - others) and bool(others - mine)
 
     def excludes(self, other: Site) -> bool:
-        """Whether both stand in different arms of one statement, so that only one of them is run."""
+        """Whether both are in different arms of one statement, so that only one of them runs."""
         mine = dict(self.arms)
         return any(mine.get(statement, arm) != arm for statement, arm in other.arms)
 
 
 @dataclass(frozen=True)
 class Bind:
-    """A name gets a value. `part` is the place in a tuple that is unpacked; `how` is assign, for, with or argument."""
+    """A name gets a value. `part` is the index in an unpacked tuple; `how` is assign, augment, for or with."""
 
     value: ast.expr | None
     site: Site
@@ -84,7 +84,7 @@ class Bind:
 class Facts:
     calls: list[tuple[ast.Call, Site]] = field(default_factory=list)
     others: list[tuple[ast.AST, Site]] = field(default_factory=list)
-    """Statements, lambdas and comprehensions, for detectors that ask for nodes of a kind."""
+    """Statements, lambdas and comprehensions, for detectors of these nodes."""
     binds: dict[str, list[Bind]] = field(default_factory=dict)
     attributes: dict[str, list[Bind]] = field(default_factory=dict)
     """`self.name = value`"""
@@ -111,7 +111,7 @@ class Scope:
 
     @cached_property
     def owner(self) -> Scope | None:
-        """The class that a method belongs to."""
+        """The class of a method."""
         return self.parent if self.parent is not None and self.parent.is_class and self.is_function else None
 
     def around(self) -> Iterator[Scope]:
@@ -148,7 +148,7 @@ class Scope:
 
 
 class _Reader:
-    """Walks the expressions and statements of one scope, not those of the scopes inside it."""
+    """Reads the statements and expressions of one scope, without those of nested scopes."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
@@ -183,16 +183,7 @@ class _Reader:
             how = "augment" if isinstance(node, ast.AugAssign) else "assign"
             self._bind(node.target, node.value, here, how)
         elif isinstance(node, ast.If):
-            # A long chain of elif nests deep in the tree, though not on the page: its arms are numbered in one row.
-            first, number = node, 0
-            while True:
-                self._expression(node.test, here)
-                self._block(node.body, here.inside(arms=(*here.arms, (first, number))))
-                number += 1
-                if len(node.orelse) != 1 or not isinstance(node.orelse[0], ast.If):
-                    break
-                node = node.orelse[0]
-            self._block(node.orelse, here.inside(arms=(*here.arms, (first, number))))
+            self._if(node, here)
         elif isinstance(node, (ast.For, ast.AsyncFor)):
             self._expression(node.iter, here)
             facts.loops.append((node, here))
@@ -237,6 +228,18 @@ class _Reader:
             for child in ast.iter_child_nodes(node):
                 if isinstance(child, ast.expr):
                     self._expression(child, here)
+
+    def _if(self, node: ast.If, here: Site) -> None:
+        """A chain of `elif` nests in the tree; here its arms are numbered in one row."""
+        first, number = node, 0
+        while True:
+            self._expression(node.test, here)
+            self._block(node.body, here.inside(arms=(*here.arms, (first, number))))
+            number += 1
+            if len(node.orelse) != 1 or not isinstance(node.orelse[0], ast.If):
+                break
+            node = node.orelse[0]
+        self._block(node.orelse, here.inside(arms=(*here.arms, (first, number))))
 
     def _bind(self, target: ast.expr, value: ast.expr | None, here: Site, how: str, part: int | None = None) -> None:
         if isinstance(target, ast.Name):

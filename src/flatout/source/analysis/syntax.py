@@ -17,17 +17,19 @@ def keyword(call: ast.Call, name: str) -> ast.expr | None:
     return next((item.value for item in call.keywords if item.arg == name), None)
 
 
-def argument(call: ast.Call, place: int, name: str) -> ast.expr | None:
-    """An argument given by place or by name."""
+def argument(call: ast.Call, position: int, name: str) -> ast.expr | None:
+    """An argument given by position or by name."""
     found = keyword(call, name)
     if found is not None:
         return found
-    given = call.args[: place + 1]
-    return given[place] if len(given) > place and not any(isinstance(item, ast.Starred) for item in given) else None
+    given = call.args[: position + 1]
+    return (
+        given[position] if len(given) > position and not any(isinstance(item, ast.Starred) for item in given) else None
+    )
 
 
 def takes_unknown(call: ast.Call) -> bool:
-    """`*rest` or `**settings` may hold any argument."""
+    """`*rest` or `**settings` may contain any argument."""
     return any(item.arg is None for item in call.keywords) or any(isinstance(item, ast.Starred) for item in call.args)
 
 

@@ -1,4 +1,4 @@
-"""Which functions of a file run as graphs: decorated, wrapped later, traced by Keras, or called from one that is."""
+"""Which functions of a file run as graphs: decorated, wrapped, traced by Keras, or called from such a function."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ BY_KERAS = frozenset(
         "compute_mask",
     ]
 )
-"""Methods that Keras calls inside the functions it makes."""
-TAKERS = frozenset(
+"""Methods that Keras calls inside its own tf.functions."""
+TRACING_CALLS = frozenset(
     [
         "map",
         "flat_map",
@@ -55,7 +55,7 @@ TAKERS = frozenset(
         "jit",
     ]
 )
-"""What runs the functions it is given as graphs."""
+"""Functions and methods that run the functions they are given as graphs."""
 _LIKE_FUNCTION = re.compile(
     r"^(function|defun|jit|jit_compile|function_in_tf1|to_graph)$|tf_?function|maybe_(jit|graph|function)|autograph|xla",
     re.IGNORECASE,
@@ -69,7 +69,7 @@ def _is_like_function(name: str) -> bool:
 
 
 def makes_function(node: ast.AST, module: Module) -> bool:
-    """`tf.function`, `tf.function(jit_compile=True)`, or something of another file that is named like it."""
+    """`tf.function`, `tf.function(jit_compile=True)`, or something from another file with a similar name."""
     inner = node.func if isinstance(node, ast.Call) else node
     alike = _is_like_function(last_name(inner))
     if not alike and type(inner) is ast.Attribute and inner.attr != "partial":
@@ -79,7 +79,7 @@ def makes_function(node: ast.AST, module: Module) -> bool:
         return True
     if dotted == "functools.partial" and isinstance(node, ast.Call) and node.args:
         return makes_function(node.args[0], module)
-    # `function_in_tf1()`, `@self.maybe_tf_function`: names that promise the same
+    # `function_in_tf1()`, `@self.maybe_tf_function`: names that suggest the same
     return alike and not dotted.startswith(("numpy", "numba", "torch", "jax"))
 
 
@@ -97,9 +97,9 @@ class Traced:
         """Functions that are tf.functions themselves."""
         self.scopes: set[Scope] = set()
         self.wrapped: set[str] = set()
-        """Names of what this file wraps, whichever file defines it."""
+        """Names of functions that this file wraps, wherever they are defined."""
         self.called: set[str] = set()
-        """Names of what traced functions call."""
+        """Names of functions that traced functions call."""
         self.graph_mode = False
         self._find()
 
@@ -113,7 +113,7 @@ class Traced:
                 seeds.add(scope)
             if any(makes_function(decorator, self.module) for decorator in scope.decorators):
                 self.made.add(scope)
-            if any(last_name(d.func if isinstance(d, ast.Call) else d) in TAKERS for d in scope.decorators):
+            if any(last_name(d.func if isinstance(d, ast.Call) else d) in TRACING_CALLS for d in scope.decorators):
                 seeds.add(scope)
             for call, site in scope.facts.calls:
                 self._look(call, site, seeds)
@@ -142,7 +142,7 @@ class Traced:
                 found = self.module.function_of(item, site)
                 if found is not None:
                     self.made.add(found)
-        elif name in TAKERS:
+        elif name in TRACING_CALLS:
             for item in given:
                 found = self.module.function_of(item, site)
                 if found is not None:
@@ -164,13 +164,13 @@ class Traced:
                         yield made
                     elif isinstance(item, ast.Attribute):
                         self.called.add(item.attr)
-                        # A method of something else: any class of this file that has it may be meant.
+                        # A method of another object: any class of this file that has it may be meant.
                         others = [s for s in self.module.functions.get(item.attr, ()) if s.owner is not None]
                         if item is call.func and len(others) <= 3:
                             yield from others
 
     def _instance(self, item: ast.AST, site: Site) -> Scope | None:
-        """What a call of an object runs, where the object was made by a class of this file: `network(x)`."""
+        """The method that `network(x)` runs, if the object is an instance of a class of this file."""
         from flatout.source.analysis.datasets import attribute_binding, binding
 
         bound = None
@@ -186,7 +186,7 @@ class Traced:
 
 
 def _may_be_keras(owner: Scope) -> bool:
-    """Whether a class has a base that is not plainly something else."""
+    """Whether a class has a base that may be a Keras class."""
     bases = getattr(owner.node, "bases", [])
     return any(last_name(base) not in ("object", "ABC", "TestCase", "NamedTuple", "Enum") for base in bases)
 
@@ -200,13 +200,13 @@ def traced(module: Module) -> Traced:
 
 
 def is_traced(site: Site) -> bool:
-    """Whether code at this place runs while tracing, and not in each step."""
+    """Whether the code at this site runs while tracing, and not in each step."""
     known = traced(site.module)
     return known.graph_mode or any(scope in known for scope in site.scope.around())
 
 
 def has_signature(scope: Scope, module: Module) -> bool:
-    """Whether its tf.function declares an input signature: Python numbers then become tensors."""
+    """Whether its tf.function declares an input signature, which converts Python numbers to tensors."""
     return any(
         isinstance(decorator, ast.Call)
         and makes_function(decorator, module)

@@ -1,1 +1,1 @@
-"""Editing user source: documents, calls, statements, names, diffs. The edits of one cure stand in its folder."""
+"""Changes of source text: a document with its tree, and libraries for the repairs and the edits of cures."""

@@ -1,4 +1,4 @@
-"""What the turns of a loop add up, and what becomes of what they put into a list: the ways in which people write it."""
+"""The idioms by which a loop accumulates values: sums of lists, and uses of a list that the loop fills."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ USES = {
            "np.concatenate(SUMS, axis=0)", "np.vstack(SUMS)"),
     STACK: ("tf.stack(SUMS)", "np.stack(SUMS)", "np.array(SUMS)"),
 }  # fmt: skip
-"""What is made of a list of what the turns gave."""
+"""What is computed from a list of values, one per iteration."""
 
 
 def _idiom(text: str) -> re.Pattern[str]:
-    """A pattern for `ast.unparse`: capitals are names, NEW any expression; a module may be known by another name."""
+    """A pattern for `ast.unparse`: capitals are names, NEW is any expression, modules may have other names."""
     seen: set[str] = set()
 
-    def placed(match: re.Match[str]) -> str:
+    def as_group(match: re.Match[str]) -> str:
         word = match.group()
         if word in ("tf", "np"):
             return r"\w+"
@@ -56,7 +56,7 @@ def _idiom(text: str) -> re.Pattern[str]:
         seen.add(word)
         return rf"(?P<{word}>.+?)" if word == "NEW" else rf"(?P<{word}>[A-Za-z_]\w*)"
 
-    return re.compile(re.sub(r"\b(A|B|SUMS|NEW|tf|np)\b", placed, re.escape(text).replace(r"\ ", " ")))
+    return re.compile(re.sub(r"\b(A|B|SUMS|NEW|tf|np)\b", as_group, re.escape(text).replace(r"\ ", " ")))
 
 
 _LISTS = tuple(map(_idiom, LISTS_ADDED_UP))
@@ -64,7 +64,7 @@ _USES = {use: tuple(map(_idiom, texts)) for use, texts in USES.items()}
 
 
 def lists_added_up(statement: ast.stmt) -> tuple[str, list[ast.expr]] | None:
-    """The name in which lists are added up, and each place where the list of this turn is written."""
+    """The name that accumulates lists, and each occurrence of the list of this iteration."""
     text = ast.unparse(statement)
     for pattern in _LISTS:
         match = pattern.fullmatch(text)
@@ -82,14 +82,14 @@ def _written(node: ast.AST, text: str) -> Iterator[ast.expr]:
 
 
 def use_of(scope: Scope, loop: ast.For, name: str) -> str | None:
-    """What becomes of a list outside of a loop, where it is but one thing, and a known one."""
+    """How a list is used outside of a loop, if it has only one, known, use."""
     above = {id(child): parent for parent in ast.walk(scope) for child in ast.iter_child_nodes(parent)}
     found = {_use(part, name, above) for part in reads_outside(scope, loop, (name,))}
     return found.pop() if len(found) == 1 else None
 
 
 def _use(part: ast.AST, name: str, above: dict[int, ast.AST]) -> str | None:
-    """By the largest expression around it that is known."""
+    """The use by the largest known expression around it."""
     found, holder = None, above.get(id(part))
     while isinstance(holder, ast.expr):
         text = ast.unparse(holder)

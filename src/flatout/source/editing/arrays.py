@@ -1,4 +1,4 @@
-"""Arrays of the user's program: where they come from, and in which loops nothing can write to them."""
+"""Arrays of the program: where they come from, and in which loops nothing can write to them."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _reads(document: Document, use: cst.CSTNode) -> bool:
 
 
 def fed_to(document: Document, element: cst.CSTNode) -> cst.Call | None:
-    """The `session.run(fetches, {x: array})` that an element of a dictionary is fed to; it copies the array."""
+    """The `session.run(fetches, {x: array})` that a dictionary element is fed to, which copies the array."""
     arg = document.parent(document.parent(element) or element)
     call = document.parent(arg) if isinstance(arg, cst.Arg) else None
     fed = isinstance(call, cst.Call) and tf_functions.called_name(call.func) == "run" and arg is not call.args[0]
@@ -123,5 +123,5 @@ def _made_by_numpy(document: Document, value: cst.CSTNode) -> bool:
 
 
 def free_name(document: Document, array: cst.BaseExpression, ending: str) -> str:
-    """`table_tensor` for `self.table`, or what is not taken yet."""
+    """`table_tensor` for `self.table`, or a similar unused name."""
     return free(document, f"{tf_functions.called_name(array)}_{ending}")

@@ -1,4 +1,4 @@
-"""Arguments of a call: find, add, replace and drop them in the style in which the call is written."""
+"""Arguments of a call: finds, adds, replaces and drops them, keeping the style of the call."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import libcst as cst
 from flatout.source.editing.document import Document
 
 WIDTH = 100
-"""A line of arguments is not made longer than this when the call is broken over lines anyway."""
+"""In a call over several lines, a line of arguments is not made longer than this."""
 
 
 def keyword(call: cst.Call, name: str) -> cst.Arg | None:
@@ -15,7 +15,7 @@ def keyword(call: cst.Call, name: str) -> cst.Arg | None:
 
 
 def takes_unknown(call: cst.Call) -> bool:
-    """`**settings` may hold any keyword."""
+    """`**settings` may contain any keyword."""
     return any(arg.star == "**" for arg in call.args)
 
 
@@ -31,7 +31,7 @@ def literal(node: cst.CSTNode) -> str:
 
 
 def set_argument(document: Document, call: cst.Call, name: str, value: str) -> bool:
-    """Give a call `name=value`. What is written there already is changed only if it is a plain number or constant."""
+    """Give a call `name=value`. An existing value is replaced only if it is a literal."""
     given = keyword(call, name)
     if given is None:
         if takes_unknown(call):
@@ -55,7 +55,7 @@ def add(document: Document, call: cst.Call, text: str) -> None:
     comma = isinstance(last.comma, cst.Comma)
     between = document.source[end:closing]
     if "\n" in between or "\r" in between:
-        # The parenthesis closes on a line of its own; comments stay with the arguments that they stand beside.
+        # The closing parenthesis has a line of its own; comments stay with their arguments.
         line_end = document.line_end(end)
         if not comma:
             document.insert(end, ",")
@@ -82,8 +82,8 @@ def _breaks_before(document: Document, arg: cst.Arg) -> bool:
 
 
 def drop(document: Document, call: cst.Call, arg: cst.Arg) -> None:
-    """Take one argument out of a call, with the comma and, where it has lines of its own, with these."""
-    place = call.args.index(arg)
+    """Remove one argument with its comma, and with its lines if nothing else is on them."""
+    index = call.args.index(arg)
     start, end = document.span(arg)
     closing = document.span(call)[1] - 1
     after = document.source[end : document.line_end(end)]
@@ -91,11 +91,11 @@ def drop(document: Document, call: cst.Call, arg: cst.Arg) -> None:
     if document.begins_its_line(start) and (not rest or rest.startswith("#")):
         document.replace(document.line_start(start), document.next_line(end), "")
         return
-    if place == 0:
+    if index == 0:
         following = document.span(call.args[1])[0] if len(call.args) > 1 else closing
         document.replace(start, following, "")
         return
-    before = document.span(call.args[place - 1])[1]
+    before = document.span(call.args[index - 1])[1]
     if "#" in document.source[before:start]:
-        before = start  # a comment stands between: it belongs to the argument before
+        before = start  # the comment in between belongs to the previous argument
     document.replace(before, end, "")

@@ -1,4 +1,4 @@
-"""What the Case of the observed run says about one file."""
+"""What the case of the observed run contains about one file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _real(path: str) -> str:
 
 
 def lines(case: Case, path: str, *causes: str) -> list[int]:
-    """Lines of this file that findings with these causes name."""
+    """Lines of this file in findings with these causes."""
     return [
         finding.where.line
         for finding in case.findings
@@ -29,12 +29,12 @@ def lines(case: Case, path: str, *causes: str) -> list[int]:
 
 
 def functions(case: Case, path: str) -> Iterator[Function]:
-    """tf.functions whose `def` stands in this file."""
+    """tf.functions that are defined in this file."""
     return (function for function in case.functions if _in(function.where, path))
 
 
 def steps(case: Case) -> Iterator[StepStack]:
-    """Where steps were called from, those of the step that is reported first."""
+    """Where steps were called from, beginning with the step that is reported."""
     where = case.steps.where if case.steps is not None else None
     return iter(sorted(case.evidence_of(StepStack), key=lambda item: item.where != where))
 

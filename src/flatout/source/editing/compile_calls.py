@@ -1,4 +1,4 @@
-"""The `compile` calls of the model that is trained."""
+"""The `compile` calls of the trained model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OF_KERAS = {"optimizer", "loss", "metrics", "loss_weights", "run_eagerly", "jit
 
 
 def compile_calls(document: Document, path: str, case: Case) -> list[cst.Call]:
-    """All of them, if they are of one model; of several models, those of the one that the steps belong to."""
+    """All `compile` calls if there is one model, else those of the model that the steps belong to."""
     found = [call for call in document.all(cst.Call) if _compiles(document, call)]
     receivers = {_receiver(document, call) for call in found}
     if len(receivers) < 2:
@@ -23,7 +23,7 @@ def compile_calls(document: Document, path: str, case: Case) -> list[cst.Call]:
 
 def _compiles(document: Document, call: cst.Call) -> bool:
     if not isinstance(call.func, cst.Attribute) or call.func.attr.value != "compile" or document.dotted(call.func):
-        return False  # `re.compile` is another thing
+        return False  # not `re.compile`
     if isinstance(call.func.value, cst.Call) and getattr(call.func.value.func, "value", "") == "super":
         return False
     keywords = {arg.keyword.value for arg in call.args if arg.keyword is not None}

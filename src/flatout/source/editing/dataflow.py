@@ -1,4 +1,4 @@
-"""What statements read before they write it, and what they write: what a function made of them takes and gives back."""
+"""The names that statements read and write: the arguments and results of a function made of them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 class Flow:
-    """Goes through statements in their order. Dictionaries keep the order in which names were met."""
+    """Follows statements in their order. Dictionaries keep the order in which names occur."""
 
     def __init__(self, statements: Iterable[ast.stmt] = ()) -> None:
         self.read: dict[str, None] = {}
-        """Names whose value comes from before."""
+        """Names whose value comes from outside."""
         self.written: dict[str, None] = {}
         self.certain: set[str] = set()
-        """Names that have a new value in any case."""
+        """Names that are assigned on every path."""
         self.block(statements)
 
     def block(self, statements: Iterable[ast.stmt]) -> None:
@@ -41,7 +41,7 @@ class Flow:
                 self.store(node.target)
             self.block(node.body)
             self.block(node.orelse)
-            self.certain = before  # it may have had no turn
+            self.certain = before  # the loop may have no iteration
         elif isinstance(node, (ast.With, ast.AsyncWith)):
             for item in node.items:
                 self.load(item.context_expr)
@@ -108,7 +108,7 @@ class Flow:
 
 
 def _own_names(node: ast.AST) -> Iterator[str]:
-    """Names that an expression binds for itself alone."""
+    """Names that are bound inside an expression only."""
     if isinstance(node, _COMPREHENSIONS):
         for part in node.generators:
             yield from names_in(part.target)
@@ -127,7 +127,7 @@ def arguments(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> 
 
 
 def within(statements: Sequence[ast.AST]) -> Iterator[ast.AST]:
-    """All nodes of statements that belong to the same scope: functions and classes are named, not entered."""
+    """All nodes of statements in the same scope: nested functions and classes are yielded, not entered."""
     waiting = list(reversed(statements))
     while waiting:
         node = waiting.pop()
@@ -137,7 +137,7 @@ def within(statements: Sequence[ast.AST]) -> Iterator[ast.AST]:
 
 
 def bindings(statements: Sequence[ast.AST]) -> list[str]:
-    """Names that statements of one scope bind, one for each time that they do it."""
+    """Names that statements of one scope bind, one entry per binding."""
     found: list[str] = []
     hidden = {id(part) for node in within(statements) if isinstance(node, _COMPREHENSIONS) for part in _targets(node)}
     for node in within(statements):
@@ -161,7 +161,7 @@ def bound_in(statements: Sequence[ast.AST]) -> set[str]:
 
 
 def free_names(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> list[str]:
-    """Names that a definition takes from around it."""
+    """Names that a definition uses from outside."""
     own = bound_in(function.body)
     if not isinstance(function, ast.ClassDef):
         own |= set(arguments(function))
@@ -182,7 +182,7 @@ def free_names(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) 
 
 
 def called_name(node: ast.expr) -> str:
-    """`tf.data.Dataset.map` → `map`, also of a call of it; empty for what has no name."""
+    """`tf.data.Dataset.map` → `map`, also for a call of it; empty if there is no name."""
     if isinstance(node, ast.Call):
         node = node.func
     if isinstance(node, ast.Attribute):

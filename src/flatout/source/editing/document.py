@@ -1,4 +1,4 @@
-"""One source file: its tree, where each node stands, what its names mean, and the changes to be made in its text."""
+"""One source file: its tree, the positions of the nodes, what names mean, and the changes to be made in the text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NEWLINE = re.compile(r"\r\n?|\n")
 
 
 def read(source: str) -> Document | None:
-    """None for a text that is not Python, or nests deeper than can be read."""
+    """None for a text that is not Python, or is nested too deeply."""
     try:
         return Document(source)
     except (cst.ParserSyntaxError, cst.CSTValidationError, RecursionError, ValueError):
@@ -38,7 +38,7 @@ def read(source: str) -> Document | None:
 def _analyse(
     source: str,
 ) -> tuple[cst.Module, Mapping[cst.CSTNode, CodeRange], Mapping[cst.CSTNode, cst.CSTNode], Mapping[cst.CSTNode, Any]]:
-    """Kept, for many edits look at the same text."""
+    """Cached, as many edits read the same text."""
     wrapper = MetadataWrapper(cst.parse_module(source), unsafe_skip_copy=True)
     return (
         wrapper.module,
@@ -56,8 +56,6 @@ class Document:
         self.indent = self.tree.default_indent
         self._starts = [0, *(match.end() for match in _NEWLINE.finditer(source))]
         self._changes: list[tuple[int, int, str]] = []
-
-    # ── where things stand ───────────────────────────────────────────────────────────────────────────────────
 
     def all(self, *kinds: type[Node]) -> Iterator[Node]:
         """Nodes of these kinds in the order in which they end."""
@@ -87,7 +85,7 @@ class Document:
         return self._parents.get(node)
 
     def around(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-        """All that holds a node, innermost first."""
+        """All ancestors of a node, innermost first."""
         holder = self.parent(node)
         while holder is not None:
             yield holder
@@ -97,7 +95,7 @@ class Document:
         return next((holder for holder in self.around(node) if isinstance(holder, kinds)), None)
 
     def offset(self, line: int) -> int:
-        """Where a line begins; lines count from 1."""
+        """The offset of a line; lines count from 1."""
         return self._starts[line - 1]
 
     def line_start(self, offset: int) -> int:
@@ -121,22 +119,18 @@ class Document:
     def begins_its_line(self, offset: int) -> bool:
         return not self.source[self.line_start(offset) : offset].strip()
 
-    # ── what names mean ──────────────────────────────────────────────────────────────────────────────────────
-
     def dotted(self, node: cst.CSTNode) -> str:
-        """What an expression stands for by the file's imports: `tf.data` → `tensorflow.data`; empty if for none."""
+        """What an expression means by the file's imports: `tf.data` → `tensorflow.data`; empty if nothing imported."""
         inner = node.func if isinstance(node, cst.Call) else node
         while isinstance(inner, cst.Attribute):
             inner = inner.value
         if not isinstance(inner, cst.Name):
             return ""  # a method of something computed
         found = self._meanings.get(node, ())
-        for name in found() if callable(found) else found:  # libcst works them out when asked
+        for name in found() if callable(found) else found:  # libcst computes them on demand
             if name.source is QualifiedNameSource.IMPORT:
                 return canonical_public(name.name)
         return ""
-
-    # ── what is to change ────────────────────────────────────────────────────────────────────────────────────
 
     def replace(self, start: int, end: int, text: str) -> None:
         self._changes.append((start, end, text))
@@ -145,7 +139,7 @@ class Document:
         self._changes.append((offset, offset, text))
 
     def result(self) -> str | None:
-        """The text with all changes made; None where there are none, or where two would touch the same place."""
+        """The text with all changes made; None if there are none, or if two of them overlap."""
         text, after = self.source, len(self.source) + 1
         order = sorted(range(len(self._changes)), key=lambda number: (*self._changes[number][:2], number))
         for start, end, new in (self._changes[number] for number in reversed(order)):
@@ -156,7 +150,7 @@ class Document:
 
 
 def free(document: Document, name: str) -> str:
-    """A name that nothing in the file has."""
+    """A name that does not occur in the file."""
     taken = {node.value for node in document.all(cst.Name)}
     number, wanted = 2, name
     while wanted in taken:

@@ -1,4 +1,4 @@
-"""Lines that set something for the whole program, right after its imports."""
+"""Statements that set something for the whole program, right after its imports."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def set_policy(source: str, path: str, case: Case, policy: str) -> str | None:
 
 
 def _last_layers(document: Document) -> list[cst.Call]:
-    """What gives the output of `Sequential([…])` and of `Model(inputs, Dense(1)(x))`: losses want it in float32."""
+    """The output layers of `Sequential([…])` and of `Model(inputs, Dense(1)(x))`: losses need float32."""
     found: list[cst.CSTNode] = []
     for call in document.all(cst.Call):
         name = document.dotted(call.func)
@@ -60,7 +60,7 @@ def _outputs(call: cst.Call) -> cst.CSTNode | None:
 
 
 def quoted(document: Document, text: str) -> str:
-    """In the quotes that the file prefers."""
+    """A string literal with the quotes that the file uses most."""
     single, double = document.source.count("'"), document.source.count('"')
     return f"'{text}'" if single > double else f'"{text}"'
 
@@ -75,5 +75,5 @@ def after_imports(document: Document, line: str) -> None:
     gap = document.source[document.next_line(document.span(last)[1]) : start]
     lines = ["", line]
     if below is not None and gap.lstrip(" \t")[:1] not in ("\n", "\r"):
-        lines.append("")  # the program goes on right below its imports
+        lines.append("")  # the code begins right below the imports
     statements.after(document, last, *lines)

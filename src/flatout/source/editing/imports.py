@@ -1,4 +1,4 @@
-"""How a file calls TensorFlow and Keras, and where its imports end."""
+"""The imports of a file: how it writes names of TensorFlow and Keras, and where to add an import."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ IMPORTS = (cst.Import, cst.ImportFrom)
 
 @dataclass(frozen=True)
 class Binding:
-    """`import tensorflow as tf`: `tf` stands for `tensorflow`."""
+    """`import tensorflow as tf` binds `tf` to `tensorflow`."""
 
     name: str
     stands_for: str
@@ -26,7 +26,7 @@ class Binding:
 
 
 def bindings(document: Document, at: cst.CSTNode | None = None) -> Iterator[Binding]:
-    """Imports that are seen at a node: those of the module and of the functions around it."""
+    """Imports that are visible at a node: those of the module and of the functions around it."""
     around = list(document.around(at)) if at is not None else []
     for node in document.all(*IMPORTS):
         function = document.nearest(node, *FUNCTIONS, cst.ClassDef)
@@ -55,7 +55,7 @@ def _bound(node: cst.CSTNode) -> Iterator[Binding]:
 def spell(document: Document, wanted: str, at: cst.CSTNode | None = None) -> str:
     """How this file would write a name such as `tensorflow.function` or `keras.mixed_precision.set_global_policy`.
 
-    Where no import of the file reaches it, one is added.
+    If no import of the file reaches it, one is added.
     """
     seen = list(bindings(document, at))
     package = wanted.split(".")[0]
@@ -92,16 +92,15 @@ def _calls(document: Document, seen: Sequence[Binding], package: str) -> str:
 
 
 def add_import(document: Document, line: str) -> None:
-    """Below the last of the file's first imports; in a file without any, below its docstring."""
+    """Add an import below the last import at the top of the file, or below the docstring."""
     last = last_import(document)
     if last is not None:
         statements.after(document, last, line)
         return
     head = _head(document)
-    place = len(head)
     body = document.tree.body
-    if place:
-        statements.after(document, body[place - 1], "", line)
+    if head:
+        statements.after(document, body[len(head) - 1], "", line)
     elif body:
         statements.before(document, body[0], line, "")
     else:
@@ -144,7 +143,7 @@ def last_import(document: Document) -> cst.CSTNode | None:
 
 
 def first_foreign_import(document: Document) -> cst.SimpleStatementLine | cst.BaseCompoundStatement | None:
-    """The first import of something that Python does not bring along."""
+    """The first import of something outside the standard library."""
     for statement in document.tree.body:
         if any(root not in sys.stdlib_module_names for root in imported_packages(statement)):
             return statement
@@ -181,7 +180,7 @@ def _head(document: Document) -> list[cst.CSTNode]:
 
 
 def autotune(document: Document, at: cst.CSTNode | None = None) -> str:
-    """`tf.data.AUTOTUNE`, or the name that the module gave to it."""
+    """`tf.data.AUTOTUNE`, or the module's own name for it."""
     for statement in document.tree.body:
         if isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[0], cst.Assign):
             assign = statement.body[0]

@@ -1,4 +1,4 @@
-"""Lines move when a file is edited: a Case that follows them, so that the next edit finds its places."""
+"""Updates the line numbers of a Case after an edit, so that the next edit finds its lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class LineMap:
-    """Where each line of the old text stands in the new one."""
+    """The new number of each line of the old text."""
 
     def __init__(self, old: str, new: str) -> None:
         matcher = difflib.SequenceMatcher(None, old.split("\n"), new.split("\n"), autojunk=False)
@@ -22,7 +22,7 @@ class LineMap:
         for kind, start, end, new_start, new_end in matcher.get_opcodes():
             for number in range(start, end):
                 there = new_start + (number - start)
-                # Of changed lines the first belongs to the first, and the last to the last that there is.
+                # Changed lines are matched from the first; further ones belong to the last new line.
                 self._lines[number + 1] = (there if kind == "equal" else min(there, max(new_start, new_end - 1))) + 1
 
     def line(self, number: int) -> int:
@@ -30,7 +30,7 @@ class LineMap:
 
 
 def follow(value: T, path: str, moved: LineMap) -> T:
-    """The same value with every line of this file moved."""
+    """The same value with every line number of this file updated."""
     result: Any = value
     if isinstance(value, Where):
         if value.line is not None and same_file(path, value.file):

@@ -1,4 +1,4 @@
-"""Whether something in a loop could as well be done once before it."""
+"""Whether something in a loop could be done once before it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _is_label(document: Document, name: cst.Name) -> bool:
 
 
 def assigned_in(document: Document, block: cst.CSTNode, without: cst.CSTNode | None = None) -> set[str]:
-    """Names that a block gives a new value to, by whatever statement, functions inside included."""
+    """Names that a block assigns to in any way, including nested functions."""
     start, end = document.span(block)
     left_out = document.span(without) if without is not None else (-1, -1)
     found: set[str] = set()

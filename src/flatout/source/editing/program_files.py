@@ -1,4 +1,4 @@
-"""Which files are the program's own: those that a case names, and what these import from beside them."""
+"""The files of a program: those that a case names, and the local modules that they import."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def own_files(case: Case) -> list[str]:
     waiting = [os.path.abspath(file) for file in named]
     while waiting and len(found) < MOST:
         file = waiting.pop(0)
-        real = os.path.realpath(file)  # one file under two names is edited once
+        real = os.path.realpath(file)  # a file with two names is edited once
         if real in found or not os.path.isfile(file) or not users_code.is_users_file(file):
             continue
         found[real] = file
@@ -46,7 +46,7 @@ def _wheres(value: Any) -> Iterator[Where]:
 
 
 def _imported(file: str, roots: list[str]) -> Iterator[str]:
-    """Modules that a file imports and that stand beside it, or beside the program."""
+    """Modules that a file imports from its own directory or from that of the program."""
     module = context.tree(file)
     for node in ast.walk(module) if module is not None else ():
         if isinstance(node, ast.Import):

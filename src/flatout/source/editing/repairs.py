@@ -104,7 +104,7 @@ def _set_argument(document: Document, node: cst.CSTNode, change: repairs.SetArgu
 
 
 def _swap_stages(document: Document, node: cst.CSTNode, change: repairs.SwapStages) -> bool:
-    """The texts of both methods change places; what is between them (dots, line breaks, comments) stays."""
+    """The texts of both methods are swapped; what is between them (dots, line breaks, comments) stays."""
     if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
         return False
     inner = node.func.value

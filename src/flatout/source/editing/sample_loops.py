@@ -1,4 +1,4 @@
-"""Loops over the samples of a batch: where they stand, what they gather, what else their turns do."""
+"""Loops over the samples of a batch: where they are, what they accumulate, what else they do."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
 DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 SIGNS = {ast.Add: "+", ast.Sub: "-"}
 _OUTSIDE = {"print", "assign", "assign_add", "assign_sub", "scatter_update", "append", "extend", "update", "add_loss"}
-"""What has an effect of its own, which each turn has to have."""
+"""Calls with a side effect that every iteration must have."""
 _DRAWS = ("random", "dropout", "shuffle")
 
 
@@ -25,7 +25,7 @@ class Gathered:
     name: str
     term: ast.expr
     sign: str
-    """Empty for a list."""
+    """Empty if the term is appended to a list."""
     statement: ast.stmt
 
 
@@ -63,7 +63,7 @@ def gathered(statement: ast.stmt) -> Gathered | None:
 
 
 def reads_outside(scope: Scope, loop: ast.For, names: Iterable[str]) -> Iterator[ast.AST]:
-    """Where names of a scope are read outside of a loop in it: the names themselves, and definitions that take them."""
+    """Where names of a scope are read outside of a loop in it: by name, or in a nested definition."""
     wanted, inside = set(names), {id(part) for part in ast.walk(loop)}
     for part in within(scope.body):
         if isinstance(part, ast.Name):
@@ -77,14 +77,14 @@ def reads_outside(scope: Scope, loop: ast.For, names: Iterable[str]) -> Iterator
 
 
 def is_read_outside(scope: Scope, loop: ast.For, names: Iterable[str]) -> bool:
-    """Whether what the last turn has left behind is read, or may be, as it belongs to another scope."""
+    """Whether the values of the last iteration are read, or may be, as they belong to another scope."""
     wanted = set(names)
     declared = (part for part in ast.walk(scope) if isinstance(part, ast.Global | ast.Nonlocal))
     return any(wanted & set(part.names) for part in declared) or any(reads_outside(scope, loop, wanted))
 
 
 def only_computes(statements: Iterable[ast.stmt], *without: str) -> bool:
-    """Whether nothing in statements prints, writes, draws or yields, or calls something with one of these words."""
+    """Whether statements do not print, write, draw or yield, or call anything with one of these words in its name."""
     for part in (inner for statement in statements for inner in ast.walk(statement)):
         if isinstance(part, ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr | ast.Starred):
             return False
@@ -96,9 +96,9 @@ def only_computes(statements: Iterable[ast.stmt], *without: str) -> bool:
 
 
 def span(document: Document, node: ast.expr | ast.stmt) -> tuple[int, int]:
-    places = (node.lineno, node.col_offset), (node.end_lineno or node.lineno, node.end_col_offset or 0)
+    ends = (node.lineno, node.col_offset), (node.end_lineno or node.lineno, node.end_col_offset or 0)
     found = []
-    for line, column in places:  # columns count bytes
+    for line, column in ends:  # columns count bytes
         here = document.offset(line)
         row = document.source[here : document.line_end(here)]
         found.append(here + len(row.encode()[:column].decode()))

@@ -1,4 +1,4 @@
-"""Source files as bytes and as text, so that what an edit leaves alone stays as it is, byte for byte."""
+"""Source files as bytes and as text, so that what an edit does not change stays the same, byte for byte."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Encoded:
-    """A file's text with its own line ends, and how it was encoded."""
+    """The text of a file with its own line ends, and its encoding."""
 
     text: str
     encoding: str
     mark: bytes = b""
-    """A byte order mark, which is no part of the text."""
+    """A byte order mark, which is not part of the text."""
 
     def bytes_of(self, text: str) -> bytes:
         return self.mark + text.encode(self.encoding)
 
 
 def load(path: str | Path) -> Encoded | None:
-    """None for a file that is gone, or is not Python source by its encoding."""
+    """None if the file does not exist or cannot be decoded."""
     try:
         return decode(Path(path).read_bytes())
     except (OSError, SyntaxError, UnicodeError, LookupError):
@@ -37,5 +37,5 @@ def decode(content: bytes) -> Encoded:
     encoding = "utf-8" if encoding == "utf-8-sig" else encoding
     text = content[len(mark) :].decode(encoding)
     if mark + text.encode(encoding) != content:
-        raise UnicodeError("the file does not come back as it was")
+        raise UnicodeError("encoding the text again gives other bytes")
     return Encoded(text, encoding, mark)

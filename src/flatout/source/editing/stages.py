@@ -1,4 +1,4 @@
-"""The calls in the source that made the stages of a tf.data pipeline, and the chains that they form."""
+"""The calls in the source that create the stages of a tf.data pipeline, and the chains that they form."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ CHAINED = {method for methods in _METHODS.values() for method in methods} | {
 
 
 def users(pipeline: Pipeline, path: str) -> list[Stage]:
-    """Stages that this file makes, the source first; those that Keras adds are not in it."""
+    """Stages that are created in this file, the source first, without those that Keras adds."""
     return [
         stage
         for stage in pipeline.stages
@@ -61,7 +61,7 @@ def pipelines(case: Case, path: str) -> Iterator[tuple[Pipeline, list[Stage]]]:
 
 
 def call_of(document: Document, pipeline: Pipeline, stage: Stage) -> cst.Call | None:
-    """The call that made a stage. Of several alike on one line, the one in the stage's own place among them."""
+    """The call that created a stage. Similar calls on one line are matched in the order of the stages."""
     if stage.where is None or stage.where.line is None:
         return None
     methods = _METHODS.get(stage.op)
@@ -73,14 +73,14 @@ def call_of(document: Document, pipeline: Pipeline, stage: Stage) -> cst.Call | 
     found = at_line(document, stage.where.line, methods)
     if not found:
         return None
-    place = next((number for number, other in enumerate(alike) if other is stage), 0)
+    index = next((number for number, other in enumerate(alike) if other is stage), 0)
     if len(alike) <= len(found):
-        return found[place]
+        return found[index]
     return found[-1]
 
 
 def at_line(document: Document, line: int, methods: tuple[str, ...] | None = None) -> list[cst.Call]:
-    """Calls of these methods whose name stands on a line, in the order of their chain; else those that span it."""
+    """Calls of these methods whose name is on a line, in the order of their chain; else those that span it."""
     alike = [call for call in document.all(cst.Call) if method(call) in (methods or CHAINED)]
     named = [call for call in alike if document.line(_name(call)) == line]
     if named:
@@ -106,7 +106,7 @@ def _name(call: cst.Call) -> cst.CSTNode:
 
 
 def next_in_chain(document: Document, call: cst.Call) -> cst.Call | None:
-    """`.batch(…)` of `dataset.map(…).batch(…)`, asked with the call of `map`."""
+    """`.batch(…)` of `dataset.map(…).batch(…)`, for the call of `map`."""
     attribute = document.parent(call)
     if isinstance(attribute, cst.Attribute) and attribute.value is call:
         outer = document.parent(attribute)
@@ -116,7 +116,7 @@ def next_in_chain(document: Document, call: cst.Call) -> cst.Call | None:
 
 
 def variable(document: Document, call: cst.Call) -> str:
-    """`dataset` of the statement `dataset = dataset.map(…)`: one stage on a line of its own."""
+    """`dataset` for the statement `dataset = dataset.map(…)`, which has lines of its own."""
     assign = document.parent(call)
     if (
         isinstance(assign, cst.Assign)
@@ -163,13 +163,13 @@ def following(document: Document, call: cst.Call) -> cst.Call | None:
 
 
 def end_of(document: Document, call: cst.Call) -> cst.Call:
-    """The last stage that stands behind a call, in its chain and in the statements right below."""
+    """The last stage after a call, in its chain and in the statements right below."""
     found = following(document, call)
     return call if found is None else end_of(document, found)
 
 
 def append(document: Document, call: cst.Call, text: str) -> None:
-    """Put one more stage behind a call, written as its neighbours are: in the chain, or as a statement."""
+    """Add a stage after a call, in the style of its neighbours: in the chain, or as a statement."""
     name = variable(document, call)
     statement = statements.holding(document, call)
     if name and statement is not None and next_in_chain(document, call) is None:
@@ -187,14 +187,14 @@ def append(document: Document, call: cst.Call, text: str) -> None:
         # The last stage of a chain over several lines: below it, and below its comment.
         here = document.line_end(end)
         rest = document.source[end:here].strip()
-        beside = here if not rest or rest.startswith("#") else end
+        position = here if not rest or rest.startswith("#") else end
         line_break = _line_break(document, dot_of(document, call))
-        document.insert(end if "\\" in line_break else beside, line_break + text)
+        document.insert(end if "\\" in line_break else position, line_break + text)
     else:
         document.insert(end, text)
 
 
 def _line_break(document: Document, dot: int) -> str:
-    """As the one before this dot, which may need a backslash."""
+    """The line break before this dot, which may need a backslash."""
     continued = document.source[: document.line_start(dot)].rstrip("\r\n").endswith("\\")
     return (" \\" if continued else "") + document.newline + document.indentation(dot)

@@ -1,4 +1,4 @@
-"""Whole statements: put one before or after another, or take one out without leaving a hole."""
+"""Whole statements: inserts and deletes them, with their comments and blank lines."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def siblings(document: Document, statement: cst.CSTNode) -> list[cst.CSTNode]:
 
 def following(document: Document, statement: cst.CSTNode) -> cst.CSTNode | None:
     row = siblings(document, statement)
-    place = row.index(statement) + 1
-    return row[place] if place < len(row) else None
+    index = row.index(statement) + 1
+    return row[index] if index < len(row) else None
 
 
 def after(document: Document, statement: cst.CSTNode, *lines: str) -> None:
-    """New lines below a statement, as deep as it stands."""
+    """Insert lines below a statement, with its indentation."""
     _, end = document.span(statement)
     indentation = document.indentation(_start(document, statement))
     here = document.next_line(end)
@@ -47,14 +47,14 @@ def after(document: Document, statement: cst.CSTNode, *lines: str) -> None:
 
 
 def before(document: Document, statement: cst.CSTNode, *lines: str) -> None:
-    """New lines above a statement, its decorators and the comments that belong to it."""
+    """Insert lines above a statement, its decorators and its comments."""
     start = _start(document, statement)
     indentation = document.indentation(start)
     text = "".join(f"{indentation}{line}{document.newline}" if line else document.newline for line in lines)
     here = above = document.line_start(start)
     while above > 0 and document.source[document.line_start(above - 1) : above].startswith(f"{indentation}#"):
         above = document.line_start(above - 1)
-    # The first lines of a file say more than what the next statement does: interpreter, encoding, licence.
+    # Comments at the top of a file are its interpreter, encoding or licence, not the statement's.
     document.insert(above if above > 0 else here, text)
 
 
@@ -64,7 +64,7 @@ def _start(document: Document, statement: cst.CSTNode) -> int:
 
 
 def delete(document: Document, *smalls: cst.BaseSmallStatement) -> None:
-    """Take statements out with their comments. A block needs one: where all go, `pass` stays."""
+    """Delete statements with their comments. A block that would be empty gets a `pass`."""
     whole: list[cst.SimpleStatementLine] = []
     for small in smalls:
         line = document.parent(small)
@@ -82,16 +82,16 @@ def _delete_part(
     document: Document, line: cst.SimpleStatementLine | cst.SimpleStatementSuite, small: cst.BaseSmallStatement
 ) -> None:
     """One of `a; b`."""
-    place = list(line.body).index(small)
+    index = list(line.body).index(small)
     start, end = document.span(small)
-    if place + 1 < len(line.body):
-        document.replace(start, document.span(line.body[place + 1])[0], "")
+    if index + 1 < len(line.body):
+        document.replace(start, document.span(line.body[index + 1])[0], "")
     else:
-        document.replace(document.span(line.body[place - 1])[1], end, "")
+        document.replace(document.span(line.body[index - 1])[1], end, "")
 
 
 def _runs(document: Document, lines: list[cst.SimpleStatementLine]) -> list[list[cst.SimpleStatementLine]]:
-    """Statements that follow each other directly go together, so that blank lines around them are seen once."""
+    """Groups of consecutive statements, which are deleted together with the blank lines around them."""
     runs: list[list[cst.SimpleStatementLine]] = []
     for line in lines:
         before = runs[-1][-1] if runs else None
@@ -103,7 +103,7 @@ def _runs(document: Document, lines: list[cst.SimpleStatementLine]) -> list[list
 
 
 def _between(document: Document, first: cst.CSTNode, second: cst.CSTNode) -> bool:
-    """Whether a comment of its own stands between two statements."""
+    """Whether there is a comment between two statements."""
     gap = document.source[document.next_line(document.span(first)[1]) : document.line_start(document.span(second)[0])]
     return bool(gap.strip())
 
@@ -118,7 +118,7 @@ def _delete_run(document: Document, run: list[cst.SimpleStatementLine]) -> None:
 
 
 def _delete_lines(document: Document, start: int, end: int, top: bool) -> None:
-    """With the smaller of the two groups of blank lines around, which would otherwise run together."""
+    """Delete lines with the smaller of the two groups of blank lines around them, which would otherwise join."""
     above, below = start, end
     while above > 0:
         previous = document.line_start(above - 1)

@@ -1,4 +1,4 @@
-"""Finds a step that stands in a loop, or between prints, and tells how it could be a function of its own."""
+"""Finds the statements of a training step in a loop, and how they could become a function."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from flatout.source.editing.dataflow import (
 )
 
 _UPDATES = {"assign", "assign_add", "assign_sub", "apply_gradients", "apply", "update_state"}
-"""Methods without which a step is not over: a graph does them as well."""
+"""Methods that end a step. A graph can run them too."""
 _BUILDER = re.compile(r"_*(init|build|make|create|set_?up|compile|configure)")
 """Functions that set something up before the first step."""
 _TO_PYTHON = {"numpy", "item", "tolist"}
@@ -34,12 +34,12 @@ _DRAWS = {
     *("sample", "get_next", "get_batch", "next_batch", "sample_batch", "draw", "choice", "choices", "shuffle"),
     *("permutation", "normal", "standard_normal", "uniform", "random", "randint", "rand", "randn", "integers", "read"),
 }
-"""What gives something else at each call; a trace would hold the first of it fast."""
+"""Calls with a new result each time. A trace would freeze the first one."""
 _NOT_IN_A_FUNCTION = (ast.Return, ast.Break, ast.Continue, ast.Import, ast.ImportFrom, ast.ClassDef, *FUNCTIONS)
 _HOST_OPS = re.compile(
     r"tensorflow\.(py_function|numpy_function|summary|print|io|data|random|constant|convert_to_tensor)\b"
 )
-"""What is better done, or drawn, where it stands."""
+"""Operations that should stay outside of the function."""
 
 
 @dataclass(frozen=True)
@@ -48,27 +48,27 @@ class Step:
     given: tuple[str, ...]
     back: tuple[str, ...]
     method: ast.FunctionDef | None = None
-    """The method that it stands in, if it uses its object: it becomes a method beside it."""
+    """The method around it, if it uses `self`: it becomes a method of the same class."""
 
 
 @dataclass(frozen=True)
 class _Level:
-    """A statement in a block, and what holds the block."""
+    """A statement in a block, and the node that contains the block."""
 
     owner: ast.AST
     block: list[ast.stmt]
-    place: int
+    index: int
 
 
 class Search:
-    """Looks for the step around a line of a module."""
+    """Searches the step around a line of a module."""
 
     def __init__(self, module: ast.Module, line: int, forward: bool = False, unproven: bool = False) -> None:
         """`forward`: the step is a call of a model, without gradients; `unproven`: no trial will run the result."""
         self.module, self.forward, self.unproven = module, forward, unproven
         self.modules = side_effects.imported(module)
         self.levels = list(_levels(module, line))
-        """From the module inwards; once it is known, to the block of the step."""
+        """From the module inwards, later only to the block of the step."""
         self.definitions = definitions(module)
 
     def found(self) -> Step | None:
@@ -80,28 +80,26 @@ class Search:
             return None
         self.levels = self.levels[: starts[-1] + 1]
         if isinstance(self.levels[-1].owner, ast.Module):
-            return None  # it happens once
+            return None  # it runs once
         body = self._body(self.levels[-1])
         return self._step(body) if body else None
 
-    # ── which statements ─────────────────────────────────────────────────────────────────────────────────────
-
     def _body(self, level: _Level) -> list[ast.stmt]:
-        """From the tape to the last update, or the call of the model: something that a graph can do all of."""
-        block, last = level.block, level.place
+        """The statements from the tape, or the call of the model, to the last update that a graph can run."""
+        block, last = level.block, level.index
         starts = [last] if self.forward and isinstance(block[last], ast.Assign) else []
         if not self.forward:
-            starts = [place for place in range(last + 1) if self._has_tape(block[place])]
-        first = next((place for place in starts if self._fits(block[place : last + 1])), None)
+            starts = [index for index in range(last + 1) if self._has_tape(block[index])]
+        first = next((index for index in starts if self._fits(block[index : last + 1])), None)
         if first is None:
             return []
         ends = last
-        for place in range(last + 1, len(block)):
-            if not self._fits(block[first : place + 1]):
+        for index in range(last + 1, len(block)):
+            if not self._fits(block[first : index + 1]):
                 break
-            pure = self._is_pure(block[place])
-            if self._updates(block[place], block[first:place]) or (pure and self.forward):
-                ends = place
+            pure = self._is_pure(block[index])
+            if self._updates(block[index], block[first:index]) or (pure and self.forward):
+                ends = index
             elif not pure:
                 break
         while first > 0 and self._is_pure(block[first - 1]) and self._fits([block[first - 1]]):
@@ -114,7 +112,7 @@ class Search:
         return [] if after is not None and after.lineno == body[-1].end_lineno else body
 
     def _has_tape(self, statement: ast.stmt, depth: int = 0) -> bool:
-        """Also where a function of this file that it calls has one."""
+        """Also if a function of this file that it calls has one."""
         for node in ast.walk(statement):
             if isinstance(node, ast.With) and any(
                 called_name(item.context_expr) == "GradientTape" for item in node.items
@@ -137,7 +135,7 @@ class Search:
             if isinstance(node, _NOT_IN_A_FUNCTION) and not (seen and isinstance(node, ast.Return)):
                 return False
             if isinstance(node, (ast.Constant, ast.JoinedStr)) and node.end_lineno != node.lineno and not seen:
-                return False  # its lines must not be moved
+                return False  # indenting it would change its value
             if isinstance(node, ast.Call) and not self._graph_can(node, own, seen):
                 return False
         return True
@@ -155,7 +153,7 @@ class Search:
         return all(self._fits(function.body, seen | {name}) for function in called)
 
     def _updates(self, statement: ast.stmt, before: Sequence[ast.stmt]) -> bool:
-        """What still belongs to the step: further updates, metrics, and the end of a name of the step itself."""
+        """Whether a statement belongs to the step: another update, a metric, or `del` of a name of the step."""
         if isinstance(statement, ast.Delete):
             return set(names_in(statement)) <= bound_in(before)
         if isinstance(statement, (ast.With, ast.For)) and self._has_tape(statement):
@@ -178,7 +176,7 @@ class Search:
         return bool(made) and all(".metrics." in self._dotted(call.func) for call in made)
 
     def _is_pure(self, statement: ast.stmt) -> bool:
-        """An assignment of what TensorFlow computes from tensors."""
+        """Whether it assigns what TensorFlow computes from tensors."""
         if not isinstance(statement, ast.Assign) or not all(_is_plain(target) for target in statement.targets):
             return False
         calls = [node for node in ast.walk(statement.value) if isinstance(node, ast.Call)]
@@ -187,8 +185,6 @@ class Search:
             (name.startswith("tensorflow.") and not _HOST_OPS.match(name)) or called_name(call.func) == "gradient"
             for name, call in zip(dotted, calls, strict=True)
         )
-
-    # ── what goes in, and what comes out ─────────────────────────────────────────────────────────────────────
 
     def _step(self, body: list[ast.stmt]) -> Step | None:
         flow = Flow(body)
@@ -208,17 +204,17 @@ class Search:
         return Step(tuple(body), tuple(given), tuple(back), method)
 
     def _method(self) -> ast.FunctionDef | None:
-        """The method of a class that the step stands in, and in no function inside of it."""
+        """The method of a class that directly contains the step."""
         owners = [level.owner for level in self.levels]
-        for place, owner in enumerate(owners):
+        for index, owner in enumerate(owners):
             if isinstance(owner, FUNCTIONS):
                 plain = isinstance(owner, ast.FunctionDef) and not owner.decorator_list and arguments(owner)[:1]
-                held = isinstance(owners[place - 1], ast.ClassDef) and len(self._scopes()) == 2
+                held = isinstance(owners[index - 1], ast.ClassDef) and len(self._scopes()) == 2
                 return owner if plain and held and isinstance(owner, ast.FunctionDef) else None
         return None
 
     def _live(self, body: Sequence[ast.stmt]) -> set[str]:
-        """Names that may be read after the step, in this turn, in the next ones, or after the loops."""
+        """Names that may be read after the step, in this iteration, in later ones, or after the loops."""
         found: set[str] = set()
         end = body[-1].end_lineno or 0
         for level in reversed(self.levels):
@@ -246,7 +242,7 @@ class Search:
         return {name for node in declared for name in node.names}
 
     def _given(self, flow: Flow) -> list[str] | None:
-        """Names that differ from turn to turn, or are the surrounding function's own; None where one is a counter."""
+        """Names that change between iterations, or are local to the function around; None if one is a counter."""
         scopes = self._scopes()
         loops = [level.owner for level in self.levels if isinstance(level.owner, LOOPS)]
         own = set().union(*({*arguments(f), *bound_in(f.body)} for f in scopes if not isinstance(f, ast.Module)))
@@ -257,7 +253,7 @@ class Search:
             if isinstance(node, (ast.Import, ast.ImportFrom))
             for alias in node.names
         }
-        turns = bound_in(loops) if len(scopes) == 1 else set()
+        changing = bound_in(loops) if len(scopes) == 1 else set()
         written = bindings(self.module.body)
         declared = self._declared()
         given: list[str] = []
@@ -268,15 +264,15 @@ class Search:
                 given.append(name)
             elif name in self.modules:
                 continue
-            elif name in turns or name in declared or written.count(name) > 1:
+            elif name in changing or name in declared or written.count(name) > 1:
                 given.append(name)
             elif name not in written and not hasattr(builtins, name):
-                return None  # from a star import, or from nowhere
+                return None  # from a star import, or undefined
         counters = _counters(loops[-1]) if loops else set()
         return None if counters & set(given) else given
 
     def _changes_elsewhere(self, body: Sequence[ast.stmt], flow: Flow, given: Sequence[str]) -> bool:
-        """Whether something that the trace would hold fast is set or filled somewhere else in the file."""
+        """Whether something that a trace would freeze is set or filled elsewhere in the file."""
         lines = range(body[0].lineno, (body[-1].end_lineno or 0) + 1)
         attributes = {node.attr for node in reached(body, self.definitions) if isinstance(node, ast.Attribute)}
         kept = set(flow.read) - set(given)
@@ -300,7 +296,7 @@ class Search:
         )
 
     def _may_be_arrays(self, body: Sequence[ast.stmt], given: set[str]) -> bool:
-        """Whether something given is of NumPy, or an index: as a tensor it may be of a type that is not taken."""
+        """Whether an argument is a NumPy array or an index: as a tensor its type may not be accepted."""
         for node in ast.walk(self.module):
             value = node.value if isinstance(node, ast.Assign) else node.iter if isinstance(node, ast.For) else None
             targets = (
@@ -333,9 +329,9 @@ def _levels(module: ast.Module, line: int) -> Iterator[_Level]:
         for block in found:
             if not isinstance(block, list):
                 continue
-            for place, statement in enumerate(block):
+            for index, statement in enumerate(block):
                 if statement.lineno <= line <= (statement.end_lineno or 0):
-                    yield _Level(owner, block, place)
+                    yield _Level(owner, block, index)
                     inner = statement
         owner = inner
 
@@ -349,7 +345,7 @@ def _is_traced(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 
 def _counters(loop: ast.AST) -> set[str]:
-    """Numbers of Python that a loop counts: given to a traced function, each of them is traced anew."""
+    """Python numbers that a loop counts: as arguments of a traced function, each value is traced again."""
     found: set[str] = set()
     if isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call):
         target = loop.target

@@ -1,4 +1,4 @@
-"""Definitions and the `tf.function` around them."""
+"""Function definitions, and the `tf.function` that decorates or wraps them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TRACED = "tensorflow.function"
 
 
 def definition(document: Document, line: int) -> cst.FunctionDef | None:
-    """The function whose `def` (or decorator) stands on this line."""
+    """The function whose `def` or decorator is on this line."""
     for node in document.all(cst.FunctionDef):
         first = min([document.line(node), *(document.line(decorator) for decorator in node.decorators)])
         if first <= line <= document.line(node):
@@ -54,5 +54,5 @@ def parameters(node: cst.FunctionDef) -> list[str]:
 
 
 def within(document: Document, node: cst.FunctionDef, *kinds: type[cst.CSTNode]) -> bool:
-    """Whether the function's own body, not that of functions in it, holds such a node."""
+    """Whether the body of the function, without nested functions, contains such a node."""
     return any(document.nearest(found, *FUNCTIONS) is node for found in document.all(*kinds))

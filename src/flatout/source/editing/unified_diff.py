@@ -9,8 +9,10 @@ _NO_NEWLINE = "\\ No newline at end of file\n"
 
 
 def diff(before: bytes, after: bytes, name: str) -> str:
-    """Between two contents of the file `name`. Bytes that are not UTF-8 are kept as lone surrogates, which
-    `to_bytes` turns back."""
+    """The diff between two contents of the file `name`.
+
+    Bytes that are not UTF-8 become lone surrogates, which `to_bytes` converts back.
+    """
     if before == after:
         return ""
     end = "\t" if " " in name else ""  # a name with a space ends at the tab

@@ -16,7 +16,7 @@ function sharpen(canvas, width, height) {
   return context;
 }
 
-// The same name has the same colour everywhere; digits are passed over, so that layer_1 and layer_2 are kin.
+// The same name has the same colour everywhere. Digits are ignored, so that layer_1 and layer_2 look alike.
 function hueOf(name) {
   let hash = 7;
   for (let at = 0; at < name.length; at++) {

@@ -1,4 +1,4 @@
-// Charts: the library is unpacked when the first one comes near; the policy of the page knows it by its hash.
+// Charts: the library is unpacked when the first chart is near the screen; the page's policy allows it by its hash.
 let library = null;
 function chartLibrary() {
   library ??= unpack(one("#chart-library").textContent).then((bytes) => {
@@ -12,7 +12,7 @@ function chartLibrary() {
 
 const PAPER = 680; // pixels that a sheet of paper has room for
 
-// Colours by role: "@accent" becomes what the theme says; "@name:X" is the colour that the name X has everywhere.
+// Colours by role: "@accent" is the accent colour of the theme; "@name:X" is the colour of the name X.
 const PLAIN = new Set(["labels", "text", "customdata", "name", "ids", "parents", "hovertemplate"]);
 function coloured(value) {
   if (typeof value === "string" && value[0] === "@") {
@@ -20,7 +20,7 @@ function coloured(value) {
   }
   if (Array.isArray(value)) return value.map(coloured);
   if (value && typeof value === "object") {
-    // Text from the case may begin with the sign too, and stays as it is.
+    // Text from the case may begin with this sign too, and is not changed.
     return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, PLAIN.has(key) ? item : coloured(item)]));
   }
   return value;

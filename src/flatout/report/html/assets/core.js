@@ -1,4 +1,4 @@
-// What every part of the page uses. Text from the case goes into the page as text alone: nothing here parses markup.
+// Used by every part of the page. Text from the case is only inserted as text: nothing here parses markup.
 const one = (selector, root = document) => root.querySelector(selector);
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 
@@ -9,7 +9,7 @@ function element(name, attributes = {}, ...children) {
   return made;
 }
 
-// The values that a view has put beside its elements.
+// The values that a view has put next to its elements.
 const valuesOf = (root) => JSON.parse(one('script[type="application/json"]', root).textContent);
 
 async function unpack(text) {
@@ -19,7 +19,7 @@ async function unpack(text) {
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
 }
 
-// As the Python side writes them.
+// In the same format as the Python side.
 function duration(ms) {
   const size = Math.abs(ms);
   if (size >= 100000) return `${(ms / 1000).toFixed(0)} s`;
@@ -32,7 +32,7 @@ function duration(ms) {
 const percent = (share) => `${(100 * share).toFixed(share > 0 && share < 0.0995 ? 1 : 0)} %`;
 const counted = (count, what) => `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;
 
-// Work that can wait until its element is near the screen; printing needs it all.
+// Work that waits until its element is near the screen; printing needs all of it.
 const waiting = new Map();
 const watcher = new IntersectionObserver(
   (entries) => entries.filter((entry) => entry.isIntersecting).forEach((entry) => begin(entry.target)),

@@ -1,4 +1,4 @@
-// The frame of the page: which view is being read, the buttons of the header.
+// The navigation, which marks the current view, and the buttons of the header.
 const links = new Map(all("nav a").map((link) => [link.getAttribute("href").slice(1), link]));
 const reading = new IntersectionObserver(
   (entries) => {
@@ -6,7 +6,7 @@ const reading = new IntersectionObserver(
       links.forEach((link) => link.removeAttribute("aria-current"));
       const link = links.get(entry.target.id);
       link.setAttribute("aria-current", "true");
-      // On a phone the views stand in one line: keep the current one in sight, without moving the page.
+      // On narrow screens the views are in one line: keep the current one visible without scrolling the page.
       const bar = one("nav");
       if (bar.scrollWidth > bar.clientWidth) bar.scrollLeft = link.offsetLeft - bar.clientWidth / 2 + link.offsetWidth / 2;
     }

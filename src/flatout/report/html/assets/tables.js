@@ -1,4 +1,4 @@
-// Tables: sort by a column, search in the rows, show the first ones until all are asked for.
+// Tables: sort by a column, search in the rows, show the first rows until expanded.
 function prepareTable(box) {
   const table = one("table", box);
   const body = one("tbody", table);

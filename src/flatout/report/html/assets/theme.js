@@ -1,4 +1,4 @@
-// Light, dark, or as the system has it. What is drawn on a canvas has to be told.
+// Light, dark, or the theme of the system. Canvases are notified, as they must be drawn again.
 const repainted = [];
 const drawnAtOnce = []; // for printing, which does not wait for the next frame
 let beforePrint = false;
@@ -8,7 +8,7 @@ let chosen = "system";
 try {
   chosen = localStorage.getItem("flatout-theme") || "system";
 } catch (_) {
-  // A file opened from disk may have no storage; the choice then lasts as long as the page.
+  // A file opened from disk may have no storage: the choice then lasts until the page is closed.
 }
 
 const onPaper = () => beforePrint || printing.matches;

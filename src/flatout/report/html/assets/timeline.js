@@ -11,7 +11,7 @@ class TimelineView {
     this.view = { from: 0, to: events.span, selected: -1, scroll: 0, width: 1, height: 1 };
     this.layout = arrange(events);
     this.stage.style.height = `${this.layout.height}px`;
-    // Few threads need no tall box.
+    // Few threads need little height.
     this.lanes.style.height = `min(${this.layout.height + 4}px, 62vh, 560px)`;
     new TimelineInput(this);
     this.recolour();
@@ -58,7 +58,7 @@ class TimelineView {
   drawOverview() {
     const [width, height] = [this.lanes.clientWidth, 42]; // its own width is what was drawn last
     const context = sharpen(this.overview, width, height);
-    // The load does not change with the view: it is drawn once and copied after that.
+    // The load does not depend on the visible range: it is drawn once and then copied.
     if (!this.overviewDrawn) {
       drawLoad(context, width, height, this.events, this.paints);
       this.overviewDrawn = element("canvas");
@@ -161,7 +161,7 @@ class TimelineView {
     }
   }
 
-  // The next event, or the next one that is searched for, in the order of time.
+  // The next event in time, or the next match of the search.
   step(direction) {
     const { events, view } = this;
     const wanted = events.matching || (() => true);

@@ -1,5 +1,5 @@
 // The events as typed arrays, and as rows: the events of one lane at one depth, in order, never overlapping.
-// Running totals per row tell how much of any stretch is covered without walking through its events.
+// Running totals per row give the coverage of any range without visiting its events.
 class Events {
   constructor(head, bytes) {
     const count = head.count;
@@ -37,8 +37,8 @@ class Events {
     return (units * this.head.unit_ns) / 1e6;
   }
 
-  // The first place in a row, from `low` on, whose event starts at or after a time. What is sought is mostly near, so
-  // the steps begin small and double.
+  // The first index in a row, from `low` on, whose event starts at or after a time. It is usually near, so
+  // the search steps begin small and double.
   seek(row, time, low = 0) {
     const { start, size } = row;
     let high = low;
@@ -55,7 +55,7 @@ class Events {
     return low;
   }
 
-  // The event of a row at a time, or one that is no further away than `slack`.
+  // The event of a row at a time, or one within `slack` of it.
   at(row, time, slack) {
     const next = this.seek(row, time);
     for (const place of [next - 1, next]) {
@@ -66,7 +66,7 @@ class Events {
     return -1;
   }
 
-  // Which names hold a text; per row the running count of events with such a name.
+  // The names that contain a text, and per row the running count of events with such a name.
   find(text) {
     const wanted = text.trim().toLowerCase();
     if (!wanted) {

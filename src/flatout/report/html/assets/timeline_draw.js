@@ -1,11 +1,11 @@
-// Drawing the timeline. The cost of a picture depends on its pixels, not on the number of events: events that fall
+// Drawing the timeline. Its cost depends on the pixels, not on the number of events: events that fall
 // into one column of pixels are one rectangle, the paler the less of the column they cover.
 const ROW = 16;
 const TITLE = 18;
 const AXIS = 24;
 const GAP = 8;
 
-// Where each lane and row stands, from the top of the whole stage.
+// The vertical position of each lane and row.
 function arrange(events) {
   let y = AXIS + 4;
   const rows = [];
@@ -118,7 +118,7 @@ function drawAxis(context, view, events, scale, paints) {
   }
 }
 
-// The whole window at a glance: how much goes on at each moment.
+// The overview of the whole window: the load at each moment.
 function drawLoad(context, width, height, events, paints) {
   context.clearRect(0, 0, width, height);
   const outer = events.lanes.map((lane) => events.rows[lane.firstRow]);
@@ -140,7 +140,7 @@ function drawLoad(context, width, height, events, paints) {
   context.globalAlpha = 1;
 }
 
-// An event that is wider than a column covers those after it as well.
+// An event that is wider than a column also covers the following ones.
 function spread(load, row, per, events) {
   for (let at = 0; at < row.size; at++) {
     const event = row.events[at];

@@ -1,4 +1,4 @@
-// What a reader does with the timeline: pointer, wheel, keys, buttons, search.
+// Input for the timeline: pointer, wheel, keys, buttons, search.
 class TimelineInput {
   constructor(timeline) {
     this.timeline = timeline;

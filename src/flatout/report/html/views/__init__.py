@@ -1,7 +1,7 @@
-"""The views of the page, in their order: each says whether a case has something for it, and writes its section.
+"""The views of the page, in their order. Each decides whether a case has data for it, and writes its section.
 
-A new view is one file here and one line in `VIEWS`. It looks at what a case holds, never at its kind, so that kinds of
-cases yet to come show whatever they have.
+A new view is one file here and one line in `VIEWS`. It looks at the content of a case, never at its kind, so that new
+kinds of cases are shown without a change.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from flatout.report.html.context import ReportContext
 from flatout.report.html.markup import Html
-from flatout.report.html.material import Material
 from flatout.report.html.views import (
     devices,
     environment,
@@ -34,8 +34,8 @@ from flatout.report.html.views import (
 class View:
     name: str
     title: str
-    has_data: Callable[[Material], bool]
-    write: Callable[[Material], Html]
+    has_data: Callable[[ReportContext], bool]
+    write: Callable[[ReportContext], Html]
 
 
 VIEWS = tuple(

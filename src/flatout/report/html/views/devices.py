@@ -1,4 +1,4 @@
-"""The devices over the trace window: how busy, at what precision, and the hosts of a cluster."""
+"""The devices during the trace window: how busy they were, their precision, and the hosts of a cluster."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 from flatout.model.case import Device
 from flatout.model.codec import to_plain
+from flatout.report.formatting import clean, duration, number, quantity, share, size
+from flatout.report.html.components import bar, chip, facts, subheading
+from flatout.report.html.context import ReportContext
 from flatout.report.html.markup import Html, join, tag
-from flatout.report.html.material import Material
-from flatout.report.html.parts import bar, chip, device_name, facts, subheading
 from flatout.report.html.tables import Cell, Column, Row, table
-from flatout.report.terminal.text import clean, duration, number, quantity, share, size
+from flatout.report.labels import device_name
 
 TITLE = "Devices"
 MOST = 64
@@ -19,18 +20,18 @@ _SPECIAL: dict[str, Callable[[float], str]] = {
     "memory_size": size,
     "clock_rate": lambda value: f"{value / 1e6:.2f} GHz",
 }
-"""Facts of a device that its profiler gives in units of its own."""
+"""Facts that the profiler gives in other units."""
 
 
-def has_data(material: Material) -> bool:
-    return bool(material.case.devices or material.case.hosts)
+def has_data(context: ReportContext) -> bool:
+    return bool(context.case.devices or context.case.hosts)
 
 
-def write(material: Material) -> Html:
-    case = material.case
+def write(context: ReportContext) -> Html:
+    case = context.case
     return join(
         tag("div", [_device(device) for device in case.devices[:MOST]], class_="devices"),
-        _hosts(material) if case.hosts else None,
+        _hosts(context) if case.hosts else None,
     )
 
 
@@ -64,7 +65,7 @@ def _value(key: str, value: object) -> str | None:
     return quantity(value, "ms" if key.endswith("_ms") else "")
 
 
-def _hosts(material: Material) -> Html:
+def _hosts(context: ReportContext) -> Html:
     rows: list[Row] = [
         [
             [host.name, " ", chip("straggler", "warning") if host.straggler else None],
@@ -72,7 +73,7 @@ def _hosts(material: Material) -> Html:
             Cell(duration(host.step_ms), host.step_ms or 0.0),
             host.note,
         ]
-        for host in material.case.hosts
+        for host in context.case.hosts
     ]
     columns = [Column("host", wide=True), Column("steps", True), Column("step", True), Column("note", minor=True)]
     return table(columns, rows, "Hosts", find="hosts")

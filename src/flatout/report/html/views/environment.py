@@ -1,4 +1,4 @@
-"""The machine and what runs on it: what is not in order first, then all facts."""
+"""The environment: problems first, then all facts."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import Any
 from flatout.environment.table import headline
 from flatout.model.case import Case
 from flatout.model.evidence.outcomes import EnvironmentReading
+from flatout.report.formatting import clean, quantity
+from flatout.report.html.components import chip, folded, missing
+from flatout.report.html.context import ReportContext
 from flatout.report.html.markup import Child, Html, join, tag
-from flatout.report.html.material import Material
-from flatout.report.html.parts import chip, folded, missing
 from flatout.report.html.tables import Column, table
-from flatout.report.terminal.text import clean, quantity
 
 TITLE = "Environment"
 MOST = 400
 BAD = ("fault", "warning")
 
 
-def has_data(material: Material) -> bool:
-    return bool(material.case.environment) or bool(material.case.program.command)
+def has_data(context: ReportContext) -> bool:
+    return bool(context.case.environment) or bool(context.case.program.command)
 
 
-def write(material: Material) -> Html:
-    case = material.case
+def write(context: ReportContext) -> Html:
+    case = context.case
     readings = _readings(case)
     wrong = [item for item in readings if item.get("status") in BAD]
     fine = [item for item in readings if item.get("status") not in BAD]
@@ -31,8 +31,8 @@ def write(material: Material) -> Html:
         tag("p", headline(case.environment), class_="lead") if "packages" in case.environment else None,
         tag("ul", [_reading(item) for item in wrong], class_="readings")
         if wrong
-        else (missing("No warnings: what was checked is in order.") if readings else None),
-        folded(f"{len(fine)} checks in order", tag("ul", [_reading(item) for item in fine], class_="readings"))
+        else (missing("No warnings: all checks passed.") if readings else None),
+        folded(f"{len(fine)} checks passed", tag("ul", [_reading(item) for item in fine], class_="readings"))
         if fine
         else None,
         _program(case),
@@ -41,7 +41,7 @@ def write(material: Material) -> Html:
 
 
 def _readings(case: Case) -> list[dict[str, Any]]:
-    """The audit's lines, whether they stand in the environment (run) or in the evidence (env)."""
+    """The readings of the audit, from the environment of a run or from the evidence of `flatout env`."""
     kept = case.environment.get("readings")
     found = [item for item in kept if isinstance(item, dict)] if isinstance(kept, list) else []
     return found or [_plain(item) for item in case.evidence_of(EnvironmentReading)]

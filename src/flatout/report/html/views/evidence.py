@@ -1,26 +1,26 @@
-"""Everything that was observed, judged or not: for whoever wants to check a finding."""
+"""All evidence of the case, for readers who want to verify a finding."""
 
 from __future__ import annotations
 
 from flatout.model.case import Evidence
 from flatout.model.evidence.outcomes import EnvironmentReading, LeverSkipped
+from flatout.report.formatting import quantity
+from flatout.report.html.components import file_and_line, folded
+from flatout.report.html.context import ReportContext
 from flatout.report.html.markup import Html, tag
-from flatout.report.html.material import Material
-from flatout.report.html.parts import file_and_line, folded
 from flatout.report.html.tables import Column, table
-from flatout.report.terminal.text import quantity
 
 TITLE = "Evidence"
 ELSEWHERE = (EnvironmentReading, LeverSkipped)
-"""Kinds that another view shows in full."""
+"""Kinds that other views show completely."""
 
 
-def has_data(material: Material) -> bool:
-    return bool(_shown(material))
+def has_data(context: ReportContext) -> bool:
+    return bool(_shown(context))
 
 
-def write(material: Material) -> Html:
-    items = _shown(material)
+def write(context: ReportContext) -> Html:
+    items = _shown(context)
     rows = [
         [item.kind, quantity(item.value, item.unit) if item.value is not None else "", item.note, item.source,
          file_and_line(item.where)]
@@ -32,5 +32,5 @@ def write(material: Material) -> Html:
     return tag("div", folded(f"{len(items):,} observations, as they were recorded", listed))
 
 
-def _shown(material: Material) -> list[Evidence]:
-    return [item for item in material.case.evidence if not isinstance(item, ELSEWHERE)]
+def _shown(context: ReportContext) -> list[Evidence]:
+    return [item for item in context.case.evidence if not isinstance(item, ELSEWHERE)]

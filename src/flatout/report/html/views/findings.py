@@ -1,40 +1,41 @@
-"""The findings as cards, the most expensive first: what, where, the evidence, the cure, and what it gave when tried."""
+"""The findings as cards, the most expensive first: cause, location, evidence, cure, and its measured effect."""
 
 from __future__ import annotations
 
 from flatout.causes import catalogue
 from flatout.model.case import Case, Evidence, Finding, Fix, Trial
 from flatout.model.levers import shown
+from flatout.model.queries import is_diagnosed
+from flatout.report.formatting import duration, quantity, share
+from flatout.report.html.cause_page import inline, page
+from flatout.report.html.components import bar, chip, code, folded, missing
+from flatout.report.html.context import ReportContext
 from flatout.report.html.markup import Child, Html, join, tag
-from flatout.report.html.material import Material
-from flatout.report.html.parts import bar, chip, code, folded, missing
-from flatout.report.html.prose import inline, page
-from flatout.report.terminal.text import duration, quantity, share
-from flatout.report.trials import outcome
+from flatout.report.labels import NO_FINDINGS
+from flatout.report.trial_groups import outcome
 
 TITLE = "Findings"
 MOST = 60
 
 
-def has_data(material: Material) -> bool:
-    case = material.case
-    return bool(case.findings) or case.kind in ("trace", "check") or (case.kind == "run" and case.steps is not None)
+def has_data(context: ReportContext) -> bool:
+    return bool(context.case.findings) or is_diagnosed(context.case)
 
 
-def write(material: Material) -> Html:
-    findings = material.case.findings
+def write(context: ReportContext) -> Html:
+    findings = context.case.findings
     if not findings:
-        return missing("Nothing worth changing was found.")
-    first = {finding.cause: finding for finding in reversed(findings)}  # a cause is explained once
+        return missing(NO_FINDINGS)
+    first = {finding.cause: finding for finding in reversed(findings)}  # each cause is explained once
     cards = [
-        tag("li", _card(number, finding, material, explained=first[finding.cause] is finding))
+        tag("li", _card(number, finding, context, explained=first[finding.cause] is finding))
         for number, finding in enumerate(findings[:MOST], 1)
     ]
     more = len(findings) - MOST
     return join(tag("ol", cards, class_="cards"), missing(f"and {more:,} more in the JSON") if more > 0 else None)
 
 
-def _card(number: int, finding: Finding, material: Material, explained: bool) -> Html:
+def _card(number: int, finding: Finding, context: ReportContext, explained: bool) -> Html:
     return tag(
         "article",
         tag(
@@ -45,8 +46,8 @@ def _card(number: int, finding: Finding, material: Material, explained: bool) ->
             _cost(finding),
         ),
         tag("p", inline(finding.summary), class_="claim"),
-        code(material, finding.where),
-        tag("dl", _rows(finding, material.case), class_="rows"),
+        code(context, finding.where),
+        tag("dl", _rows(finding, context.case), class_="rows"),
         _explanation(finding.cause) if explained else None,
         class_="card",
         aria_label=f"Finding {number}: {finding.cause}",
@@ -92,11 +93,11 @@ def _fix(fix: Fix) -> list[Child]:
 
 
 def _gain(fix: Fix, case: Case) -> Child:
-    """What the lever did in a trial of this very program; the confirmation counts before the first race."""
+    """The effect of the lever in a trial of this program. A confirmed result takes precedence over the first race."""
     trial = tried(fix.lever, case)
     if trial is None:
         words = "not tried in this case" if case.trials else "not tried yet: flatout tune tries it on the program"
-        return tag("span", words if fix.lever else "an edit by hand: no lever stands for it", class_="quiet")
+        return tag("span", words if fix.lever else "a manual edit: there is no lever for it", class_="quiet")
     mark = chip(outcome(trial), f"status {trial.status}")
     if trial.speedup is None:
         return [mark, f" {trial.note}"]
@@ -116,7 +117,7 @@ def tried(lever: str | None, case: Case) -> Trial | None:
     found = [t for t in case.trials if t.stage in order and lever in (name.partition("=")[0] for name in t.levers)]
 
     def rank(trial: Trial) -> tuple[bool, int, float]:
-        """Alone before together with others, confirmed before not, faster before slower."""
+        """Single levers before combinations, confirmed before unconfirmed, faster before slower."""
         return len(trial.levers) > 1, order[trial.stage], -(trial.speedup.ratio if trial.speedup else 0.0)
 
     return min(found, key=rank, default=None)

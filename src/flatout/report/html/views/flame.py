@@ -1,20 +1,20 @@
-"""Flame graphs: Python stacks that were sampled while the steps ran, and the ops by their scopes."""
+"""Flame graphs: Python stacks sampled during the steps, and ops by scope."""
 
 from __future__ import annotations
 
-from flatout.report.html.beside.stacks import Tree
+from flatout.report.html.attachments.stacks import Tree
+from flatout.report.html.context import ReportContext
 from flatout.report.html.markup import Html, data, tag
-from flatout.report.html.material import Material
 
 TITLE = "Flame graph"
 
 
-def has_data(material: Material) -> bool:
-    return bool(material.flames)
+def has_data(context: ReportContext) -> bool:
+    return bool(context.flames)
 
 
-def write(material: Material) -> Html:
-    return tag("div", [_flame(tree) for tree in material.flames])
+def write(context: ReportContext) -> Html:
+    return tag("div", [_flame(tree) for tree in context.flames])
 
 
 def _flame(tree: Tree) -> Html:

@@ -1,39 +1,39 @@
-"""Every tf.function: how often it was traced, and which argument changed where it was traced again."""
+"""Every tf.function: how often it was traced, and which argument caused it to be traced again."""
 
 from __future__ import annotations
 
 from flatout.model.case import Function, Retrace
+from flatout.report.formatting import duration, number
+from flatout.report.html.components import chip, code, file_and_line, subheading
+from flatout.report.html.context import ReportContext
 from flatout.report.html.markup import Html, join, tag
-from flatout.report.html.material import Material
-from flatout.report.html.parts import chip, code, file_and_line, subheading
 from flatout.report.html.tables import Cell, Column, table
-from flatout.report.terminal.text import duration, number
 
 TITLE = "Functions"
 MOST_REASONS = 12
 MOST_AGAIN = 30
 
 
-def has_data(material: Material) -> bool:
-    return bool(material.case.functions)
+def has_data(context: ReportContext) -> bool:
+    return bool(context.case.functions)
 
 
-def write(material: Material) -> Html:
-    ranked = sorted(material.case.functions, key=lambda function: -function.trace_ms)
+def write(context: ReportContext) -> Html:
+    ranked = sorted(context.case.functions, key=lambda function: -function.trace_ms)
     again = [function for function in ranked if function.why]
     return join(
-        [_again(function, material) for function in again[:MOST_AGAIN]],
-        _table(ranked, material),
+        [_again(function, context) for function in again[:MOST_AGAIN]],
+        _table(ranked, context),
     )
 
 
-def _again(function: Function, material: Material) -> Html:
+def _again(function: Function, context: ReportContext) -> Html:
     return tag(
         "div",
         subheading(
             f"Why {function.name} was traced again", f"{function.traces:,} traces, {duration(function.trace_ms)} in all"
         ),
-        tag("ol", [tag("li", _reason(reason, material)) for reason in function.why[:MOST_REASONS]], class_="reasons"),
+        tag("ol", [tag("li", _reason(reason, context)) for reason in function.why[:MOST_REASONS]], class_="reasons"),
         tag("p", f"and {len(function.why) - MOST_REASONS:,} reasons more", class_="quiet")
         if len(function.why) > MOST_REASONS
         else None,
@@ -41,7 +41,7 @@ def _again(function: Function, material: Material) -> Html:
     )
 
 
-def _reason(reason: Retrace, material: Material) -> Html:
+def _reason(reason: Retrace, context: ReportContext) -> Html:
     return join(
         tag(
             "p",
@@ -58,11 +58,11 @@ def _reason(reason: Retrace, material: Material) -> Html:
             tag("dd", tag("code", reason.after, class_="after")),
             class_="change",
         ),
-        code(material, reason.where),
+        code(context, reason.where),
     )
 
 
-def _table(ranked: list[Function], material: Material) -> Html:
+def _table(ranked: list[Function], context: ReportContext) -> Html:
     rows = [
         [
             f.name,

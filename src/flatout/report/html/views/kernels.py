@@ -1,28 +1,29 @@
-"""The kernels of each device by what they cost, and a roofline where the trace tells what they compute and move."""
+"""The kernels of each device by cost, and a roofline if the trace has their operations and bytes."""
 
 from __future__ import annotations
 
 from flatout.model.case import Device, Kernel
-from flatout.report.html.beside.roofline import Roofline
+from flatout.report.formatting import clean, duration, elide, number, share
+from flatout.report.html.attachments.roofline import Roofline
 from flatout.report.html.charts import chart, label
+from flatout.report.html.components import bar, chip, subheading
+from flatout.report.html.context import ReportContext
 from flatout.report.html.markup import Html, join, tag
-from flatout.report.html.material import Material
-from flatout.report.html.parts import bar, chip, device_name, subheading
 from flatout.report.html.tables import Cell, Column, Row, table
-from flatout.report.terminal.text import clean, duration, elide, number, share
+from flatout.report.labels import device_name
 
 TITLE = "Kernels"
 DRAWN = 12
 
 
-def has_data(material: Material) -> bool:
-    return any(device.kernels for device in material.case.devices) or bool(material.rooflines)
+def has_data(context: ReportContext) -> bool:
+    return any(device.kernels for device in context.case.devices) or bool(context.rooflines)
 
 
-def write(material: Material) -> Html:
+def write(context: ReportContext) -> Html:
     return join(
-        [_device(device) for device in material.case.devices if device.kernels],
-        [_roofline(roofline) for roofline in material.rooflines],
+        [_device(device) for device in context.case.devices if device.kernels],
+        [_roofline(roofline) for roofline in context.rooflines],
     )
 
 
@@ -32,7 +33,7 @@ def _device(device: Device) -> Html:
 
 
 def _bars(ranked: list[Kernel]) -> Html | None:
-    """The costliest kernels; those on tensor cores in their own colour."""
+    """The most expensive kernels, with those on tensor cores in another colour."""
     drawn = ranked[:DRAWN]
     if len(drawn) < 2:
         return None
@@ -63,8 +64,10 @@ def _bars(ranked: list[Kernel]) -> Html | None:
         "barmode": "overlay",
         "showlegend": True,
     }
-    says = f"The {len(drawn)} costliest kernels; the first, {drawn[0].name[:80]}, takes {share(drawn[0].share)}."
-    return chart(traces, layout, says, height=60 + 24 * len(drawn))
+    summary = (
+        f"The {len(drawn)} most expensive kernels. The first, {drawn[0].name[:80]}, takes {share(drawn[0].share)}."
+    )
+    return chart(traces, layout, summary, height=60 + 24 * len(drawn))
 
 
 def _table(ranked: list[Kernel]) -> Html:
@@ -95,7 +98,7 @@ def _table(ranked: list[Kernel]) -> Html:
 
 
 def _roofline(roofline: Roofline) -> Html:
-    """Below the roof an op could be faster; left of its edge only by moving less."""
+    """Ops below the roof could be faster; those left of its edge only by moving fewer bytes."""
     edge = 1000 * roofline.peak / roofline.bandwidth
     reach = [point.intensity for point in roofline.points]
     low, high = min(*reach, edge) / 2, max(*reach, edge) * 2
@@ -130,6 +133,6 @@ def _roofline(roofline: Roofline) -> Html:
     }
     bound = sum(point.ms for point in roofline.points if point.intensity < edge)
     part = share(bound / sum(point.ms for point in roofline.points))
-    says = f"{part} of the time goes to ops that the memory's bandwidth limits; larger circles take more time."
+    summary = f"{part} of the time goes to ops that the memory's bandwidth limits; larger circles take more time."
     heading = subheading(f"Roofline of {device_name(roofline.device)}")
-    return tag("div", heading, chart([roof, points], layout, says, height=380, caption=says), class_="block")
+    return tag("div", heading, chart([roof, points], layout, summary, height=380, caption=summary), class_="block")

@@ -1,25 +1,25 @@
-"""Memory over the trace window, and what held it at the peak."""
+"""Memory during the trace window, and what held it at the peak."""
 
 from __future__ import annotations
 
 from flatout.model.case import Memory
+from flatout.report.formatting import duration, share, size
 from flatout.report.html.charts import chart
+from flatout.report.html.components import bar, facts, file_and_line
+from flatout.report.html.context import ReportContext
 from flatout.report.html.markup import Html, join
-from flatout.report.html.material import Material
-from flatout.report.html.parts import bar, facts, file_and_line
 from flatout.report.html.tables import Cell, Column, table
-from flatout.report.terminal.text import duration, share, size
 
 TITLE = "Memory"
 MOST_POINTS = 4000
 
 
-def has_data(material: Material) -> bool:
-    return material.case.memory is not None
+def has_data(context: ReportContext) -> bool:
+    return context.case.memory is not None
 
 
-def write(material: Material) -> Html:
-    memory = material.case.memory
+def write(context: ReportContext) -> Html:
+    memory = context.case.memory
     assert memory is not None
     limit = memory.limit_bytes
     return join(
@@ -32,7 +32,7 @@ def write(material: Material) -> Html:
             ]
         ),
         _curve(memory),
-        _holders(memory, material),
+        _holders(memory, context),
     )
 
 
@@ -42,11 +42,11 @@ def _curve(memory: Memory) -> Html | None:
     points = _thinned(memory.timeline)
     scale, unit = _unit(memory.peak_bytes)
     at, peak = max(points, key=lambda point: point[1])
-    named = [use for use in memory.by_op if not use.op.startswith("(")]  # "(no op recorded)" explains nothing
+    named = [use for use in memory.by_op if not use.op.startswith("(")]  # not "(no op recorded)"
     holder = max(named, key=lambda use: use.bytes, default=None)
     held = f"; {holder.op} alone holds {size(holder.bytes)}" if holder else ""
     span = duration(points[-1][0] - points[0][0])
-    says = f"Memory in use over {span}; the peak of {size(peak)} is at {duration(at)}{held}."
+    summary = f"Memory in use over {span}; the peak of {size(peak)} is at {duration(at)}{held}."
     return chart(
         [
             {
@@ -75,14 +75,14 @@ def _curve(memory: Memory) -> Html | None:
                 }
             ],
         },
-        says,
+        summary,
         height=280,
-        caption=says,
+        caption=summary,
     )
 
 
 def _thinned(points: tuple[tuple[float, int], ...]) -> list[tuple[float, int]]:
-    """At most a few thousand points; of those that fall together the greatest stays, or the peak would be lost."""
+    """At most a few thousand points. Of points that fall together the greatest is kept, so that the peak remains."""
     if len(points) <= MOST_POINTS:
         return list(points)
     step = len(points) / MOST_POINTS
@@ -97,7 +97,7 @@ def _unit(peak: int) -> tuple[float, str]:
     return 1.0, "bytes"
 
 
-def _holders(memory: Memory, material: Material) -> Html | None:
+def _holders(memory: Memory, context: ReportContext) -> Html | None:
     if not memory.by_op:
         return None
     peak = memory.peak_bytes or 1

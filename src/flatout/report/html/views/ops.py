@@ -1,29 +1,30 @@
-"""Which operations the step spends its time in: as areas, and as a table to sort and search."""
+"""The operations of a step by time: as areas, and as a table to sort and search."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from flatout.model.case import Op
+from flatout.report.formatting import duration, number, share
 from flatout.report.html.charts import chart, label
+from flatout.report.html.components import bar, file_and_line
+from flatout.report.html.context import ReportContext
 from flatout.report.html.markup import Html, join
-from flatout.report.html.material import Material
-from flatout.report.html.parts import bar, device_name, file_and_line
 from flatout.report.html.tables import MOST, Cell, Column, table
-from flatout.report.terminal.text import duration, number, share
+from flatout.report.labels import device_name
 
 TITLE = "Operations"
 AREAS = 150
-"""Ops with an area of their own; the others of their type are put together."""
+"""Ops with an area of their own; the others are combined by type."""
 
 
-def has_data(material: Material) -> bool:
-    return bool(material.case.ops)
+def has_data(context: ReportContext) -> bool:
+    return bool(context.case.ops)
 
 
-def write(material: Material) -> Html:
-    ranked = sorted(material.case.ops, key=lambda op: -op.self_ms)
-    return join(_treemap(ranked, bool(material.case.steps)), _table(ranked, material))
+def write(context: ReportContext) -> Html:
+    ranked = sorted(context.case.ops, key=lambda op: -op.self_ms)
+    return join(_treemap(ranked, bool(context.case.steps)), _table(ranked, context))
 
 
 def _treemap(ranked: list[Op], stepwise: bool) -> Html | None:
@@ -53,7 +54,7 @@ def _treemap(ranked: list[Op], stepwise: bool) -> Html | None:
     per = "a step" if stepwise else "in the window"
     trace: dict[str, Any] = {
         "type": "treemap",
-        # An op knows its own time; what it adds up to is for the chart, as rounded sums would not fit.
+        # Only the ops have values: the chart adds them up, as rounded sums would not match.
         "branchvalues": "remainder",
         "ids": identities,
         "labels": labels,
@@ -72,13 +73,13 @@ def _treemap(ranked: list[Op], stepwise: bool) -> Html | None:
     }
     largest = max(totals, key=lambda kind: totals[kind])
     part = share(totals[largest] / whole)
-    says = f"Self time of the ops {per}, grouped by type; the largest type is {largest} with {part}."
+    summary = f"Self time of the ops {per}, grouped by type; the largest type is {largest} with {part}."
     layout = {"margin": {"l": 0, "r": 0, "t": 26, "b": 0}}
     caption = f"Self time {per}: areas by type of operation. Select an area to go into it."
-    return chart([trace], layout, says, height=380, caption=caption)
+    return chart([trace], layout, summary, height=380, caption=caption)
 
 
-def _table(ranked: list[Op], material: Material) -> Html:
+def _table(ranked: list[Op], context: ReportContext) -> Html:
     rows = [
         [
             Cell([duration(op.self_ms)], op.self_ms),
@@ -102,5 +103,5 @@ def _table(ranked: list[Op], material: Material) -> Html:
         Column("type and shape", minor=True),
         Column("where", minor=True),
     ]
-    caption = "Operations by self time, per step" if material.case.steps else "Operations by self time"
+    caption = "Operations by self time, per step" if context.case.steps else "Operations by self time"
     return table(columns, rows, caption, find="operations", total=len(ranked))

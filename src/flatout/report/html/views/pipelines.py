@@ -1,33 +1,33 @@
-"""The tf.data pipelines as drawings, source first, the hot stage marked; beneath, how TensorFlow runs them."""
+"""The tf.data pipelines as drawings, source first, with the hot stage marked, and as TensorFlow runs them."""
 
 from __future__ import annotations
 
 from flatout.model.case import Pipeline, Stage
 from flatout.model.codec import to_plain
+from flatout.report.formatting import duration, number, share, size
+from flatout.report.html.components import bar, chip, facts, file_and_line, folded, spot, subheading
+from flatout.report.html.context import ReportContext
 from flatout.report.html.markup import Child, Html, tag
-from flatout.report.html.material import Material
-from flatout.report.html.parts import bar, chip, facts, file_and_line, folded, spot, subheading
 from flatout.report.html.tables import Cell, Column, table
 from flatout.report.terminal.input import hot
-from flatout.report.terminal.text import duration, number, share, size
 
 TITLE = "Input pipelines"
 MOST = 20
 
 
-def has_data(material: Material) -> bool:
-    return bool(material.case.pipelines)
+def has_data(context: ReportContext) -> bool:
+    return bool(context.case.pipelines)
 
 
-def write(material: Material) -> Html:
-    return tag("div", [_pipeline(pipeline, material) for pipeline in material.case.pipelines[:MOST]])
+def write(context: ReportContext) -> Html:
+    return tag("div", [_pipeline(pipeline, context) for pipeline in context.case.pipelines[:MOST]])
 
 
-def _pipeline(pipeline: Pipeline, material: Material) -> Html:
+def _pipeline(pipeline: Pipeline, context: ReportContext) -> Html:
     hottest = hot(pipeline)
     return tag(
         "div",
-        subheading(pipeline.name, spot(material, pipeline.where)),
+        subheading(pipeline.name, spot(context, pipeline.where)),
         facts(
             [
                 ("elements", f"{pipeline.elements:,}" if pipeline.elements else None),
@@ -37,7 +37,7 @@ def _pipeline(pipeline: Pipeline, material: Material) -> Html:
         ),
         tag("ol", [_stage(stage, stage is hottest) for stage in pipeline.stages], class_="pipeline"),
         _rewritten(pipeline),
-        folded("All stages as a table", _table(pipeline, hottest, material)),
+        folded("All stages as a table", _table(pipeline, hottest, context)),
         _options(pipeline),
         class_="block",
     )
@@ -88,7 +88,7 @@ def _options(pipeline: Pipeline) -> Html | None:
     return tag("p", "Options: ", ", ".join(f"{key}={value}" for key, value in written.items()), class_="quiet")
 
 
-def _table(pipeline: Pipeline, hottest: Stage | None, material: Material) -> Html:
+def _table(pipeline: Pipeline, hottest: Stage | None, context: ReportContext) -> Html:
     rows = [
         [
             stage.name + (" (hot)" if stage is hottest else ""),

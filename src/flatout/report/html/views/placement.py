@@ -1,27 +1,28 @@
-"""Which device does what: operations per device, what fell back to another one, copies between them."""
+"""Operations per device, ops that fell back to another device, and copies between devices."""
 
 from __future__ import annotations
 
 from flatout.model.case import Evidence, Placement
+from flatout.report.formatting import duration, number, quantity, size
+from flatout.report.html.components import bar, file_and_line, missing, subheading
+from flatout.report.html.context import ReportContext
 from flatout.report.html.markup import Html, join, tag
-from flatout.report.html.material import Material
-from flatout.report.html.parts import bar, device_name, file_and_line, missing, subheading
 from flatout.report.html.tables import Cell, Column, Row, table
-from flatout.report.terminal.text import duration, number, quantity, size
+from flatout.report.labels import device_name
 
 TITLE = "Placement and copies"
 
 
-def has_data(material: Material) -> bool:
-    placement = material.case.placement
+def has_data(context: ReportContext) -> bool:
+    placement = context.case.placement
     return bool(placement and (placement.by_device or placement.fallbacks)) or any(
-        device.copies for device in material.case.devices
+        device.copies for device in context.case.devices
     )
 
 
-def write(material: Material) -> Html:
-    placement = material.case.placement
-    return join(_devices(placement) if placement else None, _fallbacks(placement, material), _copies(material))
+def write(context: ReportContext) -> Html:
+    placement = context.case.placement
+    return join(_devices(placement) if placement else None, _fallbacks(placement, context), _copies(context))
 
 
 def _devices(placement: Placement) -> Html | None:
@@ -35,22 +36,22 @@ def _devices(placement: Placement) -> Html | None:
     return table([Column("device", wide=True), Column("operations a step", True)], rows, "Operations on each device")
 
 
-def _fallbacks(placement: Placement | None, material: Material) -> Html | None:
+def _fallbacks(placement: Placement | None, context: ReportContext) -> Html | None:
     if placement is None:
         return None
-    heading = subheading("Fallbacks", "asked for on one device, run on another")
+    heading = subheading("Fallbacks", "requested on one device, run on another")
     if not placement.fallbacks:
         return tag("div", heading, missing("None."))
-    rows: list[Row] = [_fallback(item, material) for item in placement.fallbacks]
+    rows: list[Row] = [_fallback(item, context) for item in placement.fallbacks]
     columns = [Column("what", wide=True), Column("how much", True), Column("where")]
     return tag("div", heading, table(columns, rows, "Fallbacks", find="fallbacks"))
 
 
-def _fallback(item: Evidence, material: Material) -> Row:
+def _fallback(item: Evidence, context: ReportContext) -> Row:
     return [f"{item.kind} {item.note}".strip(), quantity(item.value, item.unit), file_and_line(item.where)]
 
 
-def _copies(material: Material) -> Html | None:
+def _copies(context: ReportContext) -> Html | None:
     rows: list[Row] = [
         [
             device_name(device.name),
@@ -60,7 +61,7 @@ def _copies(material: Material) -> Html | None:
             Cell(duration(copy.ms), copy.ms),
             Cell(f"{size(1000 * rate)}/s" if (rate := copy.bytes / copy.ms if copy.ms else 0.0) else "", rate),
         ]
-        for device in material.case.devices
+        for device in context.case.devices
         for copy in device.copies
     ]
     columns = [Column("device"), Column("copy", wide=True), Column("count", True), Column("bytes", True),

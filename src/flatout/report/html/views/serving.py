@@ -1,16 +1,16 @@
-"""The ways to serve a model that an optimize has tried: latency against accuracy, the front, and a row for each."""
+"""The routes that an optimize has tried: latency against accuracy, the Pareto front, and a row for each."""
 
 from __future__ import annotations
 
 from flatout.model.case import Case, Serving, Trial
 from flatout.model.evidence.outcomes import Metric, RouteSkipped
+from flatout.report.formatting import duration, size
 from flatout.report.html.charts import chart, label
+from flatout.report.html.components import chip, facts, folded, subheading
+from flatout.report.html.context import ReportContext
 from flatout.report.html.markup import Child, Html, join, tag
-from flatout.report.html.material import Material
-from flatout.report.html.parts import chip, facts, folded, subheading
 from flatout.report.html.tables import Cell, Column, table
-from flatout.report.terminal.text import duration, size
-from flatout.report.trials import outcome
+from flatout.report.trial_groups import outcome
 
 TITLE = "Serving"
 COLUMNS = (
@@ -30,12 +30,12 @@ COLUMNS = (
 )
 
 
-def has_data(material: Material) -> bool:
-    return any(trial.serving for trial in material.case.trials)
+def has_data(context: ReportContext) -> bool:
+    return any(trial.serving for trial in context.case.trials)
 
 
-def write(material: Material) -> Html:
-    case = material.case
+def write(context: ReportContext) -> Html:
+    case = context.case
     routes = [trial for trial in case.trials if trial.serving and trial.stage == "route"]
     timed = sorted((trial for trial in routes if trial.step_ms), key=lambda trial: trial.step_ms or 0.0)
     claims = [trial for trial in case.trials if trial.serving and trial.stage == "claim"]
@@ -87,13 +87,13 @@ def _front(trials: list[Trial], metric: str) -> Child:
             }
         )
     best = points[0][0].levers[0]
-    says = f"Latency of a call against {metric}; {best} is the fastest, what lies further right and lower is beaten."
+    summary = f"Latency of a call against {metric}; {best} is the fastest, routes further right and lower are beaten."
     layout = {
         "xaxis": {"title": {"text": "p50 in ms"}, "type": "log"},
         "yaxis": {"title": {"text": label(metric, 30)}},
         "showlegend": True,
     }
-    return chart(traces, layout, says, height=360, caption=says)
+    return chart(traces, layout, summary, height=360, caption=summary)
 
 
 def _table(trials: list[Trial], caption: str) -> Html:
@@ -140,4 +140,4 @@ def _skipped(case: Case) -> Child:
     rows: list[Child] = []
     for item in skipped:
         rows += [tag("dt", str(item.value)), tag("dd", item.note)]
-    return folded(f"{len(skipped)} routes were left out, each for a reason", tag("dl", rows, class_="rows"))
+    return folded(f"{len(skipped)} routes were not tried, and why", tag("dl", rows, class_="rows"))

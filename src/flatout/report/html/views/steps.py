@@ -1,34 +1,34 @@
-"""Step times over the run: warm-up, outliers, steps in which a function was traced, and the trace window."""
+"""Step times over the run, with the warm-up, outliers, steps in which a function was traced, and the trace window."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from flatout.model.case import Steps
+from flatout.report.formatting import duration
 from flatout.report.html.charts import chart
+from flatout.report.html.components import folded
+from flatout.report.html.context import ReportContext
 from flatout.report.html.markup import Html, join, tag
-from flatout.report.html.material import Material
-from flatout.report.html.parts import folded
 from flatout.report.html.tables import Cell, Column, table
-from flatout.report.terminal.text import duration
 
 TITLE = "Step times"
 FAR = 3.0
-"""A step that takes this many times the median stands out."""
+"""A step that takes this many times the median is an outlier."""
 
 
-def has_data(material: Material) -> bool:
-    return material.case.steps is not None and len(material.case.steps.times_ms) > 1
+def has_data(context: ReportContext) -> bool:
+    return context.case.steps is not None and len(context.case.steps.times_ms) > 1
 
 
-def write(material: Material) -> Html:
-    steps = material.case.steps
+def write(context: ReportContext) -> Html:
+    steps = context.case.steps
     assert steps is not None
     times = steps.times_ms
-    # A trace counts its last step but cannot time it: that is no thinning out.
+    # A trace counts its last step but cannot time it, so the numbers differ by one.
     scale = steps.count / len(times) if steps.count > len(times) + 1 else 1.0
     numbers = [round(at * scale) for at in range(len(times))]
-    traced = dict(zip(material.marks.traced, material.marks.trace_ms, strict=True))
+    traced = dict(zip(context.marks.traced, context.marks.trace_ms, strict=True))
     warm = list(range(min(steps.warmup, len(times)))) if scale == 1 else []
     slow = [at for at, time in enumerate(times) if at not in warm and at not in traced and time > FAR * steps.ms.median]
     special = {*warm, *traced, *slow}
@@ -47,8 +47,8 @@ def write(material: Material) -> Html:
             f"Step times of {steps.count:,} steps. {_sentence(steps, len(traced))}",
             height=340,
             caption="Drag to zoom, double-click to see all. "
-            + ("The times are thinned out evenly. " if scale > 1 else "")
-            + ("The shaded steps lie in the trace window." if steps.window else ""),
+            + ("The times are a regular sample. " if scale > 1 else "")
+            + ("The shaded steps are in the trace window." if steps.window else ""),
         ),
         _slowest(steps, numbers, times, traced),
     )
@@ -59,7 +59,7 @@ def _sentence(steps: Steps, traced: int) -> str:
     if abs(steps.trend) >= 0.05:
         parts.append(f"they get {'slower' if steps.trend > 0 else 'faster'} by {abs(steps.trend):.0%} over the run")
     if steps.outliers:
-        parts.append(f"{steps.outliers:,} stand out")
+        parts.append(f"{steps.outliers:,} are outliers")
     if traced:
         parts.append(f"{traced:,} had a function traced in them")
     return "; ".join(parts) + "."
@@ -93,7 +93,7 @@ def _layout(steps: Steps, times: tuple[float, ...]) -> dict[str, Any]:
         )  # fmt: skip
     return {
         "xaxis": {"title": {"text": "step"}},
-        # One first step of seconds would press all others flat onto the axis.
+        # A first step of several seconds would leave no room for the others.
         "yaxis": {"title": {"text": "ms"}, "type": "log" if wide else "linear", "rangemode": "tozero"},
         "shapes": shapes,
         "showlegend": True,

@@ -1,27 +1,27 @@
-"""The first screen: the verdict in a sentence, the step as a bar of where its time goes, the numbers to remember."""
+"""The first screen: the verdict, where the time of a step goes as a bar, and the main numbers."""
 
 from __future__ import annotations
 
 from flatout.model.case import Case, Split, Steps
+from flatout.report.formatting import duration, share
+from flatout.report.html.components import facts, spot
+from flatout.report.html.context import ReportContext
 from flatout.report.html.markup import Child, Html, tag
-from flatout.report.html.material import Material
-from flatout.report.html.parts import STEP_PARTS, facts, spot
-from flatout.report.steps import name_of_steps
-from flatout.report.terminal.text import duration, share
+from flatout.report.labels import NO_VERDICT, STEP_PARTS, name_of_steps
 
 NARROW = 0.11
-"""Parts of the bar below this share have no room for their name."""
+"""Parts of the bar below this share are too narrow for their name."""
 
 
-def write(material: Material) -> Html:
-    case = material.case
+def write(context: ReportContext) -> Html:
+    case = context.case
     return tag(
         "section",
         tag("p", f"flatout {case.kind}", class_="kind"),
-        tag("h1", case.verdict or "No verdict: the case holds too little to judge by.", class_="verdict"),
+        tag("h1", case.verdict or NO_VERDICT, class_="verdict"),
         _failure(case),
         _split(case.steps) if case.steps else None,
-        _numbers(material) if case.steps else _trace_numbers(case),
+        _numbers(context) if case.steps else _trace_numbers(case),
         _notes(case),
         id="summary",
         aria_label="Summary",
@@ -54,7 +54,7 @@ def _split(steps: Steps) -> Child:
             [_segment(name, value / total) for name, value in parts],
             class_="split",
             role="img",
-            aria_label=_spoken(split, total),
+            aria_label=_description(split, total),
         ),
         tag("ul", [_legend(name, value, value / total) for name, value in parts], class_="legend"),
         tag("figcaption", f"One step of {duration(steps.ms.median)}, by where its time goes. From: {steps.split_from}.")
@@ -64,7 +64,7 @@ def _split(steps: Steps) -> Child:
     )
 
 
-def _spoken(split: Split, total: float) -> str:
+def _description(split: Split, total: float) -> str:
     parts = (f"{share(getattr(split, name) / total)} {words}" for name, words in STEP_PARTS.items())
     return "Where the time of a step goes: " + ", ".join(part for part in parts if not part.startswith("0 %"))
 
@@ -84,18 +84,18 @@ def _legend(name: str, value: float, part: float) -> Html:
     )
 
 
-def _numbers(material: Material) -> Html:
-    steps = material.case.steps
+def _numbers(context: ReportContext) -> Html:
+    steps = context.case.steps
     assert steps is not None
     return facts(
         [
             ("median step", tag("b", duration(steps.ms.median))),
             ("p10 – p90", f"{duration(steps.ms.p10)} – {duration(steps.ms.p90)}"),
             (name_of_steps(steps.kind), f"{steps.count:,}"),
-            ("warm-up, apart", _warmup(steps)),
+            ("warm-up, not included", _warmup(steps)),
             ("outliers", f"{steps.outliers:,}" if steps.outliers else None),
             ("found by", steps.found_by),
-            ("where", spot(material, steps.where, 48)),
+            ("where", spot(context, steps.where, 48)),
         ]
     )
 

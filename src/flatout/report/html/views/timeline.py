@@ -1,22 +1,22 @@
-"""The events of the trace window on a canvas: zoom, pan, search. What takes most time stands beneath it as a table."""
+"""The events of the trace window on a canvas with zoom, pan and search, and what takes most time as a table."""
 
 from __future__ import annotations
 
+from flatout.report.formatting import duration
+from flatout.report.html.context import ReportContext
 from flatout.report.html.markup import Html, block, data, join, tag
-from flatout.report.html.material import Material
 from flatout.report.html.tables import Cell, Column, Row, table
-from flatout.report.terminal.text import duration
 
 TITLE = "Timeline"
 KEYS = "← → move · + − zoom · n p next and previous event · ↑ ↓ rows · Home all · Ctrl and wheel zooms, drag moves"
 
 
-def has_data(material: Material) -> bool:
-    return material.timeline is not None
+def has_data(context: ReportContext) -> bool:
+    return context.timeline is not None
 
 
-def write(material: Material) -> Html:
-    timeline = material.timeline
+def write(context: ReportContext) -> Html:
+    timeline = context.timeline
     assert timeline is not None
     shown = f"{timeline.count:,} events on {len(timeline.head['lanes']):,} threads and streams"
     left = f", the longest of {timeline.total:,}" if timeline.total > timeline.count else ""
@@ -54,18 +54,18 @@ def write(material: Material) -> Html:
                 aria_label=f"Timeline: {shown}. {KEYS}",
             ),
             tag("div", class_="tip", hidden=True),
-            tag("p", "Select an event to see what it is.", class_="selected", role="status"),
+            tag("p", "Select an event to see its details.", class_="selected", role="status"),
             tag("p", KEYS, class_="quiet keys"),
             data(timeline.head),
             block("application/gzip;base64", timeline.columns),
             class_="timeline",
         ),
-        _longest(material),
+        _longest(context),
     )
 
 
-def _longest(material: Material) -> Html:
-    timeline = material.timeline
+def _longest(context: ReportContext) -> Html:
+    timeline = context.timeline
     assert timeline is not None
     rows: list[Row] = [
         [name, Cell(f"{count:,}", count), Cell(duration(total), total), Cell(duration(total / count), total / count),
@@ -74,4 +74,4 @@ def _longest(material: Material) -> Html:
     ]  # fmt: skip
     columns = [Column("event", wide=True), Column("count", True), Column("total", True),
                Column("mean", True, minor=True), Column("longest", True, minor=True)]  # fmt: skip
-    return table(columns, rows, "What takes most time, nested events counted in those around them", find="names")
+    return table(columns, rows, "What takes most time; events include the events nested in them", find="names")

@@ -1,4 +1,4 @@
-"""What a tune has tried, as a forest plot: each trial's interval beside its row, and the patch that came of it."""
+"""The trials of a tune as a forest plot, with the interval of each trial, and the resulting patch."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from collections.abc import Sequence
 from flatout.model.case import Case, Interval, Trial
 from flatout.model.evidence.outcomes import LeverSkipped
 from flatout.model.levers import shown
+from flatout.report.formatting import duration
+from flatout.report.html.components import chip, folded, subheading
+from flatout.report.html.context import ReportContext
 from flatout.report.html.markup import Child, Html, join, tag, verbatim
-from flatout.report.html.material import Material
-from flatout.report.html.parts import chip, folded, subheading
-from flatout.report.terminal.text import duration
-from flatout.report.trials import Group, groups, name, outcome
+from flatout.report.trial_groups import Group, groups, name, outcome
 
 TITLE = "Trials"
 TICKS = (0.1, 0.2, 0.5, 0.8, 1, 1.25, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
-def has_data(material: Material) -> bool:
-    tried = any(not trial.serving for trial in material.case.trials)  # the others are told by `serving`
-    return bool(tried or material.case.patch or material.case.evidence_of(LeverSkipped))
+def has_data(context: ReportContext) -> bool:
+    tried = any(not trial.serving for trial in context.case.trials)  # the view `serving` shows the others
+    return bool(tried or context.case.patch or context.case.evidence_of(LeverSkipped))
 
 
-def write(material: Material) -> Html:
-    case = material.case
+def write(context: ReportContext) -> Html:
+    case = context.case
     scale = _Scale.over([trial.speedup for trial in case.trials if trial.speedup])
     return join(
         [_group(group, scale) for group in groups(case)],
@@ -35,7 +35,7 @@ def write(material: Material) -> Html:
 
 
 class _Scale:
-    """Speedups on a line: twice as fast is as far from 1 as half as fast."""
+    """A logarithmic scale: twice as fast is as far from 1 as half as fast."""
 
     def __init__(self, low: float, high: float) -> None:
         self.low, self.high = math.log(low), math.log(high)
@@ -54,7 +54,7 @@ class _Scale:
         return min(100.0, max(0.0, 100 * (math.log(ratio) - self.low) / (self.high - self.low)))
 
     def ticks(self) -> list[float]:
-        """Round numbers, thinned out until their labels have room."""
+        """Round numbers, as many as there is room for their labels."""
         inside = [tick for tick in TICKS if self.low < math.log(tick) < self.high]
         kept: list[float] = [1]
         for tick in sorted(inside, key=lambda tick: -abs(math.log(tick))):
@@ -148,10 +148,10 @@ def _mark(trial: Trial, scale: _Scale) -> Html:
 
 
 def _remarks(trials: Sequence[Trial]) -> Child:
-    told = [trial for trial in trials if trial.note]
-    if not told:
+    noted = [trial for trial in trials if trial.note]
+    if not noted:
         return None
-    return folded("Remarks", tag("ul", [tag("li", tag("strong", shown(t.levers)), f": {t.note}") for t in told]))
+    return folded("Remarks", tag("ul", [tag("li", tag("strong", shown(t.levers)), f": {t.note}") for t in noted]))
 
 
 def _use(case: Case) -> Child:
@@ -185,4 +185,4 @@ def _skipped(case: Case) -> Child:
     rows: list[Child] = []
     for item in skipped:
         rows += [tag("dt", str(item.value)), tag("dd", item.note)]
-    return folded(f"{len(skipped)} levers were left out, each for a reason", tag("dl", rows, class_="rows"))
+    return folded(f"{len(skipped)} levers were not tried, and why", tag("dl", rows, class_="rows"))

@@ -1,0 +1,121 @@
+"""Text and numbers as the views show them: shortened to a width, with units.
+
+Text from a case passes through `clean`, and views never hand it to rich as markup: square brackets have no meaning in
+it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from rich.cells import cell_len
+
+from flatout.model import text as safe_text
+from flatout.model.case import Evidence, Where
+from flatout.model.text import LONGEST
+
+
+def clean(value: object, limit: int = LONGEST) -> str:
+    """Safe text in one line, at most `limit` cells of a terminal wide."""
+    return elide(safe_text.clean(value), min(limit, LONGEST))
+
+
+def elide(text: str, width: int, middle: bool = False) -> str:
+    """Shorten to `width` cells: at the end, or in the middle for paths, whose end says most."""
+    if cell_len(text) <= width:
+        return text
+    if width <= 1:
+        return "…"[:width]
+    if not middle:
+        return _head(text, width - 1).rstrip() + "…"
+    front = (width - 1) // 3
+    return _head(text, front) + "…" + _head(text[::-1], width - 1 - front)[::-1]
+
+
+def _head(text: str, width: int) -> str:
+    used = 0
+    for position, character in enumerate(text):
+        used += cell_len(character)
+        if used > width:
+            return text[:position]
+    return text
+
+
+def location(where: Where | None, width: int = 60, base: str = "") -> str:
+    """`file:line`, shortened without losing the line; relative to the directory `base` if the file is in it."""
+    if where is None or not where.file:
+        return ""
+    line = "" if where.line is None else f":{clean(where.line, 12)}"
+    file = where.file
+    if base and file.startswith(base.rstrip("/") + "/"):
+        file = file[len(base.rstrip("/")) + 1 :]
+    return elide(clean(file), max(8, width - len(line)), middle=True) + line
+
+
+def duration(milliseconds: float | None) -> str:
+    if milliseconds is None:
+        return "–"
+    size = abs(milliseconds)
+    if size >= 600_000:
+        return f"{milliseconds / 60_000:,.1f} min"
+    if size >= 100_000:
+        return f"{milliseconds / 1000:.0f} s"
+    if size >= 1000:
+        return f"{milliseconds / 1000:.{1 if size >= 10_000 else 2}f} s"
+    if size >= 10:
+        return f"{milliseconds:.1f} ms"
+    if size >= 0.1:
+        return f"{milliseconds:.2f} ms"
+    return f"{milliseconds * 1000:.1f} µs" if size else "0 ms"
+
+
+def share(value: float | None) -> str:
+    if value is None:
+        return "–"
+    percent = 100 * value
+    return f"{percent:.1f} %" if 0 < abs(percent) < 9.95 else f"{percent:.0f} %"
+
+
+def size(count: float | None) -> str:
+    if count is None:
+        return "–"
+    value = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(value) < 1024:
+            return f"{value:.0f} {unit}" if unit == "B" or abs(value) >= 100 else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:,.1f} TiB"
+
+
+def number(value: float | None) -> str:
+    if value is None:
+        return "–"
+    if value == int(value):
+        return f"{int(value):,}"
+    return f"{value:,.1f}" if abs(value) >= 10 else f"{value:.3g}"
+
+
+_UNITS: dict[str, Callable[[float], str]] = {
+    "ms": duration,
+    "s": lambda seconds: duration(1000 * seconds),
+    "bytes": size,
+    "share": share,
+}
+
+
+def quantity(value: Any, unit: str) -> str:
+    """A value of evidence with its unit."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, (int, float)) or value != value or abs(value) == float("inf"):
+        return clean(f"{value} {unit}" if unit else value, 60)
+    if unit in _UNITS:
+        return _UNITS[unit](value)
+    return f"{number(value)} {clean(unit, 30)}".rstrip()
+
+
+def evidence_text(evidence: Evidence) -> str:
+    kind = re.sub(r"[-_.]+", " ", clean(evidence.kind, 40))
+    return kind if evidence.value is None else f"{kind} {quantity(evidence.value, evidence.unit)}"
