@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from flatout.check.driver import Job, Report
+    from flatout.check.driver import Report
     from flatout.check.workflow import Progress, Request
 
 _PATHS = typer.Argument(None, help="Files, folders or notebooks; `-` is standard input.  [default: .]")
@@ -49,7 +49,7 @@ def check(
 ) -> None:
     """Find performance faults in source without running it."""
     from flatout.check import output as views
-    from flatout.check.workflow import STANDARD_INPUT, Request, check_input, repair_text, view_of
+    from flatout.check.workflow import Request, view_of
 
     if list_patterns:
         typer.echo(_listed(), nl=False)
@@ -71,16 +71,9 @@ def check(
         processes=jobs,
         cached=not no_cache,
     )
-    job = request.job()
-    if request.paths == (STANDARD_INPUT,):
-        content = sys.stdin.buffer.read()
-        if request.repairs:
-            sys.stdout.buffer.write(repair_text(content, request, job))
-            sys.stdout.flush()
-            return
-        report = check_input(content, request, job)
-    else:
-        report = _check_paths(request, job, quiet)
+    report = _report(request, quiet)
+    if report is None:
+        return
     if not quiet:
         _print_problems(report)
     view = view_of(report)
@@ -100,8 +93,18 @@ def _split(names: list[str]) -> tuple[str, ...]:
     return tuple(name.strip() for given in names for name in given.split(",") if name.strip())
 
 
-def _check_paths(request: Request, job: Job, quiet: bool) -> Report:
-    from flatout.check.workflow import check_paths
+def _report(request: Request, quiet: bool) -> Report | None:
+    """None for standard input that is repaired: the result is written to standard output."""
+    from flatout.check.workflow import STANDARD_INPUT, check_input, check_paths, repair_text
+
+    job = request.job()
+    if request.paths == (STANDARD_INPUT,):
+        content = sys.stdin.buffer.read()
+        if not request.repairs:
+            return check_input(content, request, job)
+        sys.stdout.buffer.write(repair_text(content, request, job))
+        sys.stdout.flush()
+        return None
 
     def repaired(count: int) -> None:
         if not quiet:

@@ -209,11 +209,8 @@ class _Reader:
             if node.value is not None:
                 self._expression(node.value, here)
         elif isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-            for decorator in node.decorator_list:
-                self._expression(decorator, here)
-            if isinstance(node, ast.ClassDef):
-                for base in node.bases:
-                    self._expression(base, here)
+            for expression in (*node.decorator_list, *getattr(node, "bases", ())):
+                self._expression(expression, here)
         elif isinstance(node, ast.Try) or kind.__name__ == "TryStar":
             self._block(node.body, here)  # type: ignore[attr-defined]
             for number, handler in enumerate(node.handlers):  # type: ignore[attr-defined]
