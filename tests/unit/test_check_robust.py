@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from flatout.check.checker import VERSION, Checker
-from flatout.check.driver import Job, check, check_text, look
+from flatout.check.driver import Job, check, check_content, check_text
 from flatout.check.selection import select
 from flatout.check.settings import Settings, load, matches_path
 from flatout.model.errors import FlatoutError, UnknownCause
@@ -35,7 +35,7 @@ def job(root: Path, **changes: object) -> Job:
     ],
 )
 def test_a_broken_file_gives_one_line(content: bytes, says: str) -> None:
-    outcome = look(content, "a.py", Checker(select()))
+    outcome = check_content(content, "a.py", Checker(select()))
     assert says in outcome.problem
     assert outcome.problem
     assert "\n" not in outcome.problem
@@ -59,7 +59,7 @@ def test_fifty_thousand_lines_are_read() -> None:
 def test_other_encodings_are_read() -> None:
     checker = Checker(select())
     for encoding, head in (("latin-1", "# coding: latin-1\n"), ("utf-8-sig", ""), ("utf-16", "")):
-        outcome = look((head + "# é\n" + BAD).encode(encoding), "a.py", checker)
+        outcome = check_content((head + "# é\n" + BAD).encode(encoding), "a.py", checker)
         assert bool(outcome.diagnostics) != bool(outcome.problem)
         assert bool(outcome.diagnostics) == (encoding != "utf-16")
 
@@ -69,7 +69,7 @@ def test_other_encodings_are_read() -> None:
     [b"", b"{}", b"[1]", b'{"cells": 3}', b"not json", b'{"cells": [1, {"cell_type": "code"}, null]}', b"\xff"],
 )
 def test_invalid_notebooks(content: bytes) -> None:
-    outcome = look(content, "a.ipynb", Checker(select()))
+    outcome = check_content(content, "a.ipynb", Checker(select()))
     assert not outcome.diagnostics
     assert "\n" not in outcome.problem
 
@@ -81,7 +81,7 @@ def test_a_notebook_names_cell_and_line_and_survives_a_broken_cell() -> None:
         {"cell_type": "code", "source": "this is ( broken"},
         {"cell_type": "code", "source": "x = 1\nmodel.compile(run_eagerly=True)"},
     ]
-    outcome = look(json.dumps({"cells": cells}).encode(), "a.ipynb", Checker(select()))
+    outcome = check_content(json.dumps({"cells": cells}).encode(), "a.ipynb", Checker(select()))
     assert [(item.cell, item.line, item.cause) for item in outcome.diagnostics] == [(4, 2, "run-eagerly")]
     assert outcome.problem == "not valid Python in cell 3"
 

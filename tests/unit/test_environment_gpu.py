@@ -175,7 +175,7 @@ def test_a_tool_that_fails_or_hangs_is_a_fact(tmp_path: Path, monkeypatch: pytes
     fake_tool(tmp_path, "echo broken; exit 9", monkeypatch)
     assert nvidia.ask(tmp_path)["error"] == "broken"
     fake_tool(tmp_path, "exec sleep 60", monkeypatch)
-    assert "no answer" in nvidia.ask(tmp_path, timeout=0.3)["error"]
+    assert "did not answer" in nvidia.ask(tmp_path, timeout=0.3)["error"]
 
 
 def test_the_kernel_module_tells_its_version(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_a_saved_case_is_recorded_once(home: Path) -> None:
     assert entry.run.arguments == ("--epochs", "3")
     assert entry.run.commit == "a" * 40
     assert entry.run.median_ms == pytest.approx(20, rel=0.05)
-    assert Path(entry.place) == path.parent.resolve()
+    assert Path(entry.directory) == path.parent.resolve()
 
 
 def test_cases_without_steps_are_not_recorded(home: Path) -> None:

@@ -235,5 +235,5 @@ def test_a_long_memory_timeline_is_thinned_but_keeps_its_peak(tmp_path: Path) ->
 
 def test_a_trace_without_events_says_so(tmp_path: Path) -> None:
     case = analyse(write(tmp_path, space(plane("/host:CPU", {}))))
-    assert "Nothing to judge" in case.verdict
+    assert "No verdict" in case.verdict
     assert "no events" in case.notes[0].text
