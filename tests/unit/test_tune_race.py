@@ -194,13 +194,17 @@ def test_a_pause_fills_no_buffers(tmp_path, watchdog):
     one = contestant(program, 0.02)
     race.starter.start([one])
     for held in (*race.baselines, one):
-        held.child.go(100)  # what was made before it was first held
-        held.child.block(30)
+        until(lambda held=held: waits_for_batches(held))  # what was made before it was first held is used up
         held.child.hold()
-    time.sleep(1.0)  # the pause that must not fill the buffers
-    one.child.go(10)
-    assert sum(one.child.block(30).times) > 0.1
+    time.sleep(1.0)  # the pause that must not fill the buffers, in which all of the next batches could be made
+    one.child.go(50)
+    assert sum(one.child.block(60).times) > 0.3
     race.close()
+
+
+def waits_for_batches(one: Contestant) -> bool:
+    one.child.go(10)
+    return sum(one.child.block(60).times) > 0.1
 
 
 def test_blocks_are_whole_epochs_where_these_are_short_and_begin_slowly(tmp_path, watchdog, program):
@@ -251,9 +255,9 @@ def test_calls_of_different_numbers_of_steps_are_weighed():
 
 def test_a_program_that_ends_is_started_again(tmp_path, watchdog, program):
     race = race_of(tmp_path, watchdog, program, steps=40)
-    short = contestant(program, 0.002, steps=40)
+    short = contestant(program, 0.002, steps=40)  # fewer than fifteen blocks, of three steps at least, take
     race.starter.start([short])
-    run(race, short, rounds=9)
+    run(race, short, rounds=15)
     assert short.starts > 1
     assert race.steps_of_program == 40
     assert sum(block is not None for block in short.blocks) >= 7
