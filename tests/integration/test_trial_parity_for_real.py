@@ -169,7 +169,7 @@ for name in sys.argv[3].split(","):
         if name != "fresh":  # that one starts from what `seeds` has set
             random.seed(0); np.random.seed(0); tf.random.set_seed(0); seeds._requests.clear()
             keras.utils.clear_session()
-        best = steps = watch._best = 0
+        best = steps = watch._follower._best = 0
         watch.trial.optimizers.clear()
         os.makedirs(f"{OUT}/{name}-{change}")
         values.begin(f"{OUT}/{name}-{change}")
