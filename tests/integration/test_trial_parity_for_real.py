@@ -21,13 +21,13 @@ START = """
 import os, sys
 from flatout.observe import installing, observer, recorder, settings
 from flatout.trial.child import perturbed, seeds, without_dropout
-from flatout.trial.child.values import Values
+from flatout.trial.child.values import Values, hooks
 
 OUT = sys.argv[1]
 watch = observer.Observer(recorder.Recorder(OUT), settings.ObserveSettings(trace=False, sample=False))
 variants = {"calm": [without_dropout], "shaken": [perturbed]}.get(sys.argv[4], [])
 values = Values(OUT)
-watch.more_probes += [seeds.PROBE, values.probe, *(module.PROBE for module in variants)]
+watch.more_probes += [seeds.PROBE, hooks.probe_of(values), *(module.PROBE for module in variants)]
 seeds.install(0)
 sys.meta_path.insert(0, installing.ProbeInstaller(watch))
 best, steps = 0, 0

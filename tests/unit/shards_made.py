@@ -7,7 +7,8 @@ import random
 from pathlib import Path
 
 from flatout.data.shards import convert
-from flatout.data.shards.sources import Source, detection
+from flatout.data.shards.source import Source
+from flatout.data.shards.sources import detection
 
 
 def pictures(root: Path, count: int = 60, classes: tuple[str, ...] = ("bird", "cat", "dog")) -> Path:

@@ -27,7 +27,7 @@ from flatout.model.case import (
     to_plain,
 )
 from flatout.model.case import Distribution as Times
-from flatout.model.evidence.base import class_of
+from flatout.model.evidence.kinds import class_of
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "edits"
 PAIRS = sorted(FIXTURES.glob("*/*.in.py"))

@@ -15,8 +15,8 @@ import pytest
 from flatout.model import codec
 from flatout.model.case import Case, Evidence, Measurement, OtherEvidence, Where
 from flatout.model.errors import CaseUnreadable
-from flatout.model.evidence.base import all_kinds
 from flatout.model.evidence.devices import DeviceBusy, MatrixPrecision
+from flatout.model.evidence.kinds import all_kinds
 from flatout.model.evidence.program import CpuUse
 from flatout.model.evidence.steps import HostSync, StepStack, Tracing
 from flatout.model.location import Frame
@@ -175,7 +175,7 @@ def test_names_in_json_may_differ_from_attributes() -> None:
 def test_the_model_needs_neither_numpy_nor_rich() -> None:
     code = (
         "import sys, flatout.model.case, flatout.model.queries\n"
-        "from flatout.model.evidence.base import all_kinds\n"
+        "from flatout.model.evidence.kinds import all_kinds\n"
         "assert all_kinds()\n"
         "sys.exit(bool({'numpy', 'rich', 'typer', 'tensorflow'} & set(sys.modules)))"
     )

@@ -10,9 +10,8 @@ from types import ModuleType
 import pytest
 
 from flatout.observe import installing, probes
-from flatout.observe.observer import Observer
+from flatout.observe.observer import PACKAGES, Observer, Probe
 from flatout.observe.private_names import Missing
-from flatout.observe.probe import PACKAGES, Probe
 from flatout.observe.recorder import Recorder
 from flatout.observe.settings import ObserveSettings
 

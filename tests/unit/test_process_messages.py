@@ -10,7 +10,7 @@ import pytest
 
 from flatout.data.task import PipelineTask
 from flatout.model.errors import InvalidMessage
-from flatout.observe.injection import LeverReport
+from flatout.observe.levers import LeverReport
 from flatout.observe.settings import ObserveSettings
 from flatout.process.forking import Exited, Fork, Import, Imported, Started
 from flatout.process.messages import decode, encode

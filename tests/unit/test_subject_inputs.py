@@ -10,7 +10,8 @@ from flatout.cli.optimize import parse_batches, parse_shapes
 from flatout.model.errors import ArtefactUnreadable, DataUnusable, FlatoutError, ModelRefused
 from flatout.optimize.verification import read_manifest
 from flatout.subject import Tensor, data, input_matching, preparation, trust
-from flatout.subject.original import DeclaredInput, open_original
+from flatout.subject.opening import open_original
+from flatout.subject.original import DeclaredInput
 
 IMAGE = DeclaredInput("image", "float32", (None, 8, 8, 1))
 

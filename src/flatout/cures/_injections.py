@@ -10,7 +10,8 @@ from types import ModuleType
 from flatout.cures import _catalogue
 from flatout.cures._spec import Hooks
 from flatout.model.levers import parse
-from flatout.observe.injection import Injection, LeverReport
+from flatout.observe.injection import Injection
+from flatout.observe.levers import LeverReport
 from flatout.observe.observer import Observer
 
 

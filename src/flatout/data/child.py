@@ -21,8 +21,8 @@ from flatout.data.task import PipelineTask
 from flatout.model.case import Case, Note
 from flatout.observe import stages
 from flatout.observe.installing import finish
+from flatout.observe.observer import Probe
 from flatout.observe.private_names import Missing, patch
-from flatout.observe.probe import Probe
 from flatout.pipeline import copies, recipes
 from flatout.process.messages import decode
 

@@ -172,4 +172,6 @@ class Case:
 
         Raises CaseUnreadable where a value does not fit its name.
         """
+        from flatout.model.evidence import kinds  # noqa: F401  # registers every kind of evidence
+
         return codec.read(cls, data)

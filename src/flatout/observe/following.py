@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from flatout.observe.observer import TrialState
     from flatout.observe.recorder import Recorder
     from flatout.observe.streams import Stream
     from flatout.observe.ticks import Ticks
+    from flatout.observe.trial_state import TrialState
     from flatout.observe.window import Window
 
 MOST_ROWS = 200_000

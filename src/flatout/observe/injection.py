@@ -3,39 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from types import ModuleType
-from typing import TYPE_CHECKING, Protocol
 
-if TYPE_CHECKING:
-    from flatout.observe.observer import Observer
-
-
-@dataclass(frozen=True)
-class LeverReport:
-    """What a lever has done so far."""
-
-    changes: int
-    """Things that it has changed; 0: it found nothing to change yet."""
-    notes: tuple[str, ...] = ()
-    failed: str = ""
-    """The error with which it could not be installed; empty where it was."""
-
-
-class Installed(Protocol):
-    """All levers of one child, as the observer and the trial see them."""
-
-    def install(self, package: str, module: ModuleType) -> None: ...
-
-    @property
-    def names(self) -> tuple[str, ...]: ...
-
-    @property
-    def ready(self) -> bool: ...
-
-    def report(self) -> dict[str, LeverReport]:
-        """By the lever as the user types it."""
-        ...
+from flatout.observe.levers import LeverReport
+from flatout.observe.observer import Observer
 
 
 class Injection:

@@ -12,8 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from flatout.observe.imports import ImportWatch
-from flatout.observe.observer import Observer
-from flatout.observe.probe import PACKAGES, Package, Probe
+from flatout.observe.observer import PACKAGES, Observer, Package, Probe
 from flatout.source import users_code
 
 READ_BY_TENSORFLOW = (

@@ -11,22 +11,19 @@ recorder   the files of the recording (`recorder.py`)
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Literal, Protocol
 
-from flatout.model.vocabulary import StreamKind
 from flatout.observe.following import StepFollower
+from flatout.observe.levers import Installed
 from flatout.observe.recorder import Recorder
 from flatout.observe.settings import ObserveSettings
-from flatout.observe.streams import Stream, Streams
+from flatout.observe.streams import Streams
 from flatout.observe.ticks import Thread, Ticks
+from flatout.observe.trial_state import TrialState
 from flatout.observe.window import Window
-
-if TYPE_CHECKING:
-    from flatout.observe.injection import Installed
-    from flatout.observe.probe import Probe
-    from flatout.observe.probes.functions import Functions
-    from flatout.observe.probes.host_sync import Pulls
 
 
 class Hooks:
@@ -36,29 +33,45 @@ class Hooks:
         self.at_end: list[Callable[[], None]] = []
 
 
+class Functions(Protocol):
+    """What the probe of tf.functions knows and others use."""
+
+    @property
+    def totals(self) -> Mapping[tuple[str, int, str], Any]:
+        """What was counted, by source line."""
+
+    @property
+    def trains(self) -> Mapping[int, tuple[bool, Any]]:
+        """By the identity of the cache of traces: whether its steps are in a loop, and what counts them."""
+
+
 class Shared:
     """What one probe makes and another one uses."""
 
     def __init__(self) -> None:
         self.functions: Functions | None = None
-        self.pulls: Pulls | None = None
+        self.pulls: object = None
+        """Kept by the probe of host syncs for itself, from the import of TensorFlow to that of Keras."""
         self.keep_graph: Callable[[Any], None] = lambda graph: None
 
 
-class TrialState:
-    """The trial's part; a run without one leaves it as it is."""
+Package = Literal["tensorflow", "keras", "tf_keras"]
+PACKAGES: tuple[Package, ...] = ("tensorflow", "keras", "tf_keras")
+Install = Callable[["Observer", ModuleType], None]
+"""Called with the observer and the package. It patches names of `private_names` and only observes."""
 
-    def __init__(self) -> None:
-        self.at_step: Callable[[Stream, float, int], None] | None = None
-        """Called as (stream, end, n) when a step has ended and all else was recorded; it may hold the program."""
-        self.not_steps: frozenset[StreamKind] = frozenset()
-        """Kinds of streams that are no step of this program, as is known from an earlier run of it."""
-        self.held = 0
-        """How often the program has been held at its gate."""
-        self.epochs = 0
-        """Iterators over datasets made so far: an epoch begins with each."""
-        self.optimizers: dict[int, Any] = {}
-        """Those that have made an update, by their identity."""
+
+@dataclass(frozen=True)
+class Probe:
+    """Functions that are called right after a package was imported."""
+
+    name: str
+    tensorflow: Install | None = None
+    keras: Install | None = None
+    tf_keras: Install | None = None
+
+    def install_for(self, package: Package) -> Install | None:
+        return {"tensorflow": self.tensorflow, "keras": self.keras, "tf_keras": self.tf_keras}[package]
 
 
 class Observer:

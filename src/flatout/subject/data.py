@@ -9,43 +9,27 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from flatout.model.errors import DataUnusable
+from flatout.subject import records
 from flatout.subject.original import DeclaredInput, import_object
+from flatout.subject.samples import LABELS, SAMPLES, Samples
 from flatout.subject.subject import Array
-
-LABELS = ("y", "label", "labels", "target", "targets", "y_val", "y_test", "y_true", "test_labels")
-SAMPLES = ("x", "inputs", "input", "features", "data", "images", "x_val", "x_test", "test_images")
-"""Usual names of arrays in .npz files. `x_train` is left out: a model is checked on other data than it trained on."""
-
-
-@dataclass
-class Samples:
-    arrays: dict[str, Array]
-    """Each with the samples along the first axis. Names are `0`, `1`, … where the source has only an order."""
-    labels: list[Array] = field(default_factory=list)
-    origin: str = ""
-
-    def __len__(self) -> int:
-        return min(len(array) for array in self.arrays.values())
 
 
 def read_samples(source: str, inputs: Sequence[DeclaredInput] | None, features: str | None, limit: int) -> Samples:
     path = Path(source)
     if path.is_dir():
-        from flatout.subject.records import read
-
         if features is None:
             raise DataUnusable(
                 f"{source} is a directory: record files need --features FILE, a JSON that describes their features, "
                 'such as {"image": {"dtype": "float32", "shape": [28, 28, 1]}, "label": {"dtype": "int64"}}.'
             )
-        return read(path, _read_features(features), limit)
+        return records.read(path, _read_features(features), limit)
     if path.exists():
         return _read_file(path)
     if ":" in source and os.sep not in source:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from flatout.model.errors import DataUnusable
-from flatout.subject.data import Samples
 from flatout.subject.original import DeclaredInput
+from flatout.subject.samples import Samples
 from flatout.subject.subject import Array, Tensor
 
 

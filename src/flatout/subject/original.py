@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from flatout.model.errors import ModelRefused, ModelUnusable
+from flatout.model.errors import ModelUnusable
 
 
 @dataclass(frozen=True)
@@ -39,36 +39,6 @@ class Original:
     """How another process opens the Keras object itself; empty where it cannot."""
     unrolled: Callable[[], AbstractContextManager[bool]] = lambda: contextlib.nullcontext(False)
     """A context in which recurrent layers are traced unrolled; its value is False where there are none."""
-
-
-def open_original(
-    model: str, *, trust: bool = False, imports: Sequence[str] = (), signature: str | None = None
-) -> Original:
-    """Open a Keras file, an H5 file, the directory of a SavedModel, or `module:function`."""
-    from flatout.subject import keras_models, saved_models
-
-    path = Path(model)
-    if not path.exists():
-        if ":" in model and os.sep not in model:
-            return keras_models.wrap_model(
-                import_object(model)(), {"how": "factory", "name": model, "where": os.getcwd()}
-            )
-        raise ModelRefused(
-            f"There is no model at {model}. Give a .keras or .h5 file, the directory of a SavedModel, or "
-            "`module:function` for a function that builds it."
-        )
-    for name in imports:
-        import_module(name)
-    if path.is_dir():
-        if (path / "saved_model.pb").exists():
-            return saved_models.open_directory(path, signature, trust)
-        raise ModelRefused(f"{path} is not a SavedModel: the directory has no saved_model.pb.")
-    if path.suffix in (".tflite", ".onnx"):
-        raise ModelRefused(
-            f"{path} is already converted, and cannot be optimized further. Give the model that it was made from, and "
-            f"this file for comparison: flatout optimize MODEL --compare {path}"
-        )
-    return keras_models.open_file(path, trust, imports)
 
 
 def import_object(name: str) -> Any:

@@ -12,7 +12,9 @@ import numpy as np
 
 from flatout.model.errors import DataUnusable, ModelUnusable
 from flatout.subject import data, input_matching, metric, writer
-from flatout.subject.original import DeclaredInput, Original, open_original
+from flatout.subject.opening import open_original
+from flatout.subject.original import DeclaredInput, Original
+from flatout.subject.samples import Samples
 from flatout.subject.subject import Array, Subject, Tensor
 
 SYNTHETIC_SAMPLES = 64
@@ -114,7 +116,7 @@ def prepare(request: SubjectRequest, in_memory: InMemory | None = None) -> Prepa
     return Prepared(subject, evaluator, value, notes)
 
 
-def _samples(request: SubjectRequest, in_memory: InMemory, model: Original) -> data.Samples | None:
+def _samples(request: SubjectRequest, in_memory: InMemory, model: Original) -> Samples | None:
     if in_memory.data is not None:
         return data.samples_from_object(in_memory.data, model.inputs, request.read_limit, "the data")
     if request.data is not None:
@@ -136,7 +138,7 @@ def _evaluator(
     return metric.MetricEvaluator(metric.metric_function(requested), labels)
 
 
-def _inputs_from_data(samples: data.Samples | None, shapes: Mapping[str, Sequence[int]]) -> tuple[DeclaredInput, ...]:
+def _inputs_from_data(samples: Samples | None, shapes: Mapping[str, Sequence[int]]) -> tuple[DeclaredInput, ...]:
     """The inputs of a model that was never built: those of the data, or of --shape."""
     if samples is not None:
         return tuple(
@@ -155,7 +157,7 @@ def _inputs_from_data(samples: data.Samples | None, shapes: Mapping[str, Sequenc
     )
 
 
-def _batching(inputs: Sequence[DeclaredInput], samples: data.Samples | None) -> Batching:
+def _batching(inputs: Sequence[DeclaredInput], samples: Samples | None) -> Batching:
     first_lengths = {one.shape[0] if one.shape else 0 for one in inputs}
     if first_lengths == {None}:
         return "dynamic"

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from flatout.model.errors import DataUnusable
-from flatout.subject.data import LABELS, Samples
+from flatout.subject.samples import LABELS, Samples
 
 
 def read(directory: Path, features: dict[str, dict[str, Any]], limit: int) -> Samples:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from flatout.observe.injection import LeverReport
+from flatout.observe.levers import LeverReport
 
 # ── to the gate ──────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -13,7 +13,7 @@ from typing import Protocol
 from flatout.measure import race
 from flatout.measure.processors import Mark
 from flatout.measure.race import Exit
-from flatout.observe.injection import LeverReport
+from flatout.observe.levers import LeverReport
 from flatout.trial.child_process import ChildProcess, Ended, Launch, Overdue
 from flatout.trial.messages import BlockDone
 

@@ -13,7 +13,7 @@ from flatout.cli._options import command
 
 if TYPE_CHECKING:
     from flatout.data.shards.convert import ConvertRequest, Outcome
-    from flatout.data.shards.sources import Source
+    from flatout.data.shards.source import Source
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from flatout.data.shards import formats, plan, reader, schema, shard, workers
 from flatout.data.shards.destination import Destination
 from flatout.data.shards.progress import Progress
 from flatout.data.shards.shard import Job, Written
-from flatout.data.shards.sources import Source
+from flatout.data.shards.source import Source
 from flatout.model.errors import OutputNotWritable, ProcessFailed
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

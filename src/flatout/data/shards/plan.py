@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from flatout.data.shards.sources import Numbers, Source
+from flatout.data.shards.source import Numbers, Source
 from flatout.data.shards.tfrecord import FRAME
 from flatout.model.errors import InvalidOption
 

@@ -24,7 +24,7 @@ from typing import IO
 
 from flatout.data.shards import example, formats
 from flatout.data.shards.schema import Shard, Skipped
-from flatout.data.shards.sources import Corrupt, Source
+from flatout.data.shards.source import Corrupt, Source
 from flatout.model.errors import ElementUnreadable
 
 Report = Callable[[int, int], None]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from flatout.data.shards import example, formats, shard, workers
 from flatout.data.shards.progress import Progress
 from flatout.data.shards.schema import Schema, Shard
-from flatout.data.shards.sources import Corrupt, Source
+from flatout.data.shards.source import Corrupt, Source
 from flatout.data.shards.tfrecord import Damaged
 from flatout.model.errors import ProcessFailed, ShardsDiffer
 

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from flatout.data.shards.sources import Source
+from flatout.data.shards.source import Source
 from flatout.model.errors import ProcessFailed
 
 Work = TypeVar("Work")

@@ -23,7 +23,7 @@ from flatout.model.location import Where
 Value = float | int | str | bool | None
 COMMON = ("where", "source", "note")
 KINDS: dict[str, type[Evidence]] = {}
-"""The classes by their kind, filled as their modules are imported; `all_kinds` imports them all."""
+"""The classes by their kind, filled as their modules are imported; `kinds.all_kinds` imports them all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +77,7 @@ class Evidence:
         if not isinstance(form, Mapping):
             raise codec.damaged(path, "an object", form)
         generic = codec.read(_Form, form, path)
-        known = class_of(generic.kind)
+        known = KINDS.get(generic.kind)
         if known is None or generic.unit != known.UNIT:
             return generic.evidence()
         try:
@@ -138,13 +138,3 @@ class _Form:
 def _own_fields(kind: Any) -> tuple[str, ...]:
     """The fields that are the `data`."""
     return tuple(one.name for one in dataclasses.fields(kind) if one.name not in (*COMMON, kind.VALUE))
-
-
-def class_of(kind: str) -> type[Evidence] | None:
-    return all_kinds().get(kind)
-
-
-def all_kinds() -> dict[str, type[Evidence]]:
-    from flatout.model.evidence import devices, graphs, outcomes, pipelines, program, steps  # noqa: F401
-
-    return KINDS

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from flatout.observe.probe import Probe
+from flatout.observe.observer import Probe
 
 
 def names() -> list[str]:

@@ -6,8 +6,7 @@ import contextlib
 from types import ModuleType
 from typing import Any
 
-from flatout.observe.observer import Observer
-from flatout.observe.probe import Probe
+from flatout.observe.observer import Observer, Probe
 
 
 def on_tensorflow(observer: Observer, module: ModuleType) -> None:

@@ -8,9 +8,8 @@ from types import ModuleType
 from typing import Any
 
 from flatout.model.vocabulary import StreamKind
-from flatout.observe.observer import Observer
+from flatout.observe.observer import Observer, Probe
 from flatout.observe.private_names import Wrap, patch
-from flatout.observe.probe import Probe
 from flatout.observe.ticks import CALL, KERAS, TRACE
 from flatout.source import users_code
 

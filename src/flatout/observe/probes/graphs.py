@@ -8,9 +8,8 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from flatout.observe.observer import Observer
+from flatout.observe.observer import Observer, Probe
 from flatout.observe.private_names import patch
-from flatout.observe.probe import Probe
 from flatout.source import users_code
 
 MOST_GRAPHS = 150

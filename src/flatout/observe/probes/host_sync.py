@@ -8,9 +8,8 @@ from time import perf_counter
 from types import CodeType, ModuleType
 from typing import Any
 
-from flatout.observe.observer import Observer
+from flatout.observe.observer import Observer, Probe
 from flatout.observe.private_names import Missing, Wrap, patch
-from flatout.observe.probe import Probe
 from flatout.source import users_code
 
 TENSOR_NAMES = (
@@ -54,7 +53,7 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
 
 def on_keras(observer: Observer, module: ModuleType) -> None:
     pulls = observer.shared.pulls
-    if pulls is not None:  # without it, nothing of TensorFlow is counted either
+    if isinstance(pulls, Pulls):  # without it, nothing of TensorFlow is counted either
         patch("keras-variable-numpy", _wrap(observer, pulls, "numpy"))
 
 

@@ -6,9 +6,8 @@ from time import perf_counter
 from types import ModuleType
 from typing import Any
 
-from flatout.observe.observer import Observer
+from flatout.observe.observer import Observer, Probe
 from flatout.observe.private_names import patch
-from flatout.observe.probe import Probe
 from flatout.observe.streams import Stream
 from flatout.observe.ticks import TRACE
 

@@ -6,9 +6,8 @@ import contextlib
 from types import ModuleType
 from typing import Any
 
-from flatout.observe.observer import Observer
+from flatout.observe.observer import Observer, Probe
 from flatout.observe.private_names import Missing, Wrap, patch
-from flatout.observe.probe import Probe
 from flatout.source import users_code
 
 

@@ -16,8 +16,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from flatout.observe.observer import Observer
-from flatout.observe.probe import Probe
+from flatout.observe.observer import Observer, Probe
 from flatout.observe.streams import Stream
 
 DOMAIN = "flatout"

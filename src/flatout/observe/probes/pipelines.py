@@ -10,9 +10,8 @@ from types import ModuleType
 from typing import Any
 
 from flatout.observe import stages
-from flatout.observe.observer import Observer
+from flatout.observe.observer import Observer, Probe
 from flatout.observe.private_names import patch
-from flatout.observe.probe import Probe
 from flatout.source import users_code
 
 MOST_PIPELINES = 40

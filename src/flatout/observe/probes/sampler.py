@@ -15,8 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from flatout.measure.processors import idle_seconds
-from flatout.observe.observer import Observer
-from flatout.observe.probe import Probe
+from flatout.observe.observer import Observer, Probe
 from flatout.observe.window import LONG_CALL_SECONDS
 from flatout.observe.yardstick import Yardstick
 from flatout.source import users_code

@@ -14,9 +14,8 @@ from types import ModuleType
 from typing import Any
 
 from flatout.model.vocabulary import StreamKind
-from flatout.observe.observer import Observer
+from flatout.observe.observer import Observer, Probe
 from flatout.observe.private_names import Missing, patch
-from flatout.observe.probe import Probe
 from flatout.observe.streams import Stream
 from flatout.observe.ticks import KERAS
 from flatout.source import users_code

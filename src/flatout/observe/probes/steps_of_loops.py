@@ -12,9 +12,8 @@ from time import perf_counter
 from types import ModuleType
 from typing import Any
 
-from flatout.observe.observer import Observer
+from flatout.observe.observer import Observer, Probe
 from flatout.observe.private_names import Missing, patch
-from flatout.observe.probe import Probe
 from flatout.source import users_code
 
 

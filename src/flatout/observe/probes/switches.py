@@ -8,9 +8,8 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from flatout.observe.observer import Observer
+from flatout.observe.observer import Observer, Probe
 from flatout.observe.private_names import KERAS_SWITCHES, SWITCHES, Missing, patch, replace, resolve, wrapped
-from flatout.observe.probe import Probe
 from flatout.source import users_code
 
 

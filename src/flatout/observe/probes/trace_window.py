@@ -6,9 +6,8 @@ import ctypes
 from types import ModuleType
 from typing import Any
 
-from flatout.observe.observer import Observer
+from flatout.observe.observer import Observer, Probe
 from flatout.observe.private_names import Missing, replace, resolve
-from flatout.observe.probe import Probe
 from flatout.observe.window import Window
 
 

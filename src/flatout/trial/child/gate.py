@@ -23,7 +23,7 @@ from flatout.process.messages import decode, encode
 from flatout.trial.messages import BlockDone, Go, ProgramEnded, Warm
 
 if TYPE_CHECKING:
-    from flatout.observe.injection import LeverReport
+    from flatout.observe.levers import LeverReport
     from flatout.observe.observer import Observer
     from flatout.observe.streams import Stream
     from flatout.trial.settings import GateSettings

@@ -13,9 +13,8 @@ import weakref
 from types import ModuleType
 from typing import Any
 
-from flatout.observe.observer import Observer
+from flatout.observe.observer import Observer, Probe
 from flatout.observe.private_names import patch
-from flatout.observe.probe import Probe
 
 MOST = 64
 

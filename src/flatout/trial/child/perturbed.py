@@ -10,8 +10,8 @@ from __future__ import annotations
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from flatout.observe.observer import Probe
 from flatout.observe.private_names import Missing, patch
-from flatout.observe.probe import Probe
 
 if TYPE_CHECKING:
     from flatout.observe.observer import Observer

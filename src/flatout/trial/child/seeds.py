@@ -15,8 +15,8 @@ from collections import Counter
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+from flatout.observe.observer import Probe
 from flatout.observe.private_names import Missing, patch
-from flatout.observe.probe import Probe
 from flatout.trial.child.after_import import after_import
 
 if TYPE_CHECKING:

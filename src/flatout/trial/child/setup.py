@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 def make_trial(observer: Observer, settings: TrialSettings) -> None:
     from flatout.trial.child import gate, iterators, perturbed, scouting, seeds, shield, without_dropout
     from flatout.trial.child.values import Values
+    from flatout.trial.child.values.hooks import probe_of
 
     shield.install(observer.recorder.directory)
     observer.more_probes.append(shield.PROBE)
@@ -29,7 +30,7 @@ def make_trial(observer: Observer, settings: TrialSettings) -> None:
         importlib.import_module(role.module).start(observer, role.request)
     elif isinstance(role, GateSettings):
         values = Values(observer.recorder.directory)
-        observer.more_probes += [values.probe, iterators.PROBE]
+        observer.more_probes += [probe_of(values), iterators.PROBE]
         observer.trial.at_step = gate.Gate(observer, role, values).tick
     else:
         observer.trial.at_step = scouting.Scout(observer).tick

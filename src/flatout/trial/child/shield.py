@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from flatout.observe.probe import Probe
+from flatout.observe.observer import Probe
 from flatout.trial.child import landlock, python_files
 from flatout.trial.child.after_import import after_import
 from flatout.trial.child.overlay import Overlay

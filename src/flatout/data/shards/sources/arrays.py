@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from flatout.data.shards import tensors
 from flatout.data.shards.example import Element
 from flatout.data.shards.schema import Feature
-from flatout.data.shards.sources import Corrupt, Numbers
+from flatout.data.shards.source import Corrupt, Numbers
 from flatout.data.shards.sources.folder import FileListing, Folder, list_files
 from flatout.model.errors import DataUnusable
 

@@ -7,7 +7,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from flatout.data.shards.sources import Source, arrays, csv_rows, json_rows, media
+from flatout.data.shards.source import Source
+from flatout.data.shards.sources import arrays, csv_rows, json_rows, media
 from flatout.data.shards.sources.folder import Folder
 from flatout.model.errors import DataUnusable, InvalidOption
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from flatout.data.shards.example import Element
 from flatout.data.shards.schema import Feature
-from flatout.data.shards.sources import Corrupt, Numbers
+from flatout.data.shards.source import Corrupt, Numbers
 from flatout.model.errors import DataUnusable
 
 OVERHEAD = 96

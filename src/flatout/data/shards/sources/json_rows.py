@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from flatout.data.shards.example import Element, Value
-from flatout.data.shards.sources import Corrupt, Numbers, columns, rows
+from flatout.data.shards.source import Corrupt, Numbers
+from flatout.data.shards.sources import columns, rows
 from flatout.model.errors import DataUnusable
 
 SUFFIXES = frozenset((".jsonl", ".ndjson", ".json"))

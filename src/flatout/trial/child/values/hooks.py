@@ -9,9 +9,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from flatout.observe.observer import Observer
+from flatout.observe.observer import Observer, Probe
 from flatout.observe.private_names import Missing, Wrap, patch
-from flatout.observe.probe import Probe
 from flatout.observe.ticks import KERAS, TRACE
 from flatout.trial.child.values.kept import Values
 

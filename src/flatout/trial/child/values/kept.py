@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flatout.trial.child.values import file, weights
-
-if TYPE_CHECKING:
-    from flatout.observe.probe import Probe
 
 SNAPSHOTS = (1, 2, 4, 8, 16, 32, 64, 128)
 """Steps after which the weights are kept."""
@@ -45,12 +42,6 @@ class Values:
         self._lock = threading.Lock()
         self.wanted = True
         """Whether `tick` has anything left to do: the gate reads it at every step."""
-
-    @property
-    def probe(self) -> Probe:
-        from flatout.trial.child.values.hooks import probe_of
-
-        return probe_of(self)
 
     def tick(self, count: int) -> None:
         """The program has made `count` steps. Called by the gate while `wanted`."""
