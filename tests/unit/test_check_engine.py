@@ -10,7 +10,7 @@ import pytest
 from flatout.check.checker import Checker, drop_traced_elsewhere, is_test
 from flatout.check.selection import select
 from flatout.source.analysis import datasets, loops
-from flatout.source.analysis.module import Module
+from flatout.source.analysis.scopes import Module
 from flatout.source.analysis.traced_functions import traced
 
 

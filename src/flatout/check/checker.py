@@ -10,9 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from flatout.check.suppressions import Suppressions
-from flatout.source.analysis.module import Module, parses
 from flatout.source.analysis.patterns import Diagnostic, Match, Pattern
-from flatout.source.analysis.scopes import Scope, Site
+from flatout.source.analysis.scopes import Module, Scope, Site, parses
 from flatout.source.analysis.syntax import last_name
 from flatout.source.analysis.traced_functions import traced
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from flatout.check.checker import with_cell
 from flatout.model.errors import Internal
-from flatout.source.analysis.module import parses
 from flatout.source.analysis.patterns import Diagnostic
+from flatout.source.analysis.scopes import parses
 
 _MAGIC = re.compile(r"^(\s*)(%|!|\?|[\w.,= \[\]]+=\s*[%!])|\?\s*$")
 _CELL_MAGIC = re.compile(r"^\s*%%(?!time\b|timeit\b|capture\b)")

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from flatout.source.analysis.module import Module
-from flatout.source.analysis.scopes import Scope, Site
+from flatout.source.analysis.scopes import Module, Scope, Site
 from flatout.source.analysis.syntax import keyword, last_name
 
 BY_KERAS = frozenset(
