@@ -3,94 +3,109 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from flatout.cli._options import command
+from flatout.model.errors import UnknownView
 
 if TYPE_CHECKING:
     from flatout.check.driver import Report
     from flatout.check.workflow import Progress, Request
 
-_PATHS = typer.Argument(None, help="Files, folders or notebooks; `-` is standard input.  [default: .]")
-_SELECT = typer.Option([], "--select", help="Only these causes, patterns or groups; `all` for all.")
-_EXTEND = typer.Option([], "--extend-select", help="These in addition to the defaults.")
-_IGNORE = typer.Option([], "--ignore", help="All except these.")
 FORMATS = "concise, full, json, sarif, github, gitlab or junit"
+Names = list[str] | None
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options as they are typed."""
+
+    paths: Annotated[
+        Names, typer.Argument(help="Files, folders or notebooks; `-` is standard input.  [default: .]")
+    ] = None
+    select: Annotated[Names, typer.Option(help="Only these causes, patterns or groups; `all` for all.")] = None
+    extend_select: Annotated[Names, typer.Option(help="These in addition to the defaults.")] = None
+    ignore: Annotated[Names, typer.Option(help="All except these.")] = None
+    tf: Annotated[
+        str | None, typer.Option(metavar="VERSION", help="The oldest TensorFlow the code is for, such as 2.16.")
+    ] = None
+    fix: Annotated[bool, typer.Option("--fix", help="Make the repairs that do not change what is computed.")] = False
+    unsafe_fixes: Annotated[
+        bool, typer.Option("--unsafe-fixes", help="With --fix or --diff: make the other repairs too.")
+    ] = False
+    diff: Annotated[bool, typer.Option("--diff", help="Show the repairs and write nothing.")] = False
+    output_format: Annotated[str, typer.Option("--format", "-f", help=f"{FORMATS}.")] = "concise"
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file instead of standard output.")
+    ] = None
+    json_file: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Also write the case as JSON (- is stdout).")
+    ] = None
+    stdin_filename: Annotated[str, typer.Option(help="The file name to report for `-`.")] = "stdin.py"
+    exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit with 0 even if there are faults.")] = False
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Check every file again, and do not write the cache.")
+    ] = False
+    jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Processes; one per core by default.")] = None
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes; findings only.")] = False
+    list_patterns: Annotated[bool, typer.Option("--list", help="List all patterns and exit.")] = False
+
+    def request(self) -> Request:
+        from flatout.check.workflow import Request
+
+        return Request(
+            paths=tuple(self.paths or ["."]),
+            select=_split(self.select),
+            extend_select=_split(self.extend_select),
+            ignore=_split(self.ignore),
+            tensorflow=self.tf,
+            fix=self.fix,
+            unsafe_fixes=self.unsafe_fixes,
+            diff=self.diff,
+            stdin_name=self.stdin_filename,
+            processes=self.jobs,
+            cached=not self.no_cache,
+        )
 
 
 def register(app: typer.Typer) -> None:
-    app.command("check")(check)
+    command(app, "check", Options, _check)
 
 
-def check(
-    paths: list[str] = _PATHS,
-    select: list[str] = _SELECT,
-    extend_select: list[str] = _EXTEND,
-    ignore: list[str] = _IGNORE,
-    tf: str = typer.Option(
-        None, "--tf", metavar="VERSION", help="The oldest TensorFlow the code is for, such as 2.16."
-    ),
-    fix: bool = typer.Option(False, "--fix", help="Make the repairs that do not change what is computed."),
-    unsafe_fixes: bool = typer.Option(
-        False, "--unsafe-fixes", help="With --fix or --diff: make the other repairs too."
-    ),
-    diff: bool = typer.Option(False, "--diff", help="Show the repairs and write nothing."),
-    output_format: str = typer.Option("concise", "--format", "-f", help=f"{FORMATS}."),
-    output: str = typer.Option(
-        None, "--output", "-o", metavar="FILE", help="Write to a file instead of standard output."
-    ),
-    json_file: str = typer.Option(None, "--json", metavar="FILE", help="Also write the case as JSON (- is stdout)."),
-    stdin_filename: str = typer.Option("stdin.py", "--stdin-filename", help="The file name to report for `-`."),
-    exit_zero: bool = typer.Option(False, "--exit-zero", help="Exit with 0 even if there are faults."),
-    no_cache: bool = typer.Option(False, "--no-cache", help="Check every file again, and do not write the cache."),
-    jobs: int = typer.Option(None, "--jobs", "-j", min=1, help="Processes; one per core by default."),
-    quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress, no notes; findings only."),
-    list_patterns: bool = typer.Option(False, "--list", help="List all patterns and exit."),
-) -> None:
+def _check(options: Options) -> None:
     """Find performance faults in source without running it."""
     from flatout.check import output as views
-    from flatout.check.workflow import Request, view_of
+    from flatout.check.workflow import view_of
 
-    if list_patterns:
+    if options.list_patterns:
         typer.echo(_listed(), nl=False)
         return
-    if output_format not in views.FORMATS:
-        from flatout.model.errors import UnknownView
-
-        raise UnknownView(f"There is no format {output_format!r}. It may be {FORMATS}.")
-    request = Request(
-        paths=tuple(paths or ["."]),
-        select=_split(select),
-        extend_select=_split(extend_select),
-        ignore=_split(ignore),
-        tensorflow=tf,
-        fix=fix,
-        unsafe_fixes=unsafe_fixes,
-        diff=diff,
-        stdin_name=stdin_filename,
-        processes=jobs,
-        cached=not no_cache,
-    )
-    report = _report(request, quiet)
+    if options.output_format not in views.FORMATS:
+        raise UnknownView(f"There is no format {options.output_format!r}. It may be {FORMATS}.")
+    request = options.request()
+    report = _report(request, options.quiet)
     if report is None:
         return
-    if not quiet:
+    if not options.quiet:
         _print_problems(report)
     view = view_of(report)
-    if json_file is not None:
+    if options.json_file is not None:
         from flatout.check.output.case import as_case
         from flatout.report import json as case_json
 
-        case_json.write(as_case(view, ("flatout", "check", *request.paths)), json_file)
-    if not diff and json_file != "-":
-        _write(views.render(output_format, view), output)
-    if report.count and not exit_zero:
+        case_json.write(as_case(view, ("flatout", "check", *request.paths)), options.json_file)
+    if not options.diff and options.json_file != "-":
+        _write(views.render(options.output_format, view), options.output)
+    if report.count and not options.exit_zero:
         raise typer.Exit(1)
 
 
-def _split(names: list[str]) -> tuple[str, ...]:
+def _split(names: Names) -> tuple[str, ...]:
     """`--select a,b --select c`"""
-    return tuple(name.strip() for given in names for name in given.split(",") if name.strip())
+    return tuple(name.strip() for given in names or () for name in given.split(",") if name.strip())
 
 
 def _report(request: Request, quiet: bool) -> Report | None:

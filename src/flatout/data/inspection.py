@@ -29,7 +29,7 @@ def inspect(
 ) -> Case:
     """`needs`: elements per second that the trainer takes, if known."""
     recipes.install()
-    costs = costs or stage_costs.Costs(told=report)
+    costs = costs or stage_costs.Costs(report=report)
     pipelines, evidence = [], []
     with recipes.without_draws():
         for number, dataset in enumerate(datasets, 1):

@@ -1,4 +1,4 @@
-"""What the observer inside the program is told."""
+"""The settings of the observer inside the program."""
 
 from __future__ import annotations
 

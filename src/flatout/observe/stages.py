@@ -137,7 +137,7 @@ def draws(dataset: Any) -> bool:
     return known
 
 
-def place(dataset: Any) -> str:
+def location(dataset: Any) -> str:
     """`train.py:31`, where the program's line is known; else the kind of the stage."""
     where = getattr(dataset, "_flatout_where", None)
     return f"{os.path.basename(where[0])}:{where[1]}" if where else kind(dataset).lower()

@@ -181,7 +181,7 @@ class Window:
 
     @property
     def impatient(self) -> bool:
-        """Whether a step that has ended must be told at once: the first window opens and a counted one closes on it."""
+        """Whether a step must be handled as soon as it ends: the first window opens and a counted one closes on it."""
         counts = self._session is not None and self.steps_wanted is not None
         return self.wants_ticks and (counts or not self.opened_times)
 

@@ -62,13 +62,13 @@ def last_cacheable(dataset: Any) -> tuple[Any | None, str]:
             continue
         found = next(((s, why) for s, _ in stages.chain(stage) if (why := hindrance(s)) is not None), None)
         if found is not None:
-            reason = f"{stages.place(found[0])}: {found[1]}"
+            reason = f"{stages.location(found[0])}: {found[1]}"
         elif not costs(stage):
             return None, reason or "nothing in the pipeline costs more than reading a cache"
         elif int(stage.cardinality()) == INFINITE:
-            return None, f"{stages.place(stage)}: it is infinite"
+            return None, f"{stages.location(stage)}: it is infinite"
         elif not can_be_held(stage.element_spec):
-            return None, f"{stages.place(stage)}: its elements cannot be kept"
+            return None, f"{stages.location(stage)}: its elements cannot be kept"
         else:
             return stage, ""
     return None, reason

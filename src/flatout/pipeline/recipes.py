@@ -159,7 +159,7 @@ def replay_once(stage: Any, inputs: Mapping[int, Any], arguments: Mapping[str, A
         elif stages.kind(stage) == "Zip":
             result = _zipped(stage, swap)
         else:
-            raise Opaque(f"nobody knows how {stages.place(stage)} ({stages.kind(stage)}) was made")
+            raise Opaque(f"nobody knows how {stages.location(stage)} ({stages.kind(stage)}) was made")
     return stands_for(result, stage)
 
 

@@ -88,10 +88,10 @@ class _Held:
 class Costs:
     """Costs of the stages of one or more pipelines; stages in common are measured once."""
 
-    def __init__(self, limits: Limits | None = None, told: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, limits: Limits | None = None, report: Callable[[str], None] = lambda _: None) -> None:
         self.limits = limits or Limits()
         self.failed: dict[int, str] = {}
-        self._told = told
+        self._report = report
         self._left = self.limits.bytes
         self._costs: dict[int, Cost] = {}
         self._held: dict[int, _Held] = {}
@@ -111,7 +111,7 @@ class Costs:
         if found is None:
             self._kept.append(stage)  # ids are only good while the stage lives
             inputs = [self._sample(before) for before in recipes.upstream(stage)]
-            self._told(f"measuring {stages.kind(stage)} at {stages.place(stage)}")
+            self._report(f"measuring {stages.kind(stage)} at {stages.location(stage)}")
             found = self._held[id(stage)] = self._measured(stage, inputs)
         return found
 

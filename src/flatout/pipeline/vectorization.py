@@ -142,7 +142,7 @@ def _first_batches(late: LateBatch, again: bool) -> list[Any]:
     for stage, _ in stages.chain(late.source):
         touched = [state for state in stages.states(stage) if state not in UNTOUCHED]
         if touched and not again:
-            raise Unlike(f"{stages.place(stage)} ({touched[0]}) would have to run once more to compare")
+            raise Unlike(f"{stages.location(stage)} ({touched[0]}) would have to run once more to compare")
     upstream = recipes.rebuild(late.source, aside)
     size = stages.setting(late.batch, "_batch_size")
     batches = list(upstream.batch(size).take(BATCHES))

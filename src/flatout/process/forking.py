@@ -1,6 +1,6 @@
 """The fork server's own side: imports packages, then forks a child for each request.
 
-It is told what to do over a Unix socket, in messages that are defined here. A process that has threads, or in which
+It takes its orders over a Unix socket, in the messages defined here. A process that has threads, or in which
 TensorFlow has been initialised, cannot be forked safely: then `Imported.hindrance` names the reason, and the parent
 starts children as programs of their own. `fork_server.py` is the parent's side.
 """

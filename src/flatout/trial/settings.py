@@ -1,4 +1,4 @@
-"""What a child is told before the program begins: how to observe it, and how to run it as a trial.
+"""The settings of a child process: how to observe it, and how to run it as a trial.
 
 The launcher writes `ChildSettings` as JSON into an environment variable; a fork server hands it over in the file of a
 `TrialRequest`. The child decodes it. An invalid message is an `InvalidMessage` that names the field.

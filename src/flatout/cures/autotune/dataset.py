@@ -20,4 +20,4 @@ def switched_on(dataset: Any) -> Proposal | None:
         return None
     result = options.changed(dataset, dict.fromkeys(off, True))
     names = " and ".join(switch.removeprefix("experimental_optimization.") for switch in off)
-    return Proposal(result, f"{names} switched on again for the pipeline of {stages.place(dataset)}")
+    return Proposal(result, f"{names} switched on again for the pipeline of {stages.location(dataset)}")

@@ -29,7 +29,7 @@ def rewrite(dataset: Any, context: Context) -> Proposal | None:
         if sizes[-1][1] <= context.memory:
             break
     stage, size = sizes[-1] if sizes[-1][1] <= context.memory else sizes[0]
-    where = f"behind {stages.kind(stage).lower()} at {stages.place(stage)}"
+    where = f"behind {stages.kind(stage).lower()} at {stages.location(stage)}"
     if size <= context.memory:
         cached, what = stage.cache(), f"a cache of {mib(size)} {where}"
     elif context.disk is not None and size <= _free(context.disk):
@@ -59,7 +59,7 @@ def _bytes(stage: Any, context: Context) -> int:
         return size
     count, cost = context.count(stage), context.cost(stage)
     if count is None or cost is None:
-        raise Refused(f"how much a cache behind {stages.place(stage)} would hold could not be measured in time")
+        raise Refused(f"how much a cache behind {stages.location(stage)} would hold could not be measured in time")
     return count * cost.bytes
 
 

@@ -31,7 +31,7 @@ def on_tensorflow(injection: Injection, module: ModuleType) -> None:
             limit = max(caching.memory_limit() - promised[0], 0)
             size = caching.known_bytes(stage)
             if size is not None and size > limit:
-                injection.note(f"{stages.place(stage)}: {mib(size)} to keep, {mib(limit)} to keep them in")
+                injection.note(f"{stages.location(stage)}: {mib(size)} to keep, {mib(limit)} to keep them in")
                 return None
             promised[0] += size or 0
             cached = stage._flatout_cached = caching.Cached(stage, limit)
@@ -39,7 +39,7 @@ def on_tensorflow(injection: Injection, module: ModuleType) -> None:
         injection.ready.append(lambda: _full(injection, cached, iterated))
         if stages.runs_python(stage):
             injection.note("Python code stands before the cache: it is taken to give the same elements in each epoch")
-        return Proposal(result, f"a cache behind {stages.kind(stage).lower()} at {stages.place(stage)}")
+        return Proposal(result, f"a cache behind {stages.kind(stage).lower()} at {stages.location(stage)}")
 
     iteration.rewrite_with(injection, rewrite)
 

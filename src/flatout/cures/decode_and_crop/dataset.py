@@ -43,12 +43,12 @@ def rewrite(dataset: Any, context: Context) -> Proposal | None:
             continue
         if stages.states(stage):
             raise Refused(
-                f"the map at {stages.place(stage)} decodes pictures and crops them, and keeps state "
+                f"the map at {stages.location(stage)} decodes pictures and crops them, and keeps state "
                 f"({stages.states(stage)[0]}): write tf.io.decode_and_crop_jpeg there"
             )
         made = recipes.replay_once(stage, {}, {"map_func": _fused(stage._map_func, cut)})
         result = recipes.rebuild(dataset, recipes.exchange(stage, made))
-        return Proposal(result, f"the map at {stages.place(stage)} decodes only what is cropped")
+        return Proposal(result, f"the map at {stages.location(stage)} decodes only what is cropped")
     return None
 
 

@@ -27,7 +27,7 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
 
 
 def _rewrite(document: Document, call: cst.Call) -> None:
-    """Only where `predict` is given nothing but the batch and its size, and is told to print nothing."""
+    """Only where `predict` is given nothing but the batch and its size, and prints nothing."""
     named = {arg.keyword.value for arg in call.args if arg.keyword is not None}
     plain = [arg for arg in call.args if arg.keyword is None]
     if not named <= _DROPPED | {"x"} or len(plain) > 3 or any(arg.star for arg in call.args) or not call.args:

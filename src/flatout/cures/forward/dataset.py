@@ -24,7 +24,7 @@ def rewrite(dataset: Any, context: Context) -> Proposal | None:
         for move in (_take, _filter):
             found = move(stage)
             if found is not None and len(moved) < MOST_MOVES:
-                moved.append(f"{stages.kind(stage).lower()} at {stages.place(stage)}")
+                moved.append(f"{stages.kind(stage).lower()} at {stages.location(stage)}")
                 return recipes.rebuild(found, forward)
         return None
 

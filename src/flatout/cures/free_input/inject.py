@@ -29,12 +29,12 @@ def on_tensorflow(injection: Injection, module: ModuleType) -> None:
         if count == tensorflow.data.UNKNOWN_CARDINALITY:
             count = _count(iterator)
             if count == MANY:
-                injection.note(f"an epoch of {stages.place(dataset)} is longer than could be counted")
+                injection.note(f"an epoch of {stages.location(dataset)} is longer than could be counted")
         free = tensorflow.data.Dataset.from_tensors(first).repeat(None if count < 0 else count)
         # The batch is of one size now; the program is to see the shapes that it knew.
         variant = tensorflow.data.experimental.to_variant(free)
         result = tensorflow.data.experimental.from_variant(variant, dataset.element_spec)
-        what = f"one batch again and again in place of {stages.place(dataset)}"
+        what = f"one batch again and again in place of {stages.location(dataset)}"
         return Proposal(recipes.stands_for(result, dataset), what)
 
     iteration.rewrite_with(injection, rewrite)

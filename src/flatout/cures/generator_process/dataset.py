@@ -28,12 +28,12 @@ def rewrite(dataset: Any, context: Context) -> Proposal | None:
     stage, generator = found
     used = _uses(generator)
     if used:
-        raise Refused(f"the generator at {stages.place(stage)} uses {used}, which does not work in a forked process")
+        raise Refused(f"the generator at {stages.location(stage)} uses {used}, which does not work in a forked process")
     if not _is_plain(stage.element_spec):
-        raise Refused(f"the generator at {stages.place(stage)} gives more than plain arrays")
+        raise Refused(f"the generator at {stages.location(stage)} gives more than plain arrays")
     made = recipes.stands_for(in_a_process(generator, stage.element_spec), stage)
     result = recipes.rebuild(dataset, recipes.exchange(stage, made))
-    return Proposal(result, f"the generator at {stages.place(stage)} runs in a process of its own")
+    return Proposal(result, f"the generator at {stages.location(stage)} runs in a process of its own")
 
 
 def generator_of(stage: Any) -> Any | None:

@@ -30,7 +30,7 @@ def rewrite(dataset: Any, context: Context) -> Proposal | None:
 
 
 def _moved(dataset: Any, maps: list[Any], passed: list[Any], batch: Any, context: Context) -> Proposal:
-    where = stages.place(maps[-1])
+    where = stages.location(maps[-1])
     try:
         batches, exact = vectorization.compared(_behind(maps, passed, batch), again=True)
     except vectorization.Unlike as unlike:

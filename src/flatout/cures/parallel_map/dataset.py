@@ -27,8 +27,8 @@ def rewrite(dataset: Any, context: Context) -> Proposal | None:
     if stateful and "semantic" not in context.allow:
         state = stages.states(stateful[0])[0]
         raise Refused(
-            f"the map at {stages.place(stateful[0])} makes one call at a time, as it keeps state ({state}); several at "
-            "once are a semantic change, which has to be allowed"
+            f"the map at {stages.location(stateful[0])} makes one call at a time, as it keeps state ({state}); several "
+            "at once are a semantic change, which has to be allowed"
         )
     waiting = [stage for stage in found if context.waits(stage)]
 
@@ -43,7 +43,7 @@ def rewrite(dataset: Any, context: Context) -> Proposal | None:
 
 
 def serial_maps(dataset: Any) -> list[Any]:
-    """Maps with state, and maps that were told to make one call at a time; not those that are `synchronous`."""
+    """Maps with state, and maps that are set to make one call at a time; not those that are `synchronous`."""
     return [stage for stage, _ in stages.chain(dataset) if _is_serial(stage)]
 
 
@@ -75,4 +75,4 @@ def with_calls(
 
 def _described(stage: Any) -> str:
     states = stages.states(stage)
-    return f"{stages.place(stage)} ({states[0]})" if states else stages.place(stage)
+    return f"{stages.location(stage)} ({states[0]})" if states else stages.location(stage)

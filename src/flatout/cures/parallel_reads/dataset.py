@@ -28,15 +28,15 @@ def rewrite(dataset: Any, context: Context) -> Proposal | None:
     shuffled = any(stages.kind(stage) == "Shuffle" for stage in _behind(dataset, reader))
     if not shuffled and "semantic" not in context.allow:
         raise Refused(
-            f"the files at {stages.place(reader)} could be read several at a time; no shuffle follows, so that would "
-            "change the order of the elements (allow semantic changes for it)"
+            f"the files at {stages.location(reader)} could be read several at a time; no shuffle follows, so that "
+            "would change the order of the elements (allow semantic changes for it)"
         )
     cycle = min(CYCLE, int(files.cardinality())) if int(files.cardinality()) > 0 else CYCLE
     made = files.interleave(
         _reader_of(reader), cycle_length=cycle, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
     )
     result = recipes.rebuild(dataset, recipes.exchange(reader, recipes.stands_for(made, reader)))
-    what = f"{cycle} files at a time at {stages.place(reader)}"
+    what = f"{cycle} files at a time at {stages.location(reader)}"
     return Proposal(result, what, equivalence="exact" if shuffled else "semantic")
 
 

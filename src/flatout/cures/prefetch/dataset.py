@@ -23,9 +23,9 @@ def prefetched(dataset: Any, replay: recipes.Replay = recipes.replay_once) -> Pr
         if buffer is None or buffer > SMALL or buffer == tf.data.AUTOTUNE:
             return None
         tuned = replay(last, {}, {"buffer_size": tf.data.AUTOTUNE})
-        what = f"the prefetch of {buffer} at {stages.place(last)} made tunable"
+        what = f"the prefetch of {buffer} at {stages.location(last)} made tunable"
         return Proposal(recipes.rebuild(dataset, recipes.exchange(last, tuned)), what)
     is_injected = not any(options.value(dataset, switch) is False for switch in FORBID)
     if is_injected or stages.kind(last).startswith(AHEAD):
         return None
-    return Proposal(dataset.prefetch(tf.data.AUTOTUNE), f"a prefetch added behind {stages.place(last)}")
+    return Proposal(dataset.prefetch(tf.data.AUTOTUNE), f"a prefetch added behind {stages.location(last)}")

@@ -19,7 +19,7 @@ def rewrite(dataset: Any, context: Context) -> Proposal | None:
     size = min(max(calls, int(SIZES[0])), MOST)
     if (options.value(dataset, SETTING) or 0) >= size:
         return None
-    what = f"{size} threads, as the map at {stages.place(waiting[0])} waits"
+    what = f"{size} threads, as the map at {stages.location(waiting[0])} waits"
     return Proposal(options.changed(dataset, {SETTING: size}), what, setting=str(size))
 
 

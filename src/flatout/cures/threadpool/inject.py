@@ -21,7 +21,7 @@ def on_tensorflow(injection: Injection, module: ModuleType) -> None:
             return None
         if not any(stage._functions() for stage, _ in stages.chain(dataset)):
             return None
-        what = f"{size} threads for the pipeline of {stages.place(dataset)}"
+        what = f"{size} threads for the pipeline of {stages.location(dataset)}"
         return Proposal(options.changed(dataset, {SETTING: size}), what)
 
     iteration.rewrite_with(injection, rewrite)

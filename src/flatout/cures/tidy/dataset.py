@@ -18,7 +18,7 @@ def rewrite(dataset: Any, context: Context) -> Proposal | None:
     def tidied(stage: Any) -> Any:
         for before in (_without(stage), _unbatched(stage)):
             if before is not None:
-                dropped.append(f"{stages.kind(stage).lower()} at {stages.place(stage)}")
+                dropped.append(f"{stages.kind(stage).lower()} at {stages.location(stage)}")
                 return recipes.rebuild(before, tidied)
         return None
 

@@ -30,7 +30,7 @@ def on_batches(dataset: Any, *, again: bool, may_round: bool) -> Vectorized:
     """All maps before a batch that give the same on batches. `again`: code with side effects may run once more."""
     moved, left_alone, rounded, forms = [], [], [], []
     for late in vectorization.late_batches(dataset):
-        name = f"the map at {stages.place(late.maps[-1])}"
+        name = f"the map at {stages.location(late.maps[-1])}"
         try:
             batches, exact = vectorization.vectorized(late, again)
         except vectorization.Unlike as unlike:
@@ -40,7 +40,7 @@ def on_batches(dataset: Any, *, again: bool, may_round: bool) -> Vectorized:
             left_alone.append(f"{name} left alone: it rounds differently on batches")
             continue
         dataset = recipes.rebuild(dataset, recipes.exchange(late.batch, batches))
-        moved.append(stages.place(late.maps[-1]))
+        moved.append(stages.location(late.maps[-1]))
         forms.append(str(batches._flatout_form))
         if not exact:
             rounded.append(f"{name} agrees within rounding, not to the bit (reassociated)")

@@ -35,7 +35,7 @@ def _compile(injection: Injection, key: str) -> None:
 
 
 def _refused(injection: Injection, key: str) -> None:
-    """A model whose step XLA cannot compile is trained as before, from the batch after the one that told so."""
+    """A model whose step XLA cannot compile is trained as before, from the batch after the one that failed."""
     refusals = _refusals()
 
     def wrap(original: Any) -> Any:

@@ -246,7 +246,7 @@ class Pipes:
             try:
                 return decode(line, Go).steps
             except InvalidMessage as error:
-                os.write(2, f"flatout: the gate was told something else than to go on: {error}\n".encode())
+                os.write(2, f"flatout: the gate received an invalid message: {error}\n".encode())
                 _leave(1)
         return 0
 

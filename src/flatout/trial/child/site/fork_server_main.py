@@ -1,7 +1,7 @@
 """Imports TensorFlow once and forks a process for each trial: `python fork_server_main.py PACKAGE PROGRAM SOCKET`.
 
 PACKAGE is the directory flatout is imported from, PROGRAM the file to be run, or `-m`, SOCKET the number of a Unix
-socket, on which it is told what to do (`flatout.process.forking`). A trial runs the program as `python PROGRAM ARGS…`
+socket, from which it takes its orders (`flatout.process.forking`). A trial runs the program as `python PROGRAM ARGS…`
 would, with `__main__`, environment and output of its own; what it does not do again is the import.
 """
 
