@@ -252,5 +252,6 @@ def reason_against(dataset: Any, error: Exception) -> str:
 
     for stage, _ in stages.chain(dataset):
         if "python" in stages.states(stage):
-            return f"{stages.location(stage)} calls Python, which exists only in the program. Write it with TensorFlow's ops."
+            where = stages.location(stage)
+            return f"{where} calls Python, which exists only in the program. Write it with TensorFlow's ops."
     return f"{type(error).__name__}: {str(error).strip().splitlines()[0][:300] if str(error).strip() else ''}"
