@@ -45,13 +45,17 @@ def _leave_conversions_out(window: Window) -> None:
     module, switch, enabled = resolve("trace-enabled")
     scope, begin, begin_if_enabled = resolve("trace-scope")
     _, _, mark = resolve("trace-me")
+    # A function from 2.20 on, a plain flag before. Both are read only while the window, and so the profiler, is on.
+    is_function = callable(enabled)
+    is_enabled: Any = enabled if is_function else lambda: True
+    off: Any = (lambda: False) if is_function else False
 
     def begin_always(self: Any, name: str, **facts: Any) -> None:
-        self._traceme = mark(name, **facts) if enabled() else None
+        self._traceme = mark(name, **facts) if is_enabled() else None
 
     def leave_out() -> None:
         setattr(scope, begin, begin_always)
-        setattr(module, switch, lambda: False)
+        setattr(module, switch, off)
 
     def restore() -> None:
         setattr(module, switch, enabled)
