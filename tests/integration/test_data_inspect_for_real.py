@@ -62,4 +62,4 @@ def test_a_target_that_makes_no_dataset_is_told_what_was_expected(tmp_path):
     write(tmp_path, "def nothing():\n    return 3\n", "empty.py")
     done = execute([*FLATOUT, "data", "inspect", "empty.py:nothing"], tmp_path)
     assert done.returncode == 2
-    assert "empty.py:nothing has given no tf.data.Dataset" in done.stderr
+    assert "empty.py:nothing returned no tf.data.Dataset" in done.stderr

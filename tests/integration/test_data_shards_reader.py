@@ -202,7 +202,7 @@ def test_a_pipeline_gives_the_same_elements_from_its_shards(
     assert read["piped"] == read["made"]
     assert len(read["piped"]) == 200
     assert "200 elements" in streamed.stdout
-    assert "bytes equal" in streamed.stdout
+    assert "with equal bytes" in streamed.stdout
     assert "user's own words" in streamed.stderr, "what the program prints is no output of ours"
 
 

@@ -261,14 +261,14 @@ def test_a_training_under_rounding_that_does_not_pay_is_left(trained, data):
             kernel.assign(-kernel.numpy())
 
     result = flatout.quantize(trained, calibration, train=harm, validation=data[1], batch_size=16)
-    assert not result.details["training"].pays
+    assert not result.details["training"].training_helped
     assert result.details["training"].won.mean < -0.2
     for one, other in zip(*(checks.outputs(m, [calibration]) for m in (calibrated, result.model)), strict=True):
         np.testing.assert_array_equal(one, other)
 
     fresh = compiled(small())
     result = flatout.quantize(fresh, calibration, train=fit(data, epochs=4, validation_data=data[1]), batch_size=16)
-    assert result.details["training"].pays
+    assert result.details["training"].training_helped
     assert accuracy(result.model, data[1]) > 0.5
     with pytest.raises(CompressionRefused, match="not compiled"):
         flatout.quantize(small(), calibration, train=harm, validation=data[1])
