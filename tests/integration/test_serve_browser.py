@@ -149,9 +149,9 @@ def test_the_list_shows_what_is_kept_meanwhile(browser: Any, home: Path, address
             assert page.locator("tbody tr").count() == before + 1
             page.locator("tbody input").first.check()
             runs.keep(home, runs.case(20.0, 32, command=("python", "newer.py")), "newer")
-            page.wait_for_selector("text=Something is new")
+            page.wait_for_selector("text=The list has changed")
             assert page.locator("tbody input").first.is_checked(), "what someone has chosen is not taken away"
-            page.click("text=show it")
+            page.click("#new >> text=reload")
             page.wait_for_selector("tbody >> text=newer.py")
     finally:
         for name in case_names(home, "new"):
