@@ -11,7 +11,7 @@ import runs
 from typer.testing import CliRunner
 
 from flatout import store
-from flatout.cli import app
+from flatout.cli import make_app
 from flatout.compare.comparison import compare
 from flatout.model.errors import FlatoutError
 from flatout.report.markdown import render as as_markdown
@@ -33,17 +33,19 @@ def names(home: Path, medians: list[float], seed: int = 0) -> list[str]:
 
 def test_exit_codes(home: Path) -> None:
     same, again, slow = names(home, [20.0, 20.0, 26.0])
-    assert runner.invoke(app, ["compare", same, again, "--max-regression", "5%"]).exit_code == 0
-    assert runner.invoke(app, ["compare", same, slow]).exit_code == 0, "without a threshold nothing is a failure"
-    failed = runner.invoke(app, ["compare", same, slow, "--max-regression", "5%"])
+    assert runner.invoke(make_app(), ["compare", same, again, "--max-regression", "5%"]).exit_code == 0
+    assert runner.invoke(make_app(), ["compare", same, slow]).exit_code == 0, "without a threshold nothing is a failure"
+    failed = runner.invoke(make_app(), ["compare", same, slow, "--max-regression", "5%"])
     assert failed.exit_code == 1
     assert "above the threshold of 5 %" in failed.output
-    assert runner.invoke(app, ["compare", slow, same, "--max-regression", "0.05"]).exit_code == 0
+    assert runner.invoke(make_app(), ["compare", slow, same, "--max-regression", "0.05"]).exit_code == 0
 
 
 def test_several_runs_on_a_side(home: Path) -> None:
     old, new = names(home, [20.0] * 3), names(home, [24.0] * 3, 10)
-    found = runner.invoke(app, ["compare", ",".join(old), ",".join(new), "--max-regression", "5%", "--json", "-"])
+    found = runner.invoke(
+        make_app(), ["compare", ",".join(old), ",".join(new), "--max-regression", "5%", "--json", "-"]
+    )
     assert found.exit_code == 1
     told = json.loads(found.output)
     assert len(told["before"]) == len(told["after"]) == 3
@@ -56,27 +58,27 @@ def test_several_runs_on_a_side(home: Path) -> None:
 
 def test_patterns(home: Path, tmp_path: Path) -> None:
     names(home, [20.0, 20.0, 20.0])
-    found = runner.invoke(app, ["compare", "train-*", "latest", "-q"])
+    found = runner.invoke(make_app(), ["compare", "train-*", "latest", "-q"])
     assert found.exit_code == 0, found.output
-    by_path = runner.invoke(app, ["compare", f"{tmp_path}/.flatout/cases/train-*", "latest", "--json", "-"])
+    by_path = runner.invoke(make_app(), ["compare", f"{tmp_path}/.flatout/cases/train-*", "latest", "--json", "-"])
     assert len(json.loads(by_path.output)["before"]) == 3
     with pytest.raises(FlatoutError, match="No case matches"):
-        runner.invoke(app, ["compare", "nothing-*", "latest"], catch_exceptions=False)
+        runner.invoke(make_app(), ["compare", "nothing-*", "latest"], catch_exceptions=False)
 
 
 @pytest.mark.parametrize("wrong", ["5", "-1%", "much", "2000%", ""])
 def test_a_threshold_that_is_none(home: Path, wrong: str) -> None:
     names(home, [20.0])
     with pytest.raises(FlatoutError, match="--max-regression takes a share"):
-        runner.invoke(app, ["compare", "latest", "latest", "--max-regression", wrong], catch_exceptions=False)
+        runner.invoke(make_app(), ["compare", "latest", "latest", "--max-regression", wrong], catch_exceptions=False)
 
 
 def test_markdown_goes_to_a_file(home: Path, tmp_path: Path) -> None:
     names(home, [20.0])
-    assert runner.invoke(app, ["compare", "latest", "latest", "--markdown", "out.md"]).exit_code == 0
+    assert runner.invoke(make_app(), ["compare", "latest", "latest", "--markdown", "out.md"]).exit_code == 0
     assert "| **step** | 19.8 ms | 19.8 ms |" in (tmp_path / "out.md").read_text()
     with pytest.raises(FlatoutError, match="Could not write"):
-        runner.invoke(app, ["compare", "latest", "latest", "--markdown", "no/out.md"], catch_exceptions=False)
+        runner.invoke(make_app(), ["compare", "latest", "latest", "--markdown", "no/out.md"], catch_exceptions=False)
 
 
 def test_hostile_text_is_text() -> None:
@@ -104,6 +106,6 @@ def test_an_old_case_can_still_be_compared(home: Path) -> None:
     """A case as the first version wrote it: no origin, no window, fewer facts."""
     names(home, [20.0])
     old = Path(__file__).parent.parent / "fixtures" / "cases" / "schema-1-first.json"
-    found = runner.invoke(app, ["compare", str(old), "latest", "--json", "-"])
+    found = runner.invoke(make_app(), ["compare", str(old), "latest", "--json", "-"])
     assert found.exit_code == 0, found.output
     assert json.loads(found.output)["same_program"] is False

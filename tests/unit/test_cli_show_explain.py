@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from flatout import store
 from flatout.causes import catalogue
-from flatout.cli import app
+from flatout.cli import make_app
 from flatout.model.case import Case
 from flatout.model.errors import CaseNotFound, CaseUnreadable, FlatoutError, UnknownCause, UnknownView
 from flatout.report.json import write
@@ -30,7 +30,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: str) -> str:
-    result = runner.invoke(app, list(arguments), catch_exceptions=False)
+    result = runner.invoke(make_app(), list(arguments), catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.stdout
 
@@ -106,8 +106,8 @@ def test_neither_loads_what_it_does_not_need(kept: Path) -> None:
     """`show` starts in a fraction of a second, because it loads neither TensorFlow nor numpy."""
     program = (
         "import sys; sys.argv[1:] = ['show']\n"
-        "from flatout.cli import app\n"
-        "app(standalone_mode=False)\n"
+        "from flatout.cli import make_app\n"
+        "make_app()(standalone_mode=False)\n"
         "print([name for name in ('tensorflow', 'numpy', 'keras', 'libcst', 'rich.markdown', 'pygments')"
         " if name in sys.modules], file=sys.stderr)"
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from flatout.cli import app
+from flatout.cli import make_app
 from flatout.model.errors import TraceNotFound
 
 FIXTURE = Path(__file__).parent.parent / "fixtures" / "traces" / "keras-starved.xplane.pb.gz"
@@ -18,29 +18,29 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_prints_the_verdict_and_keeps_the_case(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["trace", str(FIXTURE)])
+    result = CliRunner().invoke(make_app(), ["trace", str(FIXTURE)])
     assert result.exit_code == 0, result.output
     assert "Host-bound" in result.stdout
     assert (tmp_path / ".flatout" / "latest" / "case.json").exists()
 
 
 def test_quiet_without_saving(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["trace", str(FIXTURE), "--quiet", "--no-save"])
+    result = CliRunner().invoke(make_app(), ["trace", str(FIXTURE), "--quiet", "--no-save"])
     assert result.stdout.count("\n") == 1
     assert result.stderr == ""
     assert not (tmp_path / ".flatout").exists()
 
 
 def test_json_alone_on_standard_output() -> None:
-    result = CliRunner().invoke(app, ["trace", str(FIXTURE), "--json", "-", "--no-save"])
+    result = CliRunner().invoke(make_app(), ["trace", str(FIXTURE), "--json", "-", "--no-save"])
     assert json.loads(result.stdout)["kind"] == "trace"
 
 
 def test_a_timeline_is_written(tmp_path: Path) -> None:
-    CliRunner().invoke(app, ["trace", str(FIXTURE), "--perfetto", "t.json", "--no-save"])
+    CliRunner().invoke(make_app(), ["trace", str(FIXTURE), "--perfetto", "t.json", "--no-save"])
     assert json.loads((tmp_path / "t.json").read_text())["traceEvents"]
 
 
 def test_a_missing_file_is_our_error() -> None:
-    result = CliRunner().invoke(app, ["trace", "nothing.xplane.pb"])
+    result = CliRunner().invoke(make_app(), ["trace", "nothing.xplane.pb"])
     assert isinstance(result.exception, TraceNotFound)

@@ -16,7 +16,7 @@ import runs
 from typer.testing import CliRunner
 
 from flatout import store
-from flatout.cli import app
+from flatout.cli import make_app
 from flatout.history.series import all_series, repeats_of, series_of
 from flatout.history.trend import draw, points, render
 from flatout.model.errors import CaseNotFound, FlatoutError
@@ -128,12 +128,12 @@ def test_the_trend_is_shown_and_told(home: Path) -> None:
         [("a", 20.0), ("a", 20.0), ("b", 20.0), ("b", 20.0), ("c", 30.0), ("c", 30.0)]
     ):
         keep(home, median, seed, commit * 40)
-    shown = runner.invoke(app, ["history", "--width", "130"])
+    shown = runner.invoke(make_app(), ["history", "--width", "130"])
     assert shown.exit_code == 0, shown.output
     lines = shown.output.splitlines()
     assert "slower" in next(line for line in lines if "ccccccc" in line)
     assert "slower" not in next(line for line in lines if "bbbbbbb" in line)
-    told = json.loads(runner.invoke(app, ["history", "--json", "-"]).output)
+    told = json.loads(runner.invoke(make_app(), ["history", "--json", "-"]).output)
     (series,) = told["series"]
     assert [state["outcome"] for state in series["states"]] == [None, "same", "slower"]
     assert series["states"][2]["change"]["low"] > 0
@@ -157,10 +157,10 @@ def test_the_interval_is_drawn_on_the_common_scale(home: Path) -> None:
 def test_an_empty_history_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FlatoutError, match="flatout run"):
-        runner.invoke(app, ["history"], catch_exceptions=False)
+        runner.invoke(make_app(), ["history"], catch_exceptions=False)
     (tmp_path / store.HOME).mkdir()
     with pytest.raises(CaseNotFound, match=r"no runs of 'other\.py'"):
-        runner.invoke(app, ["history", "other.py"], catch_exceptions=False)
+        runner.invoke(make_app(), ["history", "other.py"], catch_exceptions=False)
 
 
 def test_many_writers_at_once_lose_nothing(home: Path) -> None:

@@ -11,7 +11,7 @@ import runs
 from typer.testing import CliRunner
 
 from flatout import store
-from flatout.cli import app
+from flatout.cli import make_app
 from flatout.model.errors import FlatoutError
 
 runner = CliRunner()
@@ -48,7 +48,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 
 def gate(*words: str) -> tuple[int, dict[str, object]]:
-    done = runner.invoke(app, ["gate", "--json", "-", *words])
+    done = runner.invoke(make_app(), ["gate", "--json", "-", *words])
     return done.exit_code, json.loads(done.output)
 
 
@@ -88,7 +88,7 @@ def test_what_is_not_on_the_baseline_is_not_compared_with(project: Project) -> N
     project.runs(project.commit(), 20.0)
     code, told = gate()
     assert code == 3, told
-    assert runner.invoke(app, ["gate", "--allow-missing"]).exit_code == 0
+    assert runner.invoke(make_app(), ["gate", "--allow-missing"]).exit_code == 0
 
 
 def test_a_push_to_the_baseline_is_compared_with_what_was_there_before(project: Project) -> None:
@@ -125,7 +125,7 @@ def test_the_summary_of_the_step_is_written(project: Project, monkeypatch: pytes
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
     project.runs(project.commit(), 20.0)
     project.runs(project.commit(), 26.0)
-    done = runner.invoke(app, ["gate"])
+    done = runner.invoke(make_app(), ["gate"])
     assert done.exit_code == 1
     told = summary.read_text()
     assert told.startswith("before\n")
@@ -136,9 +136,9 @@ def test_the_summary_of_the_step_is_written(project: Project, monkeypatch: pytes
 def test_without_runs_it_says_so(project: Project) -> None:
     project.home.mkdir()
     with pytest.raises(FlatoutError, match="no runs to judge"):
-        runner.invoke(app, ["gate"], catch_exceptions=False)
+        runner.invoke(make_app(), ["gate"], catch_exceptions=False)
     with pytest.raises(FlatoutError, match="--max-regression"):
-        runner.invoke(app, ["gate", "--max-regression", "lots"], catch_exceptions=False)
+        runner.invoke(make_app(), ["gate", "--max-regression", "lots"], catch_exceptions=False)
 
 
 def test_a_baseline_that_looks_like_an_option_is_none(project: Project) -> None:

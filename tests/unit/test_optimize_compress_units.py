@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from flatout.cli import app
+from flatout.cli import make_app
 from flatout.model.errors import CompressionRefused, FlatoutError
 from flatout.optimize.compress import magnitude
 from flatout.optimize.compress.cluster import find_centres
@@ -125,6 +125,6 @@ def test_stages_are_read_before_anything_is_trained():
 
 
 def test_training_for_nothing_is_refused():
-    done = CliRunner().invoke(app, ["optimize", "model.keras", "--train", "job:train"])
+    done = CliRunner().invoke(make_app(), ["optimize", "model.keras", "--train", "job:train"])
     assert isinstance(done.exception, FlatoutError)
     assert "--compress" in str(done.exception)

@@ -18,7 +18,7 @@ from sample_case import sample_case
 from typer.testing import CliRunner
 
 from flatout import store
-from flatout.cli import app
+from flatout.cli import make_app
 from flatout.model.case import Case, Finding, Fix, Interval, Note, Program, Steps, Trial, Where
 from flatout.report.html import charts, render
 from flatout.report.html.cause_page import page as prose
@@ -260,32 +260,32 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_latest_case_is_written(kept: Path) -> None:
-    result = CliRunner().invoke(app, ["report"])
+    result = CliRunner().invoke(make_app(), ["report"])
     assert result.exit_code == 0, result.output
     assert "The step waits for its input" in (kept / "report.html").read_text(encoding="utf-8")
-    assert CliRunner().invoke(app, ["report", "-q"]).exit_code == 0  # a report may be written again
+    assert CliRunner().invoke(make_app(), ["report", "-q"]).exit_code == 0  # a report may be written again
 
 
 def test_other_files_are_not_written_over(kept: Path) -> None:
     (kept / "notes.html").write_text("mine")
-    result = CliRunner().invoke(app, ["report", "-o", "notes.html"])
+    result = CliRunner().invoke(make_app(), ["report", "-o", "notes.html"])
     assert result.exit_code != 0
     assert "--force" in str(result.exception)
     assert (kept / "notes.html").read_text() == "mine"
-    assert CliRunner().invoke(app, ["report", "-o", "notes.html", "--force"]).exit_code == 0
+    assert CliRunner().invoke(make_app(), ["report", "-o", "notes.html", "--force"]).exit_code == 0
     assert (kept / "notes.html").read_text(encoding="utf-8") != "mine"
 
 
 @pytest.mark.parametrize("output", [".", "nowhere/report.html"])
 def test_a_place_that_cannot_be_written_is_told(kept: Path, output: str) -> None:
-    result = CliRunner().invoke(app, ["report", "-o", output])
+    result = CliRunner().invoke(make_app(), ["report", "-o", output])
     assert result.exit_code != 0
     assert output in str(result.exception)
 
 
 def test_the_same_case_gives_the_same_page(kept: Path) -> None:
-    first = CliRunner().invoke(app, ["report", "-o", "-"]).stdout_bytes
-    assert first == CliRunner().invoke(app, ["report", "-o", "-"]).stdout_bytes
+    first = CliRunner().invoke(make_app(), ["report", "-o", "-"]).stdout_bytes
+    assert first == CliRunner().invoke(make_app(), ["report", "-o", "-"]).stdout_bytes
     assert first.startswith(b"<!doctype html>")
 
 
@@ -293,13 +293,13 @@ def test_a_missing_chart_library_is_named(kept: Path, monkeypatch: pytest.Monkey
     charts.chart_library.cache_clear()
     monkeypatch.setattr(sys, "path", [])
     monkeypatch.delitem(sys.modules, "plotly", raising=False)
-    result = CliRunner().invoke(app, ["report"])
+    result = CliRunner().invoke(make_app(), ["report"])
     assert "flatout[report]" in str(result.exception)
 
 
 def test_neither_tensorflow_nor_plotly_is_imported(kept: Path) -> None:
     check = "import sys; sys.exit(bool({'tensorflow', 'plotly', 'keras'} & set(sys.modules)))"
-    code = f"from flatout.cli import app; app(['report', '-q'], standalone_mode=False); {check}"
+    code = f"from flatout.cli import make_app; make_app()(['report', '-q'], standalone_mode=False); {check}"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
     assert (kept / "report.html").exists()
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from flatout.model.evidence.base import Evidence
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class PipelineOp(Evidence, kind="pipeline-op", value="ms", unit="ms/step"):
     """One type of op on the threads of tf.data."""
 
@@ -16,7 +16,7 @@ class PipelineOp(Evidence, kind="pipeline-op", value="ms", unit="ms/step"):
     per_step: float = 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class PipelinePace(Evidence, kind="pipeline-pace", value="ms", unit="ms"):
     """Milliseconds from one element to the next, as it is and as it could be."""
 
@@ -34,7 +34,7 @@ class PipelinePace(Evidence, kind="pipeline-pace", value="ms", unit="ms"):
     """Index of the stage that limits it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class PipelineDigest(Evidence, kind="pipeline-digest", value="digest"):
     """Of all elements, in order; None where there were too many to read."""
 
@@ -43,7 +43,7 @@ class PipelineDigest(Evidence, kind="pipeline-digest", value="digest"):
     whole: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ShardWritten(Evidence, kind="shard", value="bytes", unit="bytes"):
     """One file of a conversion; its name is the note."""
 
