@@ -70,7 +70,7 @@ def test_a_pipeline_is_served_and_ends_cleanly(work: Path, serving: subprocess.P
     before = children(serving.pid)
     assert len(before) == 2
     os.kill(before[-1], signal.SIGKILL)
-    until(lambda: "worker 0 was ended by SIGKILL; starting it again" in (work / "said").read_text())
+    until(lambda: "worker 0 was ended by SIGKILL; restarting it" in (work / "said").read_text())
     until(lambda: len(children(serving.pid)) == 2)
     after = children(serving.pid)
     serving.send_signal(signal.SIGINT)
