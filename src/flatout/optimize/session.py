@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import time
@@ -18,6 +17,7 @@ from flatout.optimize import case as case_module
 from flatout.optimize import time_budget
 from flatout.optimize.optimizer import Optimizer
 from flatout.optimize.request import OptimizeRequest
+from flatout.report import standard_error
 from flatout.report.progress import Progress
 from flatout.store import saving
 from flatout.subject.preparation import InMemory, prepare
@@ -71,17 +71,4 @@ def optimize(request: OptimizeRequest, *, quiet: bool = False, in_memory: InMemo
 
 
 def show(result: Result, json: str | None = None, quiet: bool = False) -> None:
-    case = result.case
-    if json is not None:
-        from flatout.report.json import write
-
-        write(case, json)
-    if quiet:
-        sys.stderr.write(f"flatout: {case.verdict}\n")
-        return
-    from flatout.report.terminal import render
-
-    terminal = sys.stderr.isatty()
-    width = os.get_terminal_size(sys.stderr.fileno()).columns if terminal else None
-    text = render(case, "serving", width, terminal and "NO_COLOR" not in os.environ, directory=result.directory)
-    sys.stderr.write("\n" + text)
+    standard_error.show(result.case, "serving", result.directory, json, quiet)

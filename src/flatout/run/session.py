@@ -18,6 +18,7 @@ from flatout import plugins, store
 from flatout.model.case import Case, Note, Program
 from flatout.model.errors import FlatoutError, InvalidOption, UnknownView
 from flatout.observe.settings import ObserveSettings
+from flatout.report import standard_error
 from flatout.store import saving
 from flatout.trial import launcher
 from flatout.trial.settings import ChildSettings
@@ -118,7 +119,7 @@ def _analyse(request: RunRequest, directory: Path, recording: Recording, program
         if recording.trouble:
             case = replace(case, notes=(Note("warning", recording.trouble), *case.notes))
         _keep(case, directory, recording.kept)
-        _show(case, directory, request)
+        standard_error.show(case, request.view, directory, request.json, request.quiet)
     except KeyboardInterrupt:
         sys.stderr.write(f"flatout: interrupted while analysing; the recording is in {directory}\n")
     except FlatoutError as error:
@@ -233,22 +234,6 @@ def _keep(case: Case, directory: Path, kept: bool) -> None:
         saving.save(case, directory) if kept else store.write_case(case, directory)
     except (OSError, ValueError) as error:
         sys.stderr.write(f"flatout: the case could not be kept: {error}. Its report follows.\n")
-
-
-def _show(case: Case, directory: Path, request: RunRequest) -> None:
-    if request.json is not None:
-        from flatout.report.json import write
-
-        write(case, request.json)
-    if request.quiet:
-        sys.stderr.write(f"flatout: {case.verdict}\n")
-        return
-    from flatout.report.terminal import render
-
-    terminal = sys.stderr.isatty()
-    width = os.get_terminal_size(sys.stderr.fileno()).columns if terminal else None
-    text = render(case, request.view, width, terminal and "NO_COLOR" not in os.environ, directory=directory)
-    sys.stderr.write("\n" + text)
 
 
 def _say(request: RunRequest, text: str) -> None:

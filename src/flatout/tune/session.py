@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
 from flatout import store
 from flatout.model.case import Case
+from flatout.report import standard_error
 from flatout.report.progress import Progress
 from flatout.store import saving
 from flatout.trial import launcher
@@ -27,25 +27,9 @@ def tune(request: TuneRequest) -> int:
     with Progress(request.budget, request.quiet) as progress:
         case = Tuner(request, directory, progress).run()
     saving.save(case, directory)
-    _show(case, directory, request)
+    standard_error.show(case, "trials", directory, request.json, request.quiet)
     _write_patch(case, request)
     return 0 if case.steps is not None else 1
-
-
-def _show(case: Case, directory: Path, request: TuneRequest) -> None:
-    if request.json is not None:
-        from flatout.report.json import write
-
-        write(case, request.json)
-    if request.quiet:
-        sys.stderr.write(f"flatout: {case.verdict}\n")
-        return
-    from flatout.report.terminal import render
-
-    terminal = sys.stderr.isatty()
-    width = os.get_terminal_size(sys.stderr.fileno()).columns if terminal else None
-    text = render(case, "trials", width, terminal and "NO_COLOR" not in os.environ, directory=directory)
-    sys.stderr.write("\n" + text)
 
 
 def _write_patch(case: Case, request: TuneRequest) -> None:

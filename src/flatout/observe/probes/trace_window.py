@@ -45,7 +45,7 @@ def _leave_conversions_out(window: Window) -> None:
     module, switch, enabled = resolve("trace-enabled")
     scope, begin, begin_if_enabled = resolve("trace-scope")
     _, _, mark = resolve("trace-me")
-    # A function from 2.20 on, a plain flag before. Both are read only while the window, and so the profiler, is on.
+    # A function in 2.21, a plain flag in 2.15 to 2.19. Both are read only while the window, and so the profiler, is on.
     is_function = callable(enabled)
     is_enabled: Any = enabled if is_function else lambda: True
     off: Any = (lambda: False) if is_function else False

@@ -1,0 +1,26 @@
+"""Shows the result of a command whose standard output is the program's own: on standard error."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from flatout.model.case import Case
+
+
+def show(case: Case, view: str, directory: Path, json: str | None = None, quiet: bool = False) -> None:
+    """Write the case as JSON where asked for, and print a view of it; the verdict alone where it is to be quiet."""
+    if json is not None:
+        from flatout.report.json import write
+
+        write(case, json)
+    if quiet:
+        sys.stderr.write(f"flatout: {case.verdict}\n")
+        return
+    from flatout.report.terminal import render
+
+    terminal = sys.stderr.isatty()
+    width = os.get_terminal_size(sys.stderr.fileno()).columns if terminal else None
+    color = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    sys.stderr.write("\n" + render(case, view, width, color, directory=directory))
