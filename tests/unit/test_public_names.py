@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import flatout
+from flatout.cli import COMMANDS, make_app, overview
 from flatout.model.errors import CaseNotFound
 
 
@@ -54,9 +55,21 @@ def test_no_command_of_the_parent_imports_tensorflow(arguments: list[str], print
         "import sys\n"
         "sys.argv = ['flatout', *sys.argv[1:]]\n"
         "from flatout.cli import main\n"
+        "code = 0\n"
         "try:\n    main()\nexcept SystemExit as left:\n    code = left.code\n"
         "sys.exit('imported' if 'tensorflow' in sys.modules or 'keras' in sys.modules else code)"
     )
     done = subprocess.run([sys.executable, "-c", script, *arguments], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert printed.lower() in done.stdout.lower()
+
+
+def test_the_overview_lists_every_command_within_80_columns() -> None:
+    registered = {command.name for command in make_app().registered_commands}
+    registered |= {group.typer_instance.info.name for group in make_app().registered_groups if group.typer_instance}
+    assert registered == set(COMMANDS)
+    lines = overview().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[0] for line in lines[lines.index("Commands:") + 1 :] if line.startswith("  ")] == list(
+        COMMANDS
+    )

@@ -11,7 +11,7 @@ Units: times are milliseconds, sizes bytes, shares 0–1; a speedup above 1 is f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, TypeVar
 
 from flatout.model import codec
@@ -46,6 +46,7 @@ from flatout.model.observed import (
     StageDetail,
     Steps,
 )
+from flatout.model.record import record
 from flatout.model.vocabulary import (
     Confidence,
     CopyKind,
@@ -111,7 +112,7 @@ SCHEMA = 1
 E = TypeVar("E", bound=Evidence)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Program:
     command: tuple[str, ...] = ()
     directory: str = ""
@@ -123,7 +124,7 @@ class Program:
     """The exception that ended it, if one did."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Note:
     """Something the reader should know about this case: a view that is lost, a limit reached, a warning."""
 
@@ -132,7 +133,7 @@ class Note:
     todo: str = ""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Case:
     kind: Literal["run", "trace", "env", "tune", "check", "data", "optimize"]
     program: Program = field(default_factory=Program)

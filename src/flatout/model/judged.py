@@ -5,16 +5,17 @@ A speedup above 1 is faster.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from flatout.model.codec import Json
 from flatout.model.evidence.base import Evidence
 from flatout.model.location import Where
+from flatout.model.record import record
 from flatout.model.vocabulary import Confidence, Equivalence, ParityVerdict, TrialStage, TrialStatus
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Fix:
     """What would cure a finding: a lever to inject, an edit of the source, or advice in words."""
 
@@ -24,7 +25,7 @@ class Fix:
     equivalence: Equivalence = "exact"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Finding:
     """A cause at work here. `cost_ms` is per step, `cost_share` its share of the step."""
 
@@ -40,14 +41,14 @@ class Finding:
     """How the cost was obtained, in words."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Interval:
     ratio: float
     low: float
     high: float
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Latency:
     """Of one call with a batch of this size (0: the model has no batch dimension), in milliseconds."""
 
@@ -66,7 +67,7 @@ class Latency:
     """Of the runtime, where it differs between batches."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Serving:
     """A model made ready to serve by one route: what it is, what it answers, what it costs."""
 
@@ -97,7 +98,7 @@ class Serving:
     """Its directory, where it was handed over."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Trial:
     levers: tuple[str, ...]
     status: TrialStatus

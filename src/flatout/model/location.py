@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from flatout.model.record import record
 
-@dataclass(frozen=True)
+
+@record(frozen=True)
 class Where:
     """A location in the user's source. `code` is that line's text as it was when the program ran."""
 

@@ -5,16 +5,17 @@ Units: times are milliseconds, sizes bytes, shares 0–1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Literal
 
 from flatout.model.codec import REST, Json, renamed
 from flatout.model.evidence.base import Evidence
 from flatout.model.location import Where
+from flatout.model.record import record
 from flatout.model.vocabulary import CopyKind, DeviceKind, State, StepKind
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Distribution:
     median: float
     p10: float
@@ -24,7 +25,7 @@ class Distribution:
     high: float = 0.0
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Split:
     """Where the time of one step goes; the parts add up to the median step."""
 
@@ -39,7 +40,7 @@ class Split:
         return self.input + self.trace + self.python + self.compute + self.copy + self.idle
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Steps:
     count: int
     found_by: str
@@ -59,7 +60,7 @@ class Steps:
     kind: StepKind = field(default="train", metadata=renamed(dict.fromkeys(("predict", "evaluate"), "inference")))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Retrace:
     """Why one more trace was needed: the argument that changed, from what to what, called from where."""
 
@@ -70,7 +71,7 @@ class Retrace:
     where: Where | None = None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Function:
     name: str
     where: Where | None
@@ -85,7 +86,7 @@ class Function:
     nodes: int = 0
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class StageDetail:
     """Settings and measurements of a stage, as far as they are known."""
 
@@ -140,7 +141,7 @@ class StageDetail:
         return self.by == "keras"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Stage:
     """One stage of a tf.data pipeline, source first. `ms` and `cpu_ms` are per element that the stage gives."""
 
@@ -160,7 +161,7 @@ class Stage:
     detail: StageDetail = field(default_factory=StageDetail)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class PipelineOptions:
     """The options of a dataset, and how it was observed."""
 
@@ -179,7 +180,7 @@ class PipelineOptions:
         return self.given.get(path) is False
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Pipeline:
     name: str
     where: Where | None
@@ -192,7 +193,7 @@ class Pipeline:
     options: PipelineOptions = field(default_factory=PipelineOptions)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Op:
     name: str
     type: str
@@ -207,7 +208,7 @@ class Op:
     shape: str = ""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class MemoryUse:
     op: str
     bytes: int
@@ -216,7 +217,7 @@ class MemoryUse:
     dtype: str = ""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Memory:
     peak_bytes: int
     by_op: tuple[MemoryUse, ...] = ()
@@ -227,7 +228,7 @@ class Memory:
     limit_bytes: int = 0
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Copy:
     kind: CopyKind
     count: int
@@ -235,7 +236,7 @@ class Copy:
     ms: float
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Kernel:
     name: str
     count: int
@@ -247,7 +248,7 @@ class Kernel:
     occupancy: float | None = None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class DeviceDetail:
     """Of an accelerator: how its busy time divides. Of the CPU: how much ran at a time."""
 
@@ -268,7 +269,7 @@ class DeviceDetail:
     """What the trace says of the device itself: memory, clock, cores."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Device:
     """One accelerator (or the CPU) over a trace window."""
 
@@ -286,7 +287,7 @@ class Device:
     detail: DeviceDetail = field(default_factory=DeviceDetail)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Host:
     name: str
     steps: int = 0
@@ -295,7 +296,7 @@ class Host:
     note: str = ""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Placement:
     devices: tuple[str, ...] = ()
     by_device: dict[str, int] = field(default_factory=dict)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 
 from flatout.model.case import Case, Confidence, Evidence, Finding, Fix, Measurement, Pipeline, Stage, Where
 from flatout.model.evidence.graphs import ContendedPython
 from flatout.model.evidence.program import CpuUse, UndisturbedMean
 from flatout.model.evidence.steps import EpochStart, LineTime, StepStack, Tracing
+from flatout.model.record import record
 from flatout.model.vocabulary import StepPart, StreamKind
 
 Line = tuple[str | None, int | None]
@@ -133,7 +133,7 @@ def number(
 # ── the input ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class HotStage:
     pipeline: Pipeline
     index: int

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 from flatout.model import codec
 from flatout.model.codec import REST, Json
 from flatout.model.errors import CaseUnreadable
 from flatout.model.location import Where
+from flatout.model.record import record
 
 Value = float | int | str | bool | None
 COMMON = ("where", "source", "note")
@@ -26,7 +27,7 @@ KINDS: dict[str, type[Evidence]] = {}
 """The classes by their kind, filled as their modules are imported; `kinds.all_kinds` imports them all."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@record(frozen=True, kw_only=True)
 class Evidence:
     """Something observed: what, how much, where, and by which instrument (`source`)."""
 
@@ -47,21 +48,6 @@ class Evidence:
             raise TypeError(f"{cls.__name__} and {KINDS[kind].__name__} are both evidence of the kind {kind!r}")
         if kind:
             KINDS[kind] = cls
-
-    # Written once for all kinds: making these for each of fifty classes takes a tenth of the start of `flatout show`.
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self._values() == other._values()
-
-    def __hash__(self) -> int:
-        return hash((type(self), self._values()))
-
-    def __repr__(self) -> str:
-        named = zip(dataclasses.fields(self), self._values(), strict=True)
-        return f"{type(self).__name__}({', '.join(f'{one.name}={value!r}' for one, value in named)})"
-
-    def _values(self) -> tuple[Any, ...]:
-        return tuple(getattr(self, one.name) for one in dataclasses.fields(self))
 
     @property
     def kind(self) -> str:
@@ -106,7 +92,7 @@ class Evidence:
         return known(**own, where=generic.where, source=generic.source, note=generic.note)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class Measurement(Evidence):
     """A number of a finding, which names it itself."""
 
@@ -118,7 +104,7 @@ class Measurement(Evidence):
         return codec.to_plain(_Form(self.kind, self.value, self.unit, self.where, self.source, self.note))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class OtherEvidence(Evidence):
     """Evidence of a kind that this version does not know: from a newer version, an older one or a plugin."""
 
@@ -131,7 +117,7 @@ class OtherEvidence(Evidence):
         return codec.to_plain(_Form(self.kind, self.value, self.unit, self.where, self.source, self.note, self.data))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Form:
     """The JSON form, whatever the kind."""
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from flatout.model.codec import named
 from flatout.model.evidence.base import Evidence
+from flatout.model.record import record
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class DeviceBusy(Evidence, kind="device-busy", value="share", unit="share"):
     share: float
     busy_ms: float
@@ -17,26 +18,26 @@ class DeviceBusy(Evidence, kind="device-busy", value="share", unit="share"):
     """cpu, gpu or tpu."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class DeviceIdle(Evidence, kind="device-idle", value="share", unit="share"):
     share: float
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class TensorCoreShare(Evidence, kind="tensor-core-share", value="share", unit="share"):
     """Of the time in kernels."""
 
     share: float
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class MatrixPrecision(Evidence, kind="precision", value="most"):
     """The precision of most matrix arithmetic; the data are the shares of time by precision."""
 
     most: str
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class CopyTime(Evidence, kind="copy", value="ms", unit="ms"):
     """Copies of one kind, which is the note."""
 
@@ -45,19 +46,19 @@ class CopyTime(Evidence, kind="copy", value="ms", unit="ms"):
     bytes: int
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class CopyNotOverlapped(Evidence, kind="copy-not-overlapped", value="ms", unit="ms"):
     ms: float
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class Collective(Evidence, kind="collective", value="ms", unit="ms"):
     """Time in collectives, such as an all-reduce."""
 
     ms: float
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class StepTime(Evidence, kind="step-time", value="median_ms", unit="ms"):
     median_ms: float
     count: int
@@ -65,7 +66,7 @@ class StepTime(Evidence, kind="step-time", value="median_ms", unit="ms"):
     p90: float
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class HostThread(Evidence, kind="host-thread", value="busy_ms", unit="ms"):
     """One thread, whose name is the note."""
 
@@ -74,7 +75,7 @@ class HostThread(Evidence, kind="host-thread", value="busy_ms", unit="ms"):
     busy_share: float
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class HostWhileDeviceIdle(Evidence, kind="host-while-device-idle", value="share", unit="share"):
     """Share of the device's idle time in which a host event, which is the note, was running."""
 
@@ -82,7 +83,7 @@ class HostWhileDeviceIdle(Evidence, kind="host-while-device-idle", value="share"
     thread: str
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class MemoryPeak(Evidence, kind="memory-peak", value="peak_bytes", unit="bytes"):
     """Of one more allocator, whose name is the note."""
 
@@ -90,7 +91,7 @@ class MemoryPeak(Evidence, kind="memory-peak", value="peak_bytes", unit="bytes")
     lifetime_peak_bytes: int = 0
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class Straggler(Evidence, kind="straggler", value="ratio", unit="ratio"):
     """A host that holds the others up."""
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from flatout.model.evidence.base import Evidence
+from flatout.model.record import record
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class Float64Origin(Evidence, kind="float64-origin", value="op_type"):
     """The first line that makes a float64 tensor from none; the op's name is the note."""
 
     op_type: str
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class NormByHand(Evidence, kind="norm-by-hand", value="times", unit="times"):
     """Batch normalisation spelled out in single ops."""
 
@@ -25,7 +24,7 @@ class NormByHand(Evidence, kind="norm-by-hand", value="times", unit="times"):
     scopes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class RepeatedOps(Evidence, kind="repeated-ops", value="copies", unit="copies"):
     """A line that put many copies of the same op into one graph: a Python loop unrolled at trace time."""
 
@@ -40,7 +39,7 @@ class RepeatedOps(Evidence, kind="repeated-ops", value="copies", unit="copies"):
     kinds: dict[str, int] | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class GraphLoop(Evidence, kind="graph-loop", value="trips", unit="trips/step"):
     """A loop of the graph that runs many times a step."""
 
@@ -51,7 +50,7 @@ class GraphLoop(Evidence, kind="graph-loop", value="trips", unit="trips/step"):
     share_of_ops: float = 0.0
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class PlacementFallback(Evidence, kind="placement-fallback", value="ops", unit="ops"):
     """Ops that ask for a device which is not there."""
 
@@ -60,14 +59,14 @@ class PlacementFallback(Evidence, kind="placement-fallback", value="ops", unit="
     present: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class ContendedPython(Evidence, kind="contended-python", value="share", unit="of python"):
     """Share of the step's own Python that ran, or waited for the lock, while the pipeline ran Python too."""
 
     share: float
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class XlaCompile(Evidence, kind="xla-compile", value="ms", unit="ms/step"):
     """XLA at work while steady steps run."""
 
@@ -76,7 +75,7 @@ class XlaCompile(Evidence, kind="xla-compile", value="ms", unit="ms/step"):
     steps: int
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class Executor(Evidence, kind="executor", value="ms", unit="ms/step"):
     """Time between small ops, inside the graph."""
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from flatout.model.evidence.base import Evidence
+from flatout.model.record import record
 from flatout.model.vocabulary import ReadingStatus
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class EnvironmentReading(Evidence, kind="environment", value="reading"):
     """What one check of the environment found; the source is the check's name, the note what it means."""
 
@@ -21,7 +21,7 @@ class EnvironmentReading(Evidence, kind="environment", value="reading"):
     group: str
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class PatternSeen(Evidence, kind="pattern", value="name"):
     """A pattern that `check` found in the source."""
 
@@ -35,40 +35,40 @@ class PatternSeen(Evidence, kind="pattern", value="name"):
     fix: Literal["safe", "unsafe"] | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class LeverSkipped(Evidence, kind="lever-skipped", value="lever"):
     """A lever that was not tried; the note says why."""
 
     lever: str
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class RouteSkipped(Evidence, kind="route-skipped", value="route"):
     """A route that was not tried; the note says why."""
 
     route: str
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class ModelParameters(Evidence, kind="parameters", value="count"):
     count: int
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class Objective(Evidence, kind="objective", value="objective"):
     """What an optimize is to improve: latency, throughput, size or memory."""
 
     objective: str
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class MaxDrop(Evidence, kind="max-drop", value="drop"):
     """How much worse the answers may become."""
 
     drop: float
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class Metric(Evidence, kind="metric", value="name"):
     """What the answers are judged by."""
 
@@ -77,7 +77,7 @@ class Metric(Evidence, kind="metric", value="name"):
     """That of the original model."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class SampleOrigin(Evidence, kind="data", value="origin"):
     """Where the samples came from: given by the user, or synthetic."""
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from flatout.model.evidence.base import Evidence
+from flatout.model.record import record
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class PipelineOp(Evidence, kind="pipeline-op", value="ms", unit="ms/step"):
     """One type of op on the threads of tf.data."""
 
@@ -16,7 +15,7 @@ class PipelineOp(Evidence, kind="pipeline-op", value="ms", unit="ms/step"):
     per_step: float = 0.0
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class PipelinePace(Evidence, kind="pipeline-pace", value="ms", unit="ms"):
     """Milliseconds from one element to the next, as it is and as it could be."""
 
@@ -34,7 +33,7 @@ class PipelinePace(Evidence, kind="pipeline-pace", value="ms", unit="ms"):
     """Index of the stage that limits it."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class PipelineDigest(Evidence, kind="pipeline-digest", value="digest"):
     """Of all elements, in order; None where there were too many to read."""
 
@@ -43,7 +42,7 @@ class PipelineDigest(Evidence, kind="pipeline-digest", value="digest"):
     whole: bool = False
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class ShardWritten(Evidence, kind="shard", value="bytes", unit="bytes"):
     """One file of a conversion; its name is the note."""
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from flatout.model.evidence.base import Evidence
+from flatout.model.record import record
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class Switch(Evidence, kind="switch", value="name"):
     """A function of TensorFlow or Keras was called that changes how everything runs."""
 
@@ -20,21 +19,21 @@ class Switch(Evidence, kind="switch", value="name"):
         return "False" in self.given
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class LegacyInput(Evidence, kind="legacy-input", value="name"):
     """An input of TF1 was used: a queue, a reader."""
 
     name: str
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class ProgramError(Evidence, kind="exception", value="type"):
     """The exception that ended the program; its text is the note."""
 
     type: str
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class ModelCompiled(Evidence, kind="compile"):
     """Keras `compile` was called with these arguments."""
 
@@ -43,7 +42,7 @@ class ModelCompiled(Evidence, kind="compile"):
     jit_compile: bool | str | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class KerasCall(Evidence, kind="keras-call", value="method"):
     """`fit`, `predict` or `evaluate` was called from one line."""
 
@@ -56,7 +55,7 @@ class KerasCall(Evidence, kind="keras-call", value="method"):
     """Of one batch, without what surrounds it in a call."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class CpuUse(Evidence, kind="cpu-use", value="used", unit="cores"):
     """Cores that the process kept busy during the steady steps."""
 
@@ -67,24 +66,24 @@ class CpuUse(Evidence, kind="cpu-use", value="used", unit="cores"):
     """Cores that nothing used."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class MemoryGrowth(Evidence, kind="memory-growth", value="bytes_per_second", unit="bytes/s"):
     bytes_per_second: float
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class ProcessMemory(Evidence, kind="process-memory", value="peak_bytes", unit="bytes"):
     peak_bytes: int
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class UndisturbedMean(Evidence, kind="undisturbed-mean", value="ms", unit="ms"):
     """Mean of the steps during which nothing else had the processors, where something else had them now and then."""
 
     ms: float
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class Yardstick(Evidence, kind="yardstick", value="median_us", unit="µs"):
     """The speed of the machine, second by second: the time that a fixed piece of work took."""
 
@@ -95,7 +94,7 @@ class Yardstick(Evidence, kind="yardstick", value="median_us", unit="µs"):
     """(step it began with, microseconds, error of that)."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class Injected(Evidence, kind="injected", value="lever"):
     """The run had this lever."""
 

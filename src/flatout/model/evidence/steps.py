@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from flatout.model.evidence.base import Evidence
 from flatout.model.location import Stack
+from flatout.model.record import record
 from flatout.model.vocabulary import StreamKind
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class Stream(Evidence, kind="stream", value="of"):
     """Something that happened again and again, whether it is the step or not."""
 
@@ -20,7 +20,7 @@ class Stream(Evidence, kind="stream", value="of"):
     stack: Stack = ()
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class StepStack(Evidence, kind="step-stack", value="step"):
     """How the steps were found, and the stack of the user's code from which a step is made.
 
@@ -40,7 +40,7 @@ class StepStack(Evidence, kind="step-stack", value="step"):
     policy: str | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class EagerTape(Evidence, kind="eager-tape", value="per_step", unit="per step"):
     """A gradient tape outside of a graph."""
 
@@ -48,14 +48,14 @@ class EagerTape(Evidence, kind="eager-tape", value="per_step", unit="per step"):
     stack: Stack = ()
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class EpochStart(Evidence, kind="epoch-start", value="ms", unit="ms/step"):
     """What the first step of each epoch costs beyond an ordinary one, spread over all steps."""
 
     ms: float
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class HostSync(Evidence, kind="host-sync", value="ms", unit="ms/step"):
     """A line that pulls values from TensorFlow into Python."""
 
@@ -66,7 +66,7 @@ class HostSync(Evidence, kind="host-sync", value="ms", unit="ms/step"):
     how: str = ""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class Conversion(Evidence, kind="conversion", value="ms", unit="ms/step"):
     """A line that makes tensors of arrays."""
 
@@ -79,7 +79,7 @@ class Conversion(Evidence, kind="conversion", value="ms", unit="ms/step"):
     different: int = 0
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class Feed(Evidence, kind="feed", value="bytes_per_step", unit="bytes/step"):
     """A Session.run with a feed_dict."""
 
@@ -93,7 +93,7 @@ class Feed(Evidence, kind="feed", value="bytes_per_step", unit="bytes/step"):
     """Which entries of the feed_dict are the same in every call."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class GraphGrowth(Evidence, kind="graph-growth", value="ops_each_time", unit="ops each time"):
     """Ops that a program keeps adding to the graph of its session."""
 
@@ -103,7 +103,7 @@ class GraphGrowth(Evidence, kind="graph-growth", value="ops_each_time", unit="op
     added: int
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class Tracing(Evidence, kind="tracing", value="ms", unit="ms/step"):
     """What tracing costs a step after the warm-up."""
 
@@ -112,7 +112,7 @@ class Tracing(Evidence, kind="tracing", value="ms", unit="ms/step"):
     steps: int
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class FunctionsMade(Evidence, kind="functions-made", value="made", unit="functions"):
     """A line that makes tf.functions again and again."""
 
@@ -123,7 +123,7 @@ class FunctionsMade(Evidence, kind="functions-made", value="made", unit="functio
     traces: int
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class LineTime(Evidence, kind="line-time", value="share", unit="share"):
     """Share of the samples that found the program on a line."""
 
@@ -135,7 +135,7 @@ class LineTime(Evidence, kind="line-time", value="share", unit="share"):
     stack: Stack = ()
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True)
 class ThreadWait(Evidence, kind="thread-wait", value="share", unit="share"):
     """Share of the samples in which a line waited for another thread."""
 
