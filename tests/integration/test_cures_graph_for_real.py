@@ -142,6 +142,34 @@ for x, y in data:
     optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
     results["module"].append(float(loss))
 results["iterations"] = [int(optimizer.iterations)]
+
+
+class Recurrent(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.inner, self.head, self.scale = keras.layers.GRU(5, return_state=True), keras.layers.Dense(6), 1.0
+
+    def call(self, values, state=None, give_state=False, training=None):
+        last, new = self.inner(values, initial_state=state, training=training)
+        out = self.head(last) * self.scale
+        return (out, new) if give_state else out
+
+
+keras.utils.set_random_seed(4)
+model, optimizer = Recurrent(), keras.optimizers.Adam(0.01)
+results["before and after training"] = []
+for x, _ in data * 2:  # trained in one way, used in others
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(model(x[:, None, :], training=True) - x))
+    optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+    results["before and after training"].append(float(loss))
+state = None
+for length in (1, 1, 1, 2, 3):
+    answer, state = model(data[0][0][:, None, :] * np.ones((1, length, 1), "float32"), state=state, give_state=True)
+    results["before and after training"].append(float(tf.reduce_sum(answer)))
+for scale in (1.0, 1.0, 1.0, 3.0):
+    model.scale = scale
+    results["before and after training"].append(float(tf.reduce_sum(model(data[0][0][:, None, :], training=False))))
 tell(results)
 """
 

@@ -102,13 +102,15 @@ class Step:
         if found is None:
             if len(self.kept) >= MOST_KEPT:
                 raise Unfit(f"Python values around it change again and again ({MOST_KEPT} times so far)")
-            made = Traced(self.run, self.run.__name__)
-            self.kept[key] = (made, [*objects, *self.free_variables.objects(args)])
-            return made.watch(args, kwargs)
-        traced = found[0]
-        result = traced.call(args, kwargs)
+            made = Traced(self.run, self.run.__name__, self._changed, self._left)
+            found = self.kept[key] = (made, [*objects, *self.free_variables.objects(args)])
+        return found[0].call(args, kwargs)
+
+    def _changed(self) -> None:
         self.injection.changed(self.text)
-        return result
+
+    def _left(self, why: str) -> None:
+        self.injection.note(f"{self.where} is not traced: {why}")
 
 
 def is_data(value: Any) -> bool:

@@ -7,17 +7,18 @@ records each part as one operation.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
+from flatout.cures._free_variables import FreeVariables
 from flatout.cures._function_replacement import is_data
 from flatout.cures._tracing import Traced, Unfit, inside
 from flatout.observe.injection import Injection
 from flatout.observe.private_names import Missing, patch
 from flatout.source import side_effects, users_code
 
-MOST_KEPT = 16
+MOST_KEPT = 32
 
 
 class Parts:
@@ -30,51 +31,87 @@ class Parts:
         self.what = what
         self.thread = injection.observer.thread
         self.eager = context.executing_eagerly
-        self.kept: dict[tuple[int, ...], tuple[Traced | None, list[Any]]] = {}
+        self.kept: dict[tuple[Any, ...], tuple[Traced | None, list[Any]]] = {}
 
     def eagerly(self) -> bool:
         """Whether a call now is an eager one of the program itself, and not part of another traced call."""
         return not inside.now and not self.thread.busy and self.eager()
 
-    def call(self, name: str, objects: list[Any], run: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        key = tuple(map(id, objects))
-        found = self.kept.get(key)
+    def call(self, name: str, part: Part, run: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        found = self.kept.get(part.key)
+        if found is None:
+            if len(self.kept) >= MOST_KEPT:
+                return run(*args, **kwargs)
+            made = Traced(
+                run,
+                "".join(c if c.isalnum() else "_" for c in name),
+                changed=functools.partial(self.injection.changed, f"{self.what} are traced"),
+                left=lambda why: self.injection.note(f"{name} is not traced: {why}"),
+            )
+            found = self.kept[part.key] = (made, part.objects)
+        if found[0] is None:
+            return run(*args, **kwargs)
         inside.now = True
         try:
-            if found is None:
-                if len(self.kept) >= MOST_KEPT:
-                    return run(*args, **kwargs)
-                made = Traced(run, "".join(c if c.isalnum() else "_" for c in name))
-                self.kept[key] = (made, objects)
-                return made.watch(args, kwargs)
-            if found[0] is not None:
-                result = found[0].call(args, kwargs)
-                self.injection.changed(f"{self.what} are traced")
-                return result
-        except Unfit as error:
-            self.leave(name, objects, str(error))
+            return found[0].call(args, kwargs)
         finally:
             inside.now = False
-        return run(*args, **kwargs)
 
-    def leave(self, name: str, objects: list[Any], why: str) -> None:
-        self.kept[tuple(map(id, objects))] = (None, objects)
+    def leave(self, name: str, part: Part, why: str) -> None:
+        self.kept[part.key] = (None, part.objects)
         self.injection.note(f"{name} is not traced: {why}")
+
+
+class Part(NamedTuple):
+    """What one graph is made for: it is used again only where all of this is the same."""
+
+    key: tuple[Any, ...]
+    objects: list[Any]
+    """Held, so that no other object gets one of the identities in `key`."""
+
+
+def _part(objects: list[Any], *values: Any) -> Part:
+    return Part((*map(id, objects), *values), objects)
+
+
+class _Model:
+    """What a graph of a model's call depends on besides its data: attributes that its own layers read, and which
+    layers are frozen, as batch normalization behaves otherwise then."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.against = _against(model)
+        self.free: list[tuple[FreeVariables, tuple[Any, ...]]] = []
+        self.layers = list(model._flatten_layers())
+        if self.against is None:
+            try:
+                self.free = [(FreeVariables(call, (layer,)), (layer,)) for layer, call in _own_calls(model)]
+            except Unfit as error:
+                self.against = str(error)
+
+    def part(self) -> Part:
+        frozen = tuple(getattr(layer, "trainable", True) for layer in self.layers)
+        values = [value for free, given in self.free for value in free.now(given)]
+        held = [value for free, given in self.free for value in free.objects(given)]
+        return Part((id(self.model), frozen, *values), [self.model, *held])
 
 
 def trace_models(injection: Injection, key: str) -> None:
     parts = Parts(injection, "calls of models")
+    known: dict[int, _Model] = {}
 
     def wrap(original: Any) -> Any:
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
             fit = parts.eagerly() and getattr(self, "built", False) and is_data(args) and is_data(kwargs)
-            if not fit or any(getattr(value, "_keras_mask", None) is not None for value in args):
+            if not fit or any(getattr(value, "_keras_mask", None) is not None for value in (*args, *kwargs.values())):
                 return original(self, *args, **kwargs)
-            if (id(self),) not in parts.kept:
-                against = _against(self)
-                if against:
-                    parts.leave(f"the model {self.name}", [self], against)
-            return parts.call(f"the model {self.name}", [self], functools.partial(original, self), *args, **kwargs)
+            model = known.get(id(self))
+            if model is None:
+                model = known[id(self)] = _Model(self)
+            part = model.part()
+            if model.against and part.key not in parts.kept:
+                parts.leave(f"the model {self.name}", part, model.against)
+            return parts.call(f"the model {self.name}", part, functools.partial(original, self), *args, **kwargs)
 
         return __call__
 
@@ -89,7 +126,7 @@ def trace_losses(injection: Injection, key: str) -> None:
             given = (y_true, y_pred, sample_weight)
             if not parts.eagerly() or not is_data(given) or getattr(y_pred, "_keras_mask", None) is not None:
                 return original(self, *given)
-            return parts.call(f"the loss {self.name}", [self], functools.partial(original, self), *given)
+            return parts.call(f"the loss {self.name}", _part([self]), functools.partial(original, self), *given)
 
         return __call__
 
@@ -110,7 +147,7 @@ def trace_updates(injection: Injection, key: str) -> None:
             def update(*values: Any) -> None:
                 original(self, list(values), variables)
 
-            return parts.call(f"the optimizer {self.name}", [self, *(variables or ())], update, *gradients)
+            return parts.call(f"the optimizer {self.name}", _part([self, *(variables or ())]), update, *gradients)
 
         return apply
 
@@ -131,7 +168,7 @@ def trace_legacy_updates(injection: Injection, key: str) -> None:
             def update(*values: Any) -> None:
                 original(self, list(zip(values, variables, strict=True)))
 
-            parts.call(f"the optimizer {self.name}", [self, *variables], update, *(value for value, _ in pairs))
+            parts.call(f"the optimizer {self.name}", _part([self, *variables]), update, *(value for value, _ in pairs))
             return self.iterations
 
         return apply_gradients
@@ -144,13 +181,20 @@ def _against(model: Any) -> str | None:
     for layer in model._flatten_layers():
         if getattr(layer, "_losses", None):
             return f"{layer.name} adds a loss of its own"
+    for _, call in _own_calls(model):
+        code = call.__code__
+        why = side_effects.reason_against(users_code.absolute(code.co_filename), code.co_firstlineno)
+        if why:
+            return f"in {call.__qualname__}, {why}"
+    return None
+
+
+def _own_calls(model: Any) -> Iterator[tuple[Any, FunctionType]]:
+    """Layers of the program's own classes, with their `call`."""
+    for layer in model._flatten_layers():
         call = getattr(type(layer), "call", None)
         if isinstance(call, FunctionType) and users_code.is_users(call.__code__):
-            code = call.__code__
-            why = side_effects.reason_against(users_code.absolute(code.co_filename), code.co_firstlineno)
-            if why:
-                return f"in {call.__qualname__}, {why}"
-    return None
+            yield layer, call
 
 
 def _patch(injection: Injection, key: str, wrap: Callable[[Any], Any]) -> None:

@@ -1,8 +1,13 @@
 """Runs a Python function that was written to run eagerly through a tf.function, or leaves it alone for good.
 
-The first calls run as written: they create variables and show what the function returns. Later calls go through a
-tf.function made of the same code, and its results are converted to the types that the eager call returned (a Python
-float stays one). When tracing fails, nothing has been computed yet: that call and all later ones run as written.
+A function is called in several ways: with other keywords after training (`training=False`), with None for a state that
+does not exist yet, with data of another rank. Each way has a tf.function of its own: one for all of them would relax
+the signature across them, which TensorFlow answers with an `IndexError` once the keywords differ in number.
+
+The first call in each way runs as written: it creates variables and shows what the function returns. Later calls go
+through a tf.function made of the same code, and its results are converted to the types that the eager call returned (a
+Python float stays one). When tracing fails, nothing has been computed yet: that call and all later ones in the same way
+run as written.
 """
 
 from __future__ import annotations
@@ -10,6 +15,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from flatout.cures._scalars import Scalars
@@ -32,15 +38,79 @@ _VARIANTS = ((True, False), (True, True), (False, False), (False, True))
 """What is tried in turn until a trace succeeds: whether shapes may be relaxed (some steps need them known), whether
 NumPy's doubles go in as float32 (eagerly they take the type of the tensor beside them; a tensor would not)."""
 
+_BEFORE = (TypeError, ValueError, LookupError, AttributeError, AssertionError, NotImplementedError)
+"""Errors of Python that TensorFlow raises while it looks for the graph of a call: nothing has been computed then."""
+
+
+MOST_WAYS = 8
+"""Ways of calling one function that are traced; in any further one it runs as written."""
+MOST_TRACES = 12
+"""Traces of one way. More of them mean that each call brings a new Python value, and cost more than they save."""
+
 
 class Traced:
-    """One callable with one set of Python objects around it."""
+    """One callable with one set of Python objects around it, in every way that it is called."""
+
+    def __init__(
+        self, run: Callable[..., Any], name: str, changed: Callable[[], None], left: Callable[[str], None]
+    ) -> None:
+        """`changed` is called after each call that went through a graph, `left` with the reason where none can be."""
+        self.run = run
+        self.name = name
+        self.changed = changed
+        self.left = left
+        self.ways: dict[Any, _Way] = {}
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        key = (tuple(map(_kind, args)), tuple((name, _kind(value)) for name, value in kwargs.items()))
+        way = self.ways.get(key)
+        if way is None:
+            if len(self.ways) >= MOST_WAYS:
+                return self.run(*args, **kwargs)
+            way = self.ways[key] = _Way(self.run, self.name)
+            return way.watch(args, kwargs)
+        if way.off:
+            return self.run(*args, **kwargs)
+        try:
+            result = way.call(args, kwargs)
+        except Unfit as error:
+            way.off = True
+            self.left(str(error))
+            return self.run(*args, **kwargs)
+        self.changed()
+        return result
+
+
+def _kind(value: Any) -> Any:
+    """What makes another way of calling: a flag or a text itself, data by type and rank, a structure by its parts."""
+    import numpy as np
+
+    if value is None or isinstance(value, (bool, str, bytes)):
+        return (type(value), value)
+    if isinstance(value, (int, float, complex)):
+        return type(value)
+    if isinstance(value, (np.ndarray, np.generic)):
+        return ("array", value.dtype.str, value.ndim)
+    if isinstance(value, (list, tuple)):
+        return (type(value), tuple(map(_kind, value)))
+    if isinstance(value, dict):
+        return (dict, tuple((name, _kind(part)) for name, part in value.items()))
+    dtype = getattr(value, "dtype", None)
+    if dtype is not None and hasattr(value, "shape"):
+        return (type(value), dtype, getattr(value.shape, "rank", None))
+    return (type(value), id(value))
+
+
+class _Way:
+    """One way of calling it."""
 
     def __init__(self, run: Callable[..., Any], name: str) -> None:
         self.run = run
         self.name = name
+        self.off = False
+        self.calls = 0
+        self.traces = 0
         self.scalars = Scalars()
-        self.seen = False
         self.structure: Any = None
         self.leaves: list[Callable[[Any], Any] | None] = []
         """What to make of each tensor that the graph gives back; None where it stays as it is."""
@@ -58,7 +128,6 @@ class Traced:
 
         result = self.run(*args, **kwargs)
         flat = tf.nest.flatten(result)
-        self.seen = True
         try:
             self.structure = tf.nest.map_structure(lambda leaf: 0, result)
             self.leaves = [_maker(leaf) for leaf in flat]
@@ -76,6 +145,9 @@ class Traced:
 
         if self.function is None:
             raise Unfit(self.failure)
+        self.calls += 1
+        if self.traces > MOST_TRACES and self.traces > self.calls / 4:
+            raise Unfit(f"each call brings other Python values: {self.traces} traces in {self.calls} calls")
         while True:
             given, named = self.scalars.replace(args, kwargs)
             if self.single:
@@ -86,7 +158,7 @@ class Traced:
             except tf.errors.OutOfRangeError:
                 return self.run(*args, **kwargs)  # the data has ended: eagerly that is a StopIteration
             except Exception as error:
-                if not self.tracing:
+                if not self.tracing and (isinstance(error, tf.errors.OpError) or not isinstance(error, _BEFORE)):
                     raise  # the program's own error, from the graph instead of from an eager op
                 self._failed(error, has_doubles=any(map(_is_double, tf.nest.flatten((args, kwargs)))))
                 continue
@@ -111,13 +183,15 @@ class Traced:
             began()
             return finished(run(*args, **kwargs))
 
-        functools.update_wrapper(step, run)
+        if isinstance(run, FunctionType):
+            functools.update_wrapper(step, run)  # its signature; AutoGraph takes no other callable for a wrapped one
         step.__name__ = self.name
         self.function = tf.function(step, reduce_retracing=relaxed)
         return True
 
     def _began(self) -> None:
         self.tracing = True
+        self.traces += 1
 
     def _finished(self, result: Any) -> Any:
         """The end of each trace: does the graph give back what the eager call did?"""
