@@ -25,6 +25,7 @@ from flatout.trial.child.iterators import MOST, Keeper
 from flatout.trial.child_process import Launch
 from flatout.trial.messages import BlockDone, Go, Warm
 from flatout.trial.settings import GateSettings
+from flatout.tune.contestant import Block
 from flatout.tune.scout import ranked
 
 
@@ -48,7 +49,7 @@ def test_the_numbers_are_written_before_the_answer_is_given(monkeypatch):
     read, commands = os.pipe()
     answers, write = os.pipe()
     numbers = Numbers(answers)
-    observer = SimpleNamespace(ticks=Ticks(), trial=TrialState(), injections=None)
+    observer = SimpleNamespace(ticks=Ticks(), trial=TrialState(), injections=None, note=print)
     gate = Gate(observer, GateSettings(read, write, os.getppid()), numbers)
     atexit.unregister(gate._report_end)  # its pipe is closed long before these tests end
     stream = SimpleNamespace(rank=100)
@@ -83,10 +84,58 @@ def test_the_numbers_are_written_before_the_answer_is_given(monkeypatch):
         assert block.epoch_starts
 
 
+class Queue:
+    """A device that takes 20 ms for each step and works while the program goes on."""
+
+    queues = True
+
+    def __init__(self) -> None:
+        self.done_at = 0.0
+
+    def add(self) -> None:
+        self.done_at = max(self.done_at, time.perf_counter()) + 0.020
+
+    def finished(self) -> float:
+        time.sleep(max(self.done_at - time.perf_counter(), 0.0))
+        return time.perf_counter()
+
+
+def test_a_block_ends_when_the_device_has_finished(monkeypatch):
+    monkeypatch.setattr(gates, "_leave", sys.exit)
+    read, commands = os.pipe()
+    answers, write = os.pipe()
+    observer = SimpleNamespace(ticks=Ticks(), trial=TrialState(), injections=None, note=print)
+    gate = Gate(observer, GateSettings(read, write, os.getppid()), SimpleNamespace(wanted=False, write=lambda: None))
+    atexit.unregister(gate._report_end)
+    gate._devices = queue = Queue()
+
+    def program() -> None:
+        try:
+            for _ in range(200):
+                queue.add()  # its Python returns at once
+                gate.tick(SimpleNamespace(rank=100), time.perf_counter(), 1)
+        except SystemExit:
+            os.close(write)
+
+    running = threading.Thread(target=program, daemon=True)
+    running.start()
+    with os.fdopen(answers) as reading:
+        decode(reading.readline(), Warm)
+        assert queue.done_at <= time.perf_counter(), "it is held with nothing queued"
+        os.write(commands, encode(Go(10)).encode() + b"\n")
+        block = decode(reading.readline(), BlockDone)
+        os.close(commands)
+        running.join(10)
+    assert block.queued
+    assert sum(block.times[1:]) >= 0.9 * 0.020 * 9, "the work of each step but the first, which is dropped"
+    measured = Block(block.times, block.steps, block.cpu, counts=block.counts, queued=True)
+    assert measured.per_step(1) >= 0.9 * 0.020
+
+
 def test_what_fills_a_cache_is_measured_from_the_second_epoch_on():
     read, commands = os.pipe()
     answers, write = os.pipe()
-    observer = SimpleNamespace(ticks=Ticks(), trial=TrialState(), injections=None)
+    observer = SimpleNamespace(ticks=Ticks(), trial=TrialState(), injections=None, note=print)
     settings = GateSettings(read, write, os.getppid(), fills_cache=True)
     gate = Gate(observer, settings, SimpleNamespace(wanted=False))
     atexit.unregister(gate._report_end)

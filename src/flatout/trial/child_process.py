@@ -24,7 +24,7 @@ from flatout.process.memory import resident_bytes
 from flatout.process.messages import decode, encode
 from flatout.process.output import last_line
 from flatout.process.watchdog import Watchdog, kill_group, signal_group
-from flatout.trial import launcher, patched_run
+from flatout.trial import gpu_sharing, launcher, patched_run
 from flatout.trial.fork_servers import ForkServers
 from flatout.trial.messages import BlockDone, Go, ProgramEnded, Warm
 from flatout.trial.patched_run import program_index
@@ -38,6 +38,7 @@ from flatout.trial.settings import (
 )
 
 Answered = TypeVar("Answered", Warm, BlockDone)
+Role = GateSettings | ScoutSettings | GuestSettings
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,8 @@ class Launch:
     """With weights that begin a few roundings apart."""
     sources: tuple[tuple[str, str], ...] = ()
     """(file of the user, file with the text to run in its place)."""
+    compiled: str = ""
+    """Where trials at a gate keep what was compiled for a GPU; empty: nowhere."""
 
 
 class Ended(Internal):
@@ -171,11 +174,9 @@ class ChildProcess:
         shutil.rmtree(self.directory / "files", ignore_errors=True)
 
 
-def prepared(
-    launch: Launch, directory: Path, role: GateSettings | ScoutSettings | GuestSettings
-) -> tuple[Sequence[str], dict[str, str]]:
+def prepared(launch: Launch, directory: Path, role: Role) -> tuple[Sequence[str], dict[str, str]]:
     """Command and environment of a trial that is a program of its own."""
-    variables = launcher.environment_for(_settings(launch, directory, role), _environment(directory))
+    variables = launcher.environment_for(_settings(launch, directory, role), _environment(launch, directory, role))
     variables.update(environment_of(launch.levers))
     return patched_run.command(launch.command, dict(launch.sources)), variables
 
@@ -197,10 +198,11 @@ def _forked(
     index = program_index(launch.command)
     if server is None or index is None:
         return None
+    gate = _gate(launch, ends)
     request = TrialRequest(
         arguments=launch.command[index:],
-        environment={**_environment(directory), **variables},
-        settings=_settings(launch, directory, _gate(launch, ends)),
+        environment={**_environment(launch, directory, gate), **variables},
+        settings=_settings(launch, directory, gate),
         sources=dict(launch.sources),
     )
     try:
@@ -214,16 +216,20 @@ def _gate(launch: Launch, ends: tuple[int, int]) -> GateSettings:
     return GateSettings(read, write, os.getpid(), launch.least_step, launch.not_steps, launch.fills_cache)
 
 
-def _settings(launch: Launch, directory: Path, role: GateSettings | ScoutSettings | GuestSettings) -> ChildSettings:
+def _settings(launch: Launch, directory: Path, role: Role) -> ChildSettings:
     observed = not isinstance(role, GateSettings)  # between blocks nobody reads a trace or samples
     return ChildSettings(
         directory=str(directory),
         observe=ObserveSettings(trace=observed, sample=observed),
         module=launch.module,
         levers=in_order(launch.levers),
-        trial=TrialSettings(role, launch.seed, launch.without_dropout, launch.perturbed),
+        trial=TrialSettings(
+            role, launch.seed, launch.without_dropout, launch.perturbed, (launch.compiled,) if launch.compiled else ()
+        ),
     )
 
 
-def _environment(directory: Path) -> dict[str, str]:
-    return {"PYTHONHASHSEED": "0", **os.environ, "TMPDIR": str(directory / "tmp")}
+def _environment(launch: Launch, directory: Path, role: Role) -> dict[str, str]:
+    variables = {"PYTHONHASHSEED": "0", **os.environ, "TMPDIR": str(directory / "tmp")}
+    kept = isinstance(role, GateSettings) and launch.compiled  # any other trial compiles as the user's own run does
+    return variables | gpu_sharing.variables(variables, Path(launch.compiled) if kept else None)

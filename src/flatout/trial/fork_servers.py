@@ -8,7 +8,7 @@ from pathlib import Path
 
 from flatout.process.fork_server import ForkServer, can_fork
 from flatout.process.watchdog import Watchdog
-from flatout.trial import launcher
+from flatout.trial import gpu_sharing, launcher
 from flatout.trial.patched_run import program_index
 
 MAIN = launcher.SITE / "fork_server_main.py"
@@ -21,10 +21,13 @@ HARMLESS = ("TF_CPP_",)
 class ForkServers:
     """The servers of one program. Where there is none for a trial, it is started as a program of its own."""
 
-    def __init__(self, command: Sequence[str], watchdog: Watchdog, directory: Path) -> None:
+    def __init__(
+        self, command: Sequence[str], watchdog: Watchdog, directory: Path, compiled: Path | None = None
+    ) -> None:
         self.command = tuple(command)
         self.watchdog = watchdog
         self.directory = directory
+        self.compiled = compiled
         self.packages: Sequence[str] = ("tensorflow",)
         self.changed: dict[str, str | None] = {}
         self._servers: dict[frozenset[tuple[str, str]], ForkServer | None] = {}
@@ -64,6 +67,7 @@ class ForkServers:
         environment = {"PYTHONHASHSEED": "0", **os.environ, **variables}
         for name, value in self.changed.items():
             environment.pop(name, None) if value is None else environment.update({name: value})
+        environment |= gpu_sharing.variables(environment, self.compiled)  # some are read when TensorFlow is imported
         interpreter, program = self.command[:index], self.command[index]
         try:
             server = start_server(interpreter, program, environment, self.directory, self.watchdog)

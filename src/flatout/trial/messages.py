@@ -42,6 +42,8 @@ class BlockDone:
     """Steps from one start of a dataset to the next; 0 while unknown."""
     epoch_starts: tuple[int, ...]
     """Calls before which a dataset was begun anew."""
+    queued: bool = False
+    """Calls only queue their work: the first and the last time include the wait until all of it was done."""
     levers: dict[str, LeverReport] = field(default_factory=dict)
 
 

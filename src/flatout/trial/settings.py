@@ -49,6 +49,8 @@ class TrialSettings:
     seed: int | None = 0
     without_dropout: bool = False
     perturbed: bool = False
+    writable: tuple[str, ...] = ()
+    """Directories besides its own that the trial may write to."""
 
 
 @dataclass(frozen=True)

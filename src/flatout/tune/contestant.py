@@ -48,9 +48,13 @@ class Block(race.Block):
     """Steps of each call, where they differ."""
     starts: Sequence[int] = ()
     """Calls before which a dataset was begun anew."""
+    queued: bool = False
+    """Calls only queue their work: all of it was done at the end of the first and of the last."""
 
     def per_step(self, dropped: int) -> float:
         """Seconds of a step, without the first calls and without those that the pause has held up."""
+        if self.queued:
+            return self.usual_seconds
         middle = statistics.median(self.times)
         counts = self.counts or [1] * len(self.times)
         pairs = zip(self.times[dropped:], counts[dropped:], strict=True)
@@ -61,6 +65,10 @@ class Block(race.Block):
 
     @functools.cached_property
     def usual_seconds(self) -> float:
+        if self.queued:
+            counts = self.counts or [1] * len(self.times)
+            first = 1 if len(self.times) > 1 else 0
+            return sum(self.times[first:]) / (self.units * sum(counts[first:]) / sum(counts))
         if not self.counts:
             return statistics.median(self.times) * len(self.times) / self.units
         return statistics.median(t / max(n, 1) for t, n in zip(self.times, self.counts, strict=True))
@@ -133,7 +141,7 @@ class Contestant(race.Contestant):
         self.done += done.steps
         self.epoch = done.epoch_steps or self.epoch
         steps, starts = max(done.steps, 1), list(done.epoch_starts)
-        return Block(list(done.times), steps, done.cpu, taken, list(done.counts), starts)
+        return Block(list(done.times), steps, done.cpu, taken, list(done.counts), starts, done.queued)
 
     def leave(self, exit: Exit) -> None:
         super().leave(exit)
@@ -153,6 +161,8 @@ class Contestant(race.Contestant):
 
     def dropped(self) -> int:
         """Calls at the start of a block that are not like the later ones: the pause before it still has an effect."""
+        if any(block.queued for block in self.step_blocks()):
+            return 1
         blocks = [block.times for block in self.step_blocks()]
         shortest = min((len(times) for times in blocks), default=0)
         if shortest < 4:

@@ -64,8 +64,10 @@ class Tuner:
         self.trials = Trials(self.journal, progress, directory)
         self.watchdog = Watchdog()
         command = launcher.command_for(request.program, request.arguments, request.module)
-        self.launch = Launch(tuple(command), module=request.program if request.module else None)
-        self.fork_servers = ForkServers(self.launch.command, self.watchdog, directory)
+        compiled = directory / "compiled"
+        module = request.program if request.module else None
+        self.launch = Launch(tuple(command), module=module, compiled=str(compiled))
+        self.fork_servers = ForkServers(self.launch.command, self.watchdog, directory, compiled)
         self.began = time.monotonic()
         self.end = self.began + request.budget
         self.deadline = self.began + EXPLORING * request.budget

@@ -18,6 +18,7 @@ import time
 from typing import TYPE_CHECKING, Protocol
 
 from flatout.model.errors import InvalidMessage
+from flatout.observe.device_clock import DeviceClock
 from flatout.observe.streams import RANK
 from flatout.process.messages import decode, encode
 from flatout.trial.messages import BlockDone, Go, ProgramEnded, Warm
@@ -57,6 +58,7 @@ class Gate:
         self.warm = False
         self.warm_up = WarmUp(observer, settings.fills_cache)
         self.epochs = Epochs()
+        self._devices = DeviceClock(observer.note)
         self._observer = observer
         self._trial = observer.trial
         self._values = values
@@ -83,7 +85,11 @@ class Gate:
             self.epochs.begin(self._trial.epochs, self.steps, len(self._block.times))
         self.steps += n
         warm, block = self.warm, self._block
+        over = warm and self._ticks >= FEWEST_TICKS and self.steps >= block.until
         if warm:
+            if self._devices.queues and (over or not block.times):
+                # The first call is dropped: what it has queued is no part of the others' time.
+                end = self._devices.finished()
             block.times.append(end - block.last)
             block.counts.append(n)
             block.last = end
@@ -91,12 +97,13 @@ class Gate:
             self._values.tick(self._updates())
             block.last = time.perf_counter()  # reading the values is no part of the next step
         if warm:
-            if self._ticks < FEWEST_TICKS or self.steps < block.until:
+            if not over:
                 return
             self._report_block()
         else:
             if not self.warm_up.is_over(end, self._ticks, self.epochs.begun):
                 return
+            end = self._devices.finished()  # it is held with nothing queued: that would run in another's time
             self.warm = True
             self._say(Warm(self.steps, end - self.warm_up.began, self._levers()))
         self._wait()
@@ -112,6 +119,7 @@ class Gate:
                 epoch_steps=self.epochs.steps,
                 epoch_starts=tuple(self.epochs.starts),
                 levers=self._levers(),
+                queued=self._devices.queues,
             )
         )
 

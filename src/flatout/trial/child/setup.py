@@ -16,7 +16,7 @@ def make_trial(observer: Observer, settings: TrialSettings) -> None:
     from flatout.trial.child.values import Values
     from flatout.trial.child.values.hooks import probe_of
 
-    shield.install(observer.recorder.directory)
+    shield.install(observer.recorder.directory, settings.writable)
     observer.more_probes.append(shield.PROBE)
     if settings.seed is not None:
         seeds.install(settings.seed)
