@@ -17,11 +17,24 @@ def _library_roots() -> tuple[str, ...]:
     roots.update(site.getsitepackages() if hasattr(site, "getsitepackages") else ())
     roots.add(site.getusersitepackages())
     roots.add(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    roots.update(entry for entry in sys.path if _holds_installed_packages(entry))
     return tuple(os.path.realpath(root) + os.sep for root in roots if root)
+
+
+def _holds_installed_packages(entry: str) -> bool:
+    """Such as what `pip install --target DIR` leaves. The directory that the program is started in is never one."""
+    if not entry or os.path.realpath(entry) == os.path.realpath(os.getcwd()):
+        return False
+    try:
+        return any(name.endswith(".dist-info") for name in os.listdir(entry))
+    except OSError:
+        return False
 
 
 _LIBRARIES = _library_roots()
 _MARKS = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+_TENSORFLOW = (f"{os.sep}tensorflow{os.sep}python{os.sep}", f"keras{os.sep}src{os.sep}")
+"""Installed anywhere, these are libraries: TensorFlow, Keras and tf_keras."""
 _known: dict[CodeType, bool] = {}
 _own_packages: list[str] = []
 
@@ -37,7 +50,7 @@ def is_users_file(filename: str) -> bool:
     path = os.path.realpath(filename)
     if any(own in path for own in _own_packages):
         return True
-    return not path.startswith(_LIBRARIES) and not any(mark in path for mark in _MARKS)
+    return not path.startswith(_LIBRARIES) and not any(mark in path for mark in (*_MARKS, *_TENSORFLOW))
 
 
 def is_users(code: CodeType) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from flatout.model.case import Function, Retrace, Where
 from flatout.observe.reading.recording import Fact, Recording
-from flatout.source import context
+from flatout.source import context, users_code
 
 LIBRARY_NAMES = {
     "one_step_on_data": "the step of Keras fit",
@@ -24,7 +24,7 @@ def read(recording: Recording) -> tuple[Function, ...]:
     for file, line, name, total in recording.last("functions").get("rows") or []:
         mine = traces.get((file, line, name), [])
         outermost = any(fact["outermost"] for fact in mine)
-        if not total["calls"] and not outermost and not _is_users(file, recording):
+        if not total["calls"] and not outermost and not (file and users_code.is_users_file(file)):
             continue
         if name == "wrapped_fn" or "/tensorflow/python/" in file:
             continue  # TensorFlow's own: functions of tf.data stages belong to the pipeline
@@ -49,10 +49,6 @@ def _definition(file: str, line: int, name: str) -> Where | None:
     if not file:
         return None
     return context.where(file, context.definition_line(file, line) or line, name)
-
-
-def _is_users(file: str, recording: Recording) -> bool:
-    return bool(file) and "site-packages" not in file
 
 
 def _why(traces: list[Fact]) -> tuple[Retrace, ...]:
