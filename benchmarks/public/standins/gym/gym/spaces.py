@@ -1,0 +1,3 @@
+from standin_spaces import Box, Dict, Discrete, MultiDiscrete, Space, Tuple
+
+__all__ = ["Box", "Dict", "Discrete", "MultiDiscrete", "Space", "Tuple"]

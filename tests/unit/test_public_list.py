@@ -1,0 +1,108 @@
+"""The list of public programs (benchmarks/public): its rules, applied to a toy file, and the files themselves."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+import _public_checkout as checkout
+import _public_list
+import _public_results as results
+from _public_list import ListWrong, Rule
+
+TOY = "one\ntwo\nthree\nfour\nfive\n"
+
+
+def rule(first: int, last: int, text: str | None = None, *substitute: str, over: bool = False) -> Rule:
+    return Rule("toy.py", first, last, text, tuple(zip(substitute[::2], substitute[1::2], strict=True)), over)
+
+
+def test_rules_replace_insert_delete_and_substitute_by_the_numbers_of_the_file_as_committed() -> None:
+    rules = [rule(4, 4, None, "four", "FOUR"), rule(1, 0, "zero"), rule(2, 3, "2\n2.5\n3\n"), rule(5, 5, "")]
+    assert checkout.rewritten(TOY, rules) == "zero\none\n2\n2.5\n3\nFOUR\n"
+
+
+def test_a_line_is_added_at_the_end() -> None:
+    assert checkout.rewritten(TOY, [rule(6, 5, "six")]) == TOY + "six\n"
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        ([rule(2, 4, "x"), rule(4, 5, "y")], "touch the same lines"),
+        ([rule(2, 4, "x"), rule(3, 2, "y")], "touch the same lines"),
+        ([rule(6, 6, "x")], "has 5 lines"),
+        ([rule(1, 1, None, "two", "2")], "there is no 'two'"),
+    ],
+    ids=["overlap", "insertion inside", "past the end", "nothing to substitute"],
+)
+def test_rules_that_do_not_fit_are_refused(rules: list[Rule], said: str) -> None:
+    with pytest.raises(ListWrong, match=said):
+        checkout.rewritten(TOY, rules)
+
+
+def test_a_cure_over_an_edit_takes_its_place() -> None:
+    edits = (rule(2, 2, "edited"), rule(5, 5, "kept"))
+    cures = (rule(1, 3, "cured", over=True),)
+    assert checkout.rewritten(TOY, checkout.merged(edits, cures)) == "cured\nfour\nkept\n"
+
+
+def test_a_cure_over_a_part_of_an_edit_is_refused() -> None:
+    with pytest.raises(ListWrong, match="only a part"):
+        checkout.merged((rule(2, 3, "edited"),), (rule(3, 4, "cured", over=True),))
+
+
+def test_a_rule_for_no_lines_makes_a_file(tmp_path: Path) -> None:
+    checkout.apply([Rule("data/make.py", 1, 0, "print(1)")], tmp_path)
+    assert (tmp_path / "data/make.py").read_text() == "print(1)\n"
+
+
+def program(**changes: object) -> dict[str, object]:
+    expert = {"gain": 2, "why": "traced"}
+    given = {"number": 7, "repository": "owner/name", "commit": "a" * 40, "path": "train.py", "pattern": "loop"}
+    return {**given, "expert": expert, **changes}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"commit": "main"}, "40 hexadecimal"),
+        ({"nedds": []}, "nedds"),
+        ({"needs": ["torch"]}, "torch"),
+        ({"expert": {"gain": 2}}, "why is missing"),
+        ({"edit": [{"file": "a", "lines": [1, 1]}]}, "either text or substitute"),
+        ({"edit": [{"file": "a", "lines": [3, 1], "text": ""}]}, "no range"),
+        ({"edit": [{"file": "a", "lines": [1, 1], "text": "x\n" * 26}]}, "more than 25"),
+    ],
+    ids=["commit", "unknown name", "need", "missing", "no text", "range", "too many lines"],
+)
+def test_a_file_that_is_wrong_says_what(changes: dict[str, object], said: str) -> None:
+    with pytest.raises(ListWrong, match=said):
+        _public_list.program_of(program(**changes), "07-toy")
+
+
+def test_the_list_can_be_read_and_its_rules_fit_each_other() -> None:
+    programs = _public_list.load()
+    assert programs
+    for one in programs:
+        rules = checkout.merged(one.edits, one.cures)
+        assert checkout.touching(one.edits) is None, one.title
+        assert checkout.touching(rules) is None, one.title
+
+
+def test_causes_that_experts_accept_exist() -> None:
+    from flatout.causes import catalogue
+
+    names = {name for one in _public_list.load() for name in one.finding}
+    assert names
+    assert names <= set(catalogue())
+
+
+def test_numbers_agree_within_the_spread_of_the_original() -> None:
+    original = [(0.50, 10.0), (0.52, 10.0)]
+    assert results.agreement(original, [(0.51, 10.0)]) == "agree"
+    assert results.agreement(original, [(0.70, 10.0)]).startswith("differ")
+    assert results.agreement(original, [(0.51,)]) == "not comparable"
