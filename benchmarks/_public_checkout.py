@@ -51,12 +51,21 @@ def made(program: Program, kind: str, rules: Sequence[Rule], checkouts: Path, mi
 
 def unpack(program: Program, target: Path, checkouts: Path, mirror: str) -> None:
     repository = clone(program, checkouts, mirror)
-    command = ["git", "-C", str(repository), "archive", program.commit]
+    absent = [f":(exclude,literal){path}" for path in missing(repository, program.commit)]
+    command = ["git", "-C", str(repository), "archive", program.commit, *(["--", ".", *absent] if absent else [])]
     found = subprocess.run(command, capture_output=True)
     if found.returncode:
         raise CheckoutFailed(f"{program.repository} has no commit {program.commit}: {found.stderr.decode()[-300:]}")
     with tarfile.open(fileobj=io.BytesIO(found.stdout)) as archive:
         archive.extractall(target, filter="data")
+
+
+def missing(repository: Path, commit: str) -> list[str]:
+    """Files that the commit lists and a mirror does not hold: large data, as a rule."""
+    command = ["git", "-C", str(repository), "ls-tree", "-r", "-l", "-z", commit]
+    listed = subprocess.run(command, capture_output=True).stdout.decode("utf-8", "surrogateescape")
+    rows = [row.partition("\t") for row in listed.split("\0") if row]
+    return [path for about, _, path in rows if about.endswith("BAD")]
 
 
 def clone(program: Program, checkouts: Path, mirror: str) -> Path:
