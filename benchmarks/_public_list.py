@@ -27,7 +27,7 @@ PACKAGES = frozenset(
 NAMES = tuple(
     "number repository commit path arguments directory pattern finding needs edit cure expert".split()  # noqa: SIM905
 )
-STANDINS = frozenset(["gym", "gym-new", "gymnasium", "tensorflow_datasets", "full-data"])
+STANDINS = frozenset(["gym", "gym-new", "gymnasium", "tensorflow_datasets", "input_data", "full-data"])
 
 Half = Literal["measured", "building"]
 

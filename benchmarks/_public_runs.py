@@ -19,7 +19,13 @@ from _public_checkout import GITHUB
 from _public_list import LIST, Program
 
 STANDINS = LIST / "standins"
-PATHS = {"gym": "gym", "gym-new": "gym", "gymnasium": "gym", "tensorflow_datasets": "datasets"}
+PATHS = {
+    "gym": "gym",
+    "gym-new": "gym",
+    "gymnasium": "gym",
+    "tensorflow_datasets": "datasets",
+    "input_data": "datasets",
+}
 LIMIT = 900
 """Seconds after which a whole run is given up."""
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?(?![\w.])")

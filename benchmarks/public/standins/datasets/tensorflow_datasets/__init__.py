@@ -6,11 +6,14 @@ TFDS_ROWS changes how many rows a training split has (6000); a test split has a 
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 from made_data import pictures, texts
+
+from .subwords import SubwordTextEncoder
 
 ROWS = int(os.environ.get("TFDS_ROWS", "6000"))
 SHAPES = {
@@ -25,6 +28,9 @@ SHAPES = {
     "tf_flowers": ((240, 320, 3), 5),
     "rock_paper_scissors": ((300, 300, 3), 3),
 }
+TRANSLATIONS = ("ted_hrlr_translate", "ted_multi_translate", "para_crawl", "wmt14_translate")
+features = SimpleNamespace(text=SimpleNamespace(SubwordTextEncoder=SubwordTextEncoder))
+deprecated = features
 LARGE = 100_000
 """Pixels from which a split has a tenth of the rows."""
 
@@ -61,6 +67,7 @@ def load(name, split=None, with_info=False, as_supervised=False, batch_size=None
     name = name.partition("/")[0].partition(":")[0]
     if split is None:
         names = ("train", "unsupervised", "test") if name == "imdb_reviews" else ("train", "test")
+        names = ("train", "validation", "test") if name in TRANSLATIONS else names
         found = {one: dataset(name, one, as_supervised, batch_size) for one in names}
     elif isinstance(split, (list, tuple)):
         found = type(split)(dataset(name, one, as_supervised, batch_size) for one in split)
@@ -93,6 +100,12 @@ def rows(name, split):
     if name in ("imdb_reviews", "yelp_polarity_reviews", "ag_news_subset", "glue"):
         x, y = texts(count, words=5_000, length=(20, 200), seed=seed)
         return {"text": np.array([" ".join(f"word{word}" for word in one) for one in x[chosen]]), "label": y[chosen]}
+    if name in TRANSLATIONS:
+        x, _ = texts(count, words=3_000, length=(4, 40), seed=seed)
+        return {
+            language: np.array([" ".join(f"{language}{word + place}" for word in one) for one in x[chosen]])
+            for place, language in enumerate(("pt", "en"))
+        }
     raise ValueError(f"the tensorflow_datasets stand-in has no {name}; it has {', '.join(SHAPES)} and imdb_reviews")
 
 
