@@ -48,6 +48,8 @@ class Labels:
 
 
 class Split:
+    TRAIN, TEST, VALIDATION = "train", "test", "validation"
+
     def __init__(self, rows):
         self.num_examples = rows
 
