@@ -323,7 +323,7 @@ def test_graphs_are_used_again(tmp_path: Path) -> None:
     )
     assert any("counted needs its Python numbers" in note for note in ours["notes"])
     assert any("known needs its shapes" in note for note in ours["notes"])
-    assert ours["changes"]["direct-predict="] == 4, "Keras 3 without several steps a call; the 40 rows are two batches"
+    assert ours["changes"]["direct-predict="] == 5, "40 rows of two batches go together"
     assert ours["streams"]["predict"] >= 4
 
 

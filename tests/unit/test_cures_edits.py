@@ -57,7 +57,10 @@ def case_from(hints: dict[str, Any], text: str, path: str) -> Case:
         steps=Steps(10, "", Times(1, 1, 1), where=where(step["at"])) if step else None,
         evidence=(
             *((evidence("step-stack", step["of"], where(step["at"]), stack),) if step else ()),
-            *(evidence(kind, 1, where(piece), data) for kind, piece, data in hints.get("evidence", [])),
+            *(
+                evidence(kind, data.pop("value", 1), where(piece), data)
+                for kind, piece, data in hints.get("evidence", [])
+            ),
         ),
         findings=tuple(Finding(cause, "", where(piece)) for cause, piece in hints.get("findings", [])),
         functions=tuple(

@@ -32,6 +32,7 @@ False. `model.predict_on_batch` skips most of the set-up as well. For serving, `
 more routes.
 - `direct-predict`: the same model on the same rows, without the set-up of a whole `predict`. Calling it for many
   rows at once is an edit of the source: reassociated, as the batch size chooses the kernels.
+- `direct-fit`: the same for `fit` and `evaluate` on one batch; reassociated, as `fit` shuffles the rows of its batch.
 
 ## When it is not worth it
 When the loop runs a few times, or over large arrays: the set-up is then a small part of each call.
@@ -61,7 +62,7 @@ def in_run(case: Case) -> Iterator[Finding]:
         return
     for item in case.evidence_of(KerasCall):
         calls, batches = item.calls, item.batches
-        if item.method not in ("predict", "fit") or calls < CALLS or batches > 2 * calls:
+        if item.method not in _DIRECT or calls < CALLS or batches > 2 * calls:
             continue
         per_call = item.ms / calls
         cost, estimate = _cost(case, item, per_call)
@@ -73,7 +74,7 @@ def in_run(case: Case) -> Iterator[Finding]:
             cost_ms=cost,
             where=item.where,
             evidence=[queries.number(item.method, per_call, "ms", "per call", "hook")],
-            fixes=_FIXES[item.method],
+            fixes=_fixes(item),
             estimate=estimate,
         )
 
@@ -82,23 +83,30 @@ def _cost(case: Case, seen: KerasCall, per_call: float) -> tuple[float, str]:
     if seen.method == "predict" and queries.step_kind(case) == "predict":
         return queries.step_ms(case) - queries.part_ms(case, "compute"), "the step less its computing"
     often = seen.calls / max(case.steps.count if case.steps else 0, 1)
-    if seen.method == "fit":
+    if seen.method in ("fit", "evaluate"):
         batch = (seen.batch_ms or 0.0) * seen.batches / seen.calls
         return max(per_call - batch, 0.0) * often, "the calls less the batches in them"
     # Within another step: a call of the model itself would do the same in the time that is computing.
     return per_call * often * 0.9, "an estimate: 90 % of the calls"
 
 
-_FIXES = {
-    "predict": [
-        Fix("Call the model through a tf.function: f = tf.function(model); f(x).", equivalence="reassociated"),
-        Fix("Or predict once, on all samples together.", equivalence="reassociated"),
-    ],
-    "fit": [
-        Fix("Call model.train_on_batch(x, y): the same update without the set-up.", equivalence="reassociated"),
-        Fix("Or collect the samples and fit once, on all of them together.", equivalence="semantic"),
-    ],
+_DIRECT = {
+    "predict": ("direct-predict", "Call model.predict_on_batch(x): the same rows without the set-up."),
+    "fit": ("direct-fit", "Call model.train_on_batch(x, y): the same update without the set-up."),
+    "evaluate": ("direct-fit", "Call model.test_on_batch(x, y): the same metrics without the set-up."),
 }
+_TOGETHER = {
+    "predict": Fix("Or predict once, on all samples together.", equivalence="reassociated"),
+    "fit": Fix("Or collect the samples and fit once, on all of them together.", equivalence="semantic"),
+    "evaluate": Fix("Or evaluate less often, or once at the end.", equivalence="semantic"),
+}
+
+
+def _fixes(seen: KerasCall) -> list[Fix]:
+    """A lever is named only where all calls ask for nothing but a batch of arrays: others it leaves as they are."""
+    lever, text = _DIRECT[seen.method]
+    fits = seen.single is None or seen.single == seen.calls
+    return [Fix(text, lever=lever if fits else None, equivalence="reassociated"), _TOGETHER[seen.method]]
 
 
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
@@ -275,7 +283,7 @@ def _own_class(made: ast.expr | None, site: Site) -> bool | None:
 
 CAUSE = Cause(
     group="graph",
-    cures=("direct-predict",),
+    cures=("direct-predict", "direct-fit"),
     explains=("input-bound", "step-overhead"),
     replaces=("step-overhead/python-between",),
     in_run=in_run,

@@ -145,6 +145,13 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
         _KERAS,
         "keras",
     ),
+    "train-on-batch": PrivateName(
+        "keras.src.backend.tensorflow.trainer",
+        "TensorFlowTrainer.train_on_batch",
+        "the loss of train_on_batch",
+        _KERAS,
+        "keras",
+    ),
     "evaluate": PrivateName(
         "keras.src.backend.tensorflow.trainer",
         "TensorFlowTrainer.evaluate",

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from flatout.model.case import Case, Program
+from flatout.model.evidence.program import KerasCall
 from flatout.model.evidence.steps import Stream
 from flatout.model.queries import step_kind
 from flatout.observe.streams import RANK, TRAINING
@@ -77,6 +78,8 @@ def imports_of(directory: Path) -> tuple[list[str], dict[str, str | None]]:
 def ranked(launch: Launch, case: Case) -> Launch:
     """The launch, with what counts as a step in a trial of this program according to its scouting run."""
     step = step_kind(case)
+    if step == "fit" and any(item.single and item.single > 1 for item in case.evidence_of(KerasCall)):
+        return replace(launch, least_step="train-function")  # `train_on_batch` may stand for `fit` on one batch
     if step is None or step in TRAINING:  # a lever may make one kind of training step of another
         return replace(launch, least_step=step)
     seen = {stream.of for stream in case.evidence_of(Stream) if stream.count}

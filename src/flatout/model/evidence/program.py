@@ -53,6 +53,8 @@ class KerasCall(Evidence, kind="keras-call", value="method"):
     batches: int
     batch_ms: float | None = None
     """Of one batch, without what surrounds it in a call."""
+    single: int | None = None
+    """Calls that asked for nothing but one batch of arrays: a call for a single batch can stand for them."""
 
 
 @record(frozen=True)

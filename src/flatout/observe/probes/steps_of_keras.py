@@ -16,6 +16,7 @@ from typing import Any
 from flatout.model.vocabulary import StreamKind
 from flatout.observe.observer import Observer, Probe
 from flatout.observe.private_names import Missing, patch
+from flatout.observe.single_batches import Signature
 from flatout.observe.streams import Stream
 from flatout.observe.ticks import KERAS
 from flatout.source import users_code
@@ -133,6 +134,8 @@ def _outer_call(observer: Observer, method: str, key: str, steps: _Batches) -> N
     thread = observer.thread
 
     def wrap(original: Any) -> Any:
+        signature = Signature(method, original)
+
         @functools.wraps(original)
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:
             busy = thread.busy
@@ -153,12 +156,14 @@ def _outer_call(observer: Observer, method: str, key: str, steps: _Batches) -> N
             finally:
                 thread.busy = busy
                 steps.end()
-                row = calls.rows.setdefault(place, [0, 0.0, 0])
+                row = calls.rows.setdefault(place, [0, 0.0, 0, 0])
                 row[0] += 1
                 row[1] += perf_counter() - start
                 observer.look()
                 stream = observer.streams.get(method)
                 row[2] += (stream.count if stream else 0) - batches
+                with contextlib.suppress(Exception):
+                    row[3] += signature.single_batch(self, args, kwargs) is not None
 
         return call
 

@@ -79,7 +79,7 @@ def keras(recording: Recording) -> list[Evidence]:
     for method, fact in newest.items():
         rows = recording.ticks[recording.ticks[:, 0] == kinds.get(method, -1)]
         own = float(np.median((rows[:, 3] - rows[:, 2]) / np.maximum(rows[:, 1], 1))) * 1e3 if len(rows) else None
-        for file, line, function, calls, seconds, batches in fact["rows"]:
+        for file, line, function, calls, seconds, batches, *single in fact["rows"]:
             found.append(
                 KerasCall(
                     method,
@@ -87,6 +87,7 @@ def keras(recording: Recording) -> list[Evidence]:
                     ms=seconds * 1e3,
                     batches=batches,
                     batch_ms=own,
+                    single=single[0] if single else None,
                     where=context.where(file, line, function),
                     source="hook",
                 )

@@ -39,6 +39,8 @@ def probe_of(values: Values) -> Probe:
         _try(observer, f"{prefix}fit-end", _fit_loss(values))
         _try(observer, f"{prefix}predict-end", _predicted(values))
         _try(observer, f"{prefix}predict-on-batch", _predicted_on_batch(values))
+        if not prefix:
+            _try(observer, "train-on-batch", _trained_on_batch(values))
         _try(observer, f"{prefix}model-call", _outermost(observer, values, lambda model: "model"))
 
     def on_tf_keras(observer: Observer, module: ModuleType) -> None:
@@ -92,6 +94,26 @@ def _fit_loss(values: Values) -> Wrap:
             return original(self, batch, logs)
 
         return on_train_batch_end
+
+    return wrap
+
+
+def _trained_on_batch(values: Values) -> Wrap:
+    """The loss under the name of `fit`: either may stand for the other."""
+
+    def wrap(original: Any) -> Any:
+        @functools.wraps(original)
+        def train_on_batch(self: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(self, *args, **kwargs)
+            if values.wanted:
+                values.fit_steps += 1
+                loss = result.get("loss") if isinstance(result, dict) else result
+                loss = loss[0] if isinstance(loss, (list, tuple)) and loss else loss
+                if isinstance(loss, float) or getattr(loss, "ndim", None) == 0:
+                    values.keep_scalar("fit loss", values.fit_steps, loss)
+            return result
+
+        return train_on_batch
 
     return wrap
 

@@ -1,0 +1,65 @@
+"""Finds calls of `fit`, `predict` and `evaluate` in source that the run has seen to be for single batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from flatout.cures import _trial_edit
+from flatout.model.case import Case
+from flatout.model.evidence.program import KerasCall
+from flatout.source.editing import case_facts
+from flatout.source.editing.document import Document
+
+OFTEN = 8
+"""Calls from which a line is worth a change."""
+
+
+def lines_of(case: Case, path: str, method: str) -> set[int]:
+    """Lines of this file that call the method again and again, each time for one batch of arrays."""
+    return {
+        item.where.line
+        for item in case.evidence_of(KerasCall)
+        if item.method == method
+        and item.calls >= OFTEN
+        and item.single == item.calls
+        and item.where is not None
+        and item.where.line
+        and case_facts.same_file(path, item.where.file)
+    }
+
+
+def calls_at(document: Document, lines: set[int], method: str, case: Case) -> Iterator[cst.Call]:
+    """The calls on these lines. Where a line has several, none is taken if the program has a method of that name
+    itself: which of them is Keras' own cannot be told."""
+    found = [
+        call
+        for call in document.all(cst.Call)
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value == method and lines & set(document.lines(call))
+    ]
+    for call in found:
+        rivals = [other for other in found if set(document.lines(other)) & set(document.lines(call))]
+        if len(rivals) == 1 or not defines(case, document.source, f"def {method}("):
+            yield call
+
+
+def defines(case: Case, source: str, text: str) -> bool:
+    """Whether this text stands anywhere in the program."""
+    return text in source or any(text in other for _, other in _trial_edit.sources(case))
+
+
+class Arguments:
+    """The arguments of one call by their names."""
+
+    def __init__(self, call: cst.Call, order: tuple[str, ...]) -> None:
+        self.plain = not any(arg.star for arg in call.args)
+        self.given: dict[str, cst.Arg] = dict(zip(order, (a for a in call.args if a.keyword is None), strict=False))
+        for arg in call.args:
+            if arg.keyword is not None:
+                self.given[arg.keyword.value] = arg
+        if sum(arg.keyword is None for arg in call.args) > len(order):
+            self.plain = False
+
+    def only(self, names: set[str]) -> bool:
+        return self.plain and set(self.given) <= names

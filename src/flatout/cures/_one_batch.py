@@ -1,0 +1,61 @@
+"""Calls of Keras' methods that are served as a single batch: the data as Keras makes it, and who is left alone."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from flatout.observe.injection import Injection
+
+PROGRESS = "its progress bars are no longer printed"
+
+
+class Left:
+    """Models whose calls go the long way for good, after a short one has failed."""
+
+    def __init__(self, injection: Injection, method: str) -> None:
+        self.injection = injection
+        self.method = method
+        self._models: dict[int, Any] = {}
+        """Held, so that no other model gets the identity of one of them."""
+
+    def __contains__(self, model: object) -> bool:
+        return id(model) in self._models
+
+    def add(self, model: Any, error: Exception) -> None:
+        self._models[id(model)] = model
+        said = (str(error).strip().splitlines() or [""])[0][:160]
+        self.injection.note(f"{self.method} of {model.name} goes the long way: {type(error).__name__}: {said}")
+
+
+def as_floatx(value: Any) -> Any:
+    """As `fit` and `predict` do with what they are given: arrays of other floats become those of the model."""
+    import numpy as np
+
+    if isinstance(value, (list, tuple)):
+        return tuple(map(as_floatx, value))
+    if isinstance(value, dict):
+        return {name: as_floatx(leaf) for name, leaf in value.items()}
+    floatx = sys.modules["keras"].config.floatx() if "keras" in sys.modules else "float32"
+    if isinstance(value, np.ndarray):
+        return value.astype(floatx) if value.dtype.kind == "f" and value.dtype != floatx else value
+    if hasattr(value, "_numpy") and value.dtype.is_floating and value.dtype.name != floatx:
+        import tensorflow as tf
+
+        return tf.cast(value, floatx)
+    return value
+
+
+def numbers_of(logs: Mapping[str, Any]) -> dict[str, Any]:
+    """The logs of a step as Python numbers, nested ones side by side: what callbacks and callers get to see."""
+    found: dict[str, Any] = {}
+    for name, value in sorted(logs.items()):
+        if isinstance(value, dict):
+            found.update(numbers_of(value))
+            continue
+        try:
+            found[name] = float(value)
+        except (TypeError, ValueError):
+            found[name] = value
+    return found

@@ -1,0 +1,109 @@
+"""Which calls of `fit`, `predict` and `evaluate` a call for a single batch can stand for.
+
+The probe counts them, so that a finding names only cures that engage; the levers ask the same before each call.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+DEFAULT_SIZE = 32
+MOST_BATCHES = 4
+"""`predict` for so many batches goes through the model at once: rows are independent there, and memory allows it."""
+
+_IGNORED = {"verbose", "shuffle"}
+"""They change nothing for one batch but what is printed, and the order in which its rows are summed up."""
+_USED = {"x", "y", "sample_weight", "batch_size", "epochs", "return_dict"}
+
+
+@dataclass(frozen=True)
+class SingleBatch:
+    x: Any
+    y: Any = None
+    sample_weight: Any = None
+    epochs: int = 1
+    return_dict: bool = False
+    shown: bool = False
+    """Whether the call prints its progress."""
+
+
+class Signature:
+    """Reads the arguments of one Keras method; made once, asked at every call."""
+
+    def __init__(self, method: str, original: Callable[..., Any]) -> None:
+        self.method = method
+        self._signature = inspect.signature(original)
+        self._defaults = {name: item.default for name, item in self._signature.parameters.items()}
+
+    def single_batch(self, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> SingleBatch | None:
+        """What the call asks for, where a single batch of arrays is all of it; None for any other call."""
+        try:
+            given = dict(self._signature.bind(model, *args, **kwargs).arguments)
+        except TypeError:
+            return None  # the program's own error
+        given.pop("self", None)
+        if not self._is_plain(given) or getattr(model, "_distribute_strategy", None) is not None:
+            return None
+        x, y, weights = (given.get(name) for name in ("x", "y", "sample_weight"))
+        if x is None or (self.method != "predict" and y is None):
+            return None
+        rows = _rows([value for value in (x, y, weights) if value is not None])
+        size = given.get("batch_size") or (rows if given.get("steps") else DEFAULT_SIZE)
+        if not rows or not isinstance(size, int) or rows > size * (MOST_BATCHES if self.method == "predict" else 1):
+            return None
+        epochs = given.get("epochs", 1)
+        if not isinstance(epochs, int) or epochs < 1 or (weights is not None and not is_array(y)):
+            return None
+        shown = given.get("verbose", "auto") not in (0, False)
+        return SingleBatch(x, y, weights, epochs, bool(given.get("return_dict")), shown)
+
+    def _is_plain(self, given: Mapping[str, Any]) -> bool:
+        """Whether all other arguments are left as they are by default."""
+        for name, value in given.items():
+            if name in _IGNORED or name in _USED:
+                continue
+            if name == "steps" and value == 1:
+                continue  # all rows are one batch
+            if name == "kwargs" and not value:
+                continue
+            if name == "callbacks" and isinstance(value, (list, tuple)) and not value:
+                continue
+            if not (value is None or value is self._defaults.get(name) or _same(value, self._defaults.get(name))):
+                return False
+        return True
+
+
+def _same(value: Any, default: Any) -> bool:
+    return isinstance(value, (int, float)) and isinstance(default, (int, float)) and value == default
+
+
+def is_array(value: Any) -> bool:
+    """An array with rows: of NumPy, or a tensor that has its value."""
+    import numpy as np
+
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0 and value.dtype.kind in "fiub"
+    return hasattr(value, "_numpy") and len(value.shape) > 0
+
+
+def _rows(values: list[Any]) -> int:
+    """How many rows all of these arrays have; 0 where they differ, or something is no array."""
+    leaves = list(_leaves(values))
+    if not leaves or not all(map(is_array, leaves)):
+        return 0
+    rows = {int(leaf.shape[0]) for leaf in leaves}
+    return rows.pop() if len(rows) == 1 else 0
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _leaves(part)
+    elif isinstance(value, dict):
+        for part in value.values():
+            yield from _leaves(part)
+    else:
+        yield value
