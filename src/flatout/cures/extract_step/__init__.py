@@ -14,8 +14,9 @@ also prints, logs or counts.
 ## What it changes
 Reassociated: the same operations, which a graph may fuse and reorder; losses agree to rounding. Ops that draw random
 numbers without a seed of their own draw others in a graph. Statements that a trace cannot hold (prints, lists that
-grow, attributes that are set, NumPy numbers) stay outside. If they are between the tape and the update, or if the
-step reads something that is set elsewhere, the source is left as it is.
+grow, attributes that are set, NumPy numbers) stay outside: those between the tape and the update are moved behind the
+call or before it, in their order, if neither they nor what they are moved over need each other. Otherwise, or if the
+step reads something that is set elsewhere, the source is left as it is, and the line in the way is named.
 
 ## In the source
 ```python
@@ -42,16 +43,17 @@ from flatout.model.case import Case
 
 
 def skip(case: Case) -> str | None:
-    from flatout.cures.extract_step.edit import edit
+    from flatout.cures.extract_step.edit import by_hand, edit
 
     why = function.skip(case)
     if why is not None:
         return why
-    if any(value != function.PARTS for value in function.values(case)):
+    if function.own_function(case) is not None:
         return "the step is a function of its own; function is the lever for it"
     if _trial_edit.changes_something(edit, case):
         return None
-    return "no step was found in a loop of the program's files, or it does what a graph cannot hold"
+    reasons = (by_hand(text, path, case, "") for path, text in _trial_edit.sources(case))
+    return next(filter(None, reasons), "no step was found in a loop of the program's files")
 
 
 CURE = Cure(

@@ -35,6 +35,7 @@ from flatout.model.evidence.program import Switch
 from flatout.model.evidence.steps import EagerTape, StepStack, Stream
 from flatout.model.location import Stack
 from flatout.source import context, side_effects
+from flatout.source.editing.graph_fit import GraphFit
 
 PARTS = "parts"
 _EAGER = ("apply", "tape", "model")
@@ -57,8 +58,29 @@ def values(case: Case) -> Sequence[str]:
     return tuple(dict.fromkeys([*steps[:1], *steps[-1:], *[one for one in calls if one not in steps][:1], PARTS]))
 
 
+def own_function(case: Case) -> str | None:
+    """The function that makes the whole step and that a graph can hold, as `file:line`; None where there is none."""
+    stacks = [item.stack for item in case.evidence_of(StepStack)]
+    return next((f"{file}:{line}" for file, line in _candidates(stacks) if obstacle(file, line) is None), None)
+
+
+def obstacle(file: str, line: int) -> str | None:
+    """What a graph cannot hold in the function on this line, or in functions of its file that it calls."""
+    why = side_effects.reason_against(file, line)
+    module, node = context.tree(file), side_effects.definition_at(file, line)
+    if why or module is None or node is None:
+        return why or "its source cannot be read"
+    found = GraphFit(module).obstacle(node.body, frozenset({node.name}))
+    return found.text if found is not None else None
+
+
 def _fitting(found: Iterable[tuple[str, int]]) -> list[str]:
-    return [f"{file}:{line}" for file, line in found if not side_effects.reason_against(file, line)]
+    """Without side effects, and without `.numpy()`, which no tensor of a graph has."""
+    return [
+        f"{file}:{line}"
+        for file, line in found
+        if not side_effects.reason_against(file, line) and not (obstacle(file, line) or "").endswith("numpy()")
+    ]
 
 
 def _candidates(stacks: Iterable[Stack]) -> list[tuple[str, int]]:

@@ -1,0 +1,208 @@
+"""Whether statements can run inside of a `tf.function`: the first reason against it, with its line."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from flatout.source import side_effects
+from flatout.source.editing.dataflow import FUNCTIONS, LOOPS, bound_in, called_name, definitions, names_in
+
+UPDATES = {"assign", "assign_add", "assign_sub", "apply_gradients", "apply", "update_state"}
+"""Methods that end a step. A graph can run them too."""
+_TO_PYTHON = {"numpy", "item", "tolist"}
+_OF_PYTHON = {"float", "int", "bool", "str", "next", "iter", "format"}
+_DRAWS = {
+    *("sample", "get_next", "get_batch", "next_batch", "sample_batch", "draw", "choice", "choices", "shuffle"),
+    *("permutation", "normal", "standard_normal", "uniform", "random", "randint", "rand", "randn", "integers", "read"),
+}
+"""Calls with a new result each time. A trace would freeze the first one."""
+_HOST_METHODS = {
+    *("render", "save", "save_weights", "flush", "log", "close", "add_scalar", "put", "send", "recv", "predict"),
+    *("evaluate", "fit", "predict_on_batch", "train_on_batch", "on_batch_end", "on_train_batch_end", "get_weights"),
+    *("set_weights", "as_default", "refresh", "record", "recall", "remember", "imshow", "savefig", "plot"),
+}
+"""Methods of Python objects with an effect on every call."""
+_ENVIRONMENT = re.compile(r"_*(\w*_)?(env|environment|game|gym|simulator|world)s?$")
+_QUIET = {"watch", "append", "extend", "insert", "gradient", "stop_recording", "reset", "minimize"}
+"""Methods whose result may be unused in a graph: the tape's, and those of lists that the step makes itself."""
+_NOT_IN_A_FUNCTION = (ast.Return, ast.Break, ast.Continue, ast.Import, ast.ImportFrom, ast.ClassDef, *FUNCTIONS)
+_ARRAY_METHODS = {"astype", "copy", "append", "extend", "insert", "format", "items", "keys", "values", "get", "clear"}
+_DATA_OPS = re.compile(r"tensorflow\.(random|constant|convert_to_tensor|errors|data|summary|print|io)\b")
+_HOST_OPS = re.compile(r"tensorflow\.(summary|print|io|train|profiler)\b")
+"""Operations of TensorFlow that belong behind the step, not into it."""
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """What a graph cannot hold."""
+
+    line: int
+    what: str
+
+    @property
+    def text(self) -> str:
+        return f"line {self.line} {self.what}"
+
+
+class GraphFit:
+    """Judges statements of one module."""
+
+    def __init__(self, module: ast.Module) -> None:
+        self.module = module
+        self.modules = side_effects.imported(module)
+        self.definitions = definitions(module)
+
+    def obstacle(self, body: Sequence[ast.stmt], seen: frozenset[str] = frozenset()) -> Obstacle | None:
+        """The first thing in these statements, and in the functions of the file that they call."""
+        effect = side_effects.reason_against_block(body, self.modules)
+        if effect:
+            match = re.match(r"line (\d+) (.*)", effect)
+            return Obstacle(int(match.group(1)), match.group(2)) if match else Obstacle(body[0].lineno, effect)
+        own = bound_in(body)
+        inside = {id(inner) for loop in every(body) if isinstance(loop, LOOPS) for inner in ast.walk(loop)}
+        for node in every(body):
+            if isinstance(node, (ast.Break, ast.Continue)) and id(node) in inside:
+                continue
+            if isinstance(node, _NOT_IN_A_FUNCTION) and not (seen and isinstance(node, ast.Return)):
+                return Obstacle(node.lineno, _KEYWORDS.get(type(node), "defines a function or a class"))
+            found = self._call(node, own, seen) if isinstance(node, ast.Call) else None
+            found = found or (self._unused_result(node, own) if isinstance(node, ast.Expr) and not seen else None)
+            if found is not None:
+                return found
+        return None
+
+    def _call(self, call: ast.Call, own: set[str], seen: frozenset[str]) -> Obstacle | None:
+        name, dotted = called_name(call.func), self.dotted(call.func)
+        text = ast.unparse(call.func)[:60]
+        if isinstance(call.func, ast.Name) and name in _OF_PYTHON and call.args:
+            return Obstacle(call.lineno, f"calls {name}")
+        root = side_effects.root(call.func)
+        method = isinstance(call.func, ast.Attribute) and not dotted
+        if method and name in _TO_PYTHON:
+            return Obstacle(call.lineno, f"calls {text}()")
+        if method and name in _DRAWS and root not in own:
+            return Obstacle(call.lineno, f"calls {text}, which gives something new each time")
+        if dotted.startswith("numpy.") and not self._constant(call):
+            return Obstacle(call.lineno, f"calls {text}")
+        if _HOST_OPS.match(dotted) or dotted.startswith("tensorflow.GradientTape."):
+            return Obstacle(call.lineno, f"calls {text}")
+        if method and (name in _HOST_METHODS or self.is_environment(call.func)):
+            return Obstacle(call.lineno, f"calls {text}")
+        if name in seen or len(seen) > 4:
+            return None
+        for function in self.called(call):
+            found = self.obstacle(function.body, seen | {name})
+            if found is not None:
+                return found
+        return None
+
+    def _unused_result(self, statement: ast.Expr, own: set[str]) -> Obstacle | None:
+        """A call for its effect alone, other than an update, a metric or an op."""
+        call = statement.value
+        if not isinstance(call, ast.Call) or self.dotted(call.func):
+            return None
+        name = called_name(call.func)
+        if name in UPDATES or name in _QUIET or self.definitions.get(name):
+            return None
+        if isinstance(call.func, ast.Attribute) and side_effects.root(call.func) in own:
+            return None
+        if isinstance(call.func, ast.Name) and (self.is_metric(name) or name in own):
+            return None
+        if isinstance(call.func, ast.Attribute) and self.is_metric(ast.unparse(call.func)):
+            return None
+        return Obstacle(statement.lineno, f"calls {ast.unparse(call.func)[:60]}")
+
+    def called(self, call: ast.Call) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+        """Functions of this file that a call may run and that are not traced."""
+        return [function for function in self.definitions.get(called_name(call.func), ()) if not is_traced(function)]
+
+    def makes_data(self, call: ast.Call) -> bool:
+        """Whether a call is one of Python, of NumPy or of what draws data: nothing that a gradient goes through."""
+        name, dotted = called_name(call.func), self.dotted(call.func)
+        if dotted:
+            return not dotted.startswith(("tensorflow.", "keras.")) or bool(_DATA_OPS.match(dotted))
+        if isinstance(call.func, ast.Name):
+            return hasattr(builtins, name)
+        return name in _DRAWS | _HOST_METHODS | _TO_PYTHON | _ARRAY_METHODS or self.is_environment(call.func)
+
+    def is_environment(self, called: ast.expr) -> bool:
+        """`env.step(…)`, `self.env.reset()`."""
+        if not isinstance(called, ast.Attribute) or called.attr not in ("step", "reset"):
+            return False
+        return bool(_ENVIRONMENT.match(called_name(called.value)))
+
+    def _constant(self, call: ast.Call) -> bool:
+        """Whether NumPy computes from constants and shapes: `np.log(2.0)`, `np.prod(x.shape[1:])`."""
+        if self.dotted(call.func).startswith("numpy.random"):
+            return False
+        shapes = {
+            id(inner)
+            for part in ast.walk(call)
+            if isinstance(part, ast.Attribute) and part.attr in ("shape", "ndim")
+            for inner in ast.walk(part)
+        }
+        arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+        names = (node for value in arguments for node in ast.walk(value) if isinstance(node, ast.Name))
+        return all(node.id in self.modules or id(node) in shapes or node.id.isupper() for node in names)
+
+    def is_metric(self, name: str) -> bool:
+        """Whether a name or an attribute is always assigned a metric."""
+        made = [
+            node.value
+            for node in ast.walk(self.module)
+            if isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.Call)
+            and any(ast.unparse(target) == name for target in node.targets)
+        ]
+        return bool(made) and all(".metrics." in self.dotted(call.func) for call in made)
+
+    def has_tape(self, statement: ast.stmt, depth: int = 0) -> bool:
+        """Also if a function of this file that it calls has one."""
+        for node in ast.walk(statement):
+            if is_tape(node):
+                return True
+            if isinstance(node, ast.Call) and depth < 2:
+                for function in self.called(node):
+                    if any(self.has_tape(inner, depth + 1) for inner in function.body):
+                        return True
+        return False
+
+    def dotted(self, node: ast.expr) -> str:
+        """`tf.nn.relu` → `tensorflow.nn.relu`; empty if the name is no import."""
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name) or node.id not in self.modules:
+            return ""
+        return ".".join([self.modules[node.id], *reversed(parts)])
+
+
+_KEYWORDS: dict[type[ast.AST], str] = {
+    ast.Return: "returns from the function around the step",
+    ast.Break: "leaves the loop",
+    ast.Continue: "goes on with the next iteration",
+    ast.Import: "imports a module",
+    ast.ImportFrom: "imports a module",
+}
+
+
+def every(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
+    return (node for statement in body for node in ast.walk(statement))
+
+
+def is_tape(node: ast.AST) -> bool:
+    return isinstance(node, ast.With) and any(called_name(item.context_expr) == "GradientTape" for item in node.items)
+
+
+def is_traced(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any("function" in ast.unparse(decorator) for decorator in function.decorator_list)
+
+
+def opened(node: ast.With) -> list[str]:
+    """Names that a `with` binds."""
+    return [name for item in node.items if item.optional_vars is not None for name in names_in(item.optional_vars)]

@@ -1,0 +1,245 @@
+"""Arguments and results of a function that is made of some statements of a loop."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from flatout.source import side_effects
+from flatout.source.editing.dataflow import (
+    FUNCTIONS,
+    LOOPS,
+    Flow,
+    arguments,
+    bindings,
+    bound_in,
+    called_name,
+    free_names,
+    names_in,
+    reached,
+    within,
+)
+from flatout.source.editing.graph_fit import GraphFit, Obstacle, every
+
+_BUILDER = re.compile(r"_*(init|build|make|create|set_?up|compile|configure)")
+"""Functions that set something up before the first step."""
+_GROWS = ("append", "extend", "insert", "pop", "clear", "update", "add")
+_NUMBERS = {"float", "int", "min", "max", "round", "abs", "len", "pow"}
+MOST = 12
+"""More arguments than this are no function that anybody would write."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """A statement in a block, and the node that contains the block."""
+
+    owner: ast.AST
+    block: list[ast.stmt]
+    index: int
+
+
+class Surroundings:
+    """What is around the statements, outermost level first."""
+
+    def __init__(self, fit: GraphFit, levels: Sequence[Level]) -> None:
+        self.fit, self.module, self.levels = fit, fit.module, list(levels)
+        self.loops = [level.owner for level in self.levels if isinstance(level.owner, LOOPS)]
+        owners = [level.owner for level in self.levels]
+        self.scopes = [owner for owner in reversed(owners) if isinstance(owner, (*FUNCTIONS, ast.Module))]
+        """Functions around the step, innermost first, and the module."""
+
+    def method(self) -> ast.FunctionDef | None:
+        """The method of a class that directly contains the step."""
+        owners = [level.owner for level in self.levels]
+        for index, owner in enumerate(owners):
+            if isinstance(owner, FUNCTIONS):
+                plain = isinstance(owner, ast.FunctionDef) and not owner.decorator_list and arguments(owner)[:1]
+                held = isinstance(owners[index - 1], ast.ClassDef) and len(self.scopes) == 2
+                return owner if plain and held and isinstance(owner, ast.FunctionDef) else None
+        return None
+
+    def live(self, end: int) -> set[str]:
+        """Names that may be read after a line, in this iteration, in later ones, or after the loops."""
+        found: set[str] = set()
+        for level in reversed(self.levels):
+            found |= set(Flow(item for item in level.block if item.lineno > end).read)
+            if isinstance(level.owner, LOOPS):
+                found |= set(Flow([level.owner]).read)
+                found |= set(Flow(level.owner.orelse).read)
+            if isinstance(level.owner, ast.Try):
+                found |= set(Flow([*level.owner.finalbody, *level.owner.orelse]).read)
+            if isinstance(level.owner, FUNCTIONS):
+                break
+        for node in within(self.scopes[0].body):
+            if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+                found |= set(free_names(node))
+        return found
+
+    def declared(self) -> set[str]:
+        found = (node for node in ast.walk(self.module) if isinstance(node, (ast.Global, ast.Nonlocal)))
+        return {name for node in found for name in node.names}
+
+    def given(self, flow: Flow) -> list[str] | Obstacle:
+        """Names that change between iterations, or are local to the function around."""
+        own = set().union(*({*arguments(f), *bound_in(f.body)} for f in self.scopes if not isinstance(f, ast.Module)))
+        local_imports = {
+            alias.asname or alias.name.split(".")[0]
+            for scope in self.scopes[:-1]
+            for node in within(scope.body)
+            if isinstance(node, (ast.Import, ast.ImportFrom))
+            for alias in node.names
+        }
+        changing = bound_in(self.loops) if len(self.scopes) == 1 else set()
+        written = bindings(self.module.body)
+        declared = self.declared()
+        line = self.levels[-1].block[self.levels[-1].index].lineno
+        found: list[str] = []
+        for name in flow.read:
+            if name in own:
+                if name in local_imports:
+                    return Obstacle(line, f"uses {name}, which is imported in the function around it")
+                found.append(name)
+            elif name in self.fit.modules:
+                continue
+            elif name in changing or name in declared or written.count(name) > 1:
+                found.append(name)
+            elif name not in written and not hasattr(builtins, name):
+                return Obstacle(line, f"uses {name}, which this file neither defines nor imports by name")
+        return found
+
+    def counters(self) -> set[str]:
+        """Python numbers that the innermost loop counts or computes: each value would be traced again."""
+        return counters(self.loops[-1]) if self.loops else set()
+
+    def changes_elsewhere(self, kept: Sequence[ast.stmt], flow: Flow, given: Sequence[str]) -> Obstacle | None:
+        """Something that a trace would freeze and that is set or filled elsewhere in the file."""
+        inside = {id(node) for node in every(kept)}
+        attributes = {node.attr for node in reached(kept, self.fit.definitions) if isinstance(node, ast.Attribute)}
+        if attributes & {"trainable_variables", "trainable_weights"} and self.loops:
+            attributes |= {"trainable"} & self._set_in_loops()
+        free = set(flow.read) - set(given)
+        definitions = self.fit.definitions
+        builders = (item for name, found in definitions.items() if _BUILDER.match(name) for item in found)
+        made = {id(node) for function in builders for node in ast.walk(function)}
+        for node in ast.walk(self.module):
+            if id(node) in inside or id(node) in made:
+                continue
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr in attributes:
+                return Obstacle(node.lineno, f"sets {ast.unparse(node)}, which the step reads: a trace would freeze it")
+            stored = isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
+            if stored and side_effects.root(node) in free:  # type: ignore[arg-type]
+                return Obstacle(node.lineno, f"fills {ast.unparse(node)}, which the step reads")  # type: ignore[attr-defined]
+        for node in (inner for loop in self.loops for inner in ast.walk(loop)):
+            grows = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _GROWS
+            if grows and id(node) not in inside and side_effects.root(node) in free:  # type: ignore[arg-type]
+                return Obstacle(node.lineno, f"changes {ast.unparse(node.func)}, which the step reads")  # type: ignore[attr-defined]
+        return None
+
+    def _set_in_loops(self) -> set[str]:
+        return {
+            node.attr
+            for loop in self.loops
+            for node in ast.walk(loop)
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+        }
+
+    def bound_to(self, name: str) -> Iterator[ast.expr]:
+        """The expressions that a name is bound to anywhere in the file, a loop's by what it iterates."""
+        for node in ast.walk(self.module):
+            if isinstance(node, ast.Assign) and any(name in names_in(target) for target in node.targets):
+                yield node.value
+            elif isinstance(node, (ast.AugAssign, ast.AnnAssign)) and name in names_in(node.target):
+                if node.value is not None:
+                    yield node.value
+            elif isinstance(node, ast.For) and name in names_in(node.target):
+                yield node.iter
+
+    def is_array(self, name: str, depth: int = 3) -> bool:
+        """Whether NumPy makes what a name is bound to, here or in a function of this file."""
+        return depth > 0 and any(self._made_by_numpy(value, depth) for value in self.bound_to(name))
+
+    def _made_by_numpy(self, value: ast.expr, depth: int) -> bool:
+        if isinstance(value, ast.Call):
+            first = value.args[0] if value.args else None
+            if called_name(value.func) == "map" and first is not None:
+                return self.fit.dotted(first).startswith("numpy.")
+            dotted = self.fit.dotted(value.func)
+            if dotted:
+                return dotted.startswith("numpy.")
+            if isinstance(value.func, ast.Attribute) and value.func.attr in ("astype", "copy", "numpy"):
+                return True
+            functions = self.fit.definitions.get(called_name(value.func), ())
+            returned = [
+                node.value
+                for function in functions
+                for node in within(function.body)
+                if isinstance(node, ast.Return) and node.value is not None
+            ]
+            return depth > 1 and any(self._made_by_numpy(item, depth - 1) for item in returned)
+        if isinstance(value, ast.BinOp):
+            return any(self._made_by_numpy(side, depth) for side in (value.left, value.right))
+        if isinstance(value, ast.Tuple):
+            return any(self._made_by_numpy(item, depth) for item in value.elts)
+        if isinstance(value, ast.Subscript):
+            return self._made_by_numpy(value.value, depth)
+        return isinstance(value, ast.Name) and self.is_array(value.id, depth - 1)
+
+    def is_number(self, name: str) -> bool:
+        """Whether a name changes in the loops and is a Python number: a reward, a share, what `float` returns."""
+        inside = {id(node) for loop in self.loops for node in ast.walk(loop)}
+        found = [value for value in self.bound_to(name) if id(value) in inside]
+        return bool(found) and all(self._gives_number(value) for value in found)
+
+    def _gives_number(self, value: ast.expr) -> bool:
+        if isinstance(value, ast.Constant):
+            return isinstance(value.value, (int, float))
+        if isinstance(value, ast.IfExp):
+            return self._gives_number(value.body) or self._gives_number(value.orelse)
+        if isinstance(value, ast.UnaryOp):
+            return self._gives_number(value.operand)
+        if isinstance(value, ast.Call):
+            dotted = self.fit.dotted(value.func)
+            plain = isinstance(value.func, ast.Name) and value.func.id in _NUMBERS
+            return plain or dotted.startswith(("math.", "random.")) or self.fit.is_environment(value.func)
+        return False
+
+
+def counters(loop: ast.AST) -> set[str]:
+    found: set[str] = set()
+    if isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call):
+        target = loop.target
+        if called_name(loop.iter.func) in ("range", "trange"):
+            found |= set(names_in(target))
+        elif called_name(loop.iter.func) == "enumerate" and isinstance(target, ast.Tuple):
+            found |= set(names_in(target.elts[0]))
+    for node in ast.walk(loop):
+        if isinstance(node, ast.AugAssign) and isinstance(node.value, ast.Constant):
+            found |= set(names_in(node.target))
+    while True:  # numbers that are computed from those
+        more = {
+            node.targets[0].id
+            for node in ast.walk(loop)
+            if isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Name)
+            and len(node.targets) == 1
+            and set(names_in(node.value)) & found
+            and _is_number(node.value, found)
+        }
+        if more <= found:
+            return found
+        found |= more
+
+
+def _is_number(node: ast.expr, known: set[str]) -> bool:
+    """Arithmetic of Python numbers: `min(1.0, step / warm_up)`."""
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Call):
+            dotted = ast.unparse(inner.func)
+            if dotted not in _NUMBERS and not dotted.startswith("math."):
+                return False
+        elif isinstance(inner, (ast.Subscript, ast.Tuple, ast.List, ast.Dict, ast.JoinedStr, ast.Lambda)):
+            return False
+    return any(isinstance(inner, ast.Name) and inner.id in known for inner in ast.walk(node))
