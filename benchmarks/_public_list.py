@@ -22,7 +22,19 @@ LIST = Path(__file__).resolve().parent / "public"
 EDITED_LINES = 25
 """The rule of the corpus: a program that needs more of them to run is passed over."""
 PACKAGES = frozenset(
-    ["numpy", "scipy", "scikit-learn", "matplotlib", "pandas", "pillow", "tqdm", "absl-py", "opencv", "h5py", "tensorboard"]
+    [
+        "numpy",
+        "scipy",
+        "scikit-learn",
+        "matplotlib",
+        "pandas",
+        "pillow",
+        "tqdm",
+        "absl-py",
+        "opencv",
+        "h5py",
+        "tensorboard",
+    ]
 )
 NAMES = tuple(
     "number repository commit path arguments directory pattern finding needs edit cure expert".split()  # noqa: SIM905

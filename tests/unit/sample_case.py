@@ -7,6 +7,7 @@ import random
 
 from flatout.model.case import (
     Case,
+    Conclusion,
     Copy,
     Device,
     DeviceDetail,
@@ -34,6 +35,7 @@ from flatout.model.case import (
     Steps,
     Trial,
     Where,
+    WholeRun,
 )
 
 TRAIN = "/home/ada/flowers/train.py"
@@ -280,6 +282,13 @@ def sample_case(count: int = 400) -> Case:
         tuned=("cache", "prefetch"),
         patch="--- a/train.py\n+++ b/train.py\n@@ -1 +1 @@\n-    ds = ds.map(f)\n+    ds = ds.map(f).cache()\n",
         verdict="The step waits for its input 61 % of the time: cure the map at train.py:32 first.",
+        conclusion=Conclusion(
+            "won",
+            "2.00 times as fast.",
+            "flatout tune --resume train.py",
+            ("prefetch is not in the patch: it has no edit. By hand: train.py:32: end with .prefetch().",),
+        ),
+        whole_run=WholeRun(Interval(1.5, 1.3, 1.7), 30.0, 20.0, pairs=2, complete=True, steps=100, patched=True),
         notes=(Note("warning", "The trace window was cut short by the end of the program.", "Run more steps."),),
         logdir="logs",
         flatout="0.1.0",

@@ -44,7 +44,9 @@ def _without_nulls(value: Any, within: str = "") -> Any:
 @pytest.mark.parametrize("name", NAMES)
 def test_it_is_written_as_it_was_saved(name: str) -> None:
     saved: dict[str, Any] = json.loads((DIRECTORY / name / "case.json").read_text(encoding="utf-8"))
-    assert _without_nulls(Case.from_json(saved).to_json()) == _without_nulls(saved)
+    written = Case.from_json(saved).to_json()
+    added = {name for name, value in written.items() if name not in saved and value is None}
+    assert _without_nulls({key: value for key, value in written.items() if key not in added}) == _without_nulls(saved)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -216,9 +216,26 @@ def test_the_scout_stays_while_it_is_open_what_the_step_is(monkeypatch):
     assert left == [0]
 
     scout = scouting.Scout(observer)
-    scout.tick(fit, 1.0, 1)
-    scout.tick(fit, 4.5, 1)
+    for step in range(7):
+        scout.tick(fit, 1.0 + 0.6 * step, 1)
     assert left == [0, 0]
+
+
+def test_the_scout_stays_for_slow_steps(monkeypatch):
+    """Four steps of four seconds say too little about a program."""
+    left: list[int] = []
+    monkeypatch.setattr(scouting, "_leave", left.append)
+    monkeypatch.setattr(scouting, "finish", lambda observer: None)
+    window = SimpleNamespace(opened_times=1, is_open=False, opened_for=None, best=100)
+    observer = SimpleNamespace(window=window, recorder=SimpleNamespace(fact=lambda *_, **__: None))
+    fit, model = SimpleNamespace(rank=100), SimpleNamespace(rank=30)
+    scout = scouting.Scout(observer)
+    for step in range(5):
+        scout.tick(model, 4.0 * step + 1, 1)
+        scout.tick(fit, 4.0 * step + 4, 1)
+    assert not left
+    scout.tick(fit, 24.0, 1)
+    assert left == [0]
 
 
 def test_what_the_scout_saw_outweighed_is_passed_by():

@@ -84,7 +84,7 @@ def test_a_gate_goes_on_only_when_it_is_told_to(line, left, steps, monkeypatch, 
             with pytest.raises(SystemExit):
                 pipes.wait_for_go()
         else:
-            assert pipes.wait_for_go() == steps
+            assert pipes.wait_for_go().steps == steps
         pipes.say_end(ProgramEnded(3))
         assert os.read(answers, 100) == encode(ProgramEnded(3)).encode() + b"\n"
     finally:

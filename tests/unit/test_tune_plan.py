@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,10 +11,9 @@ from flatout.cures import find
 from flatout.measure.parity import Parity
 from flatout.model.case import Case, Distribution, Finding, Fix, Interval, Steps, Trial
 from flatout.model.errors import UnknownLever
-from flatout.model.evidence.outcomes import LeverSkipped
 from flatout.model.evidence.steps import StepStack
-from flatout.tune import conclusions, journal, plan
-from flatout.tune.conclusions import judge, verdict_of
+from flatout.tune import journal, plan
+from flatout.tune.conclusions import judge
 
 
 def case(*findings: Finding) -> Case:
@@ -53,6 +51,22 @@ def test_the_input_is_left_alone_where_a_free_one_gives_nothing():
     assert "1.00 [0.98, 1.01]" in dict(made.skipped)["cache"]
 
 
+@pytest.mark.parametrize("bound", [Interval(0.63, 0.60, 0.65), Interval(1.0, 0.4, 1.02), Interval(1.2, 1.1, 1.3)])
+def test_a_bound_below_one_or_a_wide_one_is_no_reason(bound):
+    with_bounds = plan.make(case(), bounds={"free-input": bound, "free-compute": bound})
+    assert with_bounds == plan.make(case())
+
+
+def test_the_first_finding_names_what_is_tried_first_whatever_its_cost():
+    first = Finding("predict-in-loop", "…", fixes=(Fix("…", lever="direct-predict"),))
+    made = plan.make(case(first, Finding("run-eagerly", "…", cost_ms=6, cost_share=0.6)))
+    assert made.levers[:2] == ("direct-predict", "no-run-eagerly")
+    assert plan.suggested(find("direct-predict"), case(first)), "its cost is not known"
+    small = Finding("input-bound", "…", cost_share=0.01, fixes=(Fix("…", lever="prefetch"),))
+    assert not plan.suggested(find("prefetch"), case(first, small))
+    assert plan.suggested(find("prefetch"), case(small)), "it is the first"
+
+
 def test_a_name_that_does_not_exist_is_refused():
     with pytest.raises(UnknownLever, match="steps-per-execution"):
         plan.make(case(), named=["steps-per-exec"])
@@ -84,48 +98,6 @@ def trial(status: str = "won", equivalence: str = "exact", **more: object) -> Tr
 )
 def test_no_win_without_the_numbers_that_were_promised(promised, found, status):
     assert judge(trial(equivalence=promised), Parity(found, 0.1, "compared")).status == status
-
-
-def test_the_verdict_claims_only_the_confirmation():
-    def told(*trials: Trial) -> str:
-        return verdict_of(Case("tune", steps=case().steps, trials=trials))
-
-    assert "2.00 times as fast [1.90, 2.10]" in told(trial(), trial(stage="combination", parity="exact"))
-    assert "and the confirmation did not show it" in told(trial(), trial("noise", stage="combination"))
-    undecided = replace(trial("noise", stage="combination"), speedup=None)
-    assert "Nothing is claimed: xla was faster at first, and there was too little time" in told(trial(), undecided)
-    assert "what changes them (precision): xla 2.00×" in told(trial(equivalence="precision"))
-    assert "Nothing worth changing: of 1" in told(trial("noise"))
-    assert "No step" in verdict_of(Case("tune"))
-
-
-def test_no_time_for_any_lever_is_not_called_a_lack_of_levers():
-    late = LeverSkipped("xla", note="no time left for it: a larger --budget tries it")
-    assert "there was no time" in verdict_of(Case("tune", steps=case().steps, evidence=(late,)))
-    assert "no lever fits" in verdict_of(Case("tune", steps=case().steps))
-
-
-def test_a_lack_of_time_is_not_called_a_lack_of_gain():
-    undecided = Trial(("cache",), "noise", None, rounds=3)
-    told = verdict_of(Case("tune", steps=case().steps, trials=(trial("noise"), undecided)))
-    assert "Not decided" in told
-    assert "cache" in told
-
-
-def test_a_cure_that_waits_to_be_asked_for_is_spoken_of(monkeypatch):
-    cure = find("parallel-map")
-    fitting = replace(cure, spec=replace(cure.spec, skip=lambda case: None))
-    monkeypatch.setattr(conclusions, "find", lambda name: fitting if name == cure.name else find(name))
-    fix = Fix("Make several calls at once.", lever="parallel-map", equivalence="semantic")
-    finding = Finding("serial-stateful-map", "A map is serial.", cost_ms=8.0, cost_share=0.8, fixes=(fix,))
-    found = Case("tune", steps=case().steps, trials=(trial("noise"),), findings=(finding,))
-    assert "Nothing worth changing as the training is: of 1" in verdict_of(found)
-    assert "parallel-map, the cure for 80% of each step" in verdict_of(found)
-    assert "--allow semantic" in verdict_of(found)
-    tried = Trial(("parallel-map",), "noise", Interval(1.0, 0.9, 1.1), equivalence="semantic")
-    assert "--allow" not in verdict_of(replace(found, trials=(trial("noise"), tried)))
-    small = replace(finding, cost_share=0.05)
-    assert "--allow" not in verdict_of(replace(found, findings=(small,)))
 
 
 def test_a_journal_is_read_back_though_its_last_line_is_cut(tmp_path: Path):

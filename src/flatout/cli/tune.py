@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
             list[str] | None,
             typer.Option("--allow", metavar="KIND", help="Also combine precision or semantic changes."),
         ] = None,
-        budget: Annotated[str, typer.Option(metavar="TIME", help="How long it may take: 90s, 10m, 1h.")] = "4m",
+        budget: Annotated[str, typer.Option(metavar="TIME", help="How long it may take: 90s, 10m, 1h.")] = "8m",
         patch: Annotated[
             str | None, typer.Option("--patch", metavar="FILE", help="Write the change of the source as a diff.")
         ] = None,

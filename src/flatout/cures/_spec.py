@@ -57,6 +57,8 @@ class Cure:
     """Its settings are locations in the program: several of them may be used together."""
     by_default: bool = True
     """False for a cure that is tried only when it is named."""
+    by_hand: Callable[[Case, str], str] | None = None
+    """What to write by hand, with file and line, where its edit (of this case, with this setting) finds no place."""
 
 
 Hook = Callable[["Injection", ModuleType], None]

@@ -18,12 +18,14 @@ from flatout.model import codec
 from flatout.model.codec import Json, to_plain
 from flatout.model.evidence.base import Evidence, Measurement, OtherEvidence
 from flatout.model.judged import (
+    Conclusion,
     Finding,
     Fix,
     Interval,
     Latency,
     Serving,
     Trial,
+    WholeRun,
 )
 from flatout.model.location import Frame, Where
 from flatout.model.observed import (
@@ -57,11 +59,13 @@ from flatout.model.vocabulary import (
     StepKind,
     TrialStage,
     TrialStatus,
+    TuneOutcome,
 )
 
 __all__ = [
     "SCHEMA",
     "Case",
+    "Conclusion",
     "Confidence",
     "Copy",
     "CopyKind",
@@ -102,7 +106,9 @@ __all__ = [
     "Trial",
     "TrialStage",
     "TrialStatus",
+    "TuneOutcome",
     "Where",
+    "WholeRun",
     "to_plain",
 ]
 
@@ -154,6 +160,10 @@ class Case:
     patch: str = ""
     """Unified diff of the user's source that holds the same speedup."""
     verdict: str = ""
+    conclusion: Conclusion | None = None
+    """Of a tune: the verdict in the words of a vocabulary."""
+    whole_run: WholeRun | None = None
+    """Of a tune: what its claim makes of the program from start to end."""
     notes: tuple[Note, ...] = ()
     logdir: str | None = None
     """Directory, relative to the case, that TensorBoard and XProf open."""

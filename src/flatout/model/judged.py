@@ -12,7 +12,7 @@ from flatout.model.codec import Json
 from flatout.model.evidence.base import Evidence
 from flatout.model.location import Where
 from flatout.model.record import record
-from flatout.model.vocabulary import Confidence, Equivalence, ParityVerdict, TrialStage, TrialStatus
+from flatout.model.vocabulary import Confidence, Equivalence, ParityVerdict, TrialStage, TrialStatus, TuneOutcome
 
 
 @record(frozen=True)
@@ -125,3 +125,37 @@ class Trial:
     def upon(self) -> tuple[str, ...]:
         """Levers that the program had already, on both sides: the last one alone was tried."""
         return self.levers[:-1] if self.stage == "single" else ()
+
+
+@record(frozen=True)
+class WholeRun:
+    """The program from its start to its end, as it is and with what has won: imports, evaluation, saving, all."""
+
+    speedup: Interval | None = None
+    """Seconds of the original over those of the changed program."""
+    before_seconds: float | None = None
+    after_seconds: float | None = None
+    pairs: int = 0
+    """Runs of the original and of the changed program, one after the other; 0 where the ratio is estimated."""
+    estimated: bool = False
+    """`before_seconds` was not measured: it follows from the steps of the changed run and what each of them saves."""
+    complete: bool = False
+    """Whether the changed program has come to its end; where not, `note` says how far it came."""
+    steps: int = 0
+    """Steps of the changed program that were seen."""
+    patched: bool = False
+    """Whether the source was patched; else the levers were injected."""
+    note: str = ""
+
+
+@record(frozen=True)
+class Conclusion:
+    """What a tune has come to, and how that is known."""
+
+    outcome: TuneOutcome
+    reason: str = ""
+    """One or two sentences."""
+    command: str = ""
+    """What decides it, where it is undecided."""
+    by_hand: tuple[str, ...] = ()
+    """What to write by hand for levers of the claim that the patch does not hold, with file and line."""

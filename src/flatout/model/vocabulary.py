@@ -41,6 +41,12 @@ TrialStatus = Literal["won", "lost", "noise", "failed", "timeout"]
 TrialStage = Literal["bound", "single", "combination", "patch", "route", "setting", "claim"]
 """Of a tune: bound, single, combination, patch. Of an optimize: route, setting, claim."""
 
+TuneOutcome = Literal["won", "done", "undecided", "not-the-same"]
+"""What a tune has come to. won: a change was confirmed in fresh processes, keeps the numbers and ran the program to its
+end. done: nothing is left to gain, and the reason says how that is known. undecided: something that could pay is
+untried, or an interval is open; the command says how to go on. not-the-same: something was faster, but computed
+something else, and is not claimed."""
+
 ParityVerdict = Equivalence | Literal["", "multiset", "failed", "unknown"]
 """How losses, weights or outputs agree with the baseline's; empty where they were not compared. multiset: the same
 elements of a pipeline in another order."""

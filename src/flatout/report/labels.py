@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flatout.model.vocabulary import StepKind
+from flatout.model.vocabulary import StepKind, TuneOutcome
 from flatout.report.formatting import clean
 
 STEP_PARTS = {
@@ -44,6 +44,15 @@ TRIAL_OUTCOMES = {
     "noise": "no measurable difference",
     "failed": "failed",
     "timeout": "given up",
+}
+NOT_THE_SAME = "faster, not the same"
+"""The outcome of a trial that was faster beyond the noise, but computed something else, or failed later on."""
+NOT_COMPARED = "faster, not compared"
+TUNE_OUTCOMES: dict[TuneOutcome, str] = {
+    "won": "won",
+    "done": "done",
+    "undecided": "undecided",
+    "not-the-same": "faster but not the same",
 }
 
 

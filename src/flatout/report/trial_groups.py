@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from flatout.measure.race import WORTH
 from flatout.model.case import Case, Trial
 from flatout.model.levers import shown
-from flatout.report.labels import REWRITE_STAGES, TRIAL_OUTCOMES, TRIAL_STAGES
+from flatout.report.labels import NOT_COMPARED, NOT_THE_SAME, REWRITE_STAGES, TRIAL_OUTCOMES, TRIAL_STAGES
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,12 @@ def name(trial: Trial) -> str:
 
 
 def outcome(trial: Trial) -> str:
-    return "not decided" if trial.undecided else TRIAL_OUTCOMES.get(trial.status, trial.status)
+    if trial.undecided:
+        return "not decided"
+    faster = trial.speedup is not None and trial.speedup.low > WORTH
+    if faster and trial.parity and trial.status in ("failed", "noise"):
+        return NOT_THE_SAME if trial.status == "failed" else NOT_COMPARED
+    return TRIAL_OUTCOMES.get(trial.status, trial.status)
 
 
 def _rank(trial: Trial) -> float:

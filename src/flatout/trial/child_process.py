@@ -35,10 +35,11 @@ from flatout.trial.settings import (
     ScoutSettings,
     TrialRequest,
     TrialSettings,
+    WholeSettings,
 )
 
+Role = GateSettings | ScoutSettings | WholeSettings | GuestSettings
 Answered = TypeVar("Answered", Warm, BlockDone)
-Role = GateSettings | ScoutSettings | GuestSettings
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ class Launch:
     """Kinds that do not: the `fit` of six batches in front of an hour of predictions."""
     fills_cache: bool = False
     """Its first epoch fills a cache: it is measured from the second one on."""
+    warm_steps: int = 0
+    """Of a program that ends soon: it is warm after so many steps. 0: once it runs at its own pace."""
     seed: int | None = 0
     without_dropout: bool = False
     """Without dropout and noise inside the model."""
@@ -103,11 +106,11 @@ class ChildProcess:
         """Wait until the program has warmed up and is held at its gate."""
         return self._answer(Warm, timeout, memory_limit)
 
-    def go(self, steps: int) -> None:
-        """Let it run about this many steps; `block` waits for them."""
+    def go(self, steps: int, calls: int = 3) -> None:
+        """Let it run about this many steps, in no fewer calls; `block` waits for them."""
         signal_group(self.group, signal.SIGCONT)
         try:
-            os.write(self._to_gate, encode(Go(steps)).encode("ascii") + b"\n")
+            os.write(self._to_gate, encode(Go(steps, calls)).encode("ascii") + b"\n")
         except OSError:
             raise Ended(self.why_ended()) from None
 
@@ -213,11 +216,13 @@ def _forked(
 
 def _gate(launch: Launch, ends: tuple[int, int]) -> GateSettings:
     read, write = ends
-    return GateSettings(read, write, os.getpid(), launch.least_step, launch.not_steps, launch.fills_cache)
+    return GateSettings(
+        read, write, os.getpid(), launch.least_step, launch.not_steps, launch.fills_cache, launch.warm_steps
+    )
 
 
 def _settings(launch: Launch, directory: Path, role: Role) -> ChildSettings:
-    observed = not isinstance(role, GateSettings)  # between blocks nobody reads a trace or samples
+    observed = not isinstance(role, GateSettings | WholeSettings)  # nobody reads a trace or samples of these
     return ChildSettings(
         directory=str(directory),
         observe=ObserveSettings(trace=observed, sample=observed),

@@ -14,6 +14,8 @@ class Go:
     """Run about this many steps and report them."""
 
     steps: int
+    calls: int = 3
+    """At least so many calls, however many steps each of them makes."""
 
 
 # ── from the gate ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -53,3 +55,15 @@ class ProgramEnded:
 
     steps: int
     """That it has made in all."""
+
+
+# ── from a run that is not held ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class StepsSeen:
+    """What a whole run of the program has done so far; a file, as it is held nowhere."""
+
+    steps: int
+    seconds: float
+    """From the end of the first step to the end of the last."""

@@ -26,11 +26,21 @@ class GateSettings:
     """Kinds that are no step of this program, as is known from an earlier run of it."""
     fills_cache: bool = False
     """The first epoch fills a cache: the program is measured from the second one on."""
+    warm_steps: int = 0
+    """Of a program that ends soon: it is warm after so many steps. 0: once it runs at its own pace."""
 
 
 @dataclass(frozen=True)
 class ScoutSettings:
     """End the program once enough was seen of it."""
+
+
+@dataclass(frozen=True)
+class WholeSettings:
+    """Let the program run to its end and count its steps."""
+
+    least_step: StreamKind | None = None
+    not_steps: tuple[StreamKind, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -45,7 +55,7 @@ class GuestSettings:
 
 @dataclass(frozen=True)
 class TrialSettings:
-    role: GateSettings | ScoutSettings | GuestSettings
+    role: GateSettings | ScoutSettings | WholeSettings | GuestSettings
     seed: int | None = 0
     without_dropout: bool = False
     perturbed: bool = False

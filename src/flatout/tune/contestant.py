@@ -25,7 +25,7 @@ COSTLY_START = 0.05
 UNSETTLED = 0.25
 """A step after the pause that differs by this much from the later ones still profits from full buffers, or suffers from
 cold caches."""
-MOST_STARTS = 20
+MOST_STARTS = 60
 """Of one program that keeps ending. A start from the fork server costs little, and the deadline is there anyway."""
 BLOCK_LIMIT_SECONDS = 75.0
 
@@ -86,6 +86,10 @@ class Contestant(race.Contestant):
     starts: int = 0
     steps: int = 2
     """Of its next block."""
+    calls: int = 3
+    """Calls that its next block has at least."""
+    warm_seconds: float = 0.0
+    """Of a step while it warmed up; 0 before that."""
     limit_seconds: float = BLOCK_LIMIT_SECONDS
     """How long a block may take."""
     done: int = 0
@@ -120,7 +124,7 @@ class Contestant(race.Contestant):
                 continue
             mark = Mark.now()
             try:
-                self.child.go(self.steps)
+                self.child.go(self.steps, self.calls)
                 done = self.child.block(self.limit_seconds, self.host.memory_limit if self.host else None)
             except Ended as ended:
                 if not self.child.ended_well:
@@ -138,7 +142,7 @@ class Contestant(race.Contestant):
         assert self.child is not None
         self.child.hold()
         self.report, self.peak_bytes = done.levers, max(self.peak_bytes, self.child.peak_bytes)
-        self.done += done.steps
+        self.done += sum(done.counts)
         self.epoch = done.epoch_steps or self.epoch
         steps, starts = max(done.steps, 1), list(done.epoch_starts)
         return Block(list(done.times), steps, done.cpu, taken, list(done.counts), starts, done.queued)

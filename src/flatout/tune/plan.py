@@ -8,12 +8,16 @@ from dataclasses import dataclass
 from flatout.causes import catalogue as causes
 from flatout.cures import LoadedCure, find
 from flatout.cures import levers as all_levers
-from flatout.model.case import Case, Interval
+from flatout.model.case import Case, Finding, Interval
 from flatout.model.levers import parse
 
 ALLOWED = ("exact", "reassociated", "precision")
 """Equivalences that are tried by default. What changes the precision is tried, but combined only on request."""
 BOUND_MATTERS = 1.03
+TIGHT_BOUND = 2.0
+"""High end over low end of a bound that may be a reason to leave something out."""
+SUGGESTS = 0.02
+"""Share of a step that a finding has to cost for its cures to be tried before all others."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,7 @@ def make(
     bounds: dict[str, Interval] | None = None,
 ) -> Plan:
     """`named`: only these; `allow`: further equivalences (semantic); `bounds`: the measured speedup of each bound."""
-    chosen: list[tuple[float, str]] = []
+    chosen: list[tuple[tuple[float, ...], str]] = []
     skipped: list[tuple[str, str]] = []
     wanted = {parse(text)[0]: parse(text)[1] for text in named}
     for lever in [find(name) for name in wanted] if named else list(all_levers().values()):
@@ -46,8 +50,8 @@ def make(
         if not values:
             skipped.append((lever.name, "no setting of it fits this program"))
         for value in values:
-            chosen.append((expected(lever, case), f"{lever.name}={value}" if value else lever.name))
-    chosen.sort(key=lambda item: -item[0])
+            chosen.append((order(lever, case), f"{lever.name}={value}" if value else lever.name))
+    chosen.sort(key=lambda item: item[0])
     return Plan(tuple(text for _, text in chosen), tuple(skipped))
 
 
@@ -60,21 +64,44 @@ def _why_not(
         return f"{lever.spec.equivalence}: it changes the training itself; --allow {lever.spec.equivalence} to try it"
     for side, name, free in (("input", "free-input", "an input"), ("compute", "free-compute", "a computation")):
         bound = bounds.get(name)
-        if lever.spec.side == side and bound is not None and bound.high < BOUND_MATTERS:
+        if lever.spec.side == side and bound is not None and excludes(bound):
             return f"even {free} that costs nothing gives {bound.ratio:.2f} [{bound.low:.2f}, {bound.high:.2f}]"
     return lever.spec.skip(case)
 
 
-def expected(lever: LoadedCure, case: Case) -> float:
-    """What diagnosis expects of a lever: the cost of the findings that it is known to cure."""
+def excludes(bound: Interval) -> bool:
+    """Whether a bound shows that its side is not worth curing. One below 1 says that the trial of the bound itself went
+    wrong, a wide one says nothing."""
+    return bound.ratio >= 1 and bound.high <= TIGHT_BOUND * bound.low and bound.high < BOUND_MATTERS
+
+
+def order(lever: LoadedCure, case: Case) -> tuple[float, ...]:
+    """For sorting: the levers that the first finding names come first, in its own order; the others last."""
+    for number, finding in enumerate(case.findings):
+        place = _place(lever.name, finding)
+        if place is not None:
+            return (number, place)
+    return (len(case.findings), 0)
+
+
+def suggested(lever: LoadedCure, case: Case) -> bool:
+    """Whether a finding names it whose cost is not negligible, or not known."""
+    return any(
+        _place(lever.name, finding) is not None and (number == 0 or _costs(finding))
+        for number, finding in enumerate(case.findings)
+    )
+
+
+def _costs(finding: Finding) -> bool:
+    return finding.cost_share is None or finding.cost_share >= SUGGESTS
+
+
+def _place(name: str, finding: Finding) -> int | None:
+    """Where the finding names it: its own fixes before the cures that its cause has in general; None: nowhere."""
+    fixes = [parse(fix.lever)[0] for fix in finding.fixes if fix.lever]
     known = causes()
-    by_findings = [
-        finding.cost_share or 0.0
-        for finding in case.findings
-        if lever.name in (known[finding.cause].spec.cures if finding.cause in known else ())
-        or any(fix.lever == lever.name for fix in finding.fixes)
-    ]
-    return max(by_findings, default=0.0)
+    named = [*fixes, *(known[finding.cause].spec.cures if finding.cause in known else ())]
+    return named.index(name) if name in named else None
 
 
 def combinations(winners: Sequence[str]) -> list[tuple[str, ...]]:

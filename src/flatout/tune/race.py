@@ -20,6 +20,24 @@ BLOCKS_OF_A_PROGRAM = 8
 """A program that ends soon is cut into at least so many blocks: starting it anew costs more than all of them."""
 EPOCHS_OF_A_PROGRAM = 4
 """With fewer, blocks of whole epochs would hardly fit in between its warm-up and its end."""
+WARM_STEPS = 5
+"""Of a program that ends soon, or whose steps differ from each other."""
+SHORT_PROGRAM = 60
+"""Steps up to which a program is warm after a fixed number of them: all trials then run the same steps."""
+CALLS = ((1.0, 1), (0.4, 2), (0.0, 3))
+"""Seconds of a step, and the calls that a block has at least. The first call after a pause is dropped where the others
+are not like it; a step of a second is what it is with or without a pause."""
+
+
+def warm_steps_of(steps_of_program: int | None) -> int:
+    """After how many steps a trial is warm; 0: once it runs at its own pace."""
+    if steps_of_program is None:
+        return WARM_STEPS
+    return max(1, min(WARM_STEPS, steps_of_program // 3)) if steps_of_program <= SHORT_PROGRAM else 0
+
+
+def calls_of(step_seconds: float) -> int:
+    return next(calls for least, calls in CALLS if step_seconds >= least)
 
 
 class Race(race.Race[Contestant]):
@@ -29,17 +47,24 @@ class Race(race.Race[Contestant]):
         starter: Starter,
         *,
         steps_of_program: int | None = None,
+        warm_steps: int = 0,
         show: Callable[[race.View], None] = lambda view: None,
     ) -> None:
         super().__init__(baselines, show=show)
         self.starter = starter
         self.steps_of_program = steps_of_program
         """How many steps the program makes before it ends; None where it has not been seen to end."""
+        self.warm_steps = warm_steps
         self.epoch = 0
         """Steps of an epoch, where blocks are made of whole ones."""
 
     def prepare(self, everyone: Sequence[Contestant]) -> None:
-        """Those whose program has ended are started together, which takes less time than one by one."""
+        """Those whose program has ended, or will end within the block, are started together: that takes less time than
+        one by one, and than waiting for the end of each."""
+        for one in everyone:
+            if one.child is not None and self.steps_of_program and one.done + one.steps > self.steps_of_program:
+                one.ended_after = min(one.ended_after or self.steps_of_program, self.steps_of_program)
+                one.close()
         self.starter.start([one for one in everyone if one.child is None and one.starts < MOST_STARTS])
 
     def adjust(self, contestants: Sequence[Contestant]) -> None:
@@ -55,31 +80,51 @@ class Race(race.Race[Contestant]):
         if self.epoch and EPOCHS_OF_A_PROGRAM * self.epoch <= (self.steps_of_program or math.inf):
             # One more, as the first is dropped: what is left has each part of an epoch once, wherever it begins.
             steps = max(round(steps / self.epoch), 1) * self.epoch + 1
-        limit = max(BLOCK_LIMIT_SECONDS, 12 * self._block_seconds())
+        limit = max(BLOCK_LIMIT_SECONDS, 12 * self.block_seconds())
+        calls = calls_of(self._step_seconds(baselines))
         for one in (*baselines, *contestants):
-            one.steps, one.limit_seconds = steps, limit
+            one.steps, one.calls, one.limit_seconds = steps, min(calls, steps), limit
+
+    def rewind(self) -> None:
+        """Start the baselines anew with the next round, so that they run the same steps as those that begin then."""
+        for one in self.baselines:
+            if one.active:
+                one.close()
+
+    def rounds_past_the_deadline(self, rules: race.Rules) -> int:
+        """Rounds that a confirmation may run although its time is up: as many as it needs, unless they take minutes."""
+        return rules.fewest_rounds + 1 if self.block_seconds() < LONGEST_BLOCK_SECONDS / 2 else 0
+
+    def seconds_to_start(self, contestants: int) -> float:
+        """Until so many are warm, one after the other."""
+        return contestants * (statistics.mean(self.starter.took) if self.starter.took else 10.0)
 
     def seconds_for(self, contestants: int) -> float:
         """What so many more contestants are likely to cost: their starts, two at a time, and their rounds with both
         baselines, with the starts that all of them need again where the program ends after a few blocks."""
-        start = statistics.mean(self.starter.took) / 2 if self.starter.took else 5.0
+        start = self.seconds_to_start(1) / 2
         again = max((one.starts - 1) / max(len(one.blocks), 1) for one in self.baselines)
         rounds = rounds_needed(confidence_for(contestants)) + 2
-        block = self._block_seconds() + 0.05 + 1.5 * again * start  # not all of these find another one to start with
+        block = self.block_seconds() + 0.05 + 1.5 * again * start  # not all of these find another one to start with
         return contestants * start + rounds * (contestants + len(self.baselines)) * block
 
     def _block_steps(self, baselines: Sequence[Contestant], contestants: Sequence[Contestant]) -> int:
         steps = max(one.steps for one in baselines)
-        slowest = max((one.unit_seconds() or 0.0) for one in baselines)
+        slowest = self._step_seconds(baselines)
         for one in (*baselines, *contestants):
             blocks = one.step_blocks()
             if len(blocks) >= 3 and one.dropped() >= len(blocks[-1].times) // 2:
                 steps = max(steps, 2 * one.steps)  # the block is over before its pace is steady
+        fewest = calls_of(slowest)
         if slowest:
-            steps = min(steps, max(3, math.floor(LONGEST_BLOCK_SECONDS / slowest)))
+            steps = min(steps, max(fewest, math.floor(LONGEST_BLOCK_SECONDS / slowest)))
         if self.steps_of_program:
-            steps = min(steps, max(3, self.steps_of_program // BLOCKS_OF_A_PROGRAM))
+            steps = min(steps, _share_of(self.steps_of_program, self.warm_steps, fewest))
         return steps
+
+    def _step_seconds(self, baselines: Sequence[Contestant]) -> float:
+        """Of the slowest baseline; before its first block, as it was when it warmed up."""
+        return max((one.unit_seconds() or one.warm_seconds) for one in baselines)
 
     def _find_rhythm(self, baselines: Sequence[Contestant], contestants: Sequence[Contestant]) -> None:
         """Short epochs with a costly start: blocks that have one and blocks that have none are not comparable.
@@ -95,6 +140,13 @@ class Race(race.Race[Contestant]):
         for one in (*self.baselines, *self.contestants):
             one.blocks = [None] * len(one.blocks)
 
-    def _block_seconds(self) -> float:
+    def block_seconds(self) -> float:
         longest = [sum(block.times) for one in self.baselines for block in one.blocks[-3:] if block]
-        return max(longest, default=BLOCK_SECONDS)
+        return max(longest, default=max([BLOCK_SECONDS, *(one.warm_seconds for one in self.baselines)]))
+
+
+def _share_of(steps_of_program: int, warm_steps: int, fewest: int) -> int:
+    """Steps of a block, so that several fit between the warm-up of the program and its end."""
+    left = max(steps_of_program - (warm_steps or WARM_STEPS), 1)
+    blocks = max(1, min(BLOCKS_OF_A_PROGRAM, left // max(fewest, 3)))
+    return max(1, left // blocks)

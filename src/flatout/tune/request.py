@@ -23,7 +23,7 @@ class TuneRequest:
     without: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
     """Equivalences that may be combined although they change the numbers or the training."""
-    budget: float = 240.0
+    budget: float = 480.0
     """Seconds."""
     resume: bool = False
     json: str | None = None

@@ -67,8 +67,7 @@ class Starter:
         try:
             warm = one.child.warm(self.start_seconds, self.memory_limit)
         except Ended as ended:
-            too_short = one.child.ended_well
-            one.leave(Exit("failed", f"{ended} before enough steps were seen" if too_short else str(ended)))
+            self._ended_early(one, str(ended))
             return
         except Overdue as overdue:
             one.leave(Exit("timeout", f"{overdue}, starting up"))
@@ -87,8 +86,19 @@ class Starter:
             return
         self.took.append(time.monotonic() - one.child.started)
         step = warm.seconds / max(warm.steps - 1, 1)
-        one.steps = max(one.steps, min(math.ceil(BLOCK_SECONDS / max(step, 1e-5)), 2000))
+        one.warm_seconds = step
+        one.steps = max(one.steps if step < 0.5 else 1, min(math.ceil(BLOCK_SECONDS / max(step, 1e-5)), 2000))
         one.child.hold()
+
+    def _ended_early(self, one: Contestant, why: str) -> None:
+        """Before it was warm. A program that makes fewer calls with a lever, or none, cannot be timed by its steps."""
+        assert one.child is not None
+        if not one.child.ended_well:
+            one.leave(Exit("failed", why))
+            return
+        made, one.ended_after = one.child.steps_made, one.child.steps_made
+        one.unchanged = bool(one.levers)
+        one.leave(Exit("ended", f"{why} after {made or 'no'} steps, too few to time it"))
 
 
 def _slug(text: str) -> str:

@@ -13,7 +13,7 @@ from flatout.model.levers import parse
 from flatout.model.vocabulary import TrialStage
 from flatout.report.progress import Progress
 from flatout.tune import parity
-from flatout.tune.conclusions import judge, promise
+from flatout.tune.conclusions import is_open, judge, promise
 from flatout.tune.contestant import Contestant
 from flatout.tune.journal import Journal
 from flatout.tune.race import Race
@@ -44,6 +44,11 @@ class Trials:
     def skip(self, levers: Sequence[str], why: str) -> None:
         self.skipped.update({parse(text)[0]: why for text in levers})
 
+    def replace(self, old: Trial, new: Trial) -> None:
+        """More was learned of a trial."""
+        self.found[self.found.index(old)] = new
+        self.journal.keep(new)
+
     def keep_all(self, race: Race, contestants: Sequence[Contestant], stage: TrialStage) -> None:
         for one in contestants:
             if not one.unchanged:
@@ -56,10 +61,11 @@ class Trials:
         if stage != "bound" and trial.status == "won":
             self.progress.say(f"{one.title}: do the numbers agree?")
             trial = judge(trial, parity.compare(race.baselines, one, race.starter, self.directory))
+        self.found = [one for one in self.found if (one.stage, one.levers) != (stage, trial.levers)]
         self.found.append(trial)
-        if not trial.undecided:  # a resumed tune tries it again
+        if not is_open(trial):  # a resumed tune tries it again
             self.journal.keep(trial)
-        elif len(seen := ratios(race.baselines, one)) >= NOMINATED and min(seen) > PROMISING:
+        elif trial.undecided and len(seen := ratios(race.baselines, one)) >= NOMINATED and min(seen) > PROMISING:
             self.nominated[one.levers] = race.verdict(one).so_far or 1.0
         self.progress.finished(trial)
         return trial

@@ -9,6 +9,7 @@ from flatout.model.evidence.outcomes import LeverSkipped
 from flatout.model.levers import shown
 from flatout.model.text import LONGEST, clean_code
 from flatout.report.formatting import clean, duration, elide
+from flatout.report.labels import TUNE_OUTCOMES
 from flatout.report.terminal.page import Column, Page
 from flatout.report.trial_groups import groups, name, outcome
 
@@ -19,6 +20,7 @@ def has_data(case: Case) -> bool:
 
 def write(case: Case, page: Page, directory: Path | None) -> None:
     page.line((clean(case.verdict), "bold"), indent=0)
+    claim(case, page)
     if case.steps:
         page.line((f"baseline: {duration(case.steps.ms.median)} a step, found by {clean(case.steps.found_by)}", "dim"))
     if not case.trials:
@@ -37,11 +39,29 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
     if case.tuned and case.kind == "tune":
         page.heading("To use it")
         page.line("flatout run --with @tuned …", "   runs the program for real with these levers injected")
+    if case.conclusion is not None and case.conclusion.by_hand:
+        page.heading("By hand", "levers of the claim that the patch does not hold")
+        for told in case.conclusion.by_hand:
+            page.line(clean(told, 900))
     if case.patch:
         checked = "same elements" if case.kind == "data" else "same speedup, same numbers"
         page.heading("Patch", f"checked: {checked}")
         for row in case.patch.splitlines()[:60]:
             page.code(elide(clean_code(row), LONGEST))
+
+
+def claim(case: Case, page: Page) -> None:
+    """The outcome in one word, and step and whole run side by side."""
+    if case.conclusion is not None:
+        word = TUNE_OUTCOMES.get(case.conclusion.outcome, clean(case.conclusion.outcome, 40))
+        page.line((f"verdict: {word}", "dim"))
+    whole = case.whole_run
+    if whole is None:
+        return
+    what = "patched" if whole.patched else "with the levers injected"
+    how = "estimated from its steps" if whole.estimated else f"{whole.pairs} pairs of runs, imports included"
+    end = "" if whole.complete else "; the end of the program was not reached"
+    page.line((f"whole run: {what}, {how}{end}", "dim"))
 
 
 def tables(case: Case, page: Page) -> None:

@@ -36,8 +36,8 @@ WARM_SECONDS_AT_MOST = 6.0
 FILLING_SECONDS = 20.0
 """How long a program is given to come to its second epoch, where it is measured from there on."""
 QUIET_TICKS = 3
-FEWEST_TICKS = 3
-"""Ticks of a block: the first is dropped, so that fewer would leave nothing to compare."""
+SLOW_STEP_SECONDS = 2.0
+"""A step this long in which nothing was traced shows the pace of the program alone."""
 
 _leave = os._exit
 
@@ -56,7 +56,7 @@ class Gate:
     def __init__(self, observer: Observer, settings: GateSettings, values: Values) -> None:
         self.steps = 0
         self.warm = False
-        self.warm_up = WarmUp(observer, settings.fills_cache)
+        self.warm_up = WarmUp(observer, settings.fills_cache, settings.warm_steps)
         self.epochs = Epochs()
         self._devices = DeviceClock(observer.note)
         self._observer = observer
@@ -68,6 +68,8 @@ class Gate:
         """Of the stream whose ticks are the steps, as far as is known."""
         self._least_rank = RANK[settings.least_step] if settings.least_step is not None else 0
         self._ticks = 0
+        self._before = 0
+        """Steps that were counted before it was known what a step is."""
         observer.trial.not_steps = frozenset(settings.not_steps)
         _end_with(settings.parent)
         atexit.register(self._report_end)
@@ -78,14 +80,14 @@ class Gate:
         if rank != self._rank:
             if rank < self._rank or rank < self._least_rank:
                 return
-            self._rank, self._ticks = rank, 0  # what was counted so far was not the step
+            self._rank, self._ticks, self._before = rank, 0, self.steps  # what was counted so far was not the step
             self.warm_up.begin(end)
         self._ticks += 1
         if self._trial.epochs != self.epochs.seen:
             self.epochs.begin(self._trial.epochs, self.steps, len(self._block.times))
         self.steps += n
         warm, block = self.warm, self._block
-        over = warm and self._ticks >= FEWEST_TICKS and self.steps >= block.until
+        over = warm and self._ticks >= block.calls and self.steps >= block.until
         if warm:
             if self._devices.queues and (over or not block.times):
                 # The first call is dropped: what it has queued is no part of the others' time.
@@ -101,7 +103,7 @@ class Gate:
                 return
             self._report_block()
         else:
-            if not self.warm_up.is_over(end, self._ticks, self.epochs.begun):
+            if not self.warm_up.is_over(end, self._ticks, self.epochs.begun, self.steps - self._before):
                 return
             end = self._devices.finished()  # it is held with nothing queued: that would run in another's time
             self.warm = True
@@ -133,10 +135,10 @@ class Gate:
 
     def _wait(self) -> None:
         self._trial.held += 1
-        steps = self._pipes.wait_for_go()
+        go = self._pipes.wait_for_go()
         self.epochs.starts = []
         self._ticks = 0
-        self._block = Block(self.steps, self.steps + steps, self._updates())
+        self._block = Block(self.steps, self.steps + go.steps, self._updates(), go.calls)
 
     def _levers(self) -> dict[str, LeverReport]:
         injections = self._observer.injections
@@ -157,9 +159,10 @@ class Gate:
 class Block:
     """The block under way."""
 
-    __slots__ = ("counts", "cpu", "last", "since", "times", "until", "updates")
+    __slots__ = ("calls", "counts", "cpu", "last", "since", "times", "until", "updates")
 
-    def __init__(self, since: int = 0, until: int = 0, updates: int = 0) -> None:
+    def __init__(self, since: int = 0, until: int = 0, updates: int = 0, calls: int = 1) -> None:
+        self.calls = calls
         self.since = since
         self.until = until
         self.updates = updates
@@ -173,8 +176,9 @@ class Block:
 class WarmUp:
     """Decides when the program runs at its own pace: nothing is traced any longer, and levers are ready."""
 
-    def __init__(self, observer: Observer, fills_cache: bool) -> None:
+    def __init__(self, observer: Observer, fills_cache: bool, warm_steps: int = 0) -> None:
         self.began = 0.0
+        self._warm_steps = warm_steps
         self._observer = observer
         self._fills_cache = fills_cache
         self._quiet_ticks = 0
@@ -183,19 +187,22 @@ class WarmUp:
     def begin(self, now: float) -> None:
         self.began, self._quiet_ticks = now, 0
 
-    def is_over(self, now: float, ticks: int, epochs: int) -> bool:
-        """Called at each tick; `ticks` and `epochs` are those that have begun so far."""
+    def is_over(self, now: float, ticks: int, epochs: int, steps: int = 0) -> bool:
+        """Called at each tick; `ticks`, `epochs` and `steps` are those that have begun so far."""
         traced = self._observer.ticks.trace
         self._quiet_ticks = self._quiet_ticks + 1 if traced == self._traced else 0
         self._traced = traced
         injections = self._observer.injections
         if injections is not None and not injections.ready:
             return False
+        if self._warm_steps:
+            return steps >= self._warm_steps
         elapsed = now - self.began
         if self._fills_cache and epochs < 2 and elapsed < FILLING_SECONDS:
             return False
         if ticks < WARM_TICKS:
-            return ticks >= 3 and elapsed > WARM_SECONDS_AT_MOST
+            slow = ticks >= 2 and self._quiet_ticks >= 1 and elapsed > (ticks - 1) * SLOW_STEP_SECONDS
+            return slow or (ticks >= 3 and elapsed > WARM_SECONDS_AT_MOST)
         steady = self._quiet_ticks >= QUIET_TICKS and elapsed > WARM_SECONDS
         return steady or ticks >= WARM_TICKS_AT_MOST or elapsed > WARM_SECONDS_AT_MOST
 
@@ -245,18 +252,18 @@ class Pipes:
             with contextlib.suppress(OSError):
                 os.write(self._writing, encode(message).encode("ascii") + b"\n")
 
-    def wait_for_go(self) -> int:
-        """Hold the program. Returns how many steps it may run; ends it where the parent is gone."""
+    def wait_for_go(self) -> Go:
+        """Hold the program. Returns how far it may run; ends it where the parent is gone."""
         with self._lock:
             line = self.reading.readline()
             if not line.endswith("\n"):
                 _leave(0)
             try:
-                return decode(line, Go).steps
+                return decode(line, Go)
             except InvalidMessage as error:
                 os.write(2, f"flatout: the gate received an invalid message: {error}\n".encode())
                 _leave(1)
-        return 0
+        return Go(0)
 
 
 def _end_with(parent: int) -> None:

@@ -14,6 +14,12 @@ if TYPE_CHECKING:
 
 MOST_SECONDS = 12.0
 ENOUGH_SECONDS = 3.0
+FEWEST_STEPS = 6
+"""Slow steps are watched for longer, until there are so many…"""
+SLOW_SECONDS = 45.0
+"""…but no longer than this."""
+OVER_SECONDS = 12.0
+"""A kind of step that has not been seen for so long may be over for good."""
 
 _leave = os._exit
 
@@ -23,17 +29,25 @@ class Scout:
         self.observer = observer
         self._began = 0.0
         self._highest = 0
+        self._ticks = 0
+        """Of the highest kind."""
+        self._last = 0.0
+        """When the last of these ended."""
 
     def tick(self, stream: Stream, end: float, n: int) -> None:
         if not self._began:
             self._began = end
         elapsed = end - self._began
         window = self.observer.window
-        self._highest = max(self._highest, stream.rank)
+        if stream.rank > self._highest:
+            self._highest, self._ticks = stream.rank, 0
+        if stream.rank == self._highest:
+            self._ticks, self._last = self._ticks + 1, end
         # While a kind of lower rank goes on, it is open which of the two takes most of the time.
         settled = stream.rank == self._highest and not window.is_open and not _better_to_come(window)
         seen = window.opened_times > 0 and settled
-        if (seen and elapsed > ENOUGH_SECONDS) or elapsed > MOST_SECONDS:
+        slow = self._ticks < FEWEST_STEPS and end - self._last < OVER_SECONDS
+        if (seen and elapsed > ENOUGH_SECONDS and not slow) or elapsed > (SLOW_SECONDS if slow else MOST_SECONDS):
             self.observer.recorder.fact("scouted", seconds=elapsed)
             finish(self.observer)
             _leave(0)

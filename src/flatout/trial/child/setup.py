@@ -5,14 +5,14 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from flatout.trial.settings import GateSettings, GuestSettings, TrialSettings
+from flatout.trial.settings import GateSettings, GuestSettings, TrialSettings, WholeSettings
 
 if TYPE_CHECKING:
     from flatout.observe.observer import Observer
 
 
 def make_trial(observer: Observer, settings: TrialSettings) -> None:
-    from flatout.trial.child import gate, iterators, perturbed, scouting, seeds, shield, without_dropout
+    from flatout.trial.child import gate, iterators, perturbed, scouting, seeds, shield, whole, without_dropout
     from flatout.trial.child.values import Values
     from flatout.trial.child.values.hooks import probe_of
 
@@ -32,5 +32,7 @@ def make_trial(observer: Observer, settings: TrialSettings) -> None:
         values = Values(observer.recorder.directory)
         observer.more_probes += [probe_of(values), iterators.PROBE]
         observer.trial.at_step = gate.Gate(observer, role, values).tick
+    elif isinstance(role, WholeSettings):
+        observer.trial.at_step = whole.Whole(observer, role).tick
     else:
         observer.trial.at_step = scouting.Scout(observer).tick

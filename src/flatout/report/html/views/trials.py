@@ -29,6 +29,8 @@ def write(context: ReportContext) -> Html:
     return join(
         [_group(group, scale) for group in groups(case)],
         _use(case),
+        _whole_run(case),
+        _by_hand(case),
         _patch(case),
         _skipped(case),
     )
@@ -159,6 +161,23 @@ def _use(case: Case) -> Child:
         return None
     return tag("p", "To use it: ", tag("code", "flatout run --with @tuned …"), " runs the program for real with ",
                tag("strong", shown(case.tuned)), " injected.")  # fmt: skip
+
+
+def _whole_run(case: Case) -> Child:
+    whole = case.whole_run
+    if whole is None or whole.after_seconds is None:
+        return None
+    before = f"{whole.before_seconds:.1f} s → " if whole.before_seconds is not None else ""
+    ratio = f" ({whole.speedup.ratio:.2f}× {_interval(whole.speedup)})" if whole.speedup is not None else ""
+    how = "estimated from its steps" if whole.estimated else f"{whole.pairs} pairs of runs, imports included"
+    end = "" if whole.complete else " The end of the program was not reached."
+    return tag("p", "Whole run: ", tag("strong", f"{before}{whole.after_seconds:.1f} s{ratio}"), f", {how}.{end}")
+
+
+def _by_hand(case: Case) -> Child:
+    if case.conclusion is None or not case.conclusion.by_hand:
+        return None
+    return tag("ul", [tag("li", told) for told in case.conclusion.by_hand], class_="notes", aria_label="By hand")
 
 
 def _patch(case: Case) -> Child:

@@ -1,0 +1,80 @@
+"""One run of the program from its start to its end: shielded like any trial, held nowhere, with its own imports."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from flatout.model.errors import InvalidMessage
+from flatout.process.launch import start
+from flatout.process.messages import decode
+from flatout.process.output import last_line
+from flatout.process.watchdog import Watchdog, kill_group
+from flatout.trial.child.whole import FILE
+from flatout.trial.child_process import Launch, prepared
+from flatout.trial.messages import StepsSeen
+from flatout.trial.settings import WholeSettings
+
+TICK_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a whole run went."""
+
+    seconds: float
+    exit_code: int | None
+    """None where it was stopped because its time was up."""
+    steps: int = 0
+    last_line: str = ""
+    """That it has printed; after an exception it names the exception."""
+
+    @property
+    def ended(self) -> bool:
+        return self.exit_code is not None
+
+    @property
+    def failed(self) -> bool:
+        return self.exit_code not in (None, 0)
+
+    def ends_like(self, other: Run) -> bool:
+        return self.exit_code == other.exit_code and (not self.failed or self.last_line == other.last_line)
+
+
+def run(
+    launch: Launch, directory: Path, watchdog: Watchdog, timeout: float, tick: Callable[[], None] = lambda: None
+) -> Run:
+    """Start it as a program of its own, and wait for its end or until the time is up."""
+    (directory / "tmp").mkdir(parents=True)
+    command, variables = prepared(launch, directory, WholeSettings(launch.least_step, launch.not_steps))
+    began = time.monotonic()
+    process = start(command, variables, directory / "output.txt")
+    watchdog.watch(process.pid)
+    timed_out = False
+    try:
+        while process.poll() is None and not timed_out:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=TICK_SECONDS)
+            timed_out = process.poll() is None and time.monotonic() - began > timeout
+            tick()
+        seconds = time.monotonic() - began
+    finally:
+        kill_group(process.pid)
+        process.wait()
+        watchdog.forget(process.pid)
+        shutil.rmtree(directory / "tmp", ignore_errors=True)
+        shutil.rmtree(directory / "files", ignore_errors=True)
+    code = None if timed_out else process.returncode
+    return Run(seconds, code, _steps(directory / FILE), last_line(directory / "output.txt"))
+
+
+def _steps(path: Path) -> int:
+    try:
+        return decode(path.read_text(encoding="ascii"), StepsSeen).steps
+    except (OSError, InvalidMessage):
+        return 0

@@ -1,0 +1,151 @@
+"""Makes a claim of what was confirmed: as a patch of the source, and on the whole program, to its end."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+from flatout.measure.race import Rules, TimeLimit
+from flatout.model.case import Note, Trial, WholeRun
+from flatout.model.errors import FlatoutError
+from flatout.model.levers import shown
+from flatout.trial import patch, whole_run
+from flatout.trial.child_process import Launch
+from flatout.trial.whole_run import Run
+from flatout.tune.by_hand import by_hand
+from flatout.tune.conclusions import holds, ratio
+from flatout.tune.confirmation import Confirmed
+from flatout.tune.contestant import Contestant
+from flatout.tune.context import Context
+from flatout.tune.whole_runs import Fallen, Saving, measure
+
+PATCH_SECONDS = 30.0
+"""What the trial of the patch gets at least."""
+FOR_WHOLE_RUNS = 0.6
+"""Of the time that is left before the patch is tried."""
+MOST_SETS = 3
+"""That are brought to the end of the program, where the first ones fall."""
+NEARLY = 0.7
+"""Of the first set's ratio: what a further one must have to be claimed with a patch where the first one has none."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    trial: Trial
+    whole_run: WholeRun
+    patch: str = ""
+    by_hand: tuple[str, ...] = ()
+
+
+class Claiming:
+    def __init__(self, context: Context, confirmed: Confirmed) -> None:
+        self.context = context
+        self.confirmed = confirmed
+        self.race = confirmed.race
+
+    def run(self) -> Claim | None:
+        """Of the confirmed sets the first that comes to the end of the program, with a patch where there is one."""
+        found: Claim | None = None
+        for trial in self.confirmed.sets[:MOST_SETS]:
+            if found is not None and (self.context.clock.left() <= 0 or ratio(trial) < NEARLY * ratio(found.trial)):
+                break
+            claim = self._claim(trial)
+            if claim is not None and claim.patch:
+                return claim
+            found = found or claim
+        return found
+
+    def _claim(self, trial: Trial) -> Claim | None:
+        made = self._patch(trial)
+        one = self._patched(made, trial) if made is not None else None
+        if one is not None and made is not None:
+            claim = self._to_the_end(trial, one.launch, made)
+            if claim is not None:
+                return claim
+        return self._to_the_end(trial, self.context.contestant(trial.levers).launch, None)
+
+    # ── the patch ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _patch(self, trial: Trial) -> patch.Patch | None:
+        try:
+            made = patch.make(self.context.case, trial.levers)
+        except FlatoutError as error:
+            self._note("warning", f"No patch: {error}")
+            return None
+        return made if made.changes else None
+
+    def _patched(self, made: patch.Patch, best: Trial) -> Contestant | None:
+        """The patched program, raced; None where it cannot be started or does not hold the speedup."""
+        context = self.context
+        one = self.confirmed.patched.get(best.levers) or context.patched(made, best.levers)
+        if one is None:
+            self._note("info", "No patch: the edited source of a command like this cannot be tried.")
+            return None
+        if one.verdict is None:
+            context.progress.phase("running the patched program")
+            if context.varies:
+                self.race.rewind()
+            self.race.starter.start([one])
+            until = time.monotonic() + max((1 - FOR_WHOLE_RUNS) * context.clock.left(), PATCH_SECONDS)
+            rules = Rules()
+            self.race.run([one], rules, TimeLimit(until, fewest_rounds=self.race.rounds_past_the_deadline(rules)))
+        trial = context.trials.keep(self.race, one, "patch")
+        if holds(trial, best):
+            return one
+        unknown = "there was no time to try it" if trial.undecided else ""
+        why = unknown or trial.note or "it did not show the same speedup with the same numbers"
+        self._note("warning", f"The patch for {shown(best.levers)} is withheld: {why}.")
+        return None
+
+    # ── the whole program ────────────────────────────────────────────────────────────────────────────────────
+
+    def _to_the_end(self, trial: Trial, launch: Launch, made: patch.Patch | None) -> Claim | None:
+        """None where the changed program fails on its way to its end."""
+        context = self.context
+        what = "patched" if made is not None else f"with {shown(trial.levers)}"
+        context.progress.phase(f"running the whole program, {what}")
+
+        def run(changed: bool, seconds: float) -> Run:
+            directory = context.new_directory("whole-run")
+            one = launch if changed else context.launch
+            found = whole_run.run(one, directory, context.watchdog, seconds, context.progress.tick)
+            context.progress.say(f"whole run, {what if changed else 'as it is'}: {_told(found)}")
+            return found
+
+        try:
+            measured = measure(run, _saving(trial), context.clock.end, made is not None)
+        except Fallen as fallen:
+            self._fall(trial, str(fallen), made is not None)
+            return None
+        told = self._by_hand(trial, made)
+        return Claim(trial, measured, made.diff if made is not None else "", told)
+
+    def _by_hand(self, trial: Trial, made: patch.Patch | None) -> tuple[str, ...]:
+        """What the user has to write where the patch lacks a lever, or where there is no patch."""
+        could = made or self._patch(trial)
+        lacking = could.unwritten if could is not None else trial.levers
+        return tuple(by_hand(self.context.case, text) for text in lacking)
+
+    def _fall(self, trial: Trial, how: str, as_patch: bool) -> None:
+        what = "the patch" if as_patch else "the levers"
+        text = f"the whole program fails with {what}: {how}"
+        self._note("warning", f"{shown(trial.levers)}: {text}")
+        if not as_patch:
+            failed = replace(trial, status="failed", note="; ".join(filter(None, [trial.note, text])))
+            self.context.trials.replace(trial, failed)
+
+    def _note(self, level: str, text: str) -> None:
+        note = Note("warning" if level == "warning" else "info", text)
+        if note not in self.context.notes:
+            self.context.notes.append(note)
+
+
+def _saving(trial: Trial) -> Saving | None:
+    if trial.step_ms is None or trial.speedup is None:
+        return None
+    return Saving(trial.step_ms / 1e3, trial.speedup)
+
+
+def _told(found: Run) -> str:
+    how = "stopped" if not found.ended else f"exit code {found.exit_code}" if found.failed else "ended well"
+    return f"{found.seconds:.1f} s, {how}"

@@ -1,0 +1,68 @@
+"""How the time of a tune is divided: trying levers, and confirming what has won.
+
+Nothing is divided by a fixed share. What confirming takes is estimated from how long this program takes to start and to
+step; all the rest is for trying. Where nothing is ahead, there is nothing to confirm, and trying goes on to the end.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+CLOSING_SECONDS = 5.0
+"""Kept back in any case."""
+LEAST_RESERVE = 30.0
+MOST_RESERVE = 0.6
+"""Of the budget: what confirming may keep from trying."""
+UNKNOWN_WHOLE_RUN = 0.2
+"""Of the budget, for whole runs of a program that was not seen to end."""
+BOUNDS = 0.2
+"""Of the budget: what bounds and their baselines may take."""
+CONFIRMED_SETS = 4
+CONFIRMING_ROUNDS = 10
+PARITY_RUNS = 4
+
+
+@dataclass
+class Clock:
+    budget: float
+    began: float = field(default_factory=time.monotonic)
+    reserved: float = 0.0
+    """Seconds kept for confirming, for the patch and for whole runs."""
+
+    def __post_init__(self) -> None:
+        self.reserved = self.reserved or 0.4 * self.budget
+
+    @property
+    def end(self) -> float:
+        return self.began + self.budget
+
+    @property
+    def exploring_until(self) -> float:
+        return self.end - self.reserved
+
+    @property
+    def closing(self) -> float:
+        """Until when trying may go on where nothing is ahead."""
+        return self.end - CLOSING_SECONDS
+
+    def spent(self) -> float:
+        return time.monotonic() - self.began
+
+    def left_to_explore(self) -> float:
+        return self.exploring_until - time.monotonic()
+
+    def left(self) -> float:
+        return self.end - time.monotonic()
+
+    def reserve(self, start: float, block: float, whole_run: float | None) -> None:
+        """Keep back what confirming is likely to take.
+
+        `start`: seconds until a trial is warm; `block`: seconds of a block of the baseline; `whole_run`: seconds of the
+        whole program, None where it was not seen to end.
+        """
+        starts = (CONFIRMED_SETS + 3) / 2 + PARITY_RUNS  # two at a time; runs that compare the numbers start alone
+        blocks = CONFIRMING_ROUNDS * (CONFIRMED_SETS + 2 + 3)
+        wanted = starts * start + blocks * block
+        wanted += UNKNOWN_WHOLE_RUN * self.budget if whole_run is None else min(3.5 * whole_run, 0.4 * self.budget)
+        self.reserved = min(max(wanted, LEAST_RESERVE), MOST_RESERVE * self.budget)

@@ -1,0 +1,182 @@
+"""Confirms in fresh processes what has won: together, and without each lever in turn.
+
+A lever is in the claim only where it pays in the presence of the others. One that the others are as fast without is a
+passenger, and is dropped.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from flatout.measure.race import WORTH, Rules, TimeLimit, compare
+from flatout.model.case import Case, Trial
+from flatout.model.errors import FlatoutError
+from flatout.model.levers import shown
+from flatout.trial import patch
+from flatout.tune import plan
+from flatout.tune.conclusions import ratio
+from flatout.tune.contestant import Contestant
+from flatout.tune.context import Context
+from flatout.tune.race import Race
+
+MOST_LEVERS = 5
+"""Confirmed together: each further one needs a trial without it."""
+MOST_RACES = 3
+CONFIRMING_SECONDS = 40.0
+"""What it gets even where the budget is used up: nothing is claimed without it."""
+FOR_THE_PATCH = 0.45
+"""Of the time that is left: for the patch and whole runs."""
+WORTH_A_PATCH = 0.8
+"""Of the best ratio: what a set that a patch can hold has to reach to be claimed in place of one that none can."""
+
+Levers = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    race: Race
+    """Its baselines are still alive."""
+    sets: Sequence[Trial]
+    """Levers that have won together, those to be claimed first."""
+    patched: Mapping[Levers, Contestant]
+    """Programs with the patch for these levers, which ran in the same rounds."""
+
+
+class Confirmation:
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.raced: dict[Levers, Contestant] = {}
+        self.patched: dict[Levers, Contestant] = {}
+
+    def run(self, winners: Sequence[str]) -> Confirmed:
+        context = self.context
+        full = plan.combinations(winners)[-1][:MOST_LEVERS]
+        can = writable(context.case, full)
+        context.progress.phase("confirming in fresh processes")
+        until = _deadline(context)
+        race = context.race(context.launch)
+        known = context.journal.known
+        sets = [one for one in sets_to_race(full, can) if not known("combination", one)]
+        self._race(race, sets, until, self._with_patch(tuple(text for text in full if text in can)))
+        for _ in range(MOST_RACES - 1):
+            best = self._best()
+            missing = [one for one in without_one(best.levers) if not self._trial(one)] if best else []
+            if best is None or not missing or race.seconds_for(len(missing) + 1) > until - time.monotonic():
+                break
+            self._race(race, [*missing, best.levers], until)
+        best = self._best()
+        return Confirmed(race, self._in_order(best) if best is not None else [], self.patched)
+
+    def _with_patch(self, levers: Levers) -> list[Contestant]:
+        """The patched program in the same rounds, where one patch is likely to be the claim."""
+        if not levers:
+            return []
+        try:
+            made = patch.make(self.context.case, levers)
+        except FlatoutError:
+            return []
+        one = self.context.patched(made, levers) if made.changes and not made.unwritten else None
+        return [one] if one is not None else []
+
+    def _race(self, race: Race, sets: Sequence[Levers], until: float, patched: Sequence[Contestant] = ()) -> None:
+        context = self.context
+        contestants = [context.contestant(levers) for levers in sets]
+        affordable = _affordable(race, [*contestants[:1], *patched, *contestants[1:]], until - time.monotonic())
+        if not affordable:
+            return
+        if context.varies:
+            race.rewind()
+        race.starter.start(affordable)
+        rules = Rules("narrow", comparisons=len(affordable))
+        race.run(affordable, rules, TimeLimit(until, fewest_rounds=race.rounds_past_the_deadline(rules)))
+        levered = [one for one in affordable if one not in patched]
+        fresh = [one for one in levered if one.levers not in self.raced]
+        self.raced.update({one.levers: one for one in levered})
+        self.patched.update({one.levers: one for one in affordable if one in patched})
+        context.trials.keep_all(race, fresh, "combination")
+
+    # ── what pays ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _trial(self, levers: Levers) -> Trial | None:
+        found = [
+            one for one in self.context.trials.found if one.stage == "combination" and set(one.levers) == set(levers)
+        ]
+        return found[-1] if found else None
+
+    def _best(self) -> Trial | None:
+        """The fastest set, without its passengers."""
+        won = [one for one in self.context.trials.found if one.stage == "combination" and one.status == "won"]
+        best = max(won, key=ratio, default=None)
+        while best is not None:
+            smaller = [trial for one in without_one(best.levers) if (trial := self._trial(one)) in won]
+            lighter = [one for one in smaller if one is not None and not self._pays(best, one)]
+            if not lighter:
+                return best
+            lightest = max(lighter, key=ratio)
+            self._note_passengers(best, lightest)
+            best = lightest
+        return None
+
+    def _pays(self, best: Trial, without: Trial) -> bool:
+        """Whether the lever that `without` lacks makes the rest faster."""
+        one, other = self.raced.get(best.levers), self.raced.get(without.levers)
+        found = compare(other, one) if one is not None and other is not None else None
+        if found is None:
+            return ratio(best) > 1.05 * ratio(without)
+        return found.low > 1 and found.ratio > WORTH
+
+    def _note_passengers(self, best: Trial, without: Trial) -> None:
+        text = f"no faster than without {shown([one for one in best.levers if one not in without.levers])}"
+        if text not in best.note:
+            noted = replace(best, note="; ".join(filter(None, [best.note, text])))
+            self.context.trials.replace(best, noted)
+
+    def _in_order(self, best: Trial) -> list[Trial]:
+        """That to be claimed first, then what may be claimed in its place, the fastest first."""
+        won = [one for one in self.context.trials.found if one.stage == "combination" and one.status == "won"]
+        best = next(one for one in won if one.levers == best.levers)
+        others = sorted((one for one in won if one is not best), key=lambda one: -ratio(one))
+        rest = [best, *(one for one in others if not set(one.levers) > set(best.levers))]
+        can = writable(self.context.case, sorted({text for one in rest for text in one.levers}))
+        whole = [one for one in rest if can.issuperset(one.levers) and ratio(one) >= WORTH_A_PATCH * ratio(best)]
+        return [*whole[:1], *(one for one in rest if one not in whole[:1])]
+
+
+def sets_to_race(full: Levers, can: Iterable[str]) -> list[Levers]:
+    """All together, the best alone, each left out in turn, and those that a patch can hold; without repetition."""
+    patchable = tuple(text for text in full if text in set(can))
+    sets = [full, full[:1], patchable, *without_one(full), *without_one(patchable)]
+    return [one for one in dict.fromkeys(sets) if one]
+
+
+def without_one(levers: Levers) -> list[Levers]:
+    if len(levers) < 2:
+        return []
+    return [tuple(text for text in levers if text != left_out) for left_out in reversed(levers)]
+
+
+def writable(case: Case, levers: Sequence[str]) -> set[str]:
+    """Those of the levers that can be written as an edit of this very code."""
+    found = set()
+    for text in levers:
+        try:
+            found |= set(patch.make(case, [text]).written)
+        except FlatoutError:
+            continue
+    return found
+
+
+def _deadline(context: Context) -> float:
+    """Nothing is claimed without its confirmation: it gets some time even where the budget was very small."""
+    clock = context.clock
+    return max(clock.end - FOR_THE_PATCH * clock.left(), time.monotonic() + CONFIRMING_SECONDS)
+
+
+def _affordable(race: Race, contestants: list[Contestant], left: float) -> list[Contestant]:
+    """Where the time is short, the last are left out; two stay: all levers together, and the best alone."""
+    size = len(contestants)
+    while size > 2 and race.seconds_for(size) > left:
+        size -= 1
+    return contestants[:size]

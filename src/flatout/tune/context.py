@@ -1,0 +1,171 @@
+"""What the stages of a tune share: the request, the program as it was observed, its trials, races and time."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from flatout.cures import find
+from flatout.environment import cgroup
+from flatout.model.case import Case, Note
+from flatout.model.levers import parse
+from flatout.process.memory import resident_bytes
+from flatout.process.watchdog import Watchdog
+from flatout.report.progress import Progress
+from flatout.trial import launcher, patch
+from flatout.trial.child_process import Launch
+from flatout.trial.fork_servers import ForkServers
+from flatout.tune.clock import Clock
+from flatout.tune.conclusions import keeps_the_numbers
+from flatout.tune.contestant import Contestant
+from flatout.tune.journal import Journal
+from flatout.tune.race import Race, warm_steps_of
+from flatout.tune.request import TuneRequest
+from flatout.tune.scout import ended_by_itself
+from flatout.tune.starter import START_SECONDS, Starter
+from flatout.tune.trials import Trials
+from flatout.tune.variants import patched, with_levers
+
+VARYING = 3.0
+"""The slow steps over the quick ones (p90 over p10) from which trials are kept at the same steps: what a step does
+depends on which one it is."""
+
+
+@dataclass
+class Context:
+    request: TuneRequest
+    directory: Path
+    progress: Progress
+    launch: Launch
+    clock: Clock
+    journal: Journal
+    trials: Trials
+    watchdog: Watchdog
+    fork_servers: ForkServers
+    case: Case = field(default_factory=lambda: Case(kind="tune"))
+    races: list[Race] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    problem: str = ""
+    """Why nothing could be tried, where that is so."""
+
+    @classmethod
+    def of(cls, request: TuneRequest, directory: Path, progress: Progress) -> Context:
+        command = launcher.command_for(request.program, request.arguments, request.module)
+        compiled = directory / "compiled"
+        module = request.program if request.module else None
+        launch = Launch(tuple(command), module=module, compiled=str(compiled))
+        watchdog, journal = Watchdog(), Journal(directory)
+        return cls(
+            request,
+            directory,
+            progress,
+            launch,
+            Clock(request.budget),
+            journal,
+            Trials(journal, progress, directory),
+            watchdog,
+            ForkServers(launch.command, watchdog, directory, compiled),
+        )
+
+    def close(self) -> None:
+        for race in self.races:
+            race.close()
+        self.fork_servers.close()
+        self.watchdog.close()
+
+    # ── the program ──────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def steps_of_program(self) -> int | None:
+        """Steps after which the program ends; None where it was not seen to end."""
+        seen_whole = self.case.steps is not None and ended_by_itself(self.directory / "scout-1")
+        return self.case.steps.count if self.case.steps is not None and seen_whole else None
+
+    @property
+    def seconds_of_program(self) -> float | None:
+        """From its start to its end, as it was observed; None where it was not seen to end."""
+        return self.case.program.seconds or None if ended_by_itself(self.directory / "scout-1") else None
+
+    @property
+    def varies(self) -> bool:
+        """Whether what a step does depends on which one it is: episodes that get longer, batches of any length."""
+        steps = self.case.steps
+        if steps is None or steps.ms.p10 <= 0:
+            return False
+        return steps.ms.p90 > VARYING * steps.ms.p10
+
+    @property
+    def warm_steps(self) -> int:
+        """After how many steps its trials are warm; 0: once they run at their own pace."""
+        count = self.steps_of_program
+        return warm_steps_of(count) if count is not None or self.varies else 0
+
+    # ── races ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def race(self, launch: Launch) -> Race:
+        """A race with two baselines, which are started."""
+        count = self.steps_of_program
+        launch = replace(launch, warm_steps=self.warm_steps)
+        baselines = [Contestant(launch, "as it is"), Contestant(launch, "as it is, again")]
+        longest = max(START_SECONDS, 30 + 1.5 * self.case.program.seconds)
+        starter = Starter(
+            self.new_directory("race"),
+            self.watchdog,
+            self.fork_servers,
+            _memory_limit(self.case),
+            self.progress.say,
+            start_seconds=longest,
+        )
+        race = Race(baselines, starter, steps_of_program=count, show=self.progress.show, warm_steps=launch.warm_steps)
+        self.races.append(race)
+        self.progress.phase("starting the baselines")
+        starter.start(baselines)
+        if not any(one.active for one in baselines):
+            self.problem = f"The program could not be held for trials: {baselines[0].note}."
+        elif starter.took:
+            self.clock.reserve(statistics.mean(starter.took), race.block_seconds(), self.seconds_of_program)
+        return race
+
+    def contestant(self, levers: tuple[str, ...]) -> Contestant:
+        one = with_levers(self.launch, self.case, levers, self.directory / "edited")
+        one.launch = replace(one.launch, warm_steps=self.warm_steps)
+        return one
+
+    def patched(self, made: patch.Patch, levers: tuple[str, ...]) -> Contestant | None:
+        """The program as the patch leaves it; None where that cannot be started."""
+        one = patched(self.launch, made, levers, self.new_directory("patched"))
+        if one is not None:
+            one.launch = replace(one.launch, warm_steps=self.warm_steps)
+        return one
+
+    def alive_at_once(self, race: Race) -> int:
+        """How many trials the free memory holds side by side."""
+        child, free = race.baselines[0].child, cgroup.memory_left()
+        each = max(resident_bytes(child.group) if child else 0, 1 << 29)
+        return max(1, min(12, int(0.6 * free / each))) if free else 4
+
+    # ── levers ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def combinable(self, text: str) -> bool:
+        """Another precision or another training is combined only where the user asks for it."""
+        name = parse(text)[0]
+        equivalence = find(name).spec.equivalence
+        named = name in {parse(one)[0] for one in self.request.levers}
+        return keeps_the_numbers(equivalence) or named or equivalence in self.request.allow
+
+    def new_directory(self, name: str) -> Path:
+        """One that nothing has been written to yet: a tune that was interrupted may have left some."""
+        numbers = itertools.count(1)
+        return next(path for n in numbers if not (path := self.directory / f"{name}-{n}").exists())
+
+    def time_is_up(self) -> bool:
+        return time.monotonic() > self.clock.exploring_until
+
+
+def _memory_limit(case: Case) -> int | None:
+    """A trial may take as much as the program itself and half of what is free."""
+    free = cgroup.memory_left()
+    return (case.memory.process_peak_bytes if case.memory else 0) + free // 2 if free else None

@@ -1,0 +1,180 @@
+"""Tries levers one at a time: those that findings name first, the others on top of what has won."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from flatout.cures import find
+from flatout.cures import levers as all_levers
+from flatout.measure.race import Rules, TimeLimit
+from flatout.measure.race.rules import PROMISING
+from flatout.model.case import Case, Interval
+from flatout.model.levers import parse, shown
+from flatout.trial.child_process import Launch
+from flatout.tune import plan
+from flatout.tune.clock import BOUNDS
+from flatout.tune.conclusions import FEWEST_STEPS, NO_TIME, hurts, is_open, ratio
+from flatout.tune.context import Context
+from flatout.tune.race import Race
+from flatout.tune.scout import ranked, scout
+
+BOUND_LEVERS = ("free-input", "free-compute")
+BOUND_ROUNDS = 7
+AGAIN_FROM = 1.25
+"""A gain from which the changed program is observed anew: other levers may pay now."""
+AGAIN_AT_MOST = 2
+AGAIN_STARTS = 6
+"""Starts of the program that observing anew and trying further levers takes at least."""
+
+
+class Exploration:
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.base: tuple[str, ...] = ()
+        """Levers that have won already: further ones are tried on top of these."""
+        self.winners: list[str] = []
+
+    def run(self) -> list[str]:
+        """The levers that have won, the most valuable first."""
+        context = self.context
+        case, launch = context.case, context.launch
+        race = context.race(launch)
+        for again in range(AGAIN_AT_MOST + 1):
+            won = self._try_all(race, case, suggested=True)
+            if again == AGAIN_AT_MOST or not won or not self._worth_observing_again(won, race):
+                break
+            changed = self._observed_with(won)
+            if changed is None:
+                break
+            race.close()
+            case, launch = changed
+            race = context.race(launch)
+        if not context.request.levers:
+            self._try_all(race, case, suggested=False)
+        self._try_again(race)
+        race.close()
+        return self.winners
+
+    # ── which levers, when ───────────────────────────────────────────────────────────────────────────────────
+
+    def _try_all(self, race: Race, case: Case, *, suggested: bool) -> list[str]:
+        """Levers on top of the base: those that a finding suggests, or all others. Returns those that have won."""
+        context = self.context
+        request = context.request
+        bounds = {} if suggested or request.levers else self._bounds(race, case)
+        planned = plan.make(case, request.levers, request.allow, self._excluded(), bounds)
+        for name, why in planned.skipped:
+            context.trials.skipped.setdefault(name, why)
+        wanted = [
+            text for text in planned.levers if self._is_suggested(text, case) == suggested and text not in self.base
+        ]
+        untried = [text for text in wanted if not context.journal.known("single", (*self.base, text))]
+        if untried and not any(one.active for one in race.baselines):
+            return []
+        while untried:
+            size = self._group_size(race, len(untried))
+            group, untried = untried[:size], untried[size:]
+            self._try(race, group, len(wanted))
+        won = self._winners(wanted)
+        self.winners += won
+        return won
+
+    def _is_suggested(self, text: str, case: Case) -> bool:
+        return bool(self.context.request.levers) or plan.suggested(find(_name(text)), case)
+
+    def _excluded(self) -> set[str]:
+        """Levers not to plan with: as asked for; those in the program already; with these, what was slower before."""
+        several = {name for name in map(_name, self.base) if find(name).spec.several}
+        without = {*self.context.request.without, *map(_name, self.base)} - several
+        if self.base:
+            singles = (trial for trial in self.context.trials.found if trial.stage == "single")
+            without |= {_name(trial.levers[-1]) for trial in singles if hurts(trial)}
+        return without
+
+    def _group_size(self, race: Race, untried: int) -> int:
+        """As many as memory and time allow, and one at least."""
+        size = min(untried, self.context.alive_at_once(race))
+        left = self.context.clock.left_to_explore()
+        while size > 1 and race.seconds_for(size) > left:
+            size -= 1
+        return size
+
+    def _try(self, race: Race, levers: Sequence[str], comparisons: int) -> None:
+        """These levers side by side, each on top of the base."""
+        context, clock = self.context, self.context.clock
+        to_confirm = bool(self.winners) or context.trials.any_single_won or bool(context.trials.nominated)
+        if (clock.left_to_explore() if to_confirm else clock.left()) < race.seconds_to_start(1):
+            context.trials.skip(levers, f"{NO_TIME}: a larger --budget tries it")
+            return
+        contestants = [context.contestant((*self.base, text)) for text in levers]
+        context.progress.phase(f"trying {', '.join(one.title for one in contestants)}")
+        if context.varies:
+            race.rewind()
+        race.starter.start(contestants)
+        last = clock.exploring_until if to_confirm else clock.closing
+        race.run(contestants, Rules(comparisons=comparisons), TimeLimit(clock.exploring_until, last=last))
+        context.trials.keep_all(race, contestants, "single")
+
+    def _try_again(self, race: Race) -> None:
+        """What looked good and was not decided, in fresh processes, while there is time."""
+        singles = [one for one in self.context.trials.found if one.stage == "single" and one.upon == self.base]
+        promising = [one.levers[-1] for one in singles if is_open(one) and ratio(one) >= PROMISING]
+        levers = [text for text in promising if text not in self.winners][: self._group_size(race, len(promising))]
+        if levers and race.seconds_for(len(levers)) < self.context.clock.left_to_explore():
+            self._try(race, levers, len(levers))
+            self.winners += self._winners(levers)
+
+    def _winners(self, levers: Sequence[str]) -> list[str]:
+        gains: dict[str, float] = {}
+        for text in filter(self.context.combinable, levers):
+            tried = (*self.base, text)
+            trial = self.context.journal.known("single", tried)
+            if trial is not None and trial.status == "won":
+                gains[text] = ratio(trial)
+            elif tried in self.context.trials.nominated:
+                gains[text] = self.context.trials.nominated[tried]
+        return sorted(gains, key=lambda text: -gains[text])
+
+    # ── bounds ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _bounds(self, race: Race, case: Case) -> dict[str, Interval]:
+        """What a free input and a free computation would give: which side is worth curing at all."""
+        context = self.context
+        wanted = [name for name in BOUND_LEVERS if name in all_levers() and not context.journal.known("bound", (name,))]
+        affordable = race.seconds_for(len(wanted)) < min(BOUNDS * context.clock.budget, context.clock.left_to_explore())
+        if wanted and affordable and not self.base and any(one.active for one in race.baselines):
+            limits = [context.contestant((name,)) for name in wanted]
+            context.progress.phase("bounds: what would a free input give, and a free computation?")
+            race.starter.start(limits)
+            until = time.monotonic() + BOUNDS * context.clock.budget
+            race.run(limits, Rules(rounds=BOUND_ROUNDS), TimeLimit(min(until, context.clock.exploring_until)))
+            context.trials.keep_all(race, limits, "bound")
+        known = [context.journal.known("bound", (name,)) for name in BOUND_LEVERS]
+        return {trial.levers[0]: trial.speedup for trial in known if trial is not None and trial.speedup is not None}
+
+    # ── the changed program ──────────────────────────────────────────────────────────────────────────────────
+
+    def _worth_observing_again(self, won: Sequence[str], race: Race) -> bool:
+        context = self.context
+        best = context.journal.known("single", (*self.base, won[0]))
+        gained = ratio(best) if best is not None else 1.0  # what was only nominated is confirmed first
+        enough = context.clock.left_to_explore() > AGAIN_STARTS * race.seconds_to_start(1)
+        return not context.request.levers and gained >= AGAIN_FROM and enough
+
+    def _observed_with(self, won: Sequence[str]) -> tuple[Case, Launch] | None:
+        """The program with the winners in it: what costs most now? None where it does not run with all of them."""
+        context = self.context
+        base = (*self.base, *plan.combinations(won)[-1])
+        context.progress.phase(f"observing the program again, with {shown(base)}")
+        launch = context.contestant(base).launch
+        directory, until = context.new_directory("scout-again"), context.clock.exploring_until
+        changed = scout(launch, directory, context.watchdog, until, context.progress.tick)
+        if changed.steps is None or changed.steps.count < FEWEST_STEPS or changed.program.exit_code not in (None, 0):
+            return None
+        self.base = base
+        return changed, ranked(launch, changed)
+
+
+def _name(text: str) -> str:
+    return parse(text)[0]

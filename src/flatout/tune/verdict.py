@@ -1,0 +1,220 @@
+"""What a tune has come to: won, done, undecided, or faster but not the same; one sentence or two, and how it is known.
+
+Nothing is called done while a cure that a finding names was not tried, a lever was left out for want of time, or an
+interval is open.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from flatout.causes import catalogue as causes
+from flatout.cures import levers as all_levers
+from flatout.model.case import Case, Conclusion, Finding, Interval, Trial, WholeRun
+from flatout.model.evidence.outcomes import LeverSkipped
+from flatout.model.levers import parse, shown
+from flatout.tune.conclusions import (
+    FEWEST_STEPS,
+    NO_TIME,
+    claim_of,
+    is_open,
+    keeps_the_numbers,
+    not_the_same,
+    ratio,
+)
+from flatout.tune.plan import excludes
+from flatout.tune.request import TuneRequest
+
+CURE_MATTERS = 0.1
+"""Share of a step that a finding must cost for an untried cure of it to keep the verdict open."""
+COMPUTE_BOUND = 0.9
+"""Share of a step that is computing, from which on the verdict says so."""
+LEAST_MINUTES = 15
+"""The budget that an undecided tune asks for."""
+
+
+def concluded(case: Case, request: TuneRequest, problem: str = "") -> Case:
+    """The case with its conclusion and its verdict; it claims only what was confirmed, to the end of the program."""
+    conclusion = conclude(case, request, problem)
+    told = conclusion.reason + (f" Decide it: {conclusion.command}" if conclusion.command else "")
+    return replace(case, conclusion=conclusion, verdict=told)
+
+
+def conclude(case: Case, request: TuneRequest, problem: str = "") -> Conclusion:
+    if case.steps is None:
+        why = f" ({case.program.error})" if case.program.error else ""
+        return Conclusion("undecided", f"No step was seen{why}, so there is nothing to tune.")
+    if case.steps.count < FEWEST_STEPS:
+        return Conclusion("undecided", "Only one step was seen: there is nothing to compare it with.")
+    claim = claim_of(case)
+    if claim is not None and claim.speedup is not None:
+        return Conclusion("won", won_text(claim, claim.speedup, case.whole_run))
+    tried = [trial for trial in case.trials if trial.stage in ("single", "combination", "patch")]
+    if problem and not tried:
+        return Conclusion("undecided", problem)
+    different = [trial for trial in tried if not_the_same(trial) or _changes_the_numbers(trial)]
+    left = _left_open(case, tried)
+    if different:
+        return Conclusion("not-the-same", _different_text(different, left))
+    if left:
+        return _undecided(left, request)
+    return _done(case, tried)
+
+
+# ── won ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def won_text(claim: Trial, speedup: Interval, whole: WholeRun | None) -> str:
+    step = f"{speedup.ratio:.2f} times as fast [{speedup.low:.2f}, {speedup.high:.2f}]"
+    told = f"{step} with {shown(claim.levers)}; numbers: {claim.parity}."
+    return f"{told} {whole_run_text(whole, speedup)}" if whole is not None else told
+
+
+def whole_run_text(whole: WholeRun, step: Interval) -> str:
+    """`Whole run 20.4 s → 8.7 s (2.35 × [2.1, 2.6]), step 10.9 ×.`"""
+    told = [f"{'Whole run' if whole.complete else 'Of the whole run'}"]
+    if whole.before_seconds is not None and whole.after_seconds is not None:
+        told.append(f"{whole.before_seconds:.1f} s → {whole.after_seconds:.1f} s")
+    elif whole.after_seconds is not None:
+        told.append(f"{whole.after_seconds:.1f} s")
+    if whole.speedup is not None:
+        interval = f"{whole.speedup.ratio:.2f} × [{whole.speedup.low:.2f}, {whole.speedup.high:.2f}]"
+        told.append(f"({interval}{', estimated' if whole.estimated else ''})")
+    note = f" ({whole.note})" if whole.note else ""
+    return f"{' '.join(told)}, step {step.ratio:.2f} ×{note}."
+
+
+# ── faster but not the same ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _changes_the_numbers(trial: Trial) -> bool:
+    """A win that keeps less than the numbers, and is not combined unless asked for."""
+    return trial.stage == "single" and trial.status == "won" and not keeps_the_numbers(trial.equivalence)
+
+
+def _different_text(trials: Sequence[Trial], left: Sequence[str]) -> str:
+    best = max(trials, key=ratio)
+    assert best.speedup is not None
+    interval = f"{best.speedup.ratio:.2f} × [{best.speedup.low:.2f}, {best.speedup.high:.2f}]"
+    if best.status == "won":
+        differs = f"its promise is {best.equivalence}; --allow {best.equivalence} accepts that"
+    else:
+        differs = best.note or "its numbers could not be compared"
+    others = sorted({shown(trial.levers) for trial in trials} - {shown(best.levers)})
+    more = f" The same holds for {', '.join(others)}." if others else ""
+    still = f" Also open: {'; '.join(left)}." if left else ""
+    return f"Faster but not the same, and not claimed: {shown(best.levers)} {interval}: {differs}.{more}{still}"
+
+
+# ── undecided ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _undecided(left: Sequence[str], request: TuneRequest) -> Conclusion:
+    return Conclusion("undecided", f"Undecided: {'; '.join(left)}.", command(request))
+
+
+def command(request: TuneRequest) -> str:
+    """The command that goes on with this tune, with more time."""
+    minutes = max(LEAST_MINUTES, math.ceil(2 * request.budget / 60))
+    words = ["flatout", "tune", "--resume", "--budget", f"{minutes}m"]
+    for option, values in (("--lever", request.levers), ("--without", request.without), ("--allow", request.allow)):
+        words += [word for value in values for word in (option, value)]
+    return shlex.join([*words, *(["-m"] if request.module else []), request.program, *request.arguments])
+
+
+def _left_open(case: Case, tried: Sequence[Trial]) -> list[str]:
+    """What could still pay, in words; empty where nothing could."""
+    return [*_unconfirmed(tried), *_open_intervals(tried), *_out_of_time(case), *_untried_cures(case, tried)]
+
+
+def _unconfirmed(tried: Sequence[Trial]) -> Iterator[str]:
+    """Levers that have won alone, of which no confirmation was finished."""
+    decided = [trial for trial in tried if trial.stage == "combination" and not trial.undecided]
+    confirmed = {text for trial in decided for text in trial.levers}
+    won = [trial for trial in tried if trial.stage == "single" and trial.status == "won"]
+    names = [shown(one.levers) for one in won if keeps_the_numbers(one.equivalence) and not confirmed & {*one.levers}]
+    if names:
+        yield f"{', '.join(names)} was faster, and there was no time to confirm it"
+
+
+def _open_intervals(tried: Sequence[Trial]) -> Iterator[str]:
+    texts = [
+        f"{shown(one.levers)} {_bounds(one.speedup)}" if one.speedup is not None else shown(one.levers)
+        for one in tried
+        if is_open(one) and one.stage != "patch"
+    ]
+    if texts:
+        yield f"too few rounds of {', '.join(texts)}"
+
+
+def _out_of_time(case: Case) -> Iterator[str]:
+    names = [str(item.value) for item in case.evidence_of(LeverSkipped) if item.note.startswith(NO_TIME)]
+    if names:
+        yield f"no time was left for {', '.join(names)}"
+
+
+def _untried_cures(case: Case, tried: Sequence[Trial]) -> Iterator[str]:
+    """Findings that cost much, of which no cure could be tried."""
+    names = {parse(text)[0] for trial in tried for text in trial.levers}
+    skipped = {str(item.value): item.note for item in case.evidence_of(LeverSkipped)}
+    for finding in case.findings:
+        cures = [name for name in _cures_of(finding) if name in all_levers()]
+        if (finding.cost_share or 0.0) < CURE_MATTERS or names & set(cures):
+            continue
+        why = [f"{name}: {skipped[name]}" for name in cures if name in skipped]
+        if why and all("costs nothing gives" in text for text in why):  # its bound excludes it
+            continue
+        where = f" at {finding.where.file}:{finding.where.line}" if finding.where and finding.where.line else ""
+        advice = next((fix.advice for fix in finding.fixes if fix.advice), "")
+        told = f"{finding.cause} costs {finding.cost_share:.0%} of each step{where}, and no cure of it was tried"
+        reason = f" ({why[0]})" if why else ""
+        yield f"{told}{reason}" + (f"; by hand: {advice.rstrip('.')}" if advice else "")
+
+
+def _cures_of(finding: Finding) -> list[str]:
+    """Those that this very finding names; else what its cause has in general."""
+    named = [parse(fix.lever)[0] for fix in finding.fixes if fix.lever]
+    known = causes()
+    return named or list(known[finding.cause].spec.cures if finding.cause in known else ())
+
+
+# ── done ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _done(case: Case, tried: Sequence[Trial]) -> Conclusion:
+    reasons = [*_by_trials(tried), *_by_bounds(case), *_by_split(case)]
+    if not reasons:
+        reasons = ["no finding names a cure, and no lever changes anything in this program"]
+    return Conclusion("done", f"Nothing worth changing: {'; '.join(reasons)}.")
+
+
+def _by_trials(tried: Sequence[Trial]) -> Iterator[str]:
+    singles = [trial for trial in tried if trial.stage == "single"]
+    highest = max((trial.speedup.high for trial in singles if trial.speedup is not None), default=0.0)
+    if not singles:
+        return
+    most = f", and none can give more than {max(highest, 1.0):.2f} ×" if highest else ""
+    failed = [shown(trial.levers) for trial in singles if trial.status == "failed"]
+    broken = f" ({', '.join(failed)} failed)" if failed else ""
+    yield f"of {len(singles)} changes tried, none was faster beyond the noise{most}{broken}"
+
+
+def _by_bounds(case: Case) -> Iterator[str]:
+    for trial in case.trials:
+        if trial.stage == "bound" and trial.speedup is not None and excludes(trial.speedup):
+            side = "an input" if trial.levers[0] == "free-input" else "a computation"
+            yield f"{side} that costs nothing would give {_bounds(trial.speedup)}"
+
+
+def _by_split(case: Case) -> Iterator[str]:
+    split = case.steps.split_ms if case.steps is not None else None
+    total = split.total() if split is not None else 0.0
+    if split is not None and total > 0 and split.compute / total >= COMPUTE_BOUND:
+        yield f"computing is {split.compute / total:.0%} of a step"
+
+
+def _bounds(interval: Interval) -> str:
+    return f"{interval.ratio:.2f} × [{interval.low:.2f}, {interval.high:.2f}]"

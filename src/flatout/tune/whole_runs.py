@@ -1,0 +1,121 @@
+"""The claim on the whole program: original and changed runs from start to end, one after the other.
+
+The changed program runs first: if it fails where the original does not, there is no claim. Where the time allows, pairs
+follow and give the end-to-end ratio; where not, it is estimated from the steps of the changed run and what each saves.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from flatout.measure.pairs import ratio_of_few
+from flatout.model.case import Interval, WholeRun
+from flatout.model.errors import Internal
+from flatout.trial.whole_run import Run
+
+MOST_PAIRS = 3
+LEAST_SECONDS = 45.0
+"""What the first changed run gets even where the budget is used up."""
+PATIENCE = 1.3
+"""How much longer than expected a run may take before it is stopped."""
+
+Runner = Callable[[bool, float], Run]
+"""Runs the changed program (True) or the original (False), and stops it after so many seconds."""
+
+
+class Fallen(Internal):
+    """The changed program does not end as the original does. The text says how it ended."""
+
+
+@dataclass(frozen=True)
+class Saving:
+    """What the claim says of one step."""
+
+    step_seconds: float
+    """Of the changed program."""
+    speedup: Interval
+
+
+def measure(run: Runner, saving: Saving | None, end: float, patched: bool) -> WholeRun:
+    """`end`: the moment at which the budget is used up. Raises `Fallen`."""
+    changed = run(True, max(end - time.monotonic(), LEAST_SECONDS))
+    originals: list[Run] = []
+    if changed.failed:
+        original = run(False, max(end - time.monotonic(), LEAST_SECONDS, PATIENCE * changed.seconds))
+        if not original.ends_like(changed):
+            raise Fallen(changed.last_line or f"exit code {changed.exit_code}")
+        originals = [original]
+    if not changed.ended:
+        note = f"stopped after {changed.seconds:.0f} s and {changed.steps} steps, as the time was up"
+        return _estimated(changed, saving, patched, note)
+    changes = [changed]
+    while len(originals) < MOST_PAIRS:
+        expected = _expected(originals, changes[0], saving)
+        if len(originals) == len(changes):
+            if end - time.monotonic() < changes[0].seconds + expected:
+                break
+            changes.append(run(True, PATIENCE * 2 * changes[0].seconds + 10))
+        elif originals and end - time.monotonic() < expected:
+            break
+        elif not originals and end - time.monotonic() < expected / PATIENCE:
+            return _estimated(changed, saving, patched, "")
+        original = run(False, max(PATIENCE * expected + 10, end - time.monotonic()))
+        if not original.ended or not changes[-1].ended:
+            break
+        if not original.ends_like(changes[-1]):
+            raise Fallen(changes[-1].last_line or f"exit code {changes[-1].exit_code}")
+        originals.append(original)
+    if not originals:
+        return _estimated(changed, saving, patched, "")
+    return _measured(originals, changes[: len(originals)], patched)
+
+
+def _expected(originals: list[Run], changed: Run, saving: Saving | None) -> float:
+    """Seconds of a run of the original."""
+    if originals:
+        return statistics.fmean(one.seconds for one in originals)
+    saved = changed.steps * saving.step_seconds * (saving.speedup.ratio - 1) if saving is not None else 0.0
+    return changed.seconds + max(saved, 0.0)
+
+
+def _measured(originals: list[Run], changes: list[Run], patched: bool) -> WholeRun:
+    before, after = ([one.seconds for one in runs] for runs in (originals, changes))
+    note = f"both end with exit code {originals[0].exit_code}" if originals[0].failed else ""
+    return WholeRun(
+        speedup=ratio_of_few(before, after),
+        before_seconds=statistics.fmean(before),
+        after_seconds=statistics.fmean(after),
+        pairs=len(originals),
+        complete=True,
+        steps=changes[0].steps,
+        patched=patched,
+        note=note,
+    )
+
+
+def _estimated(changed: Run, saving: Saving | None, patched: bool, note: str) -> WholeRun:
+    """By the share of the steps: what is not a step takes as long as before."""
+    speedup, before = None, None
+    if saving is not None and changed.steps:
+        step = saving.step_seconds
+        low, before, high = (
+            changed.seconds + changed.steps * step * (ratio - 1)
+            for ratio in (saving.speedup.low, saving.speedup.ratio, saving.speedup.high)
+        )
+        noise = ratio_of_few([1.0], [1.0])
+        speedup = Interval(
+            before / changed.seconds, low / changed.seconds * noise.low, high / changed.seconds * noise.high
+        )
+    return WholeRun(
+        speedup=speedup,
+        before_seconds=before,
+        after_seconds=changed.seconds,
+        estimated=True,
+        complete=changed.ended,
+        steps=changed.steps,
+        patched=patched,
+        note=note,
+    )

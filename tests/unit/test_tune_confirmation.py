@@ -1,0 +1,125 @@
+"""Which levers are confirmed together, and which are dropped as passengers. The blocks are made up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from flatout.measure.race import Exit
+from flatout.model.case import Case, Finding, Fix, Interval, Trial, Where
+from flatout.report.progress import Progress
+from flatout.trial.child_process import Launch
+from flatout.tune import confirmation as confirmations
+from flatout.tune.by_hand import by_hand
+from flatout.tune.confirmation import Confirmation, sets_to_race, without_one
+from flatout.tune.contestant import Block, Contestant
+from flatout.tune.journal import Journal
+from flatout.tune.race import Race, calls_of, warm_steps_of
+from flatout.tune.starter import Starter
+from flatout.tune.trials import Trials
+
+A, B, C = "xla", "cache", "prefetch"
+
+
+@pytest.fixture
+def confirmation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Confirmation:
+    monkeypatch.setattr(confirmations, "writable", lambda case, levers: set(levers) - {C})
+    trials = Trials(Journal(tmp_path), Progress(60.0, quiet=True), tmp_path)
+    return Confirmation(SimpleNamespace(trials=trials, case=Case("tune")))  # type: ignore[arg-type]
+
+
+def raced(confirmation: Confirmation, step: float, *levers: str) -> Trial:
+    """As if these levers had been confirmed together, against steps of 10 ms."""
+    blocks = [Block([step * (1 + 0.001 * n)] * 8, 8, 0.1) for n in range(9)]
+    confirmation.raced[levers] = Contestant(Launch(()), "one", levers, blocks=list(blocks), exit=Exit("decided"))
+    ratio = 0.010 / step
+    trial = Trial(levers, "won", Interval(ratio, 0.95 * ratio, 1.05 * ratio), "exact", stage="combination", rounds=9)
+    confirmation.context.trials.found.append(trial)
+    return trial
+
+
+def test_all_together_each_left_out_and_what_a_patch_can_hold():
+    assert sets_to_race((A,), [A]) == [(A,)]
+    assert sets_to_race((A, B), [A, B]) == [(A, B), (A,), (B,)]
+    assert sets_to_race((A, B, C), [A, B]) == [(A, B, C), (A,), (A, B), (A, C), (B, C), (B,)]
+    assert without_one((A, B, C)) == [(A, B), (A, C), (B, C)]
+    assert without_one((A,)) == []
+
+
+def test_a_passenger_is_dropped_however_lucky_it_was(confirmation):
+    raced(confirmation, 0.00199, A, B)
+    raced(confirmation, 0.00200, A)
+    raced(confirmation, 0.00900, B)
+    best = confirmation._best()
+    assert best is not None
+    assert best.levers == (A,)
+    noted = next(one for one in confirmation.context.trials.found if one.levers == (A, B))
+    assert noted.note == "no faster than without cache"
+
+
+def test_a_lever_that_pays_beside_the_others_stays(confirmation):
+    raced(confirmation, 0.0010, A, B)
+    raced(confirmation, 0.0020, A)
+    raced(confirmation, 0.0050, B)
+    best = confirmation._best()
+    assert best is not None
+    assert best.levers == (A, B)
+
+
+def test_passengers_are_dropped_one_after_the_other(confirmation):
+    raced(confirmation, 0.00200, A, B, C)
+    raced(confirmation, 0.00200, A, B)
+    raced(confirmation, 0.00500, B, C)
+    raced(confirmation, 0.00201, A, C)
+    raced(confirmation, 0.00201, A)
+    best = confirmation._best()
+    assert best is not None
+    assert best.levers == (A,)
+
+
+def test_a_set_that_a_patch_can_hold_is_claimed_before_one_that_is_a_little_faster(confirmation):
+    best = raced(confirmation, 0.00200, C)
+    raced(confirmation, 0.00220, A)
+    assert [one.levers for one in confirmation._in_order(best)] == [(A,), (C,)]
+
+
+def test_a_set_without_a_patch_is_claimed_where_it_is_faster_by_far(confirmation):
+    best = raced(confirmation, 0.00100, C)
+    raced(confirmation, 0.00900, A)
+    assert [one.levers for one in confirmation._in_order(best)] == [(C,), (A,)]
+
+
+def test_what_no_edit_can_hold_is_shown_with_its_line():
+    where = Where("/home/ada/train.py", 12, "main", "model.predict(state)")
+    finding = Finding("predict-in-loop", "…", where, fixes=(Fix("Call the model directly.", lever="direct-predict"),))
+    told = by_hand(Case("tune", findings=(finding,)), "direct-predict")
+    assert told.startswith("direct-predict is not in the patch: it ")
+    assert "By hand: /home/ada/train.py:12 (model.predict(state)): Call the model directly." in told
+    assert "forward = tf.function(model)" in by_hand(Case("tune"), "direct-predict"), "the page says it in general"
+
+
+# ── slow steps and short programs ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_slow_steps_are_taken_one_at_a_time(tmp_path):
+    baselines = [Contestant(Launch(()), name, warm_seconds=4.0) for name in "ab"]
+    race = Race(baselines, Starter(tmp_path, None))  # type: ignore[arg-type]
+    race.adjust([])
+    assert {(one.steps, one.calls) for one in baselines} == {(1, 1)}
+    assert [calls_of(seconds) for seconds in (4.0, 0.5, 0.01)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("steps", "warm"), [(2, 1), (7, 2), (20, 5), (60, 5), (61, 0), (None, 5)])
+def test_a_short_program_is_warm_after_some_of_its_steps(steps, warm):
+    assert warm_steps_of(steps) == warm
+
+
+@pytest.mark.parametrize(("program", "block"), [(7, 5), (20, 3), (2, 1), (60, 6)])
+def test_blocks_fit_between_the_warm_up_and_the_end_of_a_short_program(tmp_path, program, block):
+    baselines = [Contestant(Launch(()), name, warm_seconds=0.001, steps=300) for name in "ab"]
+    race = Race(baselines, Starter(tmp_path, None), steps_of_program=program, warm_steps=warm_steps_of(program))  # type: ignore[arg-type]
+    race.adjust([])
+    assert baselines[0].steps == block
+    assert baselines[0].calls <= block

@@ -1,0 +1,121 @@
+"""The four outcomes of a tune, and what keeps each from being said too early."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from flatout.model.case import Case, Distribution, Finding, Fix, Interval, Split, Steps, Trial, Where, WholeRun
+from flatout.model.evidence.outcomes import LeverSkipped
+from flatout.tune.request import TuneRequest
+from flatout.tune.verdict import command, concluded
+
+REQUEST = TuneRequest("train.py", ("--epochs", "3"), budget=240.0)
+STEPS = Steps(100, "batches of Keras fit", Distribution(10.0, 9.0, 11.0, 10.0))
+CLOSED = Trial(("cache",), "noise", Interval(1.0, 0.9, 1.1), rounds=9)
+
+
+def trial(status: str = "won", equivalence: str = "exact", **more: object) -> Trial:
+    return Trial(("xla",), status, Interval(2.0, 1.9, 2.1), equivalence=equivalence, **more)  # type: ignore[arg-type]
+
+
+def case(*trials: Trial, **more: object) -> Case:
+    return Case("tune", steps=STEPS, trials=trials, **more)  # type: ignore[arg-type]
+
+
+def outcome(found: Case, problem: str = "") -> tuple[str, str]:
+    made = concluded(found, REQUEST, problem)
+    assert made.conclusion is not None
+    return made.conclusion.outcome, made.verdict
+
+
+def test_won_says_step_and_whole_run_side_by_side():
+    claim = replace(trial(stage="combination", parity="exact"), speedup=Interval(10.9, 9.6, 11.5))
+    whole = WholeRun(Interval(2.35, 2.1, 2.6), 20.4, 8.7, pairs=2, complete=True, steps=700, patched=True)
+    word, told = outcome(case(trial(), claim, tuned=("xla",), whole_run=whole))
+    assert word == "won"
+    assert told.startswith("10.90 times as fast [9.60, 11.50] with xla; numbers: exact.")
+    assert "Whole run 20.4 s → 8.7 s (2.35 × [2.10, 2.60]), step 10.90 ×." in told
+    guessed = replace(whole, estimated=True, complete=False, note="stopped after 9 s and 80 steps, as the time was up")
+    told = outcome(case(trial(), claim, tuned=("xla",), whole_run=guessed))[1]
+    assert "Of the whole run" in told
+    assert "estimated" in told
+    assert "stopped after 9 s" in told
+
+
+def test_a_confirmation_that_did_not_come_to_the_end_of_the_program_is_no_claim():
+    fallen = trial("failed", stage="combination", parity="exact", note="the whole program fails: IndexError: pop")
+    word, told = outcome(case(trial(), fallen))
+    assert word == "not-the-same"
+    assert "IndexError" in told
+    assert outcome(case(trial(), trial(stage="combination", parity="exact")))[0] != "won", "nothing is tuned with it"
+
+
+def test_faster_but_not_the_same_is_never_called_nothing():
+    vae = trial("failed", parity="failed", note="weights after 1 step differ by 1 of their movement")
+    word, told = outcome(case(vae, CLOSED))
+    assert word == "not-the-same"
+    assert "2.00 × [1.90, 2.10]" in told
+    assert "not claimed" in told
+    assert "differ by 1 of their movement" in told
+    assert outcome(case(trial(equivalence="precision", parity="precision"), CLOSED))[0] == "not-the-same"
+    assert outcome(case(trial("noise", parity="unknown"), CLOSED))[0] == "not-the-same"
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        case(Trial(("cache",), "noise", None, rounds=3)),
+        case(Trial(("cache",), "noise", Interval(1.51, 0.87, 2.80), rounds=20)),
+        case(Trial(("cache",), "noise", Interval(1.0, 0.06, 7.43), rounds=20)),
+        case(CLOSED, evidence=(LeverSkipped("xla", note="no time left for it: a larger --budget tries it"),)),
+        case(trial()),
+        case(trial(), replace(trial("noise", stage="combination"), speedup=None)),
+        case(CLOSED, findings=(Finding("eager-step", "…", cost_share=0.6, fixes=(Fix("…", lever="function"),)),)),
+        case(findings=(Finding("eager-step", "…", cost_share=0.6, fixes=(Fix("…", lever="function"),)),)),
+    ],
+    ids=["no-interval", "promising", "wide", "no-time", "unconfirmed", "half-confirmed", "cure-untried", "none-tried"],
+)
+def test_nothing_is_done_while_something_is_open(found):
+    word, told = outcome(found)
+    assert word == "undecided"
+    assert "flatout tune --resume --budget 15m train.py --epochs 3" in told
+
+
+def test_done_says_how_that_is_known():
+    word, told = outcome(case(CLOSED, Trial(("xla",), "lost", Interval(0.5, 0.4, 0.6), rounds=9)))
+    assert (word, "none can give more than 1.10 ×" in told) == ("done", True)
+    bound = Trial(("free-input",), "noise", Interval(1.01, 1.0, 1.02), stage="bound", rounds=7)
+    computing = replace(STEPS, split_ms=Split(compute=9.8, python=0.2))
+    word, told = outcome(replace(case(bound, CLOSED), steps=computing))
+    assert word == "done"
+    assert "an input that costs nothing would give 1.01 × [1.00, 1.02]" in told
+    assert "computing is 98% of a step" in told
+    assert outcome(case())[0] == "done", "no finding, no lever that changes anything"
+
+
+def test_a_finding_without_a_cure_that_was_tried_shows_what_to_write():
+    where = Where("train.py", 12, "main", "action = model.predict(state)")
+    fix = Fix("Call the model directly.", lever="direct-predict")
+    finding = Finding("predict-in-loop", "…", where, cost_share=0.8, fixes=(fix,))
+    skipped = LeverSkipped("direct-predict", note="it found nothing to change in this program")
+    word, told = outcome(case(CLOSED, findings=(finding,), evidence=(skipped,)))
+    assert word == "undecided"
+    assert "predict-in-loop costs 80% of each step at train.py:12" in told
+    assert "found nothing to change" in told
+    assert "by hand: Call the model directly" in told
+    tried = replace(CLOSED, levers=("direct-predict",))
+    assert outcome(case(tried, findings=(finding,)))[0] == "done"
+
+
+def test_what_could_not_be_tried_says_why():
+    assert outcome(case(), "The program could not be held for trials: it failed.")[1].startswith(
+        "The program could not"
+    )
+    assert "No step" in outcome(Case("tune"))[1]
+
+
+def test_the_command_repeats_what_was_asked_for():
+    request = TuneRequest("package.train", ("a b",), module=True, levers=("xla",), allow=("semantic",), budget=1200)
+    assert command(request) == "flatout tune --resume --budget 40m --lever xla --allow semantic -m package.train 'a b'"

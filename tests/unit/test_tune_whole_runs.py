@@ -1,0 +1,127 @@
+"""Whole runs of the original and of the changed program, with runs that are made up."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from flatout.measure.pairs import ratio_of_few
+from flatout.model.case import Interval
+from flatout.process.watchdog import Watchdog
+from flatout.trial import whole_run
+from flatout.trial.child_process import Launch
+from flatout.trial.whole_run import Run
+from flatout.tune.whole_runs import MOST_PAIRS, Fallen, Saving, measure
+
+SAVING = Saving(0.010, Interval(5.0, 4.0, 6.0))
+"""A step takes 10 ms, and took 50."""
+
+
+def runner(changed: list[Run], original: list[Run]):
+    left = {True: list(changed), False: list(original)}
+
+    def run(which: bool, seconds: float) -> Run:
+        assert seconds > 0
+        return left[which].pop(0) if len(left[which]) > 1 else left[which][0]
+
+    return run
+
+
+def soon(seconds: float) -> float:
+    return time.monotonic() + seconds
+
+
+def test_pairs_give_the_ratio_of_the_whole_run():
+    found = measure(runner([Run(8.7, 0, 300)], [Run(20.4, 0, 300)]), SAVING, soon(1000), patched=True)
+    assert (found.pairs, found.complete, found.estimated) == (MOST_PAIRS, True, False)
+    assert found.speedup is not None
+    assert found.speedup.ratio == pytest.approx(2.34, abs=0.01)
+    assert 2.0 < found.speedup.low < 2.3 < 2.4 < found.speedup.high < 2.7
+    assert (found.before_seconds, found.after_seconds) == (pytest.approx(20.4), pytest.approx(8.7))
+
+
+def test_one_pair_where_there_is_time_for_no_more():
+    found = measure(runner([Run(30.0, 0, 300)], [Run(42.0, 0, 300)]), SAVING, soon(45), patched=True)
+    assert (found.pairs, found.estimated) == (1, False)
+
+
+def test_a_long_program_is_estimated_and_says_so():
+    found = measure(runner([Run(40.0, 0, 1000)], []), SAVING, soon(1), patched=True)
+    assert (found.pairs, found.estimated, found.complete) == (0, True, True)
+    assert found.before_seconds == pytest.approx(80.0), "1000 steps save 40 ms each"
+    assert found.speedup is not None
+    assert found.speedup.ratio == pytest.approx(2.0)
+    assert found.speedup.low < 1.75
+    assert found.speedup.high > 2.25
+    cut = measure(runner([Run(45.0, None, 1000)], []), SAVING, soon(1), patched=True)
+    assert (cut.estimated, cut.complete) == (True, False)
+    assert cut.note == "stopped after 45 s and 1000 steps, as the time was up"
+
+
+def test_a_crash_after_training_makes_the_claim_fall():
+    with pytest.raises(Fallen, match="IndexError: pop from empty list"):
+        measure(
+            runner([Run(9.0, 1, 300, "IndexError: pop from empty list")], [Run(20.0, 0, 300)]), SAVING, soon(99), True
+        )
+    with pytest.raises(Fallen, match="exit code 3"):
+        measure(runner([Run(9.0, 3, 300)], [Run(20.0, 0, 300)]), SAVING, soon(99), True)
+
+
+def test_a_program_that_fails_by_itself_may_fail_with_the_patch_too():
+    last = "ModuleNotFoundError: No module named 'plots'"
+    found = measure(runner([Run(9.0, 1, 300, last)], [Run(18.0, 1, 300, last)]), SAVING, soon(999), True)
+    assert found.speedup is not None
+    assert found.speedup.ratio == pytest.approx(2.0)
+    assert found.note == "both end with exit code 1"
+
+
+def test_the_interval_of_few_pairs():
+    one, two = ratio_of_few([20.0], [10.0]), ratio_of_few([20.0, 20.0], [10.0, 10.0])
+    assert one.ratio == pytest.approx(2.0)
+    assert one.low < two.low < 2.0 < two.high < one.high
+    noisy = ratio_of_few([20.0, 30.0], [10.0, 10.0])
+    assert noisy.high / noisy.low > two.high / two.low
+
+
+PROGRAM = """
+import sys
+observer = next(finder.observer for finder in sys.meta_path if hasattr(finder, "observer"))
+def probe():
+    return observer.streams.make("fit", "steps", "steps")
+stream = probe()
+for step in range(20):
+    observer.ticks.tick(stream, float(step), float(step + 1))
+open("result.txt", "w").write("written")
+if sys.argv[1:]:
+    raise ValueError(sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("words", [[], ["no luck"]])
+def test_a_run_is_shielded_counted_and_comes_to_its_end(tmp_path: Path, words: list[str]):
+    program = tmp_path / "steps.py"
+    program.write_text(PROGRAM)
+    watchdog = Watchdog()
+    try:
+        found = whole_run.run(Launch((sys.executable, str(program), *words)), tmp_path / "run", watchdog, 60)
+    finally:
+        watchdog.close()
+    assert (found.steps, found.exit_code) == (20, 1 if words else 0)
+    assert not Path("result.txt").exists()
+    assert found.last_line == ("ValueError: no luck" if words else "")
+    assert found.failed is bool(words)
+
+
+def test_a_run_whose_time_is_up_is_stopped(tmp_path: Path):
+    program = tmp_path / "waits.py"
+    program.write_text("import signal; signal.pause()")
+    watchdog = Watchdog()
+    try:
+        found = whole_run.run(Launch((sys.executable, str(program))), tmp_path / "run", watchdog, 0.5)
+    finally:
+        watchdog.close()
+    assert not found.ended
+    assert not found.failed
