@@ -37,7 +37,7 @@ def made(program: Program, kind: str, rules: Sequence[Rule], checkouts: Path, mi
     """The directory of this kind, made where it is missing or was made by other rules."""
     target = checkouts / program.title / kind
     mark = target.parent / f"{kind}.rules"
-    wanted = hashlib.sha256(repr((program.repository, program.commit, rules)).encode()).hexdigest()
+    wanted = hashlib.sha256(repr((program.repository, program.commit, program.paths, rules)).encode()).hexdigest()
     if target.is_dir() and mark.is_file() and mark.read_text() == wanted:
         return target
     shutil.rmtree(target, ignore_errors=True)
@@ -52,7 +52,7 @@ def made(program: Program, kind: str, rules: Sequence[Rule], checkouts: Path, mi
 def unpack(program: Program, target: Path, checkouts: Path, mirror: str) -> None:
     repository = clone(program, checkouts, mirror)
     absent = [f":(exclude,literal){path}" for path in missing(repository, program.commit)]
-    command = ["git", "-C", str(repository), "archive", program.commit, *(["--", ".", *absent] if absent else [])]
+    command = ["git", "-C", str(repository), "archive", program.commit, "--", *(program.paths or (".",)), *absent]
     found = subprocess.run(command, capture_output=True)
     if found.returncode:
         raise CheckoutFailed(f"{program.repository} has no commit {program.commit}: {found.stderr.decode()[-300:]}")

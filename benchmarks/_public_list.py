@@ -36,8 +36,8 @@ PACKAGES = frozenset(
         "tensorboard",
     ]
 )
-NAMES = tuple(
-    "number repository commit path arguments directory pattern finding needs edit cure expert".split()  # noqa: SIM905
+FIELDS = tuple(
+    "number repository commit path paths arguments directory pattern finding needs edit cure expert".split()  # noqa: SIM905
 )
 STANDINS = frozenset(["gym", "gym-new", "gymnasium", "tensorflow_datasets", "input_data", "full-data"])
 
@@ -100,6 +100,8 @@ class Program:
     cures: tuple[Rule, ...]
     expert: Expert
     arguments: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    """Files and directories that it needs; none: all. Some repositories hold gigabytes of data."""
 
     @property
     def half(self) -> Half:
@@ -133,7 +135,7 @@ def read(file: Path) -> Program:
 
 
 def program_of(data: Mapping[str, Any], stem: str) -> Program:
-    known(data, NAMES, "the program")
+    known(data, FIELDS, "the program")
     number = value(data, "number", int)
     named = re.fullmatch(r"(\d+)-([a-z0-9-]+)", stem)
     if named is None or int(named[1]) != number:
@@ -163,6 +165,7 @@ def program_of(data: Mapping[str, Any], stem: str) -> Program:
         cures=rules(data, "cure"),
         expert=expert_of(value(data, "expert", dict)),
         arguments=texts(data, "arguments"),
+        paths=texts(data, "paths"),
     )
 
 

@@ -26,7 +26,7 @@ PATHS = {
     "tensorflow_datasets": "datasets",
     "input_data": "datasets",
 }
-LIMIT = 900
+LIMIT = 1800
 """Seconds after which a whole run is given up."""
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?(?![\w.])")
 TELLING = re.compile(r"loss|acc|reward|score|error|mse|mae|return|precision|perplexity|bleu|cost", re.IGNORECASE)
@@ -72,6 +72,8 @@ class Ended:
     seconds: float
     """After the imports of TensorFlow and Keras, where the clock has seen them; otherwise the whole."""
     output: str
+    cpu: float = 0.0
+    """Seconds of the processor in that time; where the machine is busy, these vary less."""
 
     @property
     def failure(self) -> str:
@@ -141,10 +143,14 @@ def started(command: Sequence[str], directory: Path, environment: dict[str, str]
             end_group(process)
         output.seek(0)
         text = output.read().decode("utf-8", "replace")
+    cpu = 0.0
     if clock is not None and clock.is_file():
         stamps = [line.split() for line in clock.read_text().splitlines()]
-        began = max((float(when) for pid, when in stamps if int(pid) == process.pid), default=began)
-    return Ended(status, ended - began, text)
+        mine = [(when, float(used)) for pid, when, used in stamps if int(pid) == process.pid]
+        imported = [(float(when), used) for when, used in mine if when != "end"]
+        began, used = max(imported, default=(began, 0.0))
+        cpu = max((used for when, used in mine if when == "end"), default=used) - used
+    return Ended(status, ended - began, text, cpu)
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:

@@ -17,6 +17,7 @@ import dataclasses
 import json
 import os
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -142,10 +143,15 @@ def made(program: Program, setting: runs.Setting) -> None:
 
 
 def expert(program: Program, setting: runs.Setting, options: argparse.Namespace) -> Result:
-    """`pairs`: the original and the cured one; `numbers`: whether their last numbers are alike."""
-    if not program.cures:
-        return Result(program.number, "expert", data={"numbers": "no cure"})
+    """`pairs`: the original and the cured one; `cpu`: the ratio of their processor time; `numbers`: whether their last
+    numbers are alike.
+    """
     slow = checkout.original(program, setting.checkouts, setting.mirror)
+    if not program.cures:
+        ended = runs.plain(program, slow, setting)
+        return Result(
+            program.number, "expert", ended.failure, {"numbers": "no cure", "seconds": round(ended.seconds, 1)}
+        )
     fast = checkout.cured(program, setting.checkouts, setting.mirror)
     return in_turns(Result(program.number, "expert"), program, (slow, fast), setting, options.pairs)
 
@@ -163,7 +169,9 @@ def in_turns(
             sides[side].append(ended)
     slow, fast = (tuple(round(ended.seconds, 3) for ended in side) for side in sides)
     numbers = agreement(*([ended.last_numbers for ended in side] for side in sides))
-    data = {**result.data, "pairs": dataclasses.asdict(Pairs(slow, fast)), "numbers": numbers}
+    slow_cpu, fast_cpu = (statistics.median(ended.cpu for ended in side) for side in sides)
+    cpu = round(slow_cpu / fast_cpu, 2) if fast_cpu else None
+    data = {**result.data, "pairs": dataclasses.asdict(Pairs(slow, fast)), "cpu": cpu, "numbers": numbers}
     return dataclasses.replace(result, data=data)
 
 

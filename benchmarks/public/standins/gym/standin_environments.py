@@ -4,6 +4,7 @@ Two interfaces: the old one (`reset() -> state`, `step() -> state, reward, done,
 state, info`, `step() -> state, reward, terminated, truncated, info`). GYM_API chooses for `gym`; `gymnasium` is new.
 """
 
+import importlib
 import math
 import os
 
@@ -284,7 +285,25 @@ MAKERS = {
 SCREENS = ("Breakout", "Pong", "SpaceInvaders", "MsPacman", "Seaquest", "Assault", "Qbert", "CarRacing")
 
 
+REGISTERED = {}
+
+
+def register(id, entry_point, kwargs=None, **others):
+    """An environment of the program's own: `package.module:Class` or the class itself."""
+    REGISTERED[id] = entry_point, kwargs or {}
+
+
+def registered(name, others):
+    made, keywords = REGISTERED[name]
+    if isinstance(made, str):
+        module, _, attribute = made.partition(":")
+        made = getattr(importlib.import_module(module), attribute)
+    return made(**{**keywords, **others})
+
+
 def make(name, new, **others):
+    if name in REGISTERED:
+        return registered(name, others)
     if name in MAKERS:
         env = MAKERS[name]()
     elif name.rpartition("/")[2].startswith(SCREENS):

@@ -1,10 +1,12 @@
 """Imported at start-up by every program of the corpus: a clock, made data sets, and seeds.
 
-FLATOUT_PUBLIC_CLOCK names a file to which `pid seconds` is added once TensorFlow and Keras are imported, so that the
-time of the imports can be left out. FLATOUT_PUBLIC_SEED seeds Python, numpy and TensorFlow at that moment. Files in
-KERAS_HOME were made by made_data.py, so Keras must not look at their checksums nor unpack them again.
+FLATOUT_PUBLIC_CLOCK names a file to which `pid seconds CPU-seconds` is added once TensorFlow and Keras are imported, so
+that the time of the imports can be left out, and again at the end as `pid end CPU-seconds`. FLATOUT_PUBLIC_SEED
+seeds Python, numpy and TensorFlow at that moment. Files in KERAS_HOME were made by made_data.py, so Keras must not look
+at their checksums nor unpack them again.
 """
 
+import atexit
 import importlib.abc
 import importlib.util
 import os
@@ -31,7 +33,13 @@ def ready():
             keras.utils.set_random_seed(int(seed))
     if clock := os.environ.get("FLATOUT_PUBLIC_CLOCK"):
         with open(clock, "a") as file:
-            file.write(f"{os.getpid()} {time.monotonic()}\n")
+            file.write(f"{os.getpid()} {time.monotonic()} {time.process_time()}\n")
+
+
+def ended(clock, pid):
+    if os.getpid() == pid:  # not in a process that was forked off
+        with open(clock, "a") as file:
+            file.write(f"{pid} end {time.process_time()}\n")
 
 
 def trust_files(module):
@@ -70,3 +78,5 @@ class AfterImport(importlib.abc.MetaPathFinder):
 
 
 sys.meta_path.insert(0, AfterImport())
+if "FLATOUT_PUBLIC_CLOCK" in os.environ:
+    atexit.register(ended, os.environ["FLATOUT_PUBLIC_CLOCK"], os.getpid())

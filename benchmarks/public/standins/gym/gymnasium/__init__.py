@@ -2,11 +2,21 @@
 
 import standin_environments
 import standin_spaces as spaces
-from standin_environments import ActionWrapper, Env, ObservationWrapper, RewardWrapper, Wrapper
+from standin_environments import ActionWrapper, Env, ObservationWrapper, RewardWrapper, Wrapper, register
 from standin_spaces import Space
 
 __version__ = "1.0.0"
-__all__ = ["ActionWrapper", "Env", "ObservationWrapper", "RewardWrapper", "Space", "Wrapper", "make", "spaces"]
+__all__ = [
+    "ActionWrapper",
+    "Env",
+    "ObservationWrapper",
+    "RewardWrapper",
+    "Space",
+    "Wrapper",
+    "make",
+    "register",
+    "spaces",
+]
 
 
 def make(name, *arguments, **others):

@@ -1,0 +1,3 @@
+from standin_environments import register
+
+__all__ = ["register"]
