@@ -44,7 +44,7 @@ MESSAGES = [
     ProgramEnded(640),
     ChildSettings("/tmp/case"),
     ChildSettings("/tmp/case", ObserveSettings(False, 5, 10, False, True), "package", True, ("xla", "threads=4")),
-    ChildSettings("/tmp/case", trial=TrialSettings(GATE, 7, without_dropout=True, perturbed=True)),
+    ChildSettings("/tmp/case", trial=TrialSettings(GATE, 7, pinned=True, perturbed=True)),
     ChildSettings("/tmp/case", trial=TrialSettings(ScoutSettings(), None)),
     ChildSettings("/tmp/case", trial=TrialSettings(GuestSettings("flatout.data.child", '{"type": "Ünicode"}'))),
     TrialRequest(("train.py", "--épochs"), {"HOME": "/root"}, ChildSettings("/tmp/case"), {"a.py": "b.py"}),

@@ -47,9 +47,10 @@ end. done: nothing is left to gain, and the reason says how that is known. undec
 untried, or an interval is open; the command says how to go on. not-the-same: something was faster, but computed
 something else, and is not claimed."""
 
-ParityVerdict = Equivalence | Literal["", "multiset", "failed", "unknown"]
+ParityVerdict = Equivalence | Literal["", "multiset", "statistical", "failed", "unknown"]
 """How losses, weights or outputs agree with the baseline's; empty where they were not compared. multiset: the same
-elements of a pipeline in another order."""
+elements of a pipeline in another order. statistical: with random numbers that cannot be made the same, over several
+seeds; the note says how small a fault would have been seen."""
 
 # ── the environment ──────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -37,6 +37,26 @@ _LIBRARY = "libtensorflow_framework.so.2"
 _FUNCTION = "tensorflow.python.eager.polymorphic_function"
 _SHIELD = "keeping a trial off the user's files"
 
+RANDOM_OPS = (
+    *("random_uniform", "random_standard_normal", "truncated_normal", "random_uniform_int", "random_shuffle"),
+    *("multinomial", "parameterized_truncated_normal", "random_gamma", "random_poisson_v2"),
+)
+"""TensorFlow's stateful random ops."""
+STATELESS_OPS = (
+    *("stateless_random_uniform_v2", "stateless_random_normal_v2", "stateless_truncated_normal_v2"),
+    *("stateless_random_uniform_int_v2", "stateless_shuffle"),
+)
+UNORDERED_OPS = {
+    "parallel_map_dataset_v2": "dataset",
+    "parallel_interleave_dataset_v4": "dataset",
+    "parallel_batch_dataset": "dataset",
+    "legacy_parallel_interleave_dataset_v2": "experimental_dataset",
+}
+"""Stages that may deliver in any order, and the module of each."""
+CANDIDATE_SAMPLERS = (
+    *("all_candidate_sampler", "fixed_unigram_candidate_sampler", "learned_unigram_candidate_sampler"),
+    *("log_uniform_candidate_sampler", "thread_unsafe_unigram_candidate_sampler", "uniform_candidate_sampler"),
+)
 DATASET_METHODS = (
     "apply", "batch", "bucket_by_sequence_length", "cache", "concatenate", "enumerate", "filter", "flat_map",
     "group_by_window", "ignore_errors", "interleave", "map", "padded_batch", "prefetch", "ragged_batch", "rebatch",
@@ -434,22 +454,28 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
     "random-state": PrivateName(
         "tensorflow.python.ops.stateful_random_ops", "non_deterministic_ints", "equal random numbers", _TF
     ),
-    "dropout": PrivateName("tensorflow.python.ops.nn_ops", "_dropout", "equal numbers of a program with dropout", _TF),
     **{
-        f"{prefix}{name}": PrivateName(
-            f"{package}.src.layers.regularization.{name.replace('-', '_')}",
-            f"{title}.call",
-            f"equal numbers of a program with {title}",
-            known,
-            package,
-        )
-        for package, prefix, known in (("keras", "", _KERAS), ("tf_keras", "legacy-", _TF_KERAS))
-        for name, title in (
-            ("gaussian-noise", "GaussianNoise"),
-            ("gaussian-dropout", "GaussianDropout"),
-            ("alpha-dropout", "AlphaDropout"),
-        )
+        f"draw-{name}": PrivateName(f"tensorflow.python.ops.gen_{module}", name, "equal random numbers", _TF)
+        for module, names in {
+            "random_ops": RANDOM_OPS,
+            "stateless_random_ops_v2": STATELESS_OPS,
+            "stateless_random_ops": ("stateless_multinomial",),
+            "candidate_sampling_ops": CANDIDATE_SAMPLERS,
+        }.items()
+        for name in names
     },
+    **{
+        f"order-{name}": PrivateName(f"tensorflow.python.ops.gen_{module}_ops", name, "equal elements", _TF)
+        for name, module in UNORDERED_OPS.items()
+    },
+    "op-seed": PrivateName("tensorflow.python.framework.random_seed", "get_seed", "equal random numbers", _TF),
+    "global-seed": PrivateName("tensorflow.python.eager.context", "set_global_seed", "equal random numbers", _TF),
+    "generator-skip": PrivateName(
+        "tensorflow.python.ops.gen_stateful_random_ops", "rng_read_and_skip", "equal random numbers", _TF
+    ),
+    "seed-generator": PrivateName(
+        "keras.src.random.seed_generator", "SeedGenerator.next", "equal random numbers", _KERAS, "keras"
+    ),
     # levers of the host, of computing and of the runtime
     "loss-call": PrivateName("keras.src.losses.loss", "Loss.__call__", "function", _KERAS, "keras"),
     "run-eagerly-of-model": PrivateName(

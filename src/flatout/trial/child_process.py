@@ -58,8 +58,8 @@ class Launch:
     warm_steps: int = 0
     """Of a program that ends soon: it is warm after so many steps. 0: once it runs at its own pace."""
     seed: int | None = 0
-    without_dropout: bool = False
-    """Without dropout and noise inside the model."""
+    pinned: bool = False
+    """With random numbers that depend on where and how often they are drawn alone: for comparing, not for timing."""
     perturbed: bool = False
     """With weights that begin a few roundings apart."""
     sources: tuple[tuple[str, str], ...] = ()
@@ -229,7 +229,7 @@ def _settings(launch: Launch, directory: Path, role: Role) -> ChildSettings:
         module=launch.module,
         levers=in_order(launch.levers),
         trial=TrialSettings(
-            role, launch.seed, launch.without_dropout, launch.perturbed, (launch.compiled,) if launch.compiled else ()
+            role, launch.seed, launch.pinned, launch.perturbed, (launch.compiled,) if launch.compiled else ()
         ),
     )
 

@@ -57,7 +57,8 @@ class GuestSettings:
 class TrialSettings:
     role: GateSettings | ScoutSettings | WholeSettings | GuestSettings
     seed: int | None = 0
-    without_dropout: bool = False
+    pinned: bool = False
+    """Every random number by its place and count, for a run that is only compared."""
     perturbed: bool = False
     writable: tuple[str, ...] = ()
     """Directories besides its own that the trial may write to."""

@@ -1,10 +1,12 @@
-"""Whether a contestant computes what the baseline computes: by what the race recorded, or by a run of both apart."""
+"""Whether a contestant computes what the baseline computes: by what the race recorded, or by runs of both apart."""
 
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from hashlib import blake2b
 from pathlib import Path
 
 from flatout.measure import parity
@@ -15,13 +17,20 @@ from flatout.tune.starter import Starter
 FILE = "numbers.npz"
 APART_SECONDS = 90.0
 APART_STEPS = 40
+SEEDS = 6
+"""Runs of each side, where random numbers cannot be pinned."""
+SEEDS_SECONDS = 150.0
+"""After so long no further pair of them is begun."""
+AGREE = ("exact", "reassociated")
 
 
 def compare(baselines: Sequence[Contestant], one: Contestant, starter: Starter, directory: Path) -> parity.Parity:
-    """What the race recorded decides where it can. Otherwise both run once more, with the same seed and without
-    dropout: a compiler may draw other random numbers and still be right. It may also round in another way.
+    """What the race recorded decides where it agrees. Otherwise both run once more with pinned random numbers: a traced
+    step draws in another order, a compiler draws others, and both are right. What then is more than rounding, as it
+    seems, is held against a second run of the baseline and one that begins some roundings apart. Where two runs of the
+    baseline differ from the start, their random numbers cannot be pinned: several seeds of both are compared.
 
-    `directory`: where the runs without dropout are kept; a baseline is run once for all contestants of its race.
+    `directory`: where these runs are kept; a baseline is run once for all contestants.
     """
     baseline, twin = (_load(other.directories) for other in baselines)
     trial = _load(one.directories)
@@ -29,24 +38,71 @@ def compare(baselines: Sequence[Contestant], one: Contestant, starter: Starter, 
     seen = 0
     if baseline is not None and trial is not None:
         found = parity.compare(baseline, trial, twin)
-        if found.verdict in ("exact", "reassociated"):
+        if found.verdict in AGREE:
             return found
         seen = min(baseline.steps, trial.steps)
-    apart = directory / "without-dropout" / starter.directory.name  # another race may have another baseline
-    launch = baselines[0].launch
-    base = _without_dropout(launch, apart / "baseline", starter)
-    twin_apart = _without_dropout(launch, apart / "twin", starter)
-    trial_apart = _without_dropout(one.launch, apart / one.directories[0].name, starter)
-    if base is None or trial_apart is None:
+    apart = _Apart(directory / "pinned", starter, baselines[0].launch, one.launch)
+    again = apart.compare(min(seen, APART_STEPS) // 2)
+    return found if again is None else again
+
+
+@dataclass(frozen=True)
+class _Apart:
+    """Runs of both sides that are only compared."""
+
+    directory: Path
+    starter: Starter
+    baseline: Launch
+    trial: Launch
+
+    def compare(self, fewest: int) -> parity.Parity | None:
+        """None where a run came to fewer steps than that: it does not outweigh what the race has recorded."""
+        base, trial = self._numbers(self.baseline), self._numbers(self.trial)
+        if base is None or trial is None or min(base.steps, trial.steps) < fewest:
+            return None
+        found = parity.compare(base, trial)
+        if found.verdict in AGREE:
+            return _pinned(found)
+        twin = self._numbers(self.baseline, "twin")
+        if twin is not None and parity.compare(base, twin).verdict not in (*AGREE, "precision"):
+            return parity.spread.compare(*self._seeds())
+        # More than rounding, as it seems. How far does this program deviate by rounding alone?
+        perturbed = self._numbers(replace(self.baseline, perturbed=True))
+        return _pinned(parity.compare(base, trial, twin, perturbed))
+
+    def _seeds(self) -> tuple[list[parity.Numbers], list[parity.Numbers]]:
+        """What both sides compute with several seeds."""
+        end = time.monotonic() + SEEDS_SECONDS
+        found: tuple[list[parity.Numbers], list[parity.Numbers]] = ([], [])
+        for seed in range(1, SEEDS + 1):
+            pair = [self._numbers(replace(launch, seed=seed)) for launch in (self.baseline, self.trial)]
+            for side, numbers in zip(found, pair, strict=True):
+                side.extend(filter(None, [numbers]))
+            if time.monotonic() > end:
+                break
         return found
-    if min(base.steps, trial_apart.steps) < min(seen, APART_STEPS) // 2:
-        return found  # a run that ended too soon does not outweigh what the race has recorded
-    found = parity.compare(base, trial_apart, twin_apart)
-    if found.verdict in ("exact", "reassociated", "unknown"):
+
+    def _numbers(self, launch: Launch, mark: str = "") -> parity.Numbers | None:
+        name = blake2b(f"{launch}{mark}".encode(), digest_size=8).hexdigest()
+        directory = self.directory / name
+        if not (directory / FILE).exists():
+            pinned = replace(launch, pinned=True)
+            child = ChildProcess(pinned, directory, self.starter.watchdog, self.starter.fork_servers)
+            try:
+                with contextlib.suppress(Ended, Overdue):
+                    child.warm(APART_SECONDS)
+                    child.go(APART_STEPS)
+                    child.block(APART_SECONDS)
+            finally:
+                child.end()
+        return _load([directory])
+
+
+def _pinned(found: parity.Parity) -> parity.Parity:
+    """Says how it was compared."""
+    if found.verdict == "unknown":
         return found
-    # More than rounding, as it seems. How far does this program deviate by rounding alone?
-    perturbed = _without_dropout(replace(launch, perturbed=True), apart / "perturbed", starter)
-    return parity.compare(base, trial_apart, twin_apart, perturbed)
+    return replace(found, sentence=f"with the same random numbers in both, {found.sentence}")
 
 
 def _load(directories: Sequence[Path]) -> parity.Numbers | None:
@@ -54,17 +110,3 @@ def _load(directories: Sequence[Path]) -> parity.Numbers | None:
         if (directory / FILE).exists():
             return parity.Numbers.load(directory / FILE)
     return None
-
-
-def _without_dropout(launch: Launch, directory: Path, starter: Starter) -> parity.Numbers | None:
-    """The numbers of a run without dropout."""
-    if not (directory / FILE).exists():
-        child = ChildProcess(replace(launch, without_dropout=True), directory, starter.watchdog, starter.fork_servers)
-        try:
-            with contextlib.suppress(Ended, Overdue):
-                child.warm(APART_SECONDS)
-                child.go(APART_STEPS)
-                child.block(APART_SECONDS)
-        finally:
-            child.end()
-    return _load([directory])

@@ -3,9 +3,11 @@
 numbers.py      what a run has computed in its first steps, as the child recorded it
 deviations.py   how far two runs are apart, in weights, losses and outputs
 verdict.py      what that means: exact, reassociated, precision, failed; the limits and how they were measured
+spread.py       over several seeds, where the random numbers of two runs cannot be made the same: statistical
 """
 
+from flatout.measure.parity import spread
 from flatout.measure.parity.numbers import Numbers, Weights
 from flatout.measure.parity.verdict import Agreement, Parity, compare
 
-__all__ = ["Agreement", "Numbers", "Parity", "Weights", "compare"]
+__all__ = ["Agreement", "Numbers", "Parity", "Weights", "compare", "spread"]

@@ -57,12 +57,19 @@ def deviations(baseline: Numbers, trial: Numbers) -> Iterator[Deviation]:
             yield Deviation("outputs", name, 1, _ratio(_distance(ours, theirs), _size(ours)))
 
 
+MORE_CALLS = 0.25
+"""Where two runs make more calls in the same steps than this, beyond what the end of a block cuts off, they make
+another number of calls in a step."""
+
+
 def _alike(baseline: Numbers, trial: Numbers, name: str) -> tuple[dict[int, list[float]], dict[int, list[float]]]:
     """What each of the calls gave; where a step of one makes more calls than a step of the other (a loop over samples
     that became one call for the batch), the mean of each step, or the sum, whichever is nearer."""
-    ours, theirs = (_by_step(numbers.calls.get(name, [])) for numbers in (baseline, trial))
+    calls = [_counted(numbers.calls.get(name, [])) for numbers in (baseline, trial)]
+    ours, theirs = map(_by_step, calls)
     both = sorted(set(ours) & set(theirs))
-    if not both or np.median([len(ours[step]) / len(theirs[step]) for step in both]) == 1:
+    one_each = bool(both) and np.median([len(ours[step]) / len(theirs[step]) for step in both]) == 1
+    if not both or one_each or _as_many(*calls):
         return baseline.series[name], trial.series[name]
     reduced = []
     for reduce in (np.mean, np.sum):
@@ -73,11 +80,22 @@ def _alike(baseline: Numbers, trial: Numbers, name: str) -> tuple[dict[int, list
     return mine, other
 
 
+def _counted(calls: list[tuple[int, float]]) -> list[tuple[int, float]]:
+    """Without those before the first update, until which calls may be counted as steps."""
+    return calls[max((i for i in range(1, len(calls)) if calls[i][0] < calls[i - 1][0]), default=0) :]
+
+
+def _as_many(ours: list[tuple[int, float]], theirs: list[tuple[int, float]]) -> bool:
+    """Whether both make as many calls in the same steps. One may show its steps several at a time."""
+    last = min(calls[-1][0] for calls in (ours, theirs))
+    mine, other = (sum(1 for made, _ in calls if made < last) for calls in (ours, theirs))
+    return other > 0 and abs(mine / other - 1) < MORE_CALLS
+
+
 def _by_step(calls: list[tuple[int, float]]) -> dict[int, list[float]]:
-    """What the calls of each whole step gave. Until the first update is made, calls may be counted as steps."""
-    begin = max((i for i in range(1, len(calls)) if calls[i][0] < calls[i - 1][0]), default=0)
+    """What the calls of each whole step gave."""
     found: dict[int, list[float]] = {}
-    for made, value in calls[begin:]:
+    for made, value in calls:
         found.setdefault(made, []).append(value)
     if found:
         del found[max(found)]  # it may have been cut off
@@ -86,7 +104,7 @@ def _by_step(calls: list[tuple[int, float]]) -> dict[int, list[float]]:
 
 def _of_weights(baseline: Numbers, trial: Numbers, steps: int) -> float | None:
     """The deviation that nine tenths of the elements stay below; None where nothing has moved in either."""
-    others = sorted(count for count in baseline.weights if count != steps)
+    others = sorted(count for count, found in baseline.weights.items() if count != steps and found)
     if not others:
         return None
     before = baseline.weights[others[0]]
@@ -113,6 +131,37 @@ def _of_weights(baseline: Numbers, trial: Numbers, steps: int) -> float | None:
             # A rest that differs is never called exact.
             return value or min(rows[-1][0], np.finfo(np.float32).tiny.item())
     return rows[-1][0]
+
+
+STRETCHED = 1e-4
+"""Rounding makes less than this of the length of the steps, in their very direction."""
+UNEXPLAINED = 0.3
+"""Of a deviation: what its part along the movement may leave."""
+
+
+def stretch(baseline: Numbers, trial: Numbers) -> float | None:
+    """By how much the updates of the trial are longer or shorter than the baseline's, where the weights differ by
+    nothing else: a gradient or a learning rate that was scaled. None where they do not."""
+    both = sorted(set(baseline.weights) & set(trial.weights))
+    counts = [count for count in both if baseline.weights[count] and trial.weights[count]][:2]
+    if len(counts) < 2:
+        return None
+    moves, aparts = [], []
+    samples = [side[count] for side in (baseline.weights, trial.weights) for count in counts]
+    for number in sorted(set.intersection(*map(set, samples))):
+        one, two, other, another = (found[number].sample.astype(np.float64) for found in samples)
+        if one.shape == two.shape == other.shape == another.shape:
+            moves.append(two - one)
+            aparts.append((another - other) - (two - one))
+    if not moves:
+        return None
+    moved, apart = np.concatenate([m.ravel() for m in moves]), np.concatenate([a.ravel() for a in aparts])
+    length = float(moved @ moved)
+    if not length or not np.isfinite(apart).all():
+        return None
+    along = float(apart @ moved) / length
+    rest = float(np.linalg.norm(apart - along * moved))
+    return 1 + along if abs(along) > STRETCHED and rest < UNEXPLAINED * float(np.linalg.norm(apart)) else None
 
 
 def _distance(one: Array, other: Array) -> float:

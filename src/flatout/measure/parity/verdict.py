@@ -27,6 +27,8 @@ those of the wrong ones at once: a missing regulariser changes the first loss by
 Adam with gradients that are nearly zero (a deep net with batch normalisation, as it begins) makes 0.1 of rounding after
 the first step. That can be measured: run with weights that begin some roundings apart, the program deviates as far
 (0.06, 0.1, 0.06, 0.04 after 1, 2, 4, 8 steps, where XLA deviates by 0.09, 0.12, 0.06, 0.05), while its losses do not.
+A gradient scaled by 1.001 is smaller than what rounding may make in other programs, but it has a direction: where the
+deviation is the movement itself, times a number, it is no rounding (`stretch`).
 Rounding and faults are decades apart. Another precision and a small fault are not: where a change promises the same
 precision, all that is more than rounding has failed.
 """
@@ -36,13 +38,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from flatout.measure.parity.deviations import Deviation, Kind, deviations
+from flatout.measure.parity.deviations import Deviation, Kind, deviations, stretch
 from flatout.measure.parity.numbers import Numbers
 
-Agreement = Literal["exact", "reassociated", "precision", "failed", "unknown"]
+Agreement = Literal["exact", "reassociated", "precision", "statistical", "failed", "unknown"]
 EXACT: Final = "exact"
 REASSOCIATED: Final = "reassociated"
 PRECISION: Final = "precision"
+STATISTICAL: Final = "statistical"
 FAILED: Final = "failed"
 UNKNOWN: Final = "unknown"
 Noise: TypeAlias = dict[tuple[str, str, int], float]
@@ -112,6 +115,9 @@ def compare(
     verdict = _verdict(worst, noise)
     if verdict == PRECISION and promise in (EXACT, REASSOCIATED):
         verdict = FAILED
+    stride = stretch(baseline, trial)
+    if stride is not None and verdict in (EXACT, REASSOCIATED) and not chances:
+        return Parity(FAILED, abs(stride - 1), f"each update is {stride:.5g} times as large as the baseline's")
     sentence = _sentence(ranked, verdict, noise)
     if chance:
         sentence += f"; the program is not deterministic: two runs of it differ by {chance:.1g}"

@@ -8,5 +8,5 @@ gate.py            holds the program between blocks of steps
 scouting.py        ends a scouting run once enough was seen
 seeds.py           the same random numbers in every trial
 values/            what the program computes, written down for parity
-without_dropout.py, perturbed.py    the two variants that parity needs where values differ
+pinned/, perturbed.py    the two variants that parity needs where values differ
 """

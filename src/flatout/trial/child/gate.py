@@ -47,7 +47,7 @@ class Values(Protocol):
 
     wanted: bool
 
-    def tick(self, count: int) -> None: ...
+    def tick(self, count: int, counted_by: object) -> None: ...
 
     def write(self) -> None: ...
 
@@ -70,6 +70,7 @@ class Gate:
         self._ticks = 0
         self._before = 0
         """Steps that were counted before it was known what a step is."""
+        self._counts_updates = False
         observer.trial.not_steps = frozenset(settings.not_steps)
         _end_with(settings.parent)
         atexit.register(self._report_end)
@@ -96,7 +97,7 @@ class Gate:
             block.counts.append(n)
             block.last = end
         if self._values.wanted:
-            self._values.tick(self._updates())
+            self._values.tick(self._updates(), (self._rank, self._counts_updates))
             block.last = time.perf_counter()  # reading the values is no part of the next step
         if warm:
             if not over:
@@ -153,6 +154,7 @@ class Gate:
                 total += int((count.numpy if hasattr(count, "numpy") else count.value().numpy)())
             except Exception:
                 return self.steps
+        self._counts_updates = total > 0
         return total or self.steps
 
 

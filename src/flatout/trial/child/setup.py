@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def make_trial(observer: Observer, settings: TrialSettings) -> None:
-    from flatout.trial.child import gate, iterators, perturbed, scouting, seeds, shield, whole, without_dropout
+    from flatout.trial.child import gate, iterators, perturbed, pinned, scouting, seeds, shield, whole
     from flatout.trial.child.values import Values
     from flatout.trial.child.values.hooks import probe_of
 
@@ -21,15 +21,16 @@ def make_trial(observer: Observer, settings: TrialSettings) -> None:
     if settings.seed is not None:
         seeds.install(settings.seed)
         observer.more_probes.append(seeds.PROBE)
-    if settings.without_dropout:
-        observer.more_probes.append(without_dropout.PROBE)
+    if settings.pinned:
+        pinned.install(settings.seed or 0)
+        observer.more_probes.append(pinned.PROBE)
     if settings.perturbed:
         observer.more_probes.append(perturbed.PROBE)
     role = settings.role
     if isinstance(role, GuestSettings):
         importlib.import_module(role.module).start(observer, role.request)
     elif isinstance(role, GateSettings):
-        values = Values(observer.recorder.directory)
+        values = Values(observer.recorder.directory, dense=settings.pinned)
         observer.more_probes += [probe_of(values), iterators.PROBE]
         observer.trial.at_step = gate.Gate(observer, role, values).tick
     elif isinstance(role, WholeSettings):

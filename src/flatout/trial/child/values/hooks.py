@@ -208,7 +208,9 @@ def _tape_targets(observer: Observer, values: Values) -> Wrap:
 
     def wrap(original: Any) -> Any:
         def gradient(self: Any, target: Any, *args: Any, **keywords: Any) -> Any:
-            if values.wanted and hasattr(target, "_numpy") and not thread.busy & KERAS:
+            if values.wanted and values.targets is not None:
+                values.targets.keep(target)
+            elif values.wanted and hasattr(target, "_numpy") and not thread.busy & KERAS:
                 call = values.count_call("tape")
                 if call is not None and target.dtype.is_floating and target.shape.rank == 0:
                     values.keep_scalar("tape target", call, target)

@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 from flatout.trial.child.values import file, weights
+from flatout.trial.child.values.targets import Targets
 
 SNAPSHOTS = (1, 2, 4, 8, 16, 32, 64, 128)
 """Steps after which the weights are kept."""
@@ -13,10 +14,16 @@ MOST_STEPS = 128
 MOST_OUTPUTS = 100_000
 """Elements of one kind of output that are kept."""
 MOST_SERIES = 40
+DENSE_UNTIL = 64
+"""In a run that is only compared, the weights are kept after each step up to this one: a traced step of several updates
+shows itself after the last of them."""
+DENSE_ELEMENTS = 30_000
+"""Elements that each of these snapshots keeps."""
 
 
 class Values:
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, dense: bool = False) -> None:
+        self.dense = dense
         self.begin(directory)
         self.wanted = False  # until TensorFlow is imported: a program without it has no values
 
@@ -32,8 +39,11 @@ class Values:
         self.steps = 0
         """Steps that the program has made, as the gate counts them."""
         self.fit_steps = 0
+        self.targets = Targets() if self.dense else None
+        """Of gradients, kept by ops in the program's graphs."""
         self.session: Any = None
         """A weak reference to the last session of TF1."""
+        self._counted_by: object = None
         self._calls: dict[str, int] = {}
         self._output_sizes: dict[str, int] = {}
         self._kept = 0
@@ -43,14 +53,23 @@ class Values:
         self.wanted = True
         """Whether `tick` has anything left to do: the gate reads it at every step."""
 
-    def tick(self, count: int) -> None:
-        """The program has made `count` steps. Called by the gate while `wanted`."""
+    def tick(self, count: int, counted_by: object = None) -> None:
+        """The program has made `count` steps. Called by the gate while `wanted`. Where something else is counted than
+        before (updates, once there is one), what was kept after so many of the former belongs to other steps."""
+        if counted_by != self._counted_by:
+            self._counted_by = counted_by
+            self.snapshots = {}
+            if self.targets is not None:
+                self.targets.marks = []
         self.steps = count
+        if self.targets is not None:
+            self.targets.mark(count)
         if count in self.snapshots:
             return
-        if count in SNAPSHOTS:
+        if count in SNAPSHOTS or (self.dense and count <= DENSE_UNTIL):
+            most = DENSE_ELEMENTS if self.dense else weights.MOST_OF_ALL
             try:
-                self.snapshots[count] = weights.snapshot(self.variables, self.session)
+                self.snapshots[count] = weights.snapshot(self.variables, self.session, most)
             except Exception:  # a variable without a value, a graph that is closed: compare without this one
                 self.snapshots[count] = {}
             self._kept += 1
@@ -99,7 +118,11 @@ class Values:
             self._written = self._kept
             # Outputs are read once, and their tensors let go.
             self.outputs = {name: [file.flat(parts, MOST_OUTPUTS)] for name, parts in self.outputs.items()}
-            file.write(self.directory, self.snapshots, self.series, self.outputs)
+            file.write(self.directory, self.snapshots, {**self.series, **self._targets()}, self.outputs)
+
+    def _targets(self) -> dict[str, list[tuple[int, Any, int]]]:
+        found = self.targets.series(MOST_STEPS) if self.targets is not None else []
+        return {"tape target": found} if found else {}
 
 
 def _is_floating(value: Any) -> bool:

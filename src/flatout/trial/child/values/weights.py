@@ -15,13 +15,13 @@ Weight = tuple[str, int, Any]
 """Type and shape, the checksum of all bytes, and a sample of the elements."""
 
 
-def snapshot(references: Sequence[Any], session: Any) -> dict[int, Weight]:
+def snapshot(references: Sequence[Any], session: Any, most_of_all: int = MOST_OF_ALL) -> dict[int, Weight]:
     """The weights by their number. `session`: a weak reference to a session of TF1, or None."""
     import numpy as np
 
     found: dict[int, Weight] = {}
     variables = [(index, reference()) for index, reference in enumerate(references)]
-    most = max(1, min(MOST_OF_A_VARIABLE, MOST_OF_ALL // max(1, len(variables))))
+    most = max(1, min(MOST_OF_A_VARIABLE, most_of_all // max(1, len(variables))))
     alive = [(index, variable) for index, variable in variables if variable is not None]
     for index, array in itertools.chain(_eager_values(alive), _session_values(alive, session)):
         flat = np.ascontiguousarray(array).reshape(-1)
