@@ -111,12 +111,12 @@ def test_slow_steps_are_taken_one_at_a_time(tmp_path):
     assert [calls_of(seconds) for seconds in (4.0, 0.5, 0.01)] == [1, 2, 3]
 
 
-@pytest.mark.parametrize(("steps", "warm"), [(2, 1), (7, 2), (20, 5), (60, 5), (61, 0), (None, 5)])
+@pytest.mark.parametrize(("steps", "warm"), [(2, 1), (7, 4), (20, 5), (60, 5), (61, 0), (None, 5)])
 def test_a_short_program_is_warm_after_some_of_its_steps(steps, warm):
     assert warm_steps_of(steps) == warm
 
 
-@pytest.mark.parametrize(("program", "block"), [(7, 5), (20, 3), (2, 1), (60, 6)])
+@pytest.mark.parametrize(("program", "block"), [(7, 3), (20, 3), (2, 1), (60, 6)])
 def test_blocks_fit_between_the_warm_up_and_the_end_of_a_short_program(tmp_path, program, block):
     baselines = [Contestant(Launch(()), name, warm_seconds=0.001, steps=300) for name in "ab"]
     race = Race(baselines, Starter(tmp_path, None), steps_of_program=program, warm_steps=warm_steps_of(program))  # type: ignore[arg-type]

@@ -264,6 +264,53 @@ def test_a_program_that_ends_is_started_again(tmp_path, watchdog, program):
     race.close()
 
 
+def test_a_program_of_seven_steps_is_started_again_until_there_are_enough(tmp_path, watchdog, program):
+    """A step is a step in whichever process."""
+    baselines, fast = [contestant(program, 0.03, 7, title=name) for name in "ab"], contestant(program, 0.002, 7)
+    for one in (*baselines, fast):
+        one.launch = replace(one.launch, warm_steps=race_module.warm_steps_of(7))
+    race = Race(baselines, Starter(tmp_path / "race", watchdog), steps_of_program=7, warm_steps=4)
+    race.starter.start([*baselines, fast])
+    run(race, fast, rounds=9)
+    assert status(fast) == "won"
+    assert fast.starts >= 7
+    assert all(one.exit is None or one.exit.why == "decided" for one in (*baselines, fast))
+    race.close()
+
+
+def test_slow_steps_are_raced_one_at_a_time(tmp_path, watchdog, program, monkeypatch):
+    monkeypatch.setattr(race_module, "CALLS", ((0.05, 1), (0.0, 3)))
+    monkeypatch.setattr(race_module, "LONGEST_BLOCK_SECONDS", 0.1)
+    race = race_of(tmp_path, watchdog, program, pause=0.08)
+    fast = contestant(program, 0.01)
+    race.starter.start([fast])
+    run(race, fast, rounds=9)
+    assert status(fast) == "won"
+    assert {len(block.times) for one in (*race.baselines, fast) for block in one.blocks if block} == {1}
+    race.close()
+
+
+def test_a_program_that_ends_before_it_can_be_timed_with_a_lever_says_so(tmp_path, watchdog, program):
+    race = race_of(tmp_path, watchdog, program)
+    short = contestant(program, 0.01, steps=2)
+    short.launch, short.levers = replace(short.launch, levers=("keep-batches",)), ("keep-batches",)
+    race.starter.start([short])
+    assert short.unchanged
+    assert short.note == "the program ended after 2 steps, too few to time it"
+    race.close()
+
+
+def test_baselines_begin_anew_beside_those_that_begin(tmp_path, watchdog, program):
+    race = race_of(tmp_path, watchdog, program)
+    run(race, rounds=2)
+    before = [one.done for one in race.baselines]
+    race.rewind()
+    run(race, rounds=1)
+    assert [one.starts for one in race.baselines] == [2, 2]
+    assert all(one.done < count for one, count in zip(race.baselines, before, strict=True))
+    race.close()
+
+
 @pytest.mark.parametrize(
     ("how", "over", "word"), [("raises", "failed", "ValueError: no luck"), ("hangs", "timeout", "no answer")]
 )

@@ -147,6 +147,15 @@ class Contestant(race.Contestant):
         steps, starts = max(done.steps, 1), list(done.epoch_starts)
         return Block(list(done.times), steps, done.cpu, taken, list(done.counts), starts, done.queued)
 
+    def idle(self) -> bool:
+        """Whether its levers were injected and have changed nothing so far."""
+        injected = self.launch.levers and self.report and not self.launch.sources
+        return bool(injected) and not any(facts.changes for facts in self.report.values())
+
+    def why_idle(self) -> str:
+        notes = [note for facts in self.report.values() for note in facts.notes]
+        return "; ".join(notes) or "it found nothing to change in this program"
+
     def leave(self, exit: Exit) -> None:
         super().leave(exit)
         if self.host is not None and exit.why in ("failed", "timeout", "ended"):

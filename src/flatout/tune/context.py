@@ -11,6 +11,7 @@ from pathlib import Path
 from flatout.cures import find
 from flatout.environment import cgroup
 from flatout.model.case import Case, Note
+from flatout.model.errors import FlatoutError
 from flatout.model.levers import parse
 from flatout.process.memory import resident_bytes
 from flatout.process.watchdog import Watchdog
@@ -32,6 +33,9 @@ from flatout.tune.variants import patched, with_levers
 VARYING = 3.0
 """The slow steps over the quick ones (p90 over p10) from which trials are kept at the same steps: what a step does
 depends on which one it is."""
+
+FEW_STEPS = 10
+"""Of a program: levers are then written into its source, as an injected one may need some of them to take hold."""
 
 
 @dataclass
@@ -130,9 +134,16 @@ class Context:
         return race
 
     def contestant(self, levers: tuple[str, ...]) -> Contestant:
-        one = with_levers(self.launch, self.case, levers, self.directory / "edited")
+        edited = self._written(levers) if 0 < (self.steps_of_program or 0) <= FEW_STEPS else ()
+        one = with_levers(self.launch, self.case, levers, self.directory / "edited", edited=edited)
         one.launch = replace(one.launch, warm_steps=self.warm_steps)
         return one
+
+    def _written(self, levers: tuple[str, ...]) -> tuple[str, ...]:
+        try:
+            return patch.make(self.case, levers).written
+        except FlatoutError:
+            return ()
 
     def patched(self, made: patch.Patch, levers: tuple[str, ...]) -> Contestant | None:
         """The program as the patch leaves it; None where that cannot be started."""

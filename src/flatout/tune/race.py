@@ -33,7 +33,8 @@ def warm_steps_of(steps_of_program: int | None) -> int:
     """After how many steps a trial is warm; 0: once it runs at its own pace."""
     if steps_of_program is None:
         return WARM_STEPS
-    return max(1, min(WARM_STEPS, steps_of_program // 3)) if steps_of_program <= SHORT_PROGRAM else 0
+    # Half of a very short one, and one more: an injected lever may need a few calls before it changes anything.
+    return max(1, min(WARM_STEPS, (steps_of_program + 1) // 2)) if steps_of_program <= SHORT_PROGRAM else 0
 
 
 def calls_of(step_seconds: float) -> int:

@@ -78,11 +78,9 @@ class Starter:
             texts = (f"{name} could not be installed: {text}" for name, text in failed.items())
             one.leave(Exit("failed", "; ".join(texts)))
             return
-        idle = [name for name, facts in one.report.items() if not facts.changes]
-        if one.launch.levers and len(idle) == len(one.report) and not one.launch.sources:
-            notes = [note for facts in one.report.values() for note in facts.notes]
+        if one.idle() and not one.launch.warm_steps:  # after a fixed number of steps it may still come
             one.unchanged = True
-            one.leave(Exit("ended", "; ".join(notes) or "it found nothing to change in this program"))
+            one.leave(Exit("ended", one.why_idle()))
             return
         self.took.append(time.monotonic() - one.child.started)
         step = warm.seconds / max(warm.steps - 1, 1)

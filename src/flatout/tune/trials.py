@@ -51,10 +51,11 @@ class Trials:
 
     def keep_all(self, race: Race, contestants: Sequence[Contestant], stage: TrialStage) -> None:
         for one in contestants:
-            if not one.unchanged:
+            late = not one.unchanged and not one.broken and one.idle()
+            if not one.unchanged and not late:
                 self.keep(race, one, stage)
             elif stage == "single":
-                self.skip(one.levers[-1:], one.note)
+                self.skip(one.levers[-1:], one.why_idle() if late else one.note)
 
     def keep(self, race: Race, one: Contestant, stage: TrialStage) -> Trial:
         trial = self._trial(race, one, stage)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,9 +16,12 @@ from flatout.trial.child_process import Launch
 from flatout.tune.contestant import Contestant
 
 
-def with_levers(launch: Launch, case: Case, levers: tuple[str, ...], directory: Path) -> Contestant:
-    """`directory`: where edited sources are written."""
-    edits = [text for text in levers if not is_injected(find(parse(text)[0]))]
+def with_levers(
+    launch: Launch, case: Case, levers: tuple[str, ...], directory: Path, *, edited: Sequence[str] = ()
+) -> Contestant:
+    """`directory`: where edited sources are written; `edited`: levers to write into the source though they could be
+    injected."""
+    edits = [text for text in levers if text in edited or not is_injected(find(parse(text)[0]))]
     injected = tuple(text for text in levers if text not in edits)
     one = Contestant(replace(launch, levers=injected), shown(levers), levers)
     if not edits:
