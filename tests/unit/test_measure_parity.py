@@ -208,3 +208,33 @@ def test_numbers_are_read_from_the_file_that_a_child_writes(tmp_path: Path) -> N
     assert read.series == {"loss": {1: [0.5], 2: [0.25]}}
     assert read.calls == {"loss": [(0, 0.5), (0, 0.25)]}
     assert read.outputs["predict"].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("factor", [1.001, 0.9995])
+def test_updates_that_are_scaled_are_no_rounding(factor: float) -> None:
+    base = training()
+    start = {number: base.weights[1][number].sample for number in base.weights[1]}
+    scaled = {
+        count: {n: weights(start[n] + factor * (one.sample - start[n])) for n, one in found.items()}
+        for count, found in base.weights.items()
+    }
+    found = compare(base, replace(base, weights=scaled))
+    assert found.verdict == "failed"
+    assert f"{factor:.5g}"[:5] in found.sentence
+
+
+def test_the_first_snapshot_may_be_empty() -> None:
+    """A program that makes its model after its first step of another kind."""
+    base, other = training(), training(1.0)
+    base.weights[0] = other.weights[0] = {}
+    assert compare(replace(base, series={}), replace(other, series={})).verdict == "failed"
+
+
+def test_steps_that_show_themselves_two_at_a_time_make_as_many_calls() -> None:
+    """An eager step of two updates is seen after each of them, a traced one after the second."""
+    values = [1.0 / (1 + call) for call in range(24)]
+    eager = [(call, value) for call, value in enumerate(values)]
+    traced = [(call // 2 * 2, value) for call, value in enumerate(values)]
+    series = {"tape target": {call: [value] for call, value in enumerate(values, 1)}}
+    one, other = (Numbers({}, series, {"tape target": calls}) for calls in (eager, traced))
+    assert compare(one, other).verdict == "exact"

@@ -38,6 +38,8 @@ class Numbers:
         self.answers = answers
         self.came_first: list[bool] = []
 
+    def finish(self) -> None: ...
+
     def write(self) -> None:
         time.sleep(0.02)  # a slow disk: an answer that does not wait for it would be there by then
         self.came_first.append(not select.select([self.answers], [], [], 0)[0])

@@ -17,6 +17,7 @@ from flatout.tune.starter import Starter
 FILE = "numbers.npz"
 APART_SECONDS = 90.0
 APART_STEPS = 40
+ALL_STEPS = 1_000_000_000
 SEEDS = 6
 """Runs of each side, where random numbers cannot be pinned."""
 SEEDS_SECONDS = 150.0
@@ -43,7 +44,17 @@ def compare(baselines: Sequence[Contestant], one: Contestant, starter: Starter, 
         seen = min(baseline.steps, trial.steps)
     apart = _Apart(directory / "pinned", starter, baselines[0].launch, one.launch)
     again = apart.compare(min(seen, APART_STEPS) // 2)
-    return found if again is None else again
+    if again is not None or found.verdict == "unknown":
+        return found if again is None else again
+    why = "a run with the same random numbers in both could not be made"
+    return parity.Parity("unknown", found.deviation, f"{found.sentence}, and {why}")
+
+
+def compare_whole(baseline: Launch, trial: Launch, starter: Starter, directory: Path, seconds: float) -> parity.Parity:
+    """Both from their start to their end with pinned random numbers: the first steps, the last losses and the weights
+    that are left. `seconds`: how long each may take."""
+    found = _Apart(directory, starter, baseline, trial, ALL_STEPS, seconds).compare(1)
+    return found or parity.Parity("unknown", None, "a run with pinned random numbers could not be made")
 
 
 @dataclass(frozen=True)
@@ -54,6 +65,8 @@ class _Apart:
     starter: Starter
     baseline: Launch
     trial: Launch
+    steps: int = APART_STEPS
+    seconds: float = APART_SECONDS
 
     def compare(self, fewest: int) -> parity.Parity | None:
         """None where a run came to fewer steps than that: it does not outweigh what the race has recorded."""
@@ -90,9 +103,9 @@ class _Apart:
             child = ChildProcess(pinned, directory, self.starter.watchdog, self.starter.fork_servers)
             try:
                 with contextlib.suppress(Ended, Overdue):
-                    child.warm(APART_SECONDS)
-                    child.go(APART_STEPS)
-                    child.block(APART_SECONDS)
+                    child.warm(self.seconds)
+                    child.go(self.steps)
+                    child.block(self.seconds)
             finally:
                 child.end()
         return _load([directory])

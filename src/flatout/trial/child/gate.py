@@ -51,6 +51,8 @@ class Values(Protocol):
 
     def write(self) -> None: ...
 
+    def finish(self) -> None: ...
+
 
 class Gate:
     def __init__(self, observer: Observer, settings: GateSettings, values: Values) -> None:
@@ -132,6 +134,7 @@ class Gate:
 
     def _report_end(self) -> None:
         """The program has come to its end: how many steps it makes is worth knowing before it is started again."""
+        self._values.finish()
         self._pipes.say_end(ProgramEnded(self.steps))
 
     def _wait(self) -> None:

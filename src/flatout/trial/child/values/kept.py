@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
+from collections import deque
 from typing import Any
 
 from flatout.trial.child.values import file, weights
@@ -17,6 +20,8 @@ MOST_SERIES = 40
 DENSE_UNTIL = 64
 """In a run that is only compared, the weights are kept after each step up to this one: a traced step of several updates
 shows itself after the last of them."""
+MOST_LAST = 64
+"""Scalars of each kind that are kept of the end of a run that is only compared."""
 DENSE_ELEMENTS = 30_000
 """Elements that each of these snapshots keeps."""
 
@@ -43,6 +48,9 @@ class Values:
         """Of gradients, kept by ops in the program's graphs."""
         self.session: Any = None
         """A weak reference to the last session of TF1."""
+        self._last: dict[str, deque[tuple[int, Any, int]]] = {}
+        """Of each series, what came after the first that are kept."""
+        self._process = os.getpid()
         self._counted_by: object = None
         self._calls: dict[str, int] = {}
         self._output_sizes: dict[str, int] = {}
@@ -73,21 +81,38 @@ class Values:
             except Exception:  # a variable without a value, a graph that is closed: compare without this one
                 self.snapshots[count] = {}
             self._kept += 1
-        if count >= SNAPSHOTS[-1]:
+        if count >= SNAPSHOTS[-1] and not self.dense:
             self.wanted = False
+
+    def finish(self) -> None:
+        """The program has come to its end: with its last weights, where all is kept."""
+        if os.getpid() != self._process:
+            return  # a process that the program has forked
+        if self.dense and self.wanted and self.steps:
+            with contextlib.suppress(Exception):
+                self.snapshots[self.steps] = weights.snapshot(self.variables, self.session, DENSE_ELEMENTS)
+                self._kept += 1
+        with contextlib.suppress(Exception):
+            self.write()
 
     def count_call(self, name: str) -> int | None:
         """The number of this call, from 1 on; None after the last one that is kept."""
         number = self._calls.get(name, 0) + 1
-        if number > MOST_STEPS:
+        if number > MOST_STEPS and not self.dense:
             return None
         self._calls[name] = number
         return number
 
     def keep_scalar(self, name: str, call: int, value: Any) -> None:
-        if call <= MOST_STEPS and (name in self.series or len(self.series) < MOST_SERIES):
+        if name not in self.series and len(self.series) >= MOST_SERIES:
+            return
+        if call <= MOST_STEPS:
             self.series.setdefault(name, []).append((call, value, self.steps))
-            self._kept += 1
+        elif self.dense:
+            self._last.setdefault(name, deque(maxlen=MOST_LAST)).append((call, value, self.steps))
+        else:
+            return
+        self._kept += 1
 
     def keep_output(self, name: str, value: Any) -> None:
         if self._output_sizes.get(name, 0) >= MOST_OUTPUTS or len(self.outputs) > MOST_SERIES:
@@ -118,10 +143,11 @@ class Values:
             self._written = self._kept
             # Outputs are read once, and their tensors let go.
             self.outputs = {name: [file.flat(parts, MOST_OUTPUTS)] for name, parts in self.outputs.items()}
-            file.write(self.directory, self.snapshots, {**self.series, **self._targets()}, self.outputs)
+            series = {name: [*found, *self._last.get(name, ())] for name, found in self.series.items()}
+            file.write(self.directory, self.snapshots, {**series, **self._targets()}, self.outputs)
 
     def _targets(self) -> dict[str, list[tuple[int, Any, int]]]:
-        found = self.targets.series(MOST_STEPS) if self.targets is not None else []
+        found = self.targets.series() if self.targets is not None else []
         return {"tape target": found} if found else {}
 
 

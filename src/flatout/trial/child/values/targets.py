@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-MOST = 512
+FIRST = 256
+LAST = 64
+"""Targets that are kept of the beginning of the run and of its end."""
 
 
 class Targets:
@@ -43,7 +45,8 @@ class Targets:
         total = math_ops.add_n([math_ops.cast(math_ops.reduce_sum(one), dtypes.float64) for one in tensors])
         count = gen_resource_variable_ops.read_variable_op(self._count.handle, dtypes.int64)
         log = gen_resource_variable_ops.read_variable_op(self._log.handle, dtypes.float64)
-        log = array_ops.where_v2(math_ops.equal(math_ops.range(MOST, dtype=dtypes.int64), count), total, log)
+        place = array_ops.where_v2(count < FIRST, count, FIRST + math_ops.floormod(count - FIRST, LAST))
+        log = array_ops.where_v2(math_ops.equal(math_ops.range(FIRST + LAST, dtype=dtypes.int64), place), total, log)
         gen_resource_variable_ops.assign_variable_op(self._log.handle, log)
         gen_resource_variable_ops.assign_add_variable_op(self._count.handle, math_ops.cast(1, dtypes.int64))
 
@@ -55,19 +58,21 @@ class Targets:
             with ops.init_scope():
                 make = resource_variable_ops.ResourceVariable
                 self._count = make(0, trainable=False, dtype=dtypes.int64, name="flatout_targets")
-                self._log = make([0.0] * MOST, trainable=False, dtype=dtypes.float64, name="flatout_targets")
+                self._log = make([0.0] * (FIRST + LAST), trainable=False, dtype=dtypes.float64, name="flatout_targets")
 
     def mark(self, steps: int) -> None:
         """The program has made so many steps."""
         if self._count is not None and (not self.marks or self.marks[-1][0] != steps):
             self.marks.append((steps, int(self._count.numpy())))
 
-    def series(self, most: int) -> list[tuple[int, Any, int]]:
+    def series(self) -> list[tuple[int, Any, int]]:
         """(call, value, steps made before)."""
         if self._count is None:
             return []
-        values = self._log.numpy()[: min(int(self._count.numpy()), most)]
-        return [(number, value, self._made_before(number)) for number, value in enumerate(values, 1)]
+        log, count = self._log.numpy(), int(self._count.numpy())
+        calls = [*range(min(count, FIRST)), *range(max(FIRST, count - LAST), count)]
+        places = (call if call < FIRST else FIRST + (call - FIRST) % LAST for call in calls)
+        return [(call + 1, log[place], self._made_before(call + 1)) for call, place in zip(calls, places, strict=True)]
 
     def _made_before(self, number: int) -> int:
         return max((steps for steps, count in self.marks if count < number), default=0)

@@ -1,0 +1,59 @@
+"""Runs whose random numbers nobody can pin, made by hand: chance passes, a fault is seen, bluntness is told."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from flatout.measure.parity import Numbers, Weights, spread
+
+
+def run(seed: int, noise: float = 0.01, loss: float = 1.0, rate: float = 1.0) -> Numbers:
+    draws = np.random.default_rng(seed)
+    losses = {step: [loss * (2.0 - step / 40 + noise * draws.normal())] for step in range(1, 41)}
+    weights = {
+        steps: {0: Weights("float32[50]", seed, (rate * steps * np.ones(50) + noise * draws.normal(size=50)))}
+        for steps in (1, 2, 4, 8)
+    }
+    return Numbers(weights, {"fit loss": losses})
+
+
+def runs(first: int, **how: float) -> list[Numbers]:
+    return [run(seed, **how) for seed in range(first, first + 6)]
+
+
+def test_two_sides_of_the_same_program_pass_and_the_sentence_says_what_would_have_been_seen() -> None:
+    found = spread.compare(runs(0), runs(100))
+    assert found.verdict == "statistical"
+    assert "over 6 seeds 3 values agree; a shift by" in found.sentence
+    assert "would have been seen in 9 of 10 cases" in found.sentence
+
+
+def test_chance_is_rarely_accused() -> None:
+    verdicts = [spread.compare(runs(2000 + 20 * i), runs(2010 + 20 * i)).verdict for i in range(100)]
+    assert verdicts.count("failed") <= 4
+
+
+@pytest.mark.parametrize("how", [{"loss": 1.1}, {"rate": 1.2}])
+def test_a_fault_beyond_chance_fails_and_is_named(how: dict[str, float]) -> None:
+    found = spread.compare(runs(0), runs(100, **how))
+    assert found.verdict == "failed"
+    assert "where chance gives" in found.sentence
+
+
+def test_a_comparison_that_would_see_nothing_is_none() -> None:
+    found = spread.compare(runs(0, noise=50.0), runs(100, noise=50.0))
+    assert found.verdict == "unknown"
+    assert "that is no comparison" in found.sentence
+
+
+def test_too_few_runs_or_nothing_in_common_is_unknown() -> None:
+    assert spread.compare(runs(0)[:3], runs(100)).verdict == "unknown"
+    assert spread.compare([Numbers()] * 4, runs(0)).verdict == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("probability", "freedom", "value"), [(0.975, 5, 2.5706), (0.9, 3, 1.6377), (0.995, 10, 3.1693)]
+)
+def test_quantiles_are_those_of_the_tables(probability: float, freedom: int, value: float) -> None:
+    assert spread._quantile(probability, freedom) == pytest.approx(value, abs=2e-3)

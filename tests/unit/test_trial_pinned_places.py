@@ -1,0 +1,91 @@
+"""Places of random numbers: the same in an edited copy, another for another call."""
+
+from __future__ import annotations
+
+import linecache
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+from flatout.trial.child.pinned import places, streams
+
+PROGRAM = """
+def step(ask):
+    noise = ask.normal(
+        [3],
+    )
+    other = ask.uniform(2), 1
+    return noise, other
+
+def policy(ask):
+    if ask.rand() < 0.5:
+        return ask.choice([1, 2])
+"""
+EDITED = """
+import math
+
+def train(x, ask):
+    loss = 0
+    noise = ask.normal([3])
+    return loss, noise
+"""
+
+
+class Asked:
+    """Stands for a library that draws: its calls are asked for their place."""
+
+    def __getattr__(self, name: str) -> object:
+        return lambda *args: places._place(sys._getframe(1)) or ""
+
+
+def loaded(tmp_path: Path, text: str, name: str) -> dict[str, object]:
+    path = tmp_path / name
+    path.write_text(text)
+    linecache.checkcache(str(path))
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    exec(compile(text, str(path), "exec"), namespace)
+    return namespace
+
+
+def test_a_place_is_the_text_of_the_calls_that_draw(tmp_path: Path) -> None:
+    names = loaded(tmp_path, PROGRAM, "program.py")
+    assert names["step"](Asked())[0] == "ask.normal([3])"  # type: ignore[operator]
+    assert places._text(str(tmp_path / "program.py"), 6) == "ask.uniform(2)"
+    assert places._text(str(tmp_path / "program.py"), 10) == "ask.rand()"
+    assert places._text(str(tmp_path / "program.py"), 11) == "ask.choice([1, 2])"
+
+
+def test_it_survives_an_edit_that_moves_the_statement_into_another_function(tmp_path: Path) -> None:
+    before = loaded(tmp_path, PROGRAM, "program.py")["step"](Asked())[0]  # type: ignore[operator]
+    after = loaded(tmp_path, EDITED, "edited.py")["train"](0, Asked())[1]  # type: ignore[operator]
+    assert before == after
+
+
+def test_a_source_that_is_not_there_or_not_python_has_a_place_all_the_same(tmp_path: Path) -> None:
+    assert places._text(str(tmp_path / "none.py"), 3) == ""
+    (tmp_path / "broken.py").write_text("def (:\n")
+    assert places._text(str(tmp_path / "broken.py"), 1) == ""
+
+
+def test_each_place_has_a_stream_of_its_own() -> None:
+    one, two = streams.Streams(0, random.Random), streams.Streams(0, random.Random)
+    ours = [one.at("a").random(), one.at("a").random()]
+    for _ in range(5):
+        two.at("b").random()  # another place draws in between
+    assert [two.at("a").random(), two.at("a").random()] == ours
+    assert ours[0] != ours[1]
+    assert one.at("b").random() != ours[0]
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_seed_of_the_program_begins_anew(seed: int) -> None:
+    found = streams.Streams(0, random.Random)
+    found.begin(repr(seed))
+    first = found.at("a").random()
+    found.at("a").random()
+    found.begin(repr(seed))
+    assert found.at("a").random() == first
+    found.begin("other")
+    assert found.at("a").random() != first
