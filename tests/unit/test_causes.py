@@ -19,6 +19,7 @@ import pytest
 
 from flatout.causes import WORTH, Cause, catalogue, diagnose, find
 from flatout.causes._precedence import Detected, reported
+from flatout.model import queries
 from flatout.model.case import Case, Finding
 from flatout.model.evidence.program import ProgramError
 from flatout.plugins import Loaded
@@ -137,8 +138,16 @@ def test_every_finding_says_all_it_should(file: str) -> None:
         assert (item.cost_ms is None) == (item.cost_share is None) or case.steps is None
         assert find(item.cause).page
         assert {fix.lever for fix in item.fixes if fix.lever} <= set(find(item.cause).spec.cures)
-    shares = [item.cost_share or 0.0 for item in case.findings]
-    assert shares == sorted(shares, reverse=True)
+    costs = [item.full_share * (1.0 if item.of == "run" else queries.steps_share(case)) for item in case.findings]
+    assert costs == sorted(costs, reverse=True)
+    for of in ("step", "run"):
+        assert sum(item.cost_share or 0.0 for item in case.findings if item.of == of) <= 1 + 1e-9
+    for item in case.findings:
+        if item.cost_ms is not None and case.steps is not None:
+            whole = queries.whole_ms(case) if item.of == "step" else queries.run_ms(case)
+            assert item.cost_share == pytest.approx(item.cost_ms / whole)
+    places = [(item.cause, item.where.file, item.where.line) for item in case.findings if item.where]
+    assert len(places) == len(set(places))
 
 
 @pytest.mark.parametrize("file", FILES)

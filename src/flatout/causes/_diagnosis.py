@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 
+from flatout.causes._accounting import counted_once, listed_once, rank
 from flatout.causes._catalogue import catalogue
 from flatout.causes._precedence import Detected, reported
-from flatout.causes._spec import WORTH, Cause
-from flatout.model.case import Case, Finding, Note
+from flatout.causes._spec import WORTH
+from flatout.model import queries
+from flatout.model.case import Case, Note
 
 FEWEST_STEPS = 5
+MOSTLY_STEPS = 0.5
+"""Share of the run below which it is said how little of it the steps are."""
 
 
 def diagnose(case: Case) -> Case:
@@ -24,14 +28,10 @@ def diagnose(case: Case) -> Case:
             except Exception as error:
                 # One faulty detector must not take the others with it, nor be silent.
                 notes.append(Note("warning", f"The check for {name} failed: {type(error).__name__}: {error}"))
-    ranked = sorted(reported(detected, causes), key=lambda item: _rank(item, causes[item.cause]))
+    found = listed_once(reported(detected, causes))
+    ranked = counted_once(sorted(found, key=lambda item: rank(item, case, causes)), case, causes)
     case = dataclasses.replace(case, findings=tuple(ranked), notes=(*case.notes, *notes))
     return dataclasses.replace(case, verdict=_verdict(case))
-
-
-def _rank(item: Finding, cause: Cause) -> tuple[bool, float]:
-    """By cost; but what ended the program comes before what slowed it down."""
-    return not cause.ends_program, -(item.cost_share or 0.0)
 
 
 def _verdict(case: Case) -> str:
@@ -49,14 +49,28 @@ def _verdict(case: Case) -> str:
     if worth:
         first = worth[0]
         more = f" {len(worth) - 1} more below." if len(worth) > 1 else ""
-        return f"{(first.cost_share or 0):.0%} of each step goes to {first.cause}: {_lower(first.summary)}{more}"
+        whole = "each step" if first.of == "step" else "the run"
+        goes = f"{(first.cost_share or 0):.0%} of {whole} goes to {first.cause}: {_lower(first.summary)}{more}"
+        return f"{goes}{_part_of_the_run(case)}"
     sound = "Nothing worth changing: " if not without_cost else "Nothing in the steps is worth changing: "
     compute = _share_of(case, "compute")
     if compute is not None and compute < 0.5:
         return f"No single cause was found, although only {compute:.0%} of each step is spent computing."
     if compute is not None:
-        return f"{sound}{compute:.0%} of each step is spent computing, and no cause costs more than {WORTH:.0%}."
-    return f"{sound}no cause costs more than {WORTH:.0%} of a step."
+        return (
+            f"{sound}{compute:.0%} of each step is spent computing, and no cause costs more than {WORTH:.0%}."
+            f"{_part_of_the_run(case)}"
+        )
+    return f"{sound}no cause costs more than {WORTH:.0%} of a step.{_part_of_the_run(case)}"
+
+
+def _part_of_the_run(case: Case) -> str:
+    """What the steps are of the run, where that is little: a share of the step is then no share of the run."""
+    steps = queries.steps_share(case)
+    if case.steps is None or steps >= MOSTLY_STEPS:
+        return ""
+    took, whole = steps * case.program.seconds, case.program.seconds
+    return f" The steps after the warm-up are {steps:.0%} of the run ({took:.1f} of {whole:.1f} s)."
 
 
 def _share_of(case: Case, part: str) -> float | None:

@@ -49,8 +49,8 @@ from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
 from flatout.source.analysis.syntax import constant, keyword
 
-SCALARS = 256
-"""Bytes a step up to which what is fed is a learning rate or a switch, not the data."""
+SCALARS = 4096
+"""Bytes a step up to which what is fed is a learning rate or a row: starting the session costs more than feeding it."""
 
 
 def in_run(case: Case) -> Iterator[Finding]:

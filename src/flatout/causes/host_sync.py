@@ -45,6 +45,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 
 from flatout.causes._spec import Cause
 from flatout.model import queries
@@ -61,7 +62,8 @@ EVERY_STEP = 0.5
 
 
 def in_run(case: Case) -> Iterator[Finding]:
-    pulls = [item for item in case.evidence_of(HostSync) if item.per_step >= EVERY_STEP and item.where]
+    pulls = [_usual(item) for item in case.evidence_of(HostSync) if item.where]
+    pulls = [item for item in pulls if item.per_step >= EVERY_STEP]
     by_function: dict[tuple[str | None, str | None], list[HostSync]] = defaultdict(list)
     for item in pulls:
         if item.where is not None:
@@ -91,6 +93,14 @@ def in_run(case: Case) -> Iterator[Finding]:
             fixes=[Fix("Keep metrics in tensors and read them every hundred steps, or compute them inside the step.")],
             estimate="measured by hooks on .numpy() and similar calls, and by sampling the lines that pull",
         )
+
+
+def _usual(item: HostSync) -> HostSync:
+    """With what it costs a usual step: pulls of an evaluation between two epochs are no cost of a step."""
+    if item.usual is None or not item.per_step:
+        return item
+    part = min(item.usual / item.per_step, 1.0)
+    return replace(item, ms=item.ms * part, per_step=item.usual)
 
 
 def _lines(case: Case, items: list[HostSync]) -> tuple[set[queries.Line], set[queries.Line]]:

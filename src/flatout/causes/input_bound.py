@@ -51,12 +51,16 @@ from flatout.causes._spec import Cause
 from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 
+OF_KERAS = 0.15
+"""The same for a pipeline that Keras makes of arrays: a program can do little about it."""
+
 
 def in_run(case: Case) -> Iterator[Finding]:
     wait = queries.input_ms(case)
-    if queries.share(case, wait) < queries.INPUT_MATTERS:
-        return
     hot = queries.hot_stage(case)
+    made_by_keras = hot is not None and all(stage.detail.by_keras for stage in hot.pipeline.stages)
+    if queries.share(case, wait) < (OF_KERAS if made_by_keras else queries.INPUT_MATTERS):
+        return
     where = queries.users_where(hot) if hot is not None else (case.steps.where if case.steps else None)
     stage = f"its slowest stage is {hot.stage.name.lower()}" if hot is not None else "no stage could be identified"
     evidence = [queries.number("input-wait", wait, "ms", "a step waits for its input", "trace")]

@@ -46,15 +46,14 @@ from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
 from flatout.model import queries
-from flatout.model.case import Case, Finding, Fix, Where
+from flatout.model.case import Case, Finding, Fix, Op, Where
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
 from flatout.source.analysis.syntax import constant, keyword
 
 
 def in_run(case: Case) -> Iterator[Finding]:
-    moves = [op for op in case.ops if op.type in ("Transpose", "_MklTranspose", "ConjugateTranspose")]
-    moves = [op for op in moves if len(op.shape.split(",")) >= 4 or "LayoutOptimizer" in op.name]
+    moves = _between_layouts(case)
     if not moves or sum(op.count for op in moves) < 2:
         return
     by_line: dict[Where | None, float] = defaultdict(float)
@@ -80,6 +79,22 @@ def in_run(case: Case) -> Iterator[Finding]:
         ],
         estimate="time of the Transpose ops in the trace",
     )
+
+
+LAYOUTS = ("0,3,1,2", "0,2,3,1", "0,4,1,2,3", "0,2,3,4,1")
+"""From channels-last to channels-first and back, for images and volumes."""
+_OF_IMAGES = ("Conv", "Pool", "FusedBatchNorm", "Depthwise")
+
+
+def _between_layouts(case: Case) -> list[Op]:
+    """Transposes that turn images between layouts, and no others: attention, too, turns its axes, for its heads."""
+    moves = [op for op in case.ops if op.type in ("Transpose", "_MklTranspose", "ConjugateTranspose")]
+    found = [op for op in moves if op.axes in LAYOUTS or "LayoutOptimizer" in op.name]
+    others = [op for op in moves if op.axes and op.axes not in LAYOUTS]
+    unknown = [op for op in moves if not op.axes and op not in found and len(op.shape.split(",")) >= 4]
+    # A gradient computes its order of axes: it is of the same kind as those that are known, where they are of one kind.
+    images = bool(found) or any(mark in op.type for op in case.ops for mark in _OF_IMAGES)
+    return [*found, *unknown] if images and not others else found
 
 
 def _first_of_the_slowest(by_line: dict[Where | None, float]) -> Where | None:

@@ -50,20 +50,44 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix, Pipeline, Stage
+from flatout.model.evidence.steps import EpochStart
 from flatout.source.analysis import datasets
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
 from flatout.source.analysis.syntax import argument, constant
 from flatout.source.repairs import Repair, SetArgument
 
+SLACK = 3.0
+"""Filling a buffer may take so many times what its elements cost once it is full: nothing runs beside it yet."""
+
 
 def slow_epoch_starts(case: Case) -> Iterator[Finding]:
-    """The first step of each epoch waits until the buffer is full."""
-    for pipeline, index in _shuffles(case):
-        stage = pipeline.stages[index]
-        if not _endless(stage, case):
-            cost = queries.epoch_start_ms(case) if int(stage.buffer or 0) >= 1000 else 0.0
-            yield from _finding(case, stage, cost, "the slower first step of each epoch, spread over all steps")
+    """The first step of each epoch waits until the buffers are full; the one that takes longest is reported."""
+    filled = {
+        (number, index): _filling_ms(case, pipeline, index)
+        for number, (pipeline, index) in enumerate(_shuffles(case))
+        if not _endless(pipeline.stages[index], case)
+    }
+    pipelines = [pipeline for pipeline, _ in _shuffles(case)]
+    for (number, index), filling in sorted(filled.items(), key=lambda item: -item[1])[:1]:
+        stage = pipelines[number].stages[index]
+        cost = filling if int(stage.buffer or 0) >= _LARGE else 0.0
+        yield from _finding(case, stage, cost, "the slower first step of each epoch, spread over all steps")
+
+
+def _filling_ms(case: Case, pipeline: Pipeline, index: int) -> float:
+    """What filling a buffer costs, spread over all steps: no more than the epochs begin late, nor than it can take."""
+    late = queries.epoch_start_ms(case)
+    starts = next((item for item in case.evidence_of(EpochStart) if item.epochs), None)
+    made = pipeline.stages[:index]
+    if starts is None or any(stage.ms is None for stage in made):
+        return late
+    stage = pipeline.stages[index]
+    size = int(stage.buffer or 0)
+    if stage.detail.cardinality is not None and stage.detail.cardinality >= 0:
+        size = min(size, stage.detail.cardinality)
+    longest = SLACK * size * sum(stage.ms or 0.0 for stage in made)
+    return min(late, longest * starts.epochs / max(starts.steps, 1))
 
 
 def filled_for_nothing(case: Case) -> Iterator[Finding]:
@@ -73,9 +97,11 @@ def filled_for_nothing(case: Case) -> Iterator[Finding]:
         if _endless(stage, case) and case.steps is not None:
             upstream = sum(item.ms or 0.0 for item in pipeline.stages[:index])
             used = queries.cpu_use(case)
-            cost = upstream * int(stage.buffer or 0) / (used.cores if used else 2) / max(case.steps.count, 1)
-            how = "an estimate: elements in the buffer times what each costs to make, spread over the steps seen"
-            yield from _finding(case, stage, cost, how)
+            total = upstream * int(stage.buffer or 0) / (used.cores if used else 2)
+            how = "an estimate: elements in the buffer times what each costs to make"
+            spread = min(total / max(case.steps.count, 1), queries.whole_ms(case))
+            # It is filled before the first step, or beside the first ones: a cost of the run.
+            yield from queries.outside_steps(case, _finding(case, stage, spread, how), total)
 
 
 def _shuffles(case: Case) -> Iterator[tuple[Pipeline, int]]:

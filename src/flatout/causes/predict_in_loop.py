@@ -64,19 +64,28 @@ def in_run(case: Case) -> Iterator[Finding]:
         calls, batches = item.calls, item.batches
         if item.method not in _DIRECT or calls < CALLS or batches > 2 * calls:
             continue
-        per_call = item.ms / calls
+        per_call = item.per_call_ms
         cost, estimate = _cost(case, item, per_call)
-        yield from queries.finding(
+        outside = _is_outside(case, item)
+        found = queries.finding(
             "predict-in-loop",
             case,
             f"model.{item.method} is called {calls} times for {batches} batches; "
             "each call sets up a dataset, an iterator and callbacks.",
-            cost_ms=cost,
+            cost_ms=None if outside else cost,
             where=item.where,
             evidence=[queries.number(item.method, per_call, "ms", "per call", "hook")],
             fixes=_fixes(item),
             estimate=estimate,
         )
+        yield from queries.outside_steps(case, found, cost * case.steps.count) if outside else found
+
+
+def _is_outside(case: Case, seen: KerasCall) -> bool:
+    """Between two calls of `fit` that make many steps each: then it costs the run, and no step."""
+    if queries.step_kind(case) != "fit" or seen.method == "fit":
+        return False
+    return any(item.method == "fit" and item.batches > 2 * item.calls for item in case.evidence_of(KerasCall))
 
 
 def _cost(case: Case, seen: KerasCall, per_call: float) -> tuple[float, str]:

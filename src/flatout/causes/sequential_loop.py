@@ -48,6 +48,7 @@ from flatout.model.evidence.graphs import GraphLoop
 from flatout.source import context
 from flatout.source.analysis.call_summary import summarize, summarize_scope
 from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.recurrences import is_recurrence
 from flatout.source.analysis.scopes import Site
 from flatout.source.analysis.syntax import argument, last_name, loaded_names, nested_calls, stored_names
 from flatout.source.analysis.traced_functions import is_traced
@@ -65,6 +66,8 @@ def in_run(case: Case) -> Iterator[Finding]:
             continue
         if any(mark in item.graph.lower() for mark in RECURRENT):
             continue  # a recurrent layer must go step by step
+        if is_recurrence(item.where.file, item.where.line) or _is_scan(item.where.code):
+            continue  # so must a loop that carries a state
         loop = context.innermost_loop(item.where.file, item.where.line)
         line = loop.line if loop is not None else item.where.line
         inside = item.ms_per_step
@@ -86,6 +89,11 @@ def in_run(case: Case) -> Iterator[Finding]:
             estimate="an estimate: what vectorising would save at most",
         )
         return
+
+
+def _is_scan(code: str | None) -> bool:
+    """`tf.scan` and `tf.while_loop` hand a state from turn to turn, and so does a recurrent layer."""
+    return code is not None and any(word in code for word in ("scan(", "while_loop(", "RNN(", "rnn("))
 
 
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────

@@ -65,6 +65,8 @@ def in_run(case: Case) -> Iterator[Finding]:
     again = again or any(stage.name == "Repeat" for stage in hot.pipeline.stages)
     cached = any(stage.name == "Cache" for stage in hot.pipeline.stages)
     stateless = all(stage.stateful is None for stage in hot.prefix)
+    if hot.stage.name in queries.BUFFERS or any(stage.name == "Shuffle" for stage in hot.prefix):
+        return  # nothing is computed there, or what comes out is another order in each epoch
     if cached or not again or not stateless or hot.per_sample_ms < queries.CHEAP_MS or hot.stage.detail.by_keras:
         return
     size = _bytes(hot)

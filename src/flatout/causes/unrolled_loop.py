@@ -50,6 +50,7 @@ from flatout.model.evidence.graphs import RepeatedOps
 from flatout.source import context
 from flatout.source.analysis import datasets
 from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.recurrences import is_recurrence
 from flatout.source.analysis.scopes import Site
 from flatout.source.analysis.syntax import constant, last_name, nested_calls
 from flatout.source.analysis.traced_functions import is_traced, traced
@@ -84,6 +85,8 @@ def in_run(case: Case) -> Iterator[Finding]:
         part = min(2 * ops / max(item.graph_ops, 1), 1.0)
         tracing = part * sum(f.trace_ms / max(f.traces, 1) for f in case.functions if f.name == item.graph)
         running, spread = (inside + idle) * (1 - 1 / copies), tracing / max(case.steps.count, 1)
+        if is_recurrence(item.where.file, item.where.line):
+            running = 0.0  # nothing makes one op of it, and a loop of the graph runs no faster
         yield from queries.finding(
             "unrolled-loop",
             case,
@@ -95,18 +98,19 @@ def in_run(case: Case) -> Iterator[Finding]:
                 queries.number("tracing", tracing, "ms", "once, to trace it", "hook"),
                 queries.number("body", inside, "ms", "per step in the loop's ops", "trace"),
             ],
-            fixes=[
-                Fix(
-                    "Vectorise the loop; where each turn needs the one before, use tf.range or tf.scan.",
-                    equivalence="reassociated",
-                )
-            ],
+            fixes=[Fix(_advice(running), equivalence="reassociated")],
             confidence="low",
             estimate="an estimate: what vectorising would save at most"
             if running > spread
             else "its tracing, spread over the steps that were seen; a longer run pays less of it",
         )
         return
+
+
+def _advice(running: float) -> str:
+    if running:
+        return "Vectorise the loop; where each turn needs the one before, use tf.range or tf.scan."
+    return "Loop with tf.range or tf.scan: it is traced once for all turns, though it runs no faster."
 
 
 def _each_turn_has_its_own(item: RepeatedOps) -> bool:

@@ -2,7 +2,7 @@
 
 Fields are written under their own names, and a name that a class does not have is passed over when it is read, so that
 a case of a newer version still loads. A class with `OMIT_NONE = True` leaves out what is None; the metadata of a field
-(`REST`, `named`, `renamed`) say what else is special about it. A value that does not fit its field raises
+(`REST`, `LATER`, `named`, `renamed`) say what else is special about it. A value that does not fit its field raises
 CaseUnreadable with the path to it: `steps.ms.median: a number was expected, not 'fast'`.
 """
 
@@ -26,6 +26,10 @@ T = TypeVar("T")
 
 REST = {"rest": True}
 """Metadata of a dict field: it holds the names that no other field has, which are written next to them in the JSON."""
+
+
+LATER = {"later": True}
+"""Metadata of a field that older cases do not have: it is written only where it differs from its default."""
 
 
 def named(name: str) -> dict[str, Any]:
@@ -69,7 +73,7 @@ def write_fields(value: Any, names: Iterable[str]) -> Json:
         one, item = plan[name], getattr(value, name)
         if one.rest:
             written.update(plain(item))
-        elif not (omits and item is None):
+        elif not (omits and item is None) and not (one.later and item == one.default):
             written[one.name] = plain(item)
     return written
 
@@ -84,6 +88,8 @@ class PlannedField:
     read: Reader
     required: bool
     rest: bool
+    later: bool
+    default: Any
 
 
 def plan_of(kind: Any) -> tuple[PlannedField, ...]:
@@ -111,6 +117,8 @@ def _planned(field: dataclasses.Field[Any], hint: Any) -> PlannedField:
         read,
         field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING,
         bool(field.metadata.get("rest")),
+        bool(field.metadata.get("later")),
+        field.default,
     )
 
 

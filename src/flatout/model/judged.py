@@ -8,11 +8,19 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Literal
 
-from flatout.model.codec import Json
+from flatout.model.codec import LATER, Json
 from flatout.model.evidence.base import Evidence
 from flatout.model.location import Where
 from flatout.model.record import record
-from flatout.model.vocabulary import Confidence, Equivalence, ParityVerdict, TrialStage, TrialStatus, TuneOutcome
+from flatout.model.vocabulary import (
+    Confidence,
+    CostOf,
+    Equivalence,
+    ParityVerdict,
+    TrialStage,
+    TrialStatus,
+    TuneOutcome,
+)
 
 
 @record(frozen=True)
@@ -27,7 +35,10 @@ class Fix:
 
 @record(frozen=True)
 class Finding:
-    """A cause at work here. `cost_ms` is per step, `cost_share` its share of the step."""
+    """A cause at work here. `cost_share` is `cost_ms` over the milliseconds of what the cost is a part `of`.
+
+    Findings that stand for the same milliseconds count them once: the costs of a case do not add up past the whole.
+    """
 
     cause: str
     summary: str
@@ -39,6 +50,15 @@ class Finding:
     fixes: tuple[Fix, ...] = ()
     estimate: str = ""
     """How the cost was obtained, in words."""
+    of: CostOf = field(default="step", metadata=LATER)
+    """`step`: both are of each step. `run`: both are of the whole run, for what happens outside of the steps."""
+    counted_before: float = field(default=0.0, metadata=LATER)
+    """Further share that it stands for, of milliseconds that findings before it have counted already."""
+
+    @property
+    def full_share(self) -> float:
+        """Its share with what findings before it have counted: what curing it alone could save at most."""
+        return (self.cost_share or 0.0) + self.counted_before
 
 
 @record(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any, ClassVar, Literal
 
-from flatout.model.codec import REST, Json, renamed
+from flatout.model.codec import LATER, REST, Json, renamed
 from flatout.model.evidence.base import Evidence
 from flatout.model.location import Where
 from flatout.model.record import record
@@ -206,6 +206,8 @@ class Op:
     """Executions per step."""
     dtype: str = ""
     shape: str = ""
+    axes: str = field(default="", metadata=LATER)
+    """The order of axes of a Transpose (`0,3,1,2`), where the graph has it as a constant."""
 
 
 @record(frozen=True)

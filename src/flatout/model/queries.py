@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 from flatout.model.case import Case, Confidence, Evidence, Finding, Fix, Measurement, Pipeline, Stage, Where
 from flatout.model.evidence.graphs import ContendedPython
-from flatout.model.evidence.program import CpuUse, UndisturbedMean
+from flatout.model.evidence.program import CpuUse
 from flatout.model.evidence.steps import EpochStart, LineTime, StepStack, Tracing
 from flatout.model.record import record
 from flatout.model.vocabulary import StepPart, StreamKind
@@ -38,18 +39,36 @@ def part_ms(case: Case, *names: StepPart) -> float:
     return float(sum(getattr(case.steps.split_ms, name) for name in names))
 
 
+def whole_ms(case: Case) -> float:
+    """What shares are of: the median step, and what comes now and then (tracing, a new epoch), spread over all steps.
+
+    The mean will not do: a step during which something else had the processors makes it longer, at no cause's cost.
+    """
+    return step_ms(case) + now_and_then_ms(case)
+
+
 def share(case: Case, ms: float) -> float:
-    """Of all time in steady steps: costs that come now and then (tracing, a new epoch) lift only the mean."""
-    whole = max(step_ms(case), mean_ms(case))
+    """The one definition of a share: milliseconds over those of the step."""
+    whole = whole_ms(case)
     return ms / whole if whole else 0.0
 
 
-def mean_ms(case: Case) -> float:
-    """Of the steps during which the processors were the program's own."""
-    if case.steps is None:
-        return 0.0
-    undisturbed = case.evidence_of(UndisturbedMean)
-    return undisturbed[0].ms if undisturbed else case.steps.ms.mean
+def now_and_then_ms(case: Case) -> float:
+    """What is in few steps only, and so not in the median one: the beginnings of epochs, and retracing."""
+    tracing = sum(item.ms for item in case.evidence_of(Tracing) if item.steps_that_trace <= item.steps / 2)
+    return epoch_start_ms(case) + tracing
+
+
+def run_ms(case: Case) -> float:
+    """Of the whole run, imports included."""
+    return 1000 * case.program.seconds
+
+
+def steps_share(case: Case) -> float:
+    """Share of the run that its steps take, without the warm-up; 1 where it is not known."""
+    if case.steps is None or not case.program.seconds:
+        return 1.0
+    return min(max(case.steps.count - case.steps.warmup, 0) * case.steps.ms.mean / run_ms(case), 1.0)
 
 
 def step_stack(case: Case) -> StepStack | None:
@@ -88,7 +107,7 @@ def lines_ms(case: Case, lines: Collection[Line]) -> float:
         for sample in case.evidence_of(LineTime)
         if sample.where is not None and (sample.where.file, sample.where.line) in lines
     )
-    return share * mean_ms(case)
+    return share * whole_ms(case)
 
 
 def finding(
@@ -103,13 +122,13 @@ def finding(
     confidence: Confidence = "high",
     estimate: str = "",
 ) -> Iterable[Finding]:
-    """One finding, or none where it costs next to nothing."""
-    of_step = None
+    """One finding, or none where it costs next to nothing. No cause costs a step more than the step."""
+    cost_share = None
     if cost_ms is not None and case.steps is not None:
-        # A cost outside the steady steps (tracing, filling a buffer) may exceed them: share of both together then.
-        of_step = share(case, cost_ms)
-        of_step = of_step if of_step <= 1 else of_step / (1 + of_step)
-        if of_step < SMALLEST_SHARE:
+        whole = whole_ms(case)
+        cost_ms = min(cost_ms, whole) if whole else cost_ms
+        cost_share = share(case, cost_ms)
+        if cost_share < SMALLEST_SHARE:
             return
     yield Finding(
         cause=cause,
@@ -117,11 +136,21 @@ def finding(
         where=where,
         evidence=tuple(evidence),
         cost_ms=cost_ms,
-        cost_share=of_step,
+        cost_share=cost_share,
         confidence=confidence,
         fixes=tuple(fixes),
         estimate=estimate,
     )
+
+
+def outside_steps(case: Case, found: Iterable[Finding], total_ms: float) -> Iterable[Finding]:
+    """The same findings, with a cost that the steps do not have: `total_ms` of the whole run."""
+    whole = run_ms(case)
+    if not whole or total_ms < SMALLEST_SHARE * whole:
+        return
+    for item in found:
+        cost = min(total_ms, whole)
+        yield replace(item, cost_ms=cost, cost_share=cost / whole, of="run")
 
 
 def number(

@@ -35,6 +35,8 @@ Equivalence = Literal["exact", "reassociated", "precision", "semantic", "bound"]
 """What a change promises of the numbers. bound: nothing, the trial shows an upper limit."""
 
 Confidence = Literal["high", "medium", "low"]
+CostOf = Literal["step", "run"]
+"""What the cost of a finding is a part of."""
 
 TrialStatus = Literal["won", "lost", "noise", "failed", "timeout"]
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import field
+
+from flatout.model.codec import LATER
 from flatout.model.evidence.base import Evidence
 from flatout.model.record import record
 
@@ -55,6 +58,13 @@ class KerasCall(Evidence, kind="keras-call", value="method"):
     """Of one batch, without what surrounds it in a call."""
     single: int | None = None
     """Calls that asked for nothing but one batch of arrays: a call for a single batch can stand for them."""
+    first_ms: float = field(default=0.0, metadata=LATER)
+    """Of the first call, which traces; 0 where it was not kept."""
+
+    @property
+    def per_call_ms(self) -> float:
+        """Of a call that does not trace."""
+        return (self.ms - self.first_ms) / max(self.calls - bool(self.first_ms), 1)
 
 
 @record(frozen=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import ClassVar
 
+from flatout.model.codec import LATER
 from flatout.model.evidence.base import Evidence
 from flatout.model.location import Stack
 from flatout.model.record import record
@@ -53,6 +55,9 @@ class EpochStart(Evidence, kind="epoch-start", value="ms", unit="ms/step"):
     """What the first step of each epoch costs beyond an ordinary one, spread over all steps."""
 
     ms: float
+    epochs: int = field(default=0, metadata=LATER)
+    """Beginnings that were seen, in so many `steps`; 0 where they were not counted."""
+    steps: int = field(default=0, metadata=LATER)
 
 
 @record(frozen=True)
@@ -64,6 +69,8 @@ class HostSync(Evidence, kind="host-sync", value="ms", unit="ms/step"):
     calls: int
     bytes_per_step: float
     how: str = ""
+    usual: float | None = field(default=None, metadata=LATER)
+    """Pulls of a usual step: those before and after the steps, or in few of them, do not count. None if unknown."""
 
 
 @record(frozen=True)

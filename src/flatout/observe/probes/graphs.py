@@ -73,6 +73,8 @@ def _describe(graph: Any, lines: dict[Any, int]) -> dict[str, Any]:
         row: list[Any] = [op.name, op.type, number, dtype, shape]
         if op.type == "Cast" and op.inputs:
             row.append(op.inputs[0].dtype.base_dtype.name)
+        if op.type == "Transpose":
+            row.append(_permutation(op))
         if op.device:
             row.append(op.device)
         rows.append(row)
@@ -83,6 +85,14 @@ def _describe(graph: Any, lines: dict[Any, int]) -> dict[str, Any]:
         "outer": str(getattr(outer, "name", "")),
         "ops": rows,
     }
+
+
+def _permutation(op: Any) -> str:
+    """`0,3,1,2`, or nothing where the graph computes it."""
+    from tensorflow.python.framework import tensor_util
+
+    order = tensor_util.constant_value(op.inputs[1])
+    return "" if order is None else ",".join(map(str, order.tolist()))
 
 
 def line_of(op: Any, files: dict[str, bool]) -> Any:

@@ -22,6 +22,8 @@ TENSOR_NAMES = (
     "tensor-format",
 )
 DEEPEST = 6
+MOST_TIMES = 1000
+"""Pulls of a line of which the time is kept: enough to tell whether they are in every step."""
 PASS_ON = ("numpy", "keras.src.backend.", "tensorflow.python.ops.resource_variable_ops")
 """Libraries through which the user's own line pulls; what TensorFlow pulls for itself is not the user's doing."""
 
@@ -35,7 +37,7 @@ class Pulls:
 
     def write(self) -> None:
         rows = [
-            [users_code.absolute(code.co_filename), line, code.co_name, *row[:3], row[3]]
+            [users_code.absolute(code.co_filename), line, code.co_name, *row[:4], [round(at, 6) for at in row[4]]]
             for (code, line), row in sorted(self.rows.items(), key=lambda item: -item[1][1])[:200]
         ]
         if rows:
@@ -84,10 +86,12 @@ def _wrap(observer: Observer, pulls: Pulls, how: str) -> Wrap:
                 key = (frame.f_code, frame.f_lineno)
                 row = pulls.rows.get(key)
                 if row is None:
-                    row = pulls.rows[key] = [0, 0.0, 0, how]
+                    row = pulls.rows[key] = [0, 0.0, 0, how, []]
                 row[0] += 1
                 row[1] += elapsed
                 row[2] += _size(self)
+                if row[0] <= MOST_TIMES:
+                    row[4].append(start)
 
         return pull
 

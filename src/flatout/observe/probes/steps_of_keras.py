@@ -156,9 +156,10 @@ def _outer_call(observer: Observer, method: str, key: str, steps: _Batches) -> N
             finally:
                 thread.busy = busy
                 steps.end()
-                row = calls.rows.setdefault(place, [0, 0.0, 0, 0])
+                elapsed = perf_counter() - start
+                row = calls.rows.setdefault(place, [0, 0.0, 0, 0, elapsed])
                 row[0] += 1
-                row[1] += perf_counter() - start
+                row[1] += elapsed
                 observer.look()
                 stream = observer.streams.get(method)
                 row[2] += (stream.count if stream else 0) - batches

@@ -20,7 +20,8 @@ class GraphOp:
     where: tuple[str, int, str] | None
     dtype: str
     shape: tuple[int | None, ...] | None
-    cast_from: str
+    of: str
+    """The type that a Cast starts from, the order of axes of a Transpose."""
     device: str
     graph: str
     graph_type: str

@@ -32,6 +32,7 @@ def read(split: StepSplit | None, graphs: Graphs) -> tuple[Op, ...]:
                 count=op.count / split.count,
                 dtype=known.dtype if known is not None else "",
                 shape=_text(known.shape) if known is not None else "",
+                axes=known.of if known is not None and known.type == "Transpose" else "",
             )
         )
     return tuple(found)

@@ -20,7 +20,11 @@ from flatout.observe.streams import rank_of
 Floats = NDArray[np.float64]
 COVERS = 0.25
 """A stream must cover this share of what the widest one covers to be the step."""
+ASIDE = 0.05
+"""A stream whose calls take less than this share of those of another is a look aside: a loss every fifty steps."""
 MOSTLY = 0.6
+TRACES = 0.2
+"""Share of a step's time that is tracing, from which a step at the beginning is warm-up."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,11 @@ class Stream:
             return own
         limit = 20 * float(np.median(gaps)) + 0.5
         return own + float(gaps[gaps <= limit].sum())
+
+    @property
+    def own(self) -> float:
+        """Seconds inside of its calls."""
+        return float((self.rows[:, 3] - self.rows[:, 2]).sum())
 
 
 @dataclass(frozen=True)
@@ -105,13 +114,18 @@ def choose(found: list[Stream]) -> Stream | None:
     best = max(rank_of(stream.kind) for stream in wide)
     alike = [stream for stream in wide if rank_of(stream.kind) == best]
     longest = max(stream.covered for stream in alike)
-    return min((s for s in alike if s.covered >= 0.8 * longest), key=lambda s: (len(s.rows), s.id))
+    busiest = max(stream.own for stream in alike)
+    outer = (s for s in alike if s.covered >= 0.8 * longest and s.own >= ASIDE * busiest)
+    return min(outer, key=lambda s: (len(s.rows), s.id), default=max(alike, key=lambda s: s.own))
 
 
 def measure(recording: Recording, stream: Stream) -> Measured:
     rows = stream.rows
     start, end, n = rows[:, 2], rows[:, 3], np.maximum(rows[:, 1], 1).astype(np.int64)
     previous = np.concatenate((start[:1], end[:-1]))
+    begins: list[int] = []
+    totals = rows[:, 4:8]
+    deltas = np.diff(totals, axis=0, prepend=totals[:1])
     if stream.kind == "fit":
         # The first batch of an epoch begins with itself: what lies before (validation, a new iterator) is no step. But
         # where nearly every batch is the first (a `fit` for each batch), all that lies between is paid at every step.
@@ -120,8 +134,10 @@ def measure(recording: Recording, stream: Stream) -> Measured:
             crossed = np.searchsorted(epochs, end) > np.searchsorted(epochs, previous)
             if crossed.mean() <= MOSTLY:
                 previous = np.where(crossed, start, previous)
-    totals = rows[:, 4:8]
-    deltas = np.diff(totals, axis=0, prepend=totals[:1])
+                begins = _calls_of_fit(recording, end)
+                # The totals of such a batch hold what lies before it as well: the trace of the validation, its input.
+                deltas[crossed] = np.minimum(deltas[crossed], (end - start)[crossed, None])
+                deltas[crossed, 1] = _traced_within(recording, start[crossed], end[crossed])
     touched = np.zeros(len(rows), bool)
     in_window = np.zeros(len(rows), bool)
     for window in recording.all("window-close"):
@@ -132,6 +148,10 @@ def measure(recording: Recording, stream: Stream) -> Measured:
     time = (end - previous) / n
     warm = _warmup(time, deltas[:, 1], n)
     steady = np.arange(len(rows)) >= warm
+    for first, last in zip(begins, [*begins[1:], len(rows)], strict=False):
+        # A further `fit` of another model, or after another `compile`, begins with a trace of its own.
+        if first >= warm and deltas[first, 1] > TRACES * (end[first] - previous[first]):
+            steady[first : first + _warmup(time[first:last], deltas[first:last, 1], n[first:last])] = False
     return Measured(
         stream=stream,
         time=time,
@@ -147,11 +167,26 @@ def measure(recording: Recording, stream: Stream) -> Measured:
     )
 
 
+def _traced_within(recording: Recording, start: Floats, end: Floats) -> Floats:
+    """Seconds of tracing that ended within each of these spans."""
+    traces = [fact for fact in recording.all("trace") if fact.get("outermost")]
+    at = np.array([fact["at"] for fact in traces])
+    seconds = np.array([fact["ms"] for fact in traces]) / 1e3
+    return np.array([seconds[(at > first) & (at <= last)].sum() for first, last in zip(start, end, strict=True)])
+
+
+def _calls_of_fit(recording: Recording, end: Floats) -> list[int]:
+    """The first tick of each call of `fit` but the first: the numbers of its epochs begin again."""
+    epochs = recording.all("epoch")
+    again = [fact["at"] for fact, before in zip(epochs[1:], epochs, strict=False) if fact["number"] <= before["number"]]
+    return sorted({index for index in np.searchsorted(end, again).tolist() if 0 < index < len(end)})
+
+
 def _warmup(time: Floats, traced: Floats, n: NDArray[np.int64]) -> int:
     """Ticks at the beginning that do not count: first traces, allocations, filling buffers."""
     if len(time) <= 1:
-        return 0
+        return len(time) if len(time) and traced[0] > TRACES * time[0] * n[0] else 0
     most = max(1, min(10, len(time) // 4))
     typical = float(np.median(time[1:]))
-    slow = [i for i in range(most) if traced[i] > 0.2 * time[i] * n[i] or time[i] > 2 * typical]
+    slow = [i for i in range(most) if traced[i] > TRACES * time[i] * n[i] or time[i] > 2 * typical]
     return max(1, slow[-1] + 1 if slow else 1)

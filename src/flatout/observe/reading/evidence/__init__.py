@@ -29,7 +29,7 @@ def read(
         found += host.epoch_starts(recording, measured)
         found += graph.float64(graphs)
         found += graph.norms(graphs)
-        found += host.pulls(recording, count)
+        found += host.pulls(recording, measured)
         found += host.conversions(recording, count)
         found += host.feeds(recording, measured)
         found += host.graph_growth(recording)

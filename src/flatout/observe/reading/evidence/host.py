@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from flatout.model.case import Evidence
 from flatout.model.evidence.steps import (
@@ -55,27 +56,47 @@ def epoch_starts(recording: Recording, measured: Measured) -> list[EpochStart]:
         )
         if not len(first):
             return []
-        excess = np.maximum(measured.time - 2 * np.median(measured.time[chosen]), 0)[first & chosen].sum()
+        # What is traced there (a function for a last, smaller batch) is no beginning of an epoch.
+        own = measured.time - measured.trace / measured.n
+        excess = np.maximum(own - 2 * np.median(measured.time[chosen]), 0)[first & chosen].sum()
+        epochs_seen = int((first & chosen).sum())
     else:
         typical = float(np.median(measured.input[chosen]))
         long = measured.input > 5 * typical + 2 * float(np.median(measured.time[chosen]))
         excess = float(measured.input[chosen & long].sum())
-    return [EpochStart(float(excess) * 1e3 / int(measured.n[chosen].sum()), source="hook")]
+        epochs_seen = int((chosen & long).sum())
+    steps = int(measured.n[chosen].sum())
+    return [EpochStart(float(excess) * 1e3 / steps, epochs_seen, steps, source="hook")]
 
 
-def pulls(recording: Recording, count: int) -> list[HostSync]:
-    return [
-        HostSync(
-            seconds * 1e3 / count,
-            per_step=calls / count,
-            calls=calls,
-            bytes_per_step=size / count,
-            how=how,
-            where=context.where(file, line, function),
-            source="hook",
+def pulls(recording: Recording, measured: Measured) -> list[HostSync]:
+    count = measured.count
+    found = []
+    for file, line, function, calls, seconds, size, how, *times in recording.last("pulls").get("rows") or []:
+        found.append(
+            HostSync(
+                seconds * 1e3 / count,
+                per_step=calls / count,
+                calls=calls,
+                bytes_per_step=size / count,
+                how=how,
+                usual=_in_a_usual_step(measured, np.array(times[0]), calls) if times else None,
+                where=context.where(file, line, function),
+                source="hook",
+            )
         )
-        for file, line, function, calls, seconds, size, how in recording.last("pulls").get("rows") or []
-    ]
+    return found
+
+
+def _in_a_usual_step(measured: Measured, at: NDArray[np.float64], calls: int) -> float | None:
+    """How often something happened in the median step, of those during which all of its times are known."""
+    ends = measured.stream.rows[:, 3]
+    chosen = measured.clean if calls == len(at) else measured.clean & (ends <= at.max(initial=0.0))
+    if not len(at) or chosen.sum() < 3:
+        return None
+    begins = ends - measured.time * measured.n
+    inside = np.searchsorted(at, ends) - np.searchsorted(at, begins)
+    return float(np.median((inside / measured.n)[chosen]))
 
 
 def conversions(recording: Recording, count: int) -> list[Conversion]:

@@ -79,7 +79,8 @@ def keras(recording: Recording) -> list[Evidence]:
     for method, fact in newest.items():
         rows = recording.ticks[recording.ticks[:, 0] == kinds.get(method, -1)]
         own = float(np.median((rows[:, 3] - rows[:, 2]) / np.maximum(rows[:, 1], 1))) * 1e3 if len(rows) else None
-        for file, line, function, calls, seconds, batches, *single in fact["rows"]:
+        for file, line, function, calls, seconds, batches, *more in fact["rows"]:
+            single, first = [*more, *(None, 0.0)[len(more) :]][:2]
             found.append(
                 KerasCall(
                     method,
@@ -87,7 +88,8 @@ def keras(recording: Recording) -> list[Evidence]:
                     ms=seconds * 1e3,
                     batches=batches,
                     batch_ms=own,
-                    single=single[0] if single else None,
+                    single=single,
+                    first_ms=first * 1e3,
                     where=context.where(file, line, function),
                     source="hook",
                 )

@@ -60,9 +60,12 @@ def _cost(finding: Finding) -> Html:
     return tag(
         "p",
         tag("b", duration(finding.cost_ms)) if finding.cost_ms is not None else None,
-        " a step" if finding.cost_ms is not None else None,
+        (" a step" if finding.of == "step" else " of the run") if finding.cost_ms is not None else None,
         tag("span", share(finding.cost_share), class_="share") if finding.cost_share is not None else None,
         bar(finding.cost_share, "hot") if finding.cost_share is not None else None,
+        tag("span", f"and {share(finding.counted_before)} counted above", class_="quiet")
+        if finding.counted_before
+        else None,
         class_="cost",
     )
 
