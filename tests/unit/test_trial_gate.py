@@ -153,6 +153,24 @@ def test_what_fills_a_cache_is_measured_from_the_second_epoch_on():
         os.close(descriptor)
 
 
+def warm_up(settings: GateSettings) -> gates.WarmUp:
+    observer = SimpleNamespace(ticks=Ticks(), injections=None)
+    made = gates.WarmUp(observer, settings.fills_cache, settings.warm_steps)
+    made.begin(100.0)
+    return made
+
+
+def test_a_program_of_few_steps_is_warm_after_some_of_them():
+    short = warm_up(GateSettings(0, 0, 0, warm_steps=2))
+    assert [short.is_over(100.1 * ticks, ticks, 1, ticks) for ticks in (1, 2)] == [False, True]
+
+
+def test_one_slow_step_without_tracing_shows_the_pace():
+    slow, quick = warm_up(GateSettings(0, 0, 0)), warm_up(GateSettings(0, 0, 0))
+    assert [slow.is_over(100.0 + 4 * n, n + 1, 1, n + 1) for n in range(2)] == [False, True]
+    assert [quick.is_over(100.0 + 0.01 * n, n + 1, 1, n + 1) for n in range(2)] == [False, False]
+
+
 def test_steps_of_another_phase_are_not_waited_for(tmp_path):
     """A short `fit` in front of many predictions: these are the steps, as the scouting run has found."""
     read, commands = os.pipe()

@@ -13,6 +13,7 @@ from flatout.tune.verdict import command, concluded
 
 REQUEST = TuneRequest("train.py", ("--epochs", "3"), budget=240.0)
 STEPS = Steps(100, "batches of Keras fit", Distribution(10.0, 9.0, 11.0, 10.0))
+SAME = Interval(1.0, 0.95, 1.05)
 CLOSED = Trial(("cache",), "noise", Interval(1.0, 0.9, 1.1), rounds=9)
 
 
@@ -93,6 +94,16 @@ def test_done_says_how_that_is_known():
     assert "an input that costs nothing would give 1.01 × [1.00, 1.02]" in told
     assert "computing is 98% of a step" in told
     assert outcome(case())[0] == "done", "no finding, no lever that changes anything"
+
+
+def test_a_gain_that_the_confirmation_did_not_show_is_not_passed_over():
+    word, told = outcome(case(trial(), Trial(("xla",), "noise", SAME, "exact", stage="combination", rounds=9), CLOSED))
+    assert word == "done"
+    assert "xla was faster at first, and the confirmation did not show it; of 1 other changes tried" in told
+    broken = Trial(("xla",), "failed", None, stage="combination", note="the program failed: MemoryError")
+    word, told = outcome(case(trial(), broken, CLOSED))
+    assert word == "not-the-same"
+    assert "MemoryError" in told
 
 
 def test_a_finding_without_a_cure_that_was_tried_shows_what_to_write():

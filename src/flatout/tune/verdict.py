@@ -55,7 +55,7 @@ def conclude(case: Case, request: TuneRequest, problem: str = "") -> Conclusion:
     tried = [trial for trial in case.trials if trial.stage in ("single", "combination", "patch")]
     if problem and not tried:
         return Conclusion("undecided", problem)
-    different = [trial for trial in tried if not_the_same(trial) or _changes_the_numbers(trial)]
+    different = [trial for trial in tried if not_the_same(trial) or _changes_the_numbers(trial) or _fell(trial, tried)]
     left = _left_open(case, tried)
     if different:
         return Conclusion("not-the-same", _different_text(different, left))
@@ -95,10 +95,15 @@ def _changes_the_numbers(trial: Trial) -> bool:
     return trial.stage == "single" and trial.status == "won" and not keeps_the_numbers(trial.equivalence)
 
 
+def _fell(trial: Trial, tried: Sequence[Trial]) -> bool:
+    """Levers that had won alone, with which the program failed when that was to be confirmed."""
+    won = {one.levers for one in tried if one.stage == "single" and one.status == "won"}
+    return trial.stage == "combination" and trial.status in ("failed", "timeout") and trial.levers in won
+
+
 def _different_text(trials: Sequence[Trial], left: Sequence[str]) -> str:
     best = max(trials, key=ratio)
-    assert best.speedup is not None
-    interval = f"{best.speedup.ratio:.2f} × [{best.speedup.low:.2f}, {best.speedup.high:.2f}]"
+    interval = f" {_bounds(best.speedup)}" if best.speedup is not None else ""
     if best.status == "won":
         differs = f"its promise is {best.equivalence}; --allow {best.equivalence} accepts that"
     else:
@@ -106,7 +111,7 @@ def _different_text(trials: Sequence[Trial], left: Sequence[str]) -> str:
     others = sorted({shown(trial.levers) for trial in trials} - {shown(best.levers)})
     more = f" The same holds for {', '.join(others)}." if others else ""
     still = f" Also open: {'; '.join(left)}." if left else ""
-    return f"Faster but not the same, and not claimed: {shown(best.levers)} {interval}: {differs}.{more}{still}"
+    return f"Faster but not the same, and not claimed: {shown(best.levers)}{interval}: {differs}.{more}{still}"
 
 
 # ── undecided ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -192,14 +197,18 @@ def _done(case: Case, tried: Sequence[Trial]) -> Conclusion:
 
 
 def _by_trials(tried: Sequence[Trial]) -> Iterator[str]:
-    singles = [trial for trial in tried if trial.stage == "single"]
+    won = [trial for trial in tried if trial.stage == "single" and trial.status == "won"]
+    for trial in won:
+        yield f"{shown(trial.levers)} was faster at first, and the confirmation did not show it"
+    singles = [trial for trial in tried if trial.stage == "single" and trial not in won]
     highest = max((trial.speedup.high for trial in singles if trial.speedup is not None), default=0.0)
     if not singles:
         return
     most = f", and none can give more than {max(highest, 1.0):.2f} ×" if highest else ""
     failed = [shown(trial.levers) for trial in singles if trial.status == "failed"]
     broken = f" ({', '.join(failed)} failed)" if failed else ""
-    yield f"of {len(singles)} changes tried, none was faster beyond the noise{most}{broken}"
+    others = "other changes" if won else "changes"
+    yield f"of {len(singles)} {others} tried, none was faster beyond the noise{most}{broken}"
 
 
 def _by_bounds(case: Case) -> Iterator[str]:

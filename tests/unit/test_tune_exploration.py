@@ -1,0 +1,139 @@
+"""What is tried when: levers that findings name first, then bounds, nothing after the time is up. No process runs."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from flatout.measure.race import Exit, Verdict
+from flatout.model.case import Case, Distribution, Finding, Fix, Interval, Steps, Trial
+from flatout.report.progress import Progress
+from flatout.tune import exploration as explorations
+from flatout.tune.clock import Clock
+from flatout.tune.exploration import Exploration
+from flatout.tune.journal import Journal
+from flatout.tune.plan import Plan
+from flatout.tune.request import TuneRequest
+from flatout.tune.trials import Trials
+
+FIRST = Finding("of-a-plugin", "…", cost_share=0.5, fixes=(Fix("…", lever="prefetch"),))
+STEPS = Steps(100, "batches of Keras fit", Distribution(10.0, 9.0, 11.0, 10.0))
+FASTER, SAME = Interval(2.0, 1.9, 2.1), Interval(1.0, 0.95, 1.05)
+
+
+@dataclass
+class FakeRace:
+    """Notes which levers it was to run; each contestant gets the verdict that is made up for its last lever."""
+
+    gains: dict[str, Interval]
+    start_seconds: float = 1.0
+    ran: list[tuple[str, ...]] = field(default_factory=list)
+    baselines: list[Any] = field(default_factory=lambda: [SimpleNamespace(active=True)])
+
+    def __post_init__(self) -> None:
+        self.starter = SimpleNamespace(start=lambda contestants: None)
+
+    def seconds_for(self, contestants: int) -> float:
+        return contestants * self.start_seconds
+
+    def seconds_to_start(self, contestants: int) -> float:
+        return contestants * self.start_seconds
+
+    def run(self, contestants: list[Any], rules: Any, limit: Any) -> None:
+        self.ran.append(tuple(one.levers[-1] for one in contestants))
+
+    def close(self) -> None: ...
+
+
+class FakeTrials(Trials):
+    def keep_all(self, race: Any, contestants: Any, stage: Any) -> None:
+        for one in contestants:
+            speedup = race.gains.get(one.levers[-1], SAME)
+            status = "won" if speedup.low > 1.02 else "noise"
+            trial = Trial(one.levers, status, speedup, "exact", stage=stage, rounds=9)
+            self.found.append(trial)
+            self.journal.keep(trial)
+
+
+def explored(
+    tmp_path: Path, monkeypatch: Any, gains: dict[str, Interval], **more: Any
+) -> tuple[list[str], FakeRace, Any]:
+    race = FakeRace(gains, more.pop("start_seconds", 1.0))
+    journal, progress = Journal(tmp_path), Progress(60.0, quiet=True)
+    clock = Clock(more.pop("budget", 480.0))
+    planned = Plan(("prefetch", "xla", "cache", "onednn"), (("threads", "one core"),))
+    monkeypatch.setattr(explorations.plan, "make", lambda *args: planned)
+    context = SimpleNamespace(
+        request=TuneRequest("train.py", **more),
+        case=Case("tune", steps=STEPS, findings=(FIRST,)),
+        launch=None,
+        clock=clock,
+        journal=journal,
+        trials=FakeTrials(journal, progress, tmp_path),
+        progress=progress,
+        varies=False,
+        race=lambda launch: race,
+        contestant=lambda levers: SimpleNamespace(
+            levers=levers, title=levers[-1], exit=Exit("decided"), verdict=Verdict("won")
+        ),
+        alive_at_once=lambda race: 3,
+        combinable=lambda text: True,
+    )
+    return Exploration(context).run(), race, context  # type: ignore[arg-type]
+
+
+def test_what_a_finding_names_is_tried_first_then_bounds_then_the_others(tmp_path, monkeypatch):
+    winners, race, context = explored(tmp_path, monkeypatch, {})
+    assert not winners
+    assert race.ran == [("prefetch",), ("free-input", "free-compute"), ("xla", "cache", "onednn")]
+    assert context.trials.skipped == {"threads": "one core"}
+
+
+def test_bounds_take_no_more_than_a_fifth_of_the_budget(tmp_path, monkeypatch):
+    _, race, _ = explored(tmp_path, monkeypatch, {}, start_seconds=50.0)
+    assert ("free-input", "free-compute") not in race.ran
+    assert race.ran[0] == ("prefetch",)
+
+
+def test_the_winner_of_a_small_gain_is_combined_with_those_of_the_others(tmp_path, monkeypatch):
+    small = Interval(1.1, 1.05, 1.15)
+    winners, _, _ = explored(tmp_path, monkeypatch, {"prefetch": small, "cache": small, "xla": FASTER})
+    assert winners == ["prefetch", "xla", "cache"]
+
+
+def test_what_is_left_out_for_want_of_time_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(Clock, "left_to_explore", lambda self: -1.0)
+    monkeypatch.setattr(Clock, "left", lambda self: -1.0)
+    _, race, context = explored(tmp_path, monkeypatch, {})
+    assert race.ran == []
+    assert context.trials.skipped["prefetch"].startswith("no time left for it")
+
+
+def test_other_levers_are_tried_on_top_of_what_has_won(tmp_path, monkeypatch):
+    changed = (Case("tune", steps=STEPS), None)
+
+    def observed(self: Exploration, won: Any) -> Any:
+        self.base = tuple(won)
+        return changed
+
+    monkeypatch.setattr(Exploration, "_observed_with", observed)
+    winners, _, context = explored(tmp_path, monkeypatch, {"prefetch": FASTER, "cache": FASTER})
+    assert winners == ["prefetch", "cache"]
+    tried = [trial.levers for trial in context.trials.found if trial.stage == "single"]
+    assert tried == [("prefetch",), ("prefetch", "xla"), ("prefetch", "cache"), ("prefetch", "onednn")]
+
+
+@pytest.mark.parametrize(("start", "block", "whole", "share"), [(1.0, 0.3, 10.0, 0.15), (20.0, 4.0, 60.0, 0.6)])
+def test_what_is_kept_for_confirming_follows_the_program(start, block, whole, share):
+    clock = Clock(480.0)
+    clock.reserve(start, block, whole)
+    assert clock.reserved / clock.budget == pytest.approx(share, abs=0.05)
+    assert clock.exploring_until < clock.closing < clock.end
+    assert clock.left() <= clock.end - time.monotonic() + 1
+    clock.reserve(start, block, None)
+    assert clock.reserved >= 0.2 * clock.budget, "a program that was not seen to end may be long"
