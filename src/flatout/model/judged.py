@@ -165,6 +165,9 @@ class WholeRun:
     """Steps of the changed program that were seen."""
     patched: bool = False
     """Whether the source was patched; else the levers were injected."""
+    parity: ParityVerdict = ""
+    """How the last losses and the weights that are left agree, with the same random numbers in both; empty where there
+    was no time to compare them."""
     note: str = ""
 
 

@@ -12,6 +12,7 @@ from flatout.model.levers import shown
 from flatout.trial import patch, whole_run
 from flatout.trial.child_process import Launch
 from flatout.trial.whole_run import Run
+from flatout.tune import parity
 from flatout.tune.by_hand import by_hand
 from flatout.tune.conclusions import holds, ratio
 from flatout.tune.confirmation import Confirmed
@@ -113,12 +114,27 @@ class Claiming:
             return found
 
         try:
-            measured = measure(run, _saving(trial), context.clock.end, made is not None)
+            measured = self._compared(measure(run, _saving(trial), context.clock.end, made is not None), launch)
         except Fallen as fallen:
             self._fall(trial, str(fallen), made is not None)
             return None
         told = self._by_hand(trial, made)
         return Claim(trial, measured, made.diff if made is not None else "", told)
+
+    def _compared(self, measured: WholeRun, launch: Launch) -> WholeRun:
+        """With what the whole training has come to on both sides, where there is time to see. Raises `Fallen`."""
+        context = self.context
+        longest = max(measured.before_seconds or 0.0, measured.after_seconds or 0.0)
+        if measured.estimated or context.clock.left() < 1.5 * longest:
+            return measured
+        context.progress.phase("do the results of the whole program agree?")
+        directory = context.new_directory("whole-numbers")
+        seconds = max(2 * longest, 30.0)
+        found = parity.compare_whole(context.launch, launch, self.race.starter, directory, seconds)
+        if found.verdict == "failed":
+            raise Fallen(f"after the whole training {found.sentence}")
+        known = "" if found.verdict == "unknown" else found.verdict
+        return replace(measured, parity=known, note="; ".join(filter(None, [measured.note, found.sentence])))
 
     def _by_hand(self, trial: Trial, made: patch.Patch | None) -> tuple[str, ...]:
         """What the user has to write where the patch lacks a lever, or where there is no patch."""
@@ -128,7 +144,7 @@ class Claiming:
 
     def _fall(self, trial: Trial, how: str, as_patch: bool) -> None:
         what = "the patch" if as_patch else "the levers"
-        text = f"the whole program fails with {what}: {how}"
+        text = f"the whole program does not end with {what} as it does without: {how}"
         self._note("warning", f"{shown(trial.levers)}: {text}")
         if not as_patch:
             failed = replace(trial, status="failed", note="; ".join(filter(None, [trial.note, text])))

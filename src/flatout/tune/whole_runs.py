@@ -16,7 +16,7 @@ from flatout.model.case import Interval, WholeRun
 from flatout.model.errors import Internal
 from flatout.trial.whole_run import Run
 
-MOST_PAIRS = 3
+MOST_PAIRS = 2
 LEAST_SECONDS = 45.0
 """What the first changed run gets even where the budget is used up."""
 PATIENCE = 1.3

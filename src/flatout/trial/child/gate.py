@@ -206,7 +206,8 @@ class WarmUp:
         if self._fills_cache and epochs < 2 and elapsed < FILLING_SECONDS:
             return False
         if ticks < WARM_TICKS:
-            slow = ticks >= 2 and self._quiet_ticks >= 1 and elapsed > (ticks - 1) * SLOW_STEP_SECONDS
+            fewest = 2 if injections is None else 4  # some levers watch a call or two before they change anything
+            slow = ticks >= fewest and self._quiet_ticks >= 1 and elapsed > (ticks - 1) * SLOW_STEP_SECONDS
             return slow or (ticks >= 3 and elapsed > WARM_SECONDS_AT_MOST)
         steady = self._quiet_ticks >= QUIET_TICKS and elapsed > WARM_SECONDS
         return steady or ticks >= WARM_TICKS_AT_MOST or elapsed > WARM_SECONDS_AT_MOST
