@@ -103,12 +103,18 @@ def rows(name, split):
         x, y = texts(count, words=5_000, length=(20, 200), seed=seed)
         return {"text": np.array([" ".join(f"word{word}" for word in one) for one in x[chosen]]), "label": y[chosen]}
     if name in TRANSLATIONS:
-        x, _ = texts(count, words=3_000, length=(4, 40), seed=seed)
-        return {
-            language: np.array([" ".join(f"{language}{word + place}" for word in one) for one in x[chosen]])
-            for place, language in enumerate(("pt", "en"))
-        }
+        x, _ = texts(count, words=3_000, length=(39, 40), seed=seed)
+        return translations(x[chosen], np.random.default_rng(seed))
     raise ValueError(f"the tensorflow_datasets stand-in has no {name}; it has {', '.join(SHAPES)} and imdb_reviews")
+
+
+def translations(x, rng):
+    """Most sentences are short, a few long; a translation leaves out some of the words."""
+    pairs = {"pt": [], "en": []}
+    for one, length in zip(x, 4 + rng.exponential(7, len(x)).astype(int), strict=True):
+        pairs["pt"].append(" ".join(f"pt{word}" for word in one[:length]))
+        pairs["en"].append(" ".join(f"en{word}" for word in one[:length] if rng.random() > 0.15))
+    return {language: np.array(made) for language, made in pairs.items()}
 
 
 def rows_of(name, split):
