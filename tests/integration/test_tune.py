@@ -39,7 +39,7 @@ def train_step(features, labels):
     return loss
 
 
-for step in range(100_000):
+for step in range(2000):
     loss = train_step(x, y)
     if step % 100 == 0:
         with open("losses.txt", "a") as log:
@@ -118,6 +118,16 @@ def test_the_right_cure_wins_and_is_confirmed(tuned):
     assert confirmed[0]["speedup"]["low"] > 1.02
     assert confirmed[0]["parity"] in ("exact", "reassociated")
     assert "times as fast" in case["verdict"]
+
+
+def test_the_claim_is_that_of_the_whole_run_too(tuned):
+    _, case, told = tuned
+    assert case["conclusion"]["outcome"] == "won"
+    whole = case["whole_run"]
+    assert (whole["patched"], whole["complete"], whole["steps"]) == (True, True, 2000), told
+    assert whole["speedup"]["low"] < whole["speedup"]["ratio"] < case["trials"][-1]["speedup"]["high"]
+    assert "Whole run" in case["verdict"]
+    assert not case["conclusion"]["by_hand"]
 
 
 def test_a_wrong_lever_is_caught_though_it_is_fast(tuned):

@@ -170,9 +170,12 @@ def test_one_slow_step_without_tracing_shows_the_pace():
     assert [slow.is_over(100.0 + 4 * n, n + 1, 1, n + 1) for n in range(2)] == [False, True]
     assert [quick.is_over(100.0 + 0.01 * n, n + 1, 1, n + 1) for n in range(2)] == [False, False]
     levered = warm_up(GateSettings(0, 0, 0))
-    levered._observer.injections = SimpleNamespace(ready=True)
-    over = [levered.is_over(100.0 + 2.5 * n, n + 1, 1, n + 1) for n in range(4)]
-    assert over == [False, False, False, True], "a lever may take hold of the third call only"
+    lever = SimpleNamespace(changes=0)
+    levered._observer.injections = SimpleNamespace(ready=True, report=lambda: {"function": lever})
+    over = [levered.is_over(100.0 + 4 * n, n + 1, 1, n + 1) for n in range(4)]
+    assert not any(over), "a lever may take hold of the third call only"
+    lever.changes = 1
+    assert levered.is_over(116.0, 4, 1, 4)
 
 
 def test_steps_of_another_phase_are_not_waited_for(tmp_path):

@@ -36,6 +36,8 @@ WARM_SECONDS_AT_MOST = 6.0
 FILLING_SECONDS = 20.0
 """How long a program is given to come to its second epoch, where it is measured from there on."""
 QUIET_TICKS = 3
+TAKES_HOLD_SECONDS = 20.0
+"""How long a lever is waited for that has changed nothing yet: some watch a call or two first."""
 SLOW_STEP_SECONDS = 2.0
 """A step this long in which nothing was traced shows the pace of the program alone."""
 
@@ -206,8 +208,9 @@ class WarmUp:
         if self._fills_cache and epochs < 2 and elapsed < FILLING_SECONDS:
             return False
         if ticks < WARM_TICKS:
-            fewest = 2 if injections is None else 4  # some levers watch a call or two before they change anything
-            slow = ticks >= fewest and self._quiet_ticks >= 1 and elapsed > (ticks - 1) * SLOW_STEP_SECONDS
+            if injections is not None and not any(facts.changes for facts in injections.report().values()):
+                return ticks >= 4 and elapsed > TAKES_HOLD_SECONDS
+            slow = ticks >= 2 and self._quiet_ticks >= 1 and elapsed > (ticks - 1) * SLOW_STEP_SECONDS
             return slow or (ticks >= 3 and elapsed > WARM_SECONDS_AT_MOST)
         steady = self._quiet_ticks >= QUIET_TICKS and elapsed > WARM_SECONDS
         return steady or ticks >= WARM_TICKS_AT_MOST or elapsed > WARM_SECONDS_AT_MOST
