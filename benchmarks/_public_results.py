@@ -50,7 +50,16 @@ class Result:
 
     @property
     def pairs(self) -> Pairs | None:
-        found = self.data.get("pairs")
+        """Without the imports."""
+        return self._pairs("pairs")
+
+    @property
+    def whole(self) -> Pairs | None:
+        """With the imports, as the claim of `tune` has them."""
+        return self._pairs("whole")
+
+    def _pairs(self, name: str) -> Pairs | None:
+        found = self.data.get(name)
         return Pairs(tuple(found["slow"]), tuple(found["fast"])) if found else None
 
 
@@ -127,7 +136,7 @@ def bars(programs: Sequence[Program], results: Mapping[tuple[int, str], Result])
     runs, tunes = by_kind["run"], by_kind["tune"]
     worth = [pair for pair in tunes if gain_of(pair[0], results) >= WORTH]
     nothing = [pair for pair in tunes if gain_of(pair[0], results) < NOTHING]
-    claims = [one for _, one in tunes if one.data.get("claimed") and one.pairs]
+    claims = [one for _, one in tunes if one.data.get("claimed") and one.whole]
     return [
         bar("first finding right", [not one.failure and one.data["right"] for _, one in runs], 0.9),
         bar("no false finding above 10 %", [not one.failure and not one.data["unaccepted"] for _, one in runs], 1.0),
@@ -136,7 +145,7 @@ def bars(programs: Sequence[Program], results: Mapping[tuple[int, str], Result])
             [won(one, gain_of(program, results)) for program, one in worth],
             0.7,
         ),
-        bar("nothing claimed where nothing is", [not one.failure and not one.data["patch"] for _, one in nothing], 1.0),
+        bar("nothing claimed where nothing is", [quiet(one) for _, one in nothing], 1.0),
         bar("measured within the claim", [within(one) for one in claims], 0.93),
         bar(
             "numbers do not differ",
@@ -148,6 +157,13 @@ def bars(programs: Sequence[Program], results: Mapping[tuple[int, str], Result])
     ]
 
 
+def quiet(tune: Result) -> bool:
+    """Nothing was claimed, or what was claimed is there, though the expert did not see it."""
+    if tune.failure or tune.data.get("outcome") != "won":
+        return not tune.failure
+    return tune.whole is not None and min(tune.whole.ratios) > 1
+
+
 def won(tune: Result, gain: float) -> bool:
     return tune.pairs is not None and tune.pairs.ratio >= 0.8 * gain
 
@@ -155,8 +171,8 @@ def won(tune: Result, gain: float) -> bool:
 def within(tune: Result) -> bool:
     """The measured runs lie within the stated interval of the whole program: their own spread touches it."""
     _, low, high = tune.data["claimed"]
-    assert tune.pairs is not None
-    return min(tune.pairs.ratios) <= high and max(tune.pairs.ratios) >= low
+    ratios = tune.whole.ratios if tune.whole else []
+    return bool(ratios) and bool(min(ratios) <= high and max(ratios) >= low)
 
 
 def bar(title: str, held: Sequence[bool], wanted: float) -> str:

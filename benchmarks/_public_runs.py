@@ -74,6 +74,8 @@ class Ended:
     output: str
     cpu: float = 0.0
     """Seconds of the processor in that time; where the machine is busy, these vary less."""
+    whole: float = 0.0
+    """Seconds with the imports."""
 
     @property
     def failure(self) -> str:
@@ -124,7 +126,7 @@ def flatout(program: Program, checkout: Path, setting: Setting, verb: Sequence[s
 
 def started(command: Sequence[str], directory: Path, environment: dict[str, str], clock: Path | None = None) -> Ended:
     with tempfile.TemporaryFile() as output:
-        began = time.monotonic()
+        began = first = time.monotonic()
         process = subprocess.Popen(
             command,
             cwd=directory,
@@ -150,7 +152,7 @@ def started(command: Sequence[str], directory: Path, environment: dict[str, str]
         imported = [(float(when), used) for when, used in mine if when != "end"]
         began, used = max(imported, default=(began, 0.0))
         cpu = max((used for when, used in mine if when == "end"), default=used) - used
-    return Ended(status, ended - began, text, cpu)
+    return Ended(status, ended - began, text, cpu, ended - first)
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:

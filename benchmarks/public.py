@@ -35,6 +35,7 @@ from _public_list import ListWrong, Program
 from _public_results import Journal, Pairs, Result, agreement, table
 
 ROOT = Path(__file__).resolve().parent.parent
+CLOCKS: tuple[Callable[[runs.Ended], float], ...] = (lambda ended: ended.seconds, lambda ended: ended.whole)
 CLAIM = 0.1
 """A finding that costs at least this share of a step must be one that an expert accepts."""
 
@@ -130,7 +131,7 @@ def side_by_side(
 
 
 def told(result: Result) -> str:
-    values = {name: value for name, value in result.data.items() if name not in ("pairs", "output")}
+    values = {name: value for name, value in result.data.items() if name not in ("pairs", "whole")}
     return f"{result.pairs or ''} {json.dumps(values)[:400]}"
 
 
@@ -167,11 +168,15 @@ def in_turns(
             if ended.failure:
                 return dataclasses.replace(result, failure=f"{directories[side].name} {ended.failure}")
             sides[side].append(ended)
-    slow, fast = (tuple(round(ended.seconds, 3) for ended in side) for side in sides)
-    numbers = agreement(*([ended.last_numbers for ended in side] for side in sides))
+    timed, whole = (Pairs(*(tuple(round(value(ended), 3) for ended in side) for side in sides)) for value in CLOCKS)
     slow_cpu, fast_cpu = (statistics.median(ended.cpu for ended in side) for side in sides)
-    cpu = round(slow_cpu / fast_cpu, 2) if fast_cpu else None
-    data = {**result.data, "pairs": dataclasses.asdict(Pairs(slow, fast)), "cpu": cpu, "numbers": numbers}
+    measured = {
+        "pairs": dataclasses.asdict(timed),
+        "whole": dataclasses.asdict(whole),
+        "cpu": round(slow_cpu / fast_cpu, 2) if fast_cpu else None,
+        "numbers": agreement(*([ended.last_numbers for ended in side] for side in sides)),
+    }
+    data = {**result.data, **measured}
     return dataclasses.replace(result, data=data)
 
 
@@ -193,8 +198,9 @@ def first_finding(program: Program, setting: runs.Setting, options: argparse.Nam
 
 
 def tuned(program: Program, setting: runs.Setting, options: argparse.Namespace) -> Result:
-    """`verdict`, `levers`, `step` and `claimed` ([ratio, low, high] of a step and of the whole run), `patch`, `pairs`
-    (the original and the patched one), `numbers` (whether their last numbers are alike), `with_tuned` (exit status).
+    """`outcome`, `verdict`, `levers`, `step` and `claimed` ([ratio, low, high] of a step and of the whole run),
+    `patch`, `pairs` and `whole` (the original and the patched one, without and with the imports), `numbers` (whether
+    their last numbers are alike), `with_tuned` (exit status).
     """
     directory = fresh(program, "tuned", setting)
     with tempfile.TemporaryDirectory() as temporary:
@@ -207,8 +213,9 @@ def tuned(program: Program, setting: runs.Setting, options: argparse.Namespace) 
             "verdict": case.get("verdict", ""),
             "levers": case.get("tuned", []),
             "seconds": round(ended.seconds),
-            "step": interval(case, "speedup"),
-            "claimed": interval(case, "end_to_end"),
+            "outcome": (case.get("conclusion") or {}).get("outcome", ""),
+            "step": step_claim(case),
+            "claimed": bounds((case.get("whole_run") or {}).get("speedup")),
             "patch": text,
             "with_tuned": None,
         }
@@ -224,14 +231,16 @@ def tuned(program: Program, setting: runs.Setting, options: argparse.Namespace) 
     return in_turns(result, program, (slow, patched), setting, options.pairs)
 
 
-def interval(case: dict[str, Any], name: str) -> list[float] | None:
+def step_claim(case: dict[str, Any]) -> list[float] | None:
     """Of the patched program where it was tried, otherwise of the winning levers together."""
-    if isinstance(found := case.get(name), dict):
-        return [found["ratio"], found["low"], found["high"]]
-    trials = [trial for trial in case.get("trials", []) if trial.get("status") == "won" and trial.get(name)]
-    same = [trial for trial in trials if list(trial["levers"]) == list(case.get("tuned", []))] or trials
-    found = next((trial[name] for trial in same if trial.get("stage") == "patch"), same[-1][name] if same else None)
-    return [found["ratio"], found["low"], found["high"]] if found else None
+    won = [trial for trial in case.get("trials", []) if trial.get("status") == "won" and trial.get("speedup")]
+    same = [trial for trial in won if list(trial["levers"]) == list(case.get("tuned", []))] or won
+    patched = [trial for trial in same if trial.get("stage") == "patch"]
+    return bounds((patched or same)[-1]["speedup"]) if same else None
+
+
+def bounds(interval: dict[str, float] | None) -> list[float] | None:
+    return [interval["ratio"], interval["low"], interval["high"]] if interval else None
 
 
 def fresh(program: Program, kind: str, setting: runs.Setting) -> Path:
