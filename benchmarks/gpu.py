@@ -38,9 +38,10 @@ def main() -> None:
 def run(program: Path) -> str:
     case, seconds = flatout("run", program)
     steps, findings = case.get("steps") or {}, case.get("findings") or []
-    found = [f"{one['cause']} {100 * (one.get('share') or 0):.0f} %" for one in findings]
+    found = ", ".join(f"{one['cause']} {one.get('cost_share') or 0:.0%}" for one in findings)
     median = (steps.get("ms") or {}).get("median") or 0.0
-    return f"{program.parent.name + '/' + program.stem:26s} {expected(program):20s} {median:8.2f} ms {seconds:5.0f} s  {', '.join(found)}"
+    name = f"{program.parent.name}/{program.stem}"
+    return f"{name:26s} {expected(program):20s} {median:8.2f} ms {seconds:5.0f} s  {found or 'nothing'}"
 
 
 def truth(program: Path) -> str:
@@ -103,7 +104,7 @@ def flatout(command: str, program: Path, *options: str) -> tuple[dict, float]:
 
 
 def expected(program: Path) -> str:
-    match = re.search(r"Cause: ([a-z-]+)", program.read_text())
+    match = re.search(r"Cause: ([a-z0-9-]+)", program.read_text())
     return match.group(1) if match else "nothing"
 
 

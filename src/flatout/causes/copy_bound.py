@@ -46,7 +46,9 @@ def in_run(case: Case) -> Iterator[Finding]:
     cost = queries.part_ms(case, "copy")
     if queries.share(case, cost) < 0.05:
         return
-    size = sum(copy.bytes for device in case.devices for copy in device.copies)
+    copies = [copy for device in case.devices for copy in device.copies]
+    device = queries.busiest_gpu(case)
+    steps = device.window_ms / queries.step_ms(case) if device is not None and queries.step_ms(case) else 1.0
     yield from queries.finding(
         "copy-bound",
         case,
@@ -55,7 +57,11 @@ def in_run(case: Case) -> Iterator[Finding]:
         where=case.steps.where if case.steps else None,
         evidence=[
             queries.number("copying", cost, "ms", "of a step, nothing computing", "trace"),
-            queries.number("copied", size, "bytes", "in the window", "trace"),
+            *(
+                queries.number(copy.kind, copy.bytes / steps, "bytes", "of each step", "trace")
+                for copy in copies
+                if copy.bytes
+            ),
         ],
         fixes=[
             Fix(

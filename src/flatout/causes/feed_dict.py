@@ -124,7 +124,7 @@ def _is_data(key: ast.expr | None, value: ast.expr) -> bool:
 CAUSE = Cause(
     group="graph",
     cures=("feed-once",),
-    explains=("step-overhead",),
+    explains=("gpu-idle", "launch-bound", "step-overhead"),
     replaces=("step-overhead/python-between",),
     in_run=in_run,
     patterns=(_run_in_loop,),

@@ -266,7 +266,7 @@ def _given(loop: Loop, site: Site) -> set[str]:
 
 CAUSE = Cause(
     group="graph",
-    explains=("step-overhead",),
+    explains=("gpu-idle", "launch-bound", "step-overhead"),
     replaces=("step-overhead/python-between",),
     in_run=in_run,
     patterns=(_pull_every_step, _image_every_step, _scalar_every_step, _callback_every_batch),

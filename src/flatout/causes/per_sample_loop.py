@@ -213,7 +213,7 @@ def _is_sample(node: ast.expr, taken: set[str], loop: ast.For) -> bool:
 CAUSE = Cause(
     group="graph",
     cures=("whole-batch", "vectorize-loop", "function"),
-    explains=("step-overhead",),
+    explains=("gpu-idle", "launch-bound", "step-overhead"),
     in_run=in_run,
     patterns=(_batch_taken_apart,),
 )

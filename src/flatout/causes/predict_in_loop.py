@@ -292,8 +292,8 @@ def _own_class(made: ast.expr | None, site: Site) -> bool | None:
 
 CAUSE = Cause(
     group="graph",
+    explains=("gpu-idle", "input-bound", "launch-bound", "step-overhead"),
     cures=("direct-predict", "direct-fit"),
-    explains=("input-bound", "step-overhead"),
     replaces=("step-overhead/python-between",),
     in_run=in_run,
     patterns=(_predict, _fit_every_step),

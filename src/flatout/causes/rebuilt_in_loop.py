@@ -192,7 +192,7 @@ def _match(call: ast.Call, message: str) -> Match:
 CAUSE = Cause(
     group="graph",
     cures=("hoist-ops",),
-    explains=("feed-dict", "step-overhead"),
+    explains=("feed-dict", "gpu-idle", "launch-bound", "step-overhead"),
     in_run=in_run,
     patterns=(_optimizer, _layer_in_call, _dataset, _op_beside_run),
 )

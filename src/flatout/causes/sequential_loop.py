@@ -263,7 +263,7 @@ def _read_early(loop: ast.For, temporaries: set[str]) -> bool:
 CAUSE = Cause(
     group="graph",
     cures=("xla",),
-    explains=("step-overhead",),
+    explains=("gpu-idle", "launch-bound", "step-overhead"),
     in_run=in_run,
     patterns=(_turns_do_not_depend, _map_fn),
 )

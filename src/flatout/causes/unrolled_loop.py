@@ -180,7 +180,7 @@ def _turns(call: ast.Call, site: Site) -> int:
 
 CAUSE = Cause(
     group="graph",
-    explains=("step-overhead",),
+    explains=("gpu-idle", "launch-bound", "step-overhead"),
     in_run=in_run,
     patterns=(_long_range,),
 )

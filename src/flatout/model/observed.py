@@ -260,6 +260,12 @@ class DeviceDetail:
     copy_only_ms: float | None = None
     """Copies while nothing was computed."""
     kernel_ms: float | None = None
+    kernels: int | None = None
+    """That were started."""
+    matrix_ms: float | None = None
+    """In matrix products and convolutions."""
+    fused_ms: float | None = None
+    """In kernels that XLA has made of several ops."""
     collective_ms: float | None = None
     precision_shares: dict[str, float] | None = None
     """Share of the matrix arithmetic by precision."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from flatout.model.case import Case, Confidence, Evidence, Finding, Fix, Measurement, Pipeline, Stage, Where
+from flatout.model.case import Case, Confidence, Device, Evidence, Finding, Fix, Measurement, Pipeline, Stage, Where
 from flatout.model.evidence.graphs import ContendedPython
 from flatout.model.evidence.program import CpuUse
 from flatout.model.evidence.steps import EpochStart, LineTime, StepStack, Tracing
@@ -274,3 +274,13 @@ def gpus_present(case: Case) -> list[str]:
 def gpus_in_use(case: Case) -> bool:
     devices = (case.environment.get("tensorflow") or {}).get("devices") or []
     return any("GPU" in str(name) for name in devices) or any(device.kind == "gpu" for device in case.devices)
+
+
+def busiest_gpu(case: Case) -> Device | None:
+    used = [device for device in case.devices if device.kind == "gpu" and device.window_ms]
+    return max(used, key=lambda device: device.busy_ms, default=None)
+
+
+def kernels_per_step(case: Case, device: Device) -> float:
+    """The trace holds as many steps as fit into its window."""
+    return (device.detail.kernels or 0) * step_ms(case) / device.window_ms

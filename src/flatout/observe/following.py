@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from flatout.observe.device_clock import DeviceClock
     from flatout.observe.recorder import Recorder
     from flatout.observe.streams import Stream
     from flatout.observe.ticks import Ticks
@@ -23,6 +24,8 @@ SILENCE = 1.0
 """Seconds after which a stream of lower rank takes over from a better one."""
 FLUSH_SECONDS = 0.25
 COUNT_SECONDS = 3.0
+WAIT_SECONDS = 0.5
+"""From one wait for the devices to the next. Each costs about what the host needs for a step."""
 
 
 class StepFollower:
@@ -33,15 +36,17 @@ class StepFollower:
         window: Window,
         trial: TrialState,
         write_counters: Callable[[], None],
+        devices: DeviceClock,
     ) -> None:
         self.ticks = ticks
         self.recorder = recorder
         self.window = window
         self.trial = trial
         self.write_counters = write_counters
+        self.devices = devices
         self._best = 0
         self._best_last = 0.0
-        self._flushed = self._counted = time.perf_counter()
+        self._flushed = self._counted = self._waited = time.perf_counter()
         ticks.look = self.look
         ticks.at_once = self.look_at_once
 
@@ -82,12 +87,21 @@ class StepFollower:
                 self._flush(end)
             if trial.at_step is not None:
                 trial.at_step(stream, end, n)
+        if trial.at_step is None and ticks.looked - self._waited > WAIT_SECONDS:
+            self._wait_for_devices()
         if trial.at_step is not None or window.impatient:
             ticks.at_once = self.look_at_once
         elif window.is_open:
             ticks.at_once = self.look_soon
         else:
             ticks.at_once = None
+
+    def _wait_for_devices(self) -> None:
+        """Where steps are only queued, their times are right only up to such a wait (`reading/queued_steps.py`)."""
+        began = self._waited = time.perf_counter()
+        if self.devices.queues:
+            self._waited = self.devices.finished()
+            self.recorder.fact("device-wait", at=began, done=self._waited)
 
     def _flush(self, now: float) -> None:
         self._flushed = now

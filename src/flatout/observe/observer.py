@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Literal, Protocol
 
+from flatout.observe.device_clock import DeviceClock
 from flatout.observe.following import StepFollower
 from flatout.observe.levers import Installed
 from flatout.observe.recorder import Recorder
@@ -91,7 +92,9 @@ class Observer:
         """The levers of this process."""
         self.more_probes: list[Probe] = []
         """Probes of a trial or of a command, beside those of `probes/`."""
-        self._follower = StepFollower(self.ticks, recorder, self.window, self.trial, self.write_counters)
+        self._follower = StepFollower(
+            self.ticks, recorder, self.window, self.trial, self.write_counters, DeviceClock(self.note)
+        )
 
     def look(self) -> None:
         """Take up all ticks now."""

@@ -18,6 +18,7 @@ from flatout.model.version import __version__
 from flatout.trace import device as devices
 from flatout.trace import host as hosts
 from flatout.trace import steps as stepping
+from flatout.trace.device import Executed
 from flatout.trace.intervals import merge, overlap
 from flatout.trace.memory import memory_of
 from flatout.trace.model import Line, Plane, Trace
@@ -85,22 +86,16 @@ def view_of(trace: Trace, name: str) -> HostView:
     steps = found.to_steps() if found else None
     count = steps.count if steps else 0
     lines = hosts.host_lines(trace)
-    accelerators = [plane for plane in trace.planes_like("/device:") if _is_accelerator(plane)]
-    done = [(plane, devices.executed(plane)) for plane in accelerators]
-    spans = [span for _, executed in done if (span := executed.span)]
+    accelerators = _planes(trace)
+    used = accelerators_of(trace, name, count)
     evidence: list[Evidence] = []
     work_ms = None
-    if spans:
-        window = min(span[0] for span in spans), max(span[1] for span in spans)
-        described = tuple(devices.describe(plane, name, executed, window) for plane, executed in done)
-        ops = tuple(
-            op for (_, executed), device in zip(done, described, strict=True)
-            for op in devices.ops_of(executed, device.name, count)
-        )  # fmt: skip
-        busiest = max(range(len(done)), key=lambda index: described[index].busy_ms)
-        steps = _split(steps, found, done[busiest][1])
+    if used is not None:
+        window, described, ops = used.window, used.devices, used.ops
+        busiest = max(range(len(described)), key=lambda index: described[index].busy_ms)
+        steps = _split(steps, found, used.executed[busiest])
         work_ms = _work(described[busiest], count)
-        idle = hosts.doing_while_idle(lines, devices.busy_intervals(done[busiest][1]), window)
+        idle = hosts.doing_while_idle(lines, devices.busy_intervals(used.executed[busiest]), window)
     else:
         window = _cpu_window(found, lines)
         on_cpu = hosts.cpu_ops(lines, window)
@@ -124,6 +119,39 @@ def view_of(trace: Trace, name: str) -> HostView:
         name, described, steps, ops, memory_of(lines, window[0]), tuple(evidence), tuple(notes), work_ms,
         _environment(trace),
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Accelerators:
+    """What GPUs and the like did in a trace."""
+
+    devices: tuple[Device, ...]
+    ops: tuple[Op, ...]
+    executed: tuple[Executed, ...]
+    window: tuple[int, int]
+
+
+def accelerators_of(trace: Trace, host: str, steps: int) -> Accelerators | None:
+    """None where none did anything. `steps`: how many the trace holds."""
+    planes = _planes(trace)
+    done = tuple(devices.executed(plane) for plane in planes)
+    spans = [span for executed in done if (span := executed.span)]
+    if not spans:
+        return None
+    window = min(span[0] for span in spans), max(span[1] for span in spans)
+    described = tuple(
+        devices.describe(plane, host, executed, window) for plane, executed in zip(planes, done, strict=True)
+    )
+    ops = tuple(
+        op
+        for executed, device in zip(done, described, strict=True)
+        for op in devices.ops_of(executed, device.name, steps)
+    )
+    return Accelerators(described, ops, done, window)
+
+
+def _planes(trace: Trace) -> list[Plane]:
+    return [plane for plane in trace.planes_like("/device:") if _is_accelerator(plane)]
 
 
 def _is_accelerator(plane: Plane) -> bool:

@@ -45,6 +45,8 @@ COLLECTIVE = re.compile(
     r"nccl|all-?_?reduce|all-?_?gather|reduce-?_?scatter|all-?_?to-?_?all|collective", re.IGNORECASE
 )
 
+FUSED = re.compile(r"(?:^|_)fusion|^triton_", re.IGNORECASE)
+
 COPIES: dict[str, CopyKind] = {
     "MemcpyH2D": "host-to-device",
     "MemcpyD2H": "device-to-host",
@@ -60,6 +62,8 @@ class KernelKind:
     precision: str
     matrix: bool
     collective: bool
+    fused: bool
+    """Made by XLA: several ops in one kernel."""
     copy: CopyKind | Literal["", "memset"]
     """Direction of a copy, "memset", or empty for a kernel."""
 
@@ -67,13 +71,13 @@ class KernelKind:
 def classify(name: str) -> KernelKind:
     copy = next((kind for prefix, kind in COPIES.items() if name.startswith(prefix)), None)
     if copy is not None:
-        return KernelKind(False, "", False, False, copy)
+        return KernelKind(False, "", False, False, False, copy)
     if re.match(r"memset\b|Memset", name):
-        return KernelKind(False, "", False, False, "memset")
+        return KernelKind(False, "", False, False, False, "memset")
     tensor_core = bool(TENSOR_CORE.search(name)) and not NOT_TENSOR_CORE.search(name)
     matrix = tensor_core or (bool(MATRIX.search(name)) and not NOT_MATRIX.search(name))
     precision = next((label for label, pattern in PRECISIONS if pattern.search(name)), "")
-    return KernelKind(tensor_core, precision, matrix, bool(COLLECTIVE.search(name)), "")
+    return KernelKind(tensor_core, precision, matrix, bool(COLLECTIVE.search(name)), bool(FUSED.search(name)), "")
 
 
 NOT_MATRIX = re.compile(

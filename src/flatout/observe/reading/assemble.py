@@ -19,6 +19,7 @@ from flatout.model.version import __version__
 from flatout.observe.reading import evidence, functions, notes, ops, pipelines, step_summary, steps
 from flatout.observe.reading.graphs import Graphs
 from flatout.observe.reading.recording import Recording, load
+from flatout.trace.assemble import accelerators_of
 from flatout.trace.host_steps import split_steps
 from flatout.trace.memory import memory_of
 from flatout.trace.model import Trace
@@ -40,6 +41,7 @@ def assemble(directory: Path, program: Program, describe: Callable[[dict[str, An
     window = _window(recording, stream.id if stream else None)
     trace = _trace(directory, window, lost)
     split = split_steps(trace, graphs.pipeline_op_names) if trace is not None else None
+    used = accelerators_of(trace, "", split.count if split is not None else 0) if trace is not None else None
     found_steps = step_summary.summarize(recording, measured, split, window) if measured is not None else None
     found_pipelines = pipelines.read(recording, split, measured)
     found_evidence = evidence.read(recording, measured, split, graphs)
@@ -55,9 +57,10 @@ def assemble(directory: Path, program: Program, describe: Callable[[dict[str, An
         steps=found_steps,
         functions=functions.read(recording),
         pipelines=found_pipelines,
-        ops=ops.read(split, graphs),
+        ops=(*ops.on_devices(used, graphs), *ops.read(split, graphs)),
         memory=_memory(recording, trace, graphs, _memory_limit(environment)),
         placement=_placement(recording, graphs),
+        devices=used.devices if used is not None else (),
         evidence=found_evidence,
         notes=(*lost, *notes.read(recording, measured, split, program), *notes.on_other_processes(found_evidence)),
         logdir="trace" if window.get("path") else None,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from flatout.model.case import Op
 from flatout.observe.reading.graphs import Graphs
 from flatout.source import context
+from flatout.trace.assemble import Accelerators
 from flatout.trace.host_steps import StepSplit
 
 MOST_OPS = 600
@@ -35,6 +37,19 @@ def read(split: StepSplit | None, graphs: Graphs) -> tuple[Op, ...]:
                 axes=known.of if known is not None and known.type == "Transpose" else "",
             )
         )
+    return tuple(found)
+
+
+def on_devices(used: Accelerators | None, graphs: Graphs) -> tuple[Op, ...]:
+    """Ops of GPUs and the like, by the time of their kernels."""
+    found = []
+    for op in used.ops if used is not None else ():
+        known = graphs.find(op.name)
+        if known is None:
+            found.append(op)
+            continue
+        where = context.where(*known.where) if known.where else None
+        found.append(replace(op, where=where, dtype=known.dtype, shape=_text(known.shape)))
     return tuple(found)
 
 

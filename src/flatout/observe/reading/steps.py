@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flatout.model.vocabulary import StreamKind
+from flatout.observe.reading import queued_steps
 from flatout.observe.reading.recording import Recording
 from flatout.observe.streams import rank_of
 
@@ -145,7 +146,8 @@ def measure(recording: Recording, stream: Stream) -> Measured:
         in_window |= (end > opened) & (end <= closing)
         touched |= (previous < opened) & (end >= opened)
         touched |= (previous < done) & (end >= closing)
-    time = (end - previous) / n
+    waits = [(float(fact["at"]), float(fact["done"])) for fact in recording.all("device-wait")]
+    time = queued_steps.spread((end - previous) / n, n, end, waits)
     warm = _warmup(time, deltas[:, 1], n)
     steady = np.arange(len(rows)) >= warm
     for first, last in zip(begins, [*begins[1:], len(rows)], strict=False):
