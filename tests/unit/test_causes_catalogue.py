@@ -25,7 +25,8 @@ CAUSES = {
     "predict-in-loop unrolled-loop sequential-loop tensor-reconversion feed-dict debug-left-on "
     "rebuilt-in-loop growing-concat",
     "numerics": "float64 cast-churn layout-churn unfused-batchnorm unfused-recurrent",
-    "hardware": "gpu-idle gpu-unused cpu-fallback copy-bound no-mixed-precision gpu-memory-unmanaged "
+    "hardware": "copy-bound cpu-fallback gpu-idle gpu-memory-unmanaged gpu-unused launch-bound no-mixed-precision "
+    "unfused-kernels "
     "memory-pressure thread-misfit library-mismatch",
     "api": "gone-api legacy-pipeline",
 }

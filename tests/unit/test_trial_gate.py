@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 from flatout.model.case import Case, Finding
 from flatout.model.evidence.steps import StepStack, Stream
+from flatout.observe.device_clock import DeviceClock
 from flatout.observe.observer import Observer, TrialState
 from flatout.observe.recorder import Recorder
 from flatout.observe.settings import ObserveSettings
@@ -51,7 +52,7 @@ def test_the_numbers_are_written_before_the_answer_is_given(monkeypatch):
     read, commands = os.pipe()
     answers, write = os.pipe()
     numbers = Numbers(answers)
-    observer = SimpleNamespace(ticks=Ticks(), trial=TrialState(), injections=None, note=print)
+    observer = SimpleNamespace(ticks=Ticks(), trial=TrialState(), injections=None, devices=DeviceClock(print))
     gate = Gate(observer, GateSettings(read, write, os.getppid()), numbers)
     atexit.unregister(gate._report_end)  # its pipe is closed long before these tests end
     stream = SimpleNamespace(rank=100)
@@ -106,7 +107,7 @@ def test_a_block_ends_when_the_device_has_finished(monkeypatch):
     monkeypatch.setattr(gates, "_leave", sys.exit)
     read, commands = os.pipe()
     answers, write = os.pipe()
-    observer = SimpleNamespace(ticks=Ticks(), trial=TrialState(), injections=None, note=print)
+    observer = SimpleNamespace(ticks=Ticks(), trial=TrialState(), injections=None, devices=DeviceClock(print))
     gate = Gate(observer, GateSettings(read, write, os.getppid()), SimpleNamespace(wanted=False, write=lambda: None))
     atexit.unregister(gate._report_end)
     gate._devices = queue = Queue()
@@ -137,7 +138,7 @@ def test_a_block_ends_when_the_device_has_finished(monkeypatch):
 def test_what_fills_a_cache_is_measured_from_the_second_epoch_on():
     read, commands = os.pipe()
     answers, write = os.pipe()
-    observer = SimpleNamespace(ticks=Ticks(), trial=TrialState(), injections=None, note=print)
+    observer = SimpleNamespace(ticks=Ticks(), trial=TrialState(), injections=None, devices=DeviceClock(print))
     settings = GateSettings(read, write, os.getppid(), fills_cache=True)
     gate = Gate(observer, settings, SimpleNamespace(wanted=False))
     atexit.unregister(gate._report_end)

@@ -30,5 +30,5 @@ model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True
 random = np.random.default_rng(1)
 pictures = random.normal(size=(4 * BATCH, 112, 112, 3)).astype("float32")
 labels = random.integers(0, 100, 4 * BATCH)
-history = model.fit(pictures, labels, batch_size=BATCH, epochs=STEPS // 4, verbose=0)
+history = model.fit(pictures, labels, batch_size=BATCH, epochs=STEPS // 4, verbose=0)  # fault: no-mixed-precision
 print("loss", history.history["loss"][-1])

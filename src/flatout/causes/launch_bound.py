@@ -40,6 +40,8 @@ from flatout.model.case import Case, Device, Finding, Fix, Where
 
 SHORT_US = 25.0
 """A kernel that takes longer on average covers the start of the next one."""
+COMPILED = 0.2
+"""Of the kernels' time in kernels that XLA has made: from here on it has nothing left to fuse."""
 MANY = 40
 """Kernels of a step. With fewer, what is between the steps costs more than what is between the kernels."""
 
@@ -51,7 +53,8 @@ def in_run(case: Case) -> Iterator[Finding]:
     per_step = queries.kernels_per_step(case, device)
     mean_us = 1e3 * device.detail.kernel_ms / device.detail.kernels
     waiting = queries.part_ms(case, "idle")
-    if per_step < MANY or mean_us > SHORT_US:
+    compiled = (device.detail.fused_ms or 0.0) > COMPILED * device.detail.kernel_ms
+    if per_step < MANY or mean_us > SHORT_US or compiled:
         return
     yield from queries.finding(
         "launch-bound",

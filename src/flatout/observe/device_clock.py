@@ -10,6 +10,10 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from flatout.observe.recorder import Recorder
 
 
 class DeviceClock:
@@ -37,6 +41,15 @@ class DeviceClock:
             except Exception as error:  # that of an op of the program, which the program will get to see itself
                 self._fail(error)
         return time.perf_counter()
+
+    def record_wait(self, recorder: Recorder) -> float:
+        """Waits, and writes down from when to when (`reading/queued_steps.py`). The time then."""
+        began = time.perf_counter()
+        if not self.queues:
+            return began
+        done = self.finished()
+        recorder.fact("device-wait", at=began, done=done)
+        return done
 
     def _fail(self, error: Exception) -> None:
         self._wait = None

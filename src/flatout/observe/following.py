@@ -98,10 +98,7 @@ class StepFollower:
 
     def _wait_for_devices(self) -> None:
         """Where steps are only queued, their times are right only up to such a wait (`reading/queued_steps.py`)."""
-        began = self._waited = time.perf_counter()
-        if self.devices.queues:
-            self._waited = self.devices.finished()
-            self.recorder.fact("device-wait", at=began, done=self._waited)
+        self._waited = self.devices.record_wait(self.recorder)
 
     def _flush(self, now: float) -> None:
         self._flushed = now

@@ -83,7 +83,8 @@ class Observer:
         self.forks = 0
         self.thread = Thread()
         self.streams = Streams(recorder)
-        self.window = Window(recorder, settings)
+        self.devices = DeviceClock(self.note)
+        self.window = Window(recorder, settings, self.devices)
         self.hooks = Hooks()
         self.shared = Shared()
         self.trial = TrialState()
@@ -92,9 +93,7 @@ class Observer:
         """The levers of this process."""
         self.more_probes: list[Probe] = []
         """Probes of a trial or of a command, beside those of `probes/`."""
-        self._follower = StepFollower(
-            self.ticks, recorder, self.window, self.trial, self.write_counters, DeviceClock(self.note)
-        )
+        self._follower = StepFollower(self.ticks, recorder, self.window, self.trial, self.write_counters, self.devices)
 
     def look(self) -> None:
         """Take up all ticks now."""

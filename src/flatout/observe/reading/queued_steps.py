@@ -22,7 +22,7 @@ def spread(time: Floats, n: NDArray[np.int64], end: Floats, waits: list[tuple[fl
     spent = time * n
     began = np.array([first for first, _ in waits])
     group = np.searchsorted(began, end)  # the number of the first wait that began after the step's end
-    found = time.copy()
+    found: Floats = time.copy()
     last = None
     for number, (first, over) in enumerate(waits):
         mine = np.flatnonzero(group == number)

@@ -26,6 +26,8 @@ ASIDE = 0.05
 MOSTLY = 0.6
 TRACES = 0.2
 """Share of a step's time that is tracing, from which a step at the beginning is warm-up."""
+FEWEST_BEFORE = 5
+"""Steps before the window by which a program on a GPU can be judged."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +161,7 @@ def measure(recording: Recording, stream: Stream) -> Measured:
         time=time,
         n=n,
         steady=steady,
-        clean=steady & ~touched,
+        clean=_untraced(steady & ~touched, end, recording) if waits else steady & ~touched,
         in_window=in_window,
         input=deltas[:, 0],
         trace=deltas[:, 1],
@@ -182,6 +184,13 @@ def _calls_of_fit(recording: Recording, end: Floats) -> list[int]:
     epochs = recording.all("epoch")
     again = [fact["at"] for fact, before in zip(epochs[1:], epochs, strict=False) if fact["number"] <= before["number"]]
     return sorted({index for index in np.searchsorted(end, again).tolist() if 0 < index < len(end)})
+
+
+def _untraced(clean: NDArray[np.bool_], end: Floats, recording: Recording) -> NDArray[np.bool_]:
+    """On a GPU the profiler slows what comes after its window as well: the steps before it count, if there are some."""
+    opened = min((window["opened"] for window in recording.all("window-close")), default=np.inf)
+    before = clean & (end < opened)
+    return before if before.sum() >= FEWEST_BEFORE else clean
 
 
 def _warmup(time: Floats, traced: Floats, n: NDArray[np.int64]) -> int:

@@ -18,7 +18,6 @@ import time
 from typing import TYPE_CHECKING, Protocol
 
 from flatout.model.errors import InvalidMessage
-from flatout.observe.device_clock import DeviceClock
 from flatout.observe.streams import RANK
 from flatout.process.messages import decode, encode
 from flatout.trial.messages import BlockDone, Go, ProgramEnded, Warm
@@ -62,7 +61,7 @@ class Gate:
         self.warm = False
         self.warm_up = WarmUp(observer, settings.fills_cache, settings.warm_steps)
         self.epochs = Epochs()
-        self._devices = DeviceClock(observer.note)
+        self._devices = observer.devices
         self._observer = observer
         self._trial = observer.trial
         self._values = values
