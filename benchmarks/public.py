@@ -32,7 +32,7 @@ import _public_checkout as checkout
 import _public_list
 import _public_runs as runs
 from _public_list import ListWrong, Program
-from _public_results import Journal, Pairs, Result, agreement, table
+from _public_results import WORTH, Journal, Pairs, Result, agreement, table
 
 ROOT = Path(__file__).resolve().parent.parent
 CLOCKS: tuple[Callable[[runs.Ended], float], ...] = (lambda ended: ended.seconds, lambda ended: ended.whole)
@@ -189,7 +189,7 @@ def first_finding(program: Program, setting: runs.Setting, options: argparse.Nam
     findings = [(found["cause"], found.get("cost_share") or 0.0) for found in case.get("findings", [])]
     first = findings[0][0] if findings else ""
     large = findings and findings[0][1] >= CLAIM
-    right = first in program.finding if program.finding else not large
+    right = first in program.finding or (not large and program.expert.gain < WORTH)
     unaccepted = [
         f"{cause} {share:.0%}" for cause, share in findings if share >= CLAIM and cause not in program.finding
     ]
