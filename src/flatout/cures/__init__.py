@@ -9,6 +9,7 @@ Modules with a leading underscore are what several cures share:
 
     _spec                  Cure, Hooks, Edit, Rewrite: what a cure declares
     _catalogue             all cures by name, their parts, their order
+    _offers                which cures a finding of a run names: those that fit its program
     _injections            the levers of one child process: loaded, installed, and what they changed
 
     _pipelines             for `skip`: questions about the pipelines of a Case
@@ -38,6 +39,7 @@ from flatout.cures._catalogue import (
     order,
     rewrites,
 )
+from flatout.cures._offers import name_offered
 from flatout.cures._spec import Cure, Edit, Hooks, Rewrite
 
 __all__ = [
@@ -53,6 +55,7 @@ __all__ = [
     "in_order",
     "is_injected",
     "levers",
+    "name_offered",
     "order",
     "rewrites",
 ]

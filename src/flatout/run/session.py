@@ -184,6 +184,7 @@ def _variables(levers: Sequence[str]) -> dict[str, str]:
 def conclude(directory: Path, program: Program, quiet: bool = False) -> Case:
     """Recording in, diagnosed Case out."""
     from flatout.causes import diagnose
+    from flatout.cures import name_offered
     from flatout.environment import summary
     from flatout.observe.reading import assemble
 
@@ -191,7 +192,7 @@ def conclude(directory: Path, program: Program, quiet: bool = False) -> Case:
         _print("analysing what was recorded")
     case = assemble(directory, program, summary)
     _export_timeline(case, directory)
-    return diagnose(case)
+    return name_offered(diagnose(case))
 
 
 def _recording(program: str) -> Recording:

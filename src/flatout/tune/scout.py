@@ -28,6 +28,7 @@ def scout(
 ) -> Case:
     """Runs the program until enough steps were seen, or until it ends by itself."""
     from flatout.causes import diagnose
+    from flatout.cures import name_offered
     from flatout.environment import summary
     from flatout.observe.reading import assemble
 
@@ -54,7 +55,7 @@ def scout(
         seconds=round(time.monotonic() - began, 3),
         exit_code=process.returncode if process.returncode >= 0 else None,
     )
-    case = diagnose(assemble(directory, program, summary))
+    case = name_offered(diagnose(assemble(directory, program, summary)))
     return replace(case, kind="tune")
 
 

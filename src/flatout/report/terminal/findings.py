@@ -85,6 +85,9 @@ def _in_full(number: int, finding: Finding, page: Page) -> None:
         page.labelled("estimate", clean(finding.estimate, 300))
     if finding.fixes:
         page.labelled("cure", clean(finding.fixes[0].advice), *_lever(finding.fixes[0]))
+        instead = next((fix for fix in finding.fixes[1:] if fix.lever), None)
+        if instead is not None and not finding.fixes[0].lever:
+            page.labelled("or", clean(instead.advice), *_lever(instead))
     page.labelled("more", f"flatout explain {cause}")
 
 
