@@ -50,13 +50,18 @@ def reason_against(file: str, line: int) -> str | None:
     return reason_against_block(node.body, imported(context.tree(file)))
 
 
-def reason_against_block(body: Sequence[ast.stmt], modules: Mapping[str, str]) -> str | None:
-    """The same for some statements. `modules` are the names that the file has `imported`."""
-    return next(_effects(body, modules), None)
+def reason_against_block(
+    body: Sequence[ast.stmt], modules: Mapping[str, str], fresh: frozenset[str] = frozenset()
+) -> str | None:
+    """The same for some statements. `modules` are the names that the file has `imported`.
+
+    `fresh`: names of objects that statements before them, which are traced as well, have made.
+    """
+    return next(_effects(body, modules, fresh), None)
 
 
-def _effects(body: Sequence[ast.stmt], modules: Mapping[str, str]) -> Iterator[str]:
-    own = _made_here(body)
+def _effects(body: Sequence[ast.stmt], modules: Mapping[str, str], fresh: frozenset[str]) -> Iterator[str]:
+    own = made_here(body) | fresh
     for node in (inner for statement in body for inner in ast.walk(statement)):
         line = getattr(node, "lineno", body[0].lineno)
         if isinstance(node, (ast.Global, ast.Nonlocal)):
@@ -99,7 +104,7 @@ def root(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _made_here(body: Sequence[ast.stmt]) -> set[str]:
+def made_here(body: Sequence[ast.stmt]) -> set[str]:
     """Names bound to a new object here: filling a list that was made here is no side effect."""
     fresh = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.Call)
     found: set[str] = set()

@@ -1,13 +1,20 @@
-"""`function`: `@tf.function` above the definition of the step."""
+"""`function`: `@tf.function` above the definition of the step; `function=parts`: its models and updates one by one."""
 
 from __future__ import annotations
 
+import ast
+
 import libcst as cst
 
+from flatout.cures.function import PARTS
 from flatout.model.case import Case
-from flatout.source.editing import imports, tf_functions
+from flatout.model.evidence.steps import StepStack, Stream
+from flatout.source.editing import imports, tf_functions, traced_parts
 from flatout.source.editing.case_facts import same_file
 from flatout.source.editing.document import read
+from flatout.source.editing.line_tracking import LineMap
+from flatout.source.editing.step_search import Search
+from flatout.source.editing.step_writing import written
 
 _INSIDE = (
     "tensorflow.custom_gradient",
@@ -19,7 +26,9 @@ _INSIDE = (
 
 
 def edit(source: str, path: str, case: Case, value: str) -> str | None:
-    """`value` is `file:line` of the definition."""
+    """`value` is `file:line` of the definition, or `parts`."""
+    if value == PARTS:
+        return _parts(source, path, case)
     file, _, line = value.rpartition(":")
     if not line.isdigit() or not same_file(path, file):
         return None
@@ -42,3 +51,45 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
         start, f"{indentation}@{imports.spell(document, tf_functions.TRACED, definition)}{document.newline}"
     )
     return document.result()
+
+
+def by_hand(source: str, path: str, case: Case, value: str) -> str | None:
+    """What to write where `function=parts` has no edit."""
+    if value != PARTS:
+        return None
+    found = traced_parts.models_on(source, _lines(case, path, "model"))
+    if not found:
+        return None
+    line, name = found[0]
+    return (
+        f"line {line} calls {name}, which is not made by one statement of this file: write "
+        f"`{name}.call = tf.function({name}.call, reduce_retracing=True)` where it is made"
+    )
+
+
+def _parts(source: str, path: str, case: Case) -> str | None:
+    """Models that are called eagerly, where they are made, and updates of the weights, as functions of their own."""
+    text = source
+    for of in ("model", "apply"):
+        for line in _lines(case, path, of):
+            line = LineMap(source, text).line(line)
+            text = (traced_parts.trace_model(text, line) if of == "model" else _traced_update(text, line)) or text
+    return text if text != source else None
+
+
+def _traced_update(text: str, line: int) -> str | None:
+    step = Search(ast.parse(text), line).update()
+    document = read(text) if step is not None else None
+    return written(document, step, "update_weights") if document is not None and step is not None else None
+
+
+def _lines(case: Case, path: str, of: str) -> list[int]:
+    """The lines of this file that call a model, or update weights, as often as there are steps."""
+    steps = case.steps.count if case.steps is not None else 0
+    streams = [item for item in case.evidence_of(Stream) if item.of == of and item.count * 2 >= steps]
+    found: dict[int, None] = {}
+    for item in (*streams, *(item for item in case.evidence_of(StepStack) if item.step == of)):
+        frame = item.stack[0] if item.stack else item.where
+        if frame is not None and frame.line and same_file(path, frame.file):
+            found.setdefault(frame.line)
+    return list(found)

@@ -56,13 +56,18 @@ class GraphFit:
         self.modules = side_effects.imported(module)
         self.definitions = definitions(module)
 
-    def obstacle(self, body: Sequence[ast.stmt], seen: frozenset[str] = frozenset()) -> Obstacle | None:
-        """The first thing in these statements, and in the functions of the file that they call."""
-        effect = side_effects.reason_against_block(body, self.modules)
+    def obstacle(
+        self, body: Sequence[ast.stmt], seen: frozenset[str] = frozenset(), fresh: frozenset[str] = frozenset()
+    ) -> Obstacle | None:
+        """The first thing in these statements, and in the functions of the file that they call.
+
+        `seen`: functions around them; `fresh`: objects that statements before them have made.
+        """
+        effect = side_effects.reason_against_block(body, self.modules, fresh)
         if effect:
             match = re.match(r"line (\d+) (.*)", effect)
             return Obstacle(int(match.group(1)), match.group(2)) if match else Obstacle(body[0].lineno, effect)
-        own = bound_in(body)
+        own = bound_in(body) | fresh
         inside = {id(inner) for loop in every(body) if isinstance(loop, LOOPS) for inner in ast.walk(loop)}
         for node in every(body):
             if isinstance(node, (ast.Break, ast.Continue)) and id(node) in inside:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +18,13 @@ _OUTSIDE_OPS = re.compile(
     r"tensorflow\.(py_function|numpy_function|summary|print|io|data|random|constant|convert_to_tensor)\b"
 )
 """Operations with which no function begins: what they make is its argument."""
-_SHAPES = {"shape", "get_shape", "ndim"}
+_SHAPES = {"shape", "get_shape"}
+_FORWARD = ("call", "__call__", "forward")
+_LIBRARIES = {
+    *sys.stdlib_module_names,
+    *("tensorflow", "keras", "tf_keras", "tensorflow_datasets", "tensorflow_probability", "numpy", "scipy", "sklearn"),
+    *("pandas", "matplotlib", "PIL", "cv2", "tqdm", "absl", "gym", "gymnasium", "IPython", "seaborn", "imageio"),
+}
 
 
 @dataclass(frozen=True)
@@ -65,6 +72,25 @@ class Search:
             except NotSplit as refused:
                 # Further in there are fewer statements; what is in their way is nearest to the step.
                 self.refusal = refused.obstacle
+        return None
+
+    def update(self) -> Step | None:
+        """The update of the weights on the line alone, as a function of the gradients."""
+        functions = [level.owner for level in self.levels if isinstance(level.owner, FUNCTIONS)]
+        level = self.levels[-1] if self.levels else None
+        if level is None or any(is_traced(function) for function in functions):
+            return None
+        statement = level.block[level.index]
+        value = statement.value if isinstance(statement, ast.Expr) else None
+        if not isinstance(value, ast.Call) or called_name(value.func) not in ("apply_gradients", "apply"):
+            return None
+        held = {called_name(node.func) for node in ast.walk(value) if isinstance(node, ast.Call)}
+        if held - {"apply_gradients", "apply", "zip"}:
+            return None
+        try:
+            return self._step(Surroundings(self.fit, self.levels), [statement], Split((), (statement,), ()))
+        except NotSplit as refused:
+            self.refusal = refused.obstacle
         return None
 
     def regions(self) -> Iterator[list[ast.stmt]]:
@@ -208,11 +234,17 @@ class Search:
             raise NotSplit(Obstacle(line, f"begins a step that sets the global {', '.join(sorted(declared))}"))
 
     def _reads_shapes(self, body: Sequence[ast.stmt]) -> bool:
-        """Whether Python computes with shapes, which may be unknown in a relaxed trace."""
-        return any(
-            isinstance(node, ast.Attribute) and node.attr in _SHAPES and not self.fit.dotted(node)
-            for node in reached(body, self.fit.definitions)
+        """Whether Python may compute with shapes, which may be unknown in a relaxed trace: here or in a model."""
+        packages = {full.split(".")[0] for full in self.fit.modules.values()}
+        relative = any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(self.module))
+        if relative or not packages <= _LIBRARIES:
+            return True  # a model may come from a file that is not seen here
+        models = [node for name in _FORWARD for node in self.fit.definitions.get(name, ())]
+        nodes = (
+            *reached(body, self.fit.definitions),
+            *(inner for model in models for inner in reached(model.body, self.fit.definitions)),
         )
+        return any(isinstance(node, ast.Attribute) and node.attr in _SHAPES for node in nodes)
 
 
 _NOTHING = re.compile(r"tensorflow\.(summary|print|io|data)\b")

@@ -12,11 +12,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from flatout.model.errors import Internal
+from flatout.source import side_effects
 from flatout.source.editing.dataflow import LOOPS, Flow, called_name, reached
 from flatout.source.editing.graph_fit import UPDATES, GraphFit, Obstacle, every, is_tape, opened
 
 _QUIET_BUILTINS = {"float", "int", "bool", "str", "len", "min", "max", "sum", "abs", "round", "list", "tuple", "range"}
 _QUIET_PACKAGES = ("numpy.", "time.", "tensorflow.", "keras.", "math.")
+_FILLS = {
+    *("append", "appendleft", "extend", "insert", "pop", "popleft", "clear", "update", "add", "remove", "discard"),
+    *("setdefault", "sort", "reverse", "fill", "put", "push", "store", "remember"),
+}
 _VARIABLES = {"trainable_variables", "trainable_weights", "variables", "weights"}
 _SETTINGS = {"learning_rate", "lr", "name"}
 """Attributes that an update of the weights does not change."""
@@ -52,7 +57,7 @@ class _Item:
     uses: frozenset[str]
     """Objects that it names: `model`, `self.optimizer`."""
     changes: frozenset[str]
-    """Objects whose state it changes."""
+    """Objects whose state it changes, lists that it fills among them."""
     effect: bool
     recorded: bool = False
     """It stands under a tape and may compute what the tape has to see."""
@@ -89,7 +94,7 @@ def split(fit: GraphFit, region: Sequence[ast.stmt]) -> Split:
 def _items(fit: GraphFit, region: Sequence[ast.stmt], made: frozenset[str], under: bool = False) -> Iterator[_Item]:
     """`made`: names that statements of the graph have written so far; `under`: whether a tape is open."""
     for statement in region:
-        obstacle = fit.obstacle([statement])
+        obstacle = fit.obstacle([statement], fresh=made & side_effects.made_here(region))
         if obstacle is None and _counts(statement, made):
             obstacle = Obstacle(statement.lineno, "counts in Python")
         if obstacle is not None and is_tape(statement) and isinstance(statement, ast.With):
@@ -104,6 +109,7 @@ def _items(fit: GraphFit, region: Sequence[ast.stmt], made: frozenset[str], unde
         if obstacle is not None and (fit.has_tape(statement) or _updates(statement)):
             raise NotSplit(obstacle)
         flow = Flow([statement])
+        grown = set(_grown(statement))
         uses, changes = _objects(fit, statement, obstacle is not None)
         if obstacle is None:
             made |= set(flow.written)
@@ -111,9 +117,9 @@ def _items(fit: GraphFit, region: Sequence[ast.stmt], made: frozenset[str], unde
             statement,
             obstacle,
             frozenset(flow.read),
-            frozenset(flow.written),
+            frozenset({*flow.written, *(name for name in grown if "." not in name)}),
             uses,
-            changes,
+            changes | grown,
             _has_effect(fit, statement),
             under and _computes(fit, statement),
         )
@@ -139,7 +145,7 @@ def _against_up(item: _Item, earlier: Sequence[_Item], after: Sequence[_Item]) -
     for other in earlier:
         if item.read & other.written:
             return "it needs what the step computes"
-        if item.written & (other.read | other.written) or item.uses & other.changes:
+        if item.written & (other.read | other.written) or item.uses & other.changes or item.changes & other.uses:
             return "the step needs it as it was before"
     for other in after:
         if item.effect and other.effect:
@@ -164,7 +170,19 @@ def _against_down(item: _Item, later: Sequence[_Item]) -> str | None:
         changed = item.uses & other.changes
         if changed:
             return f"line {other.statement.lineno} changes {_listed(changed)}, which it uses"
+        filled = item.changes & other.uses & set(_grown(item.statement))
+        if filled:
+            return f"line {other.statement.lineno} needs {_listed(frozenset(filled))} from it"
     return None
+
+
+def _grown(statement: ast.stmt) -> Iterator[str]:
+    """What a statement fills or sets an element or an attribute of: `losses` of `losses.append(x)`, `self.seen`."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _FILLS:
+            yield ast.unparse(node.func.value)
+        elif isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, (ast.Store, ast.Del)):
+            yield ast.unparse(node.value)
 
 
 def _leaves(statement: ast.stmt) -> bool:
