@@ -86,9 +86,12 @@ def _traced_update(text: str, line: int) -> str | None:
 def _lines(case: Case, path: str, of: str) -> list[int]:
     """The lines of this file that call a model, or update weights, as often as there are steps."""
     steps = case.steps.count if case.steps is not None else 0
-    streams = [item for item in case.evidence_of(Stream) if item.of == of and item.count * 2 >= steps]
+    items: list[Stream | StepStack] = [
+        item for item in case.evidence_of(Stream) if item.of == of and item.count * 2 >= steps
+    ]
+    items += [item for item in case.evidence_of(StepStack) if item.step == of]
     found: dict[int, None] = {}
-    for item in (*streams, *(item for item in case.evidence_of(StepStack) if item.step == of)):
+    for item in items:
         frame = item.stack[0] if item.stack else item.where
         if frame is not None and frame.line and same_file(path, frame.file):
             found.setdefault(frame.line)

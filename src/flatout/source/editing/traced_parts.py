@@ -1,4 +1,4 @@
-"""Traces parts of a step that cannot be traced as a whole: the calls of its models and the updates of its optimizers."""
+"""Traces parts of a step that cannot be traced as a whole: the calls of its models, the updates of its weights."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def trace_model(text: str, line: int) -> str | None:
 
 def _called(module: ast.Module, line: int) -> list[str]:
     """What a statement on this line calls: `model`, `self.actor`. Nothing in a graph or in a layer."""
-    for node in ast.walk(module):
-        if isinstance(node, FUNCTIONS) and node.lineno <= line <= (node.end_lineno or 0):
-            if is_traced(node) or node.name in ("call", "__call__"):
-                return []
+    functions = [node for node in ast.walk(module) if isinstance(node, FUNCTIONS)]
+    around = [node for node in functions if node.lineno <= line <= (node.end_lineno or 0)]
+    if any(is_traced(node) or node.name in ("call", "__call__") for node in around):
+        return []
     calls = [
         node
         for node in ast.walk(module)
