@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from pathlib import Path
 
@@ -106,3 +107,42 @@ def test_numbers_agree_within_the_spread_of_the_original() -> None:
     assert results.agreement(original, [(0.51, 10.0)]) == "agree"
     assert results.agreement(original, [(0.70, 10.0)]).startswith("differ")
     assert results.agreement(original, [(0.51,)]) == "not comparable"
+
+
+def listed(number: int, gain: float) -> _public_list.Program:
+    return _public_list.program_of(program(number=number, expert={"gain": gain, "why": "x"}), f"{number:02d}-toy")
+
+
+def tuned(number: int, **data: object) -> results.Result:
+    given = {"verdict": "won", "outcome": "won", "claimed": [2.0, 1.8, 2.2], "patch": "diff", "with_tuned": 0}
+    pairs = {"slow": [4.0, 4.2], "fast": [2.0, 2.0]}
+    return results.Result(number, "tune", data={**given, "pairs": pairs, "whole": pairs, "numbers": "agree", **data})
+
+
+def test_bars_count_what_holds() -> None:
+    programs = [listed(1, 2.2), listed(2, 4.0), listed(3, 1.0)]
+    made = [
+        tuned(1),
+        tuned(2, claimed=[3.5, 3.0, 4.0], numbers="differ: 1 beside 2"),
+        tuned(3, outcome="done", claimed=None, patch="", pairs=None, whole=None, with_tuned=None),
+    ]
+    bars = results.bars(programs, {(one.number, one.kind): one for one in made})
+    said = {line[:42].strip(): line[42:].split("bar")[0].split() for line in bars}
+    assert said["80 % of an expert's gain, with a patch"] == ["1", "of", "2"]
+    assert said["nothing claimed where nothing is"] == ["1", "of", "1"]
+    assert said["measured within the claim"] == ["1", "of", "2"]
+    assert said["numbers do not differ"] == ["2", "of", "3"]
+    assert said["first finding right"] == ["not", "measured"]
+
+
+def test_a_patch_is_applied_where_its_names_fit(tmp_path: Path) -> None:
+    import public
+
+    one = dataclasses.replace(listed(1, 2.0), path="dir/train.py", directory="dir")
+    (tmp_path / "dir").mkdir()
+    (tmp_path / "dir" / "train.py").write_text("one\ntwo\n")
+    patch = tmp_path / "change.diff"
+    patch.write_text("--- a/train.py\n+++ b/train.py\n@@ -1,2 +1,2 @@\n one\n-two\n+TWO\n")
+    assert public.applied(patch, one, tmp_path) == ""
+    assert (tmp_path / "dir" / "train.py").read_text() == "one\nTWO\n"
+    assert public.applied(patch, one, tmp_path) != ""
