@@ -46,12 +46,13 @@ def main() -> None:
         programs = chosen(options)
     except ListWrong as error:
         sys.exit(f"public.py: {error}")
-    options.checkouts.mkdir(parents=True, exist_ok=True)
     work: dict[str, Callable[[Program, runs.Setting, argparse.Namespace], Result]] = {
         "expert": expert,
         "run": first_finding,
         "tune": tuned,
     }
+    if options.make or any(getattr(options, kind) for kind in work):
+        options.checkouts.mkdir(parents=True, exist_ok=True)
     for kind, function in work.items():
         if getattr(options, kind):
             side_by_side(programs, options, kind, function)
