@@ -114,7 +114,15 @@ def listed(number: int, gain: float) -> _public_list.Program:
 
 
 def tuned(number: int, **data: object) -> results.Result:
-    given = {"verdict": "won", "outcome": "won", "claimed": [2.0, 1.8, 2.2], "patch": "diff", "with_tuned": 0}
+    given: dict[str, object] = {"verdict": "won", "outcome": "won", "levers": ["function"], "with_tuned": 0}
+    given |= {"claimed": [2.0, 1.8, 2.2], "patch": "diff"}
+        "verdict": "won",
+        "outcome": "won",
+        "levers": ["function"],
+        "claimed": [2.0, 1.8, 2.2],
+        "patch": "diff",
+        "with_tuned": 0,
+    }
     pairs = {"slow": [4.0, 4.2], "fast": [2.0, 2.0]}
     return results.Result(number, "tune", data={**given, "pairs": pairs, "whole": pairs, "numbers": "agree", **data})
 
@@ -123,15 +131,16 @@ def test_bars_count_what_holds() -> None:
     programs = [listed(1, 2.2), listed(2, 4.0), listed(3, 1.0)]
     made = [
         tuned(1),
-        tuned(2, claimed=[3.5, 3.0, 4.0], numbers="differ: 1 beside 2"),
-        tuned(3, outcome="done", claimed=None, patch="", pairs=None, whole=None, with_tuned=None),
+        tuned(2, claimed=[3.5, 3.0, 4.0], with_tuned=1, numbers="differ: 1 beside 2"),
+        tuned(3, outcome="done", claimed=None, patch="", levers=[], pairs=None, whole=None, with_tuned=None),
     ]
     bars = results.bars(programs, {(one.number, one.kind): one for one in made})
     said = {line[:42].strip(): line[42:].split("bar")[0].split() for line in bars}
     assert said["80 % of an expert's gain, with a patch"] == ["1", "of", "2"]
     assert said["nothing claimed where nothing is"] == ["1", "of", "1"]
     assert said["measured within the claim"] == ["1", "of", "2"]
-    assert said["numbers do not differ"] == ["2", "of", "3"]
+    assert said["numbers do not differ"] == ["1", "of", "2"]
+    assert said["no crash with --with @tuned"] == ["1", "of", "2"]
     assert said["first finding right"] == ["not", "measured"]
 
 
