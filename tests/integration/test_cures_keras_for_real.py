@@ -100,17 +100,38 @@ results["own step"] = []
 for turn in range(4):
     results["own step"] += model.fit(given, targets[:8, :1], verbose=0).history["own"]
     results["own step"] += model.predict(given, verbose=0).ravel().tolist()
+
+# a target network that follows, a policy that acts: called in one way before and in others after
+model, target = network(), network()
+results["followed"] = []
+for turn in range(5):
+    model.train_on_batch(states[:8], targets[:8])
+    new, old = model.get_weights(), target.get_weights()
+    old = [0.3 * a + 0.7 * b for a, b in zip(new, old)]
+    target.set_weights(old)
+    old[0][:] = 0.0  # an array of one's own: no variable sees it
+    assert not (target.get_weights()[0] == 0.0).all()
+    results["followed"] += [float(value.sum()) for value in target.get_weights()]
+    results["followed"] += [float(tf.reduce_sum(target(states[turn : turn + 1])))]
+results["followed"] += [float(tf.reduce_sum(target(states[:rows], training=False))) for rows in (1, 1, 5, 5, 9)]
+try:
+    target.set_weights(new[:-1])
+except ValueError as error:
+    results["refused"] = [len(str(error))]
 tell(results)
 """
 
 
-def test_single_batches_go_straight_to_the_model(tmp_path: Path) -> None:
+def test_loops_of_keras_methods_take_the_short_way(tmp_path: Path) -> None:
     program = write(tmp_path, PROGRAM)
-    bare, ours = outcome(tmp_path, program), outcome(tmp_path, program, "direct-predict", "direct-fit")
+    levers = ("direct-predict", "direct-fit", "mix-weights", "traced-calls")
+    bare, ours = outcome(tmp_path, program), outcome(tmp_path, program, *levers)
     assert set(ours["results"]) == set(bare["results"])
     for name, numbers in bare["results"].items():
         assert ours["results"][name] == pytest.approx(numbers, rel=1e-4, abs=1e-5), name
     assert ours["changes"]["direct-predict="] == 17, "all but those of unbuilt models, of many rows and of a dataset"
     assert ours["changes"]["direct-fit="] == 18, "all but the first of each model, and those with more than a batch"
+    assert ours["changes"]["mix-weights="] >= 20, "five turns with three reads and a write each"
+    assert ours["changes"]["traced-calls="] == 4 + 4, "all but the first in each of two ways"
     assert "its progress bars are no longer printed" in ours["notes"]
     assert ours["streams"]["fit"] == 6 + 12 + 3 * 6 + 4, "each batch is a step, whichever way it went"

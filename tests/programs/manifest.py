@@ -27,6 +27,7 @@ ALSO = {
     "per_sample_eager": ("host-sync", "step-overhead"),
     "functions_run_eagerly": ("eager-step",),
     "predict_loop": ("step-overhead",),
+    "eager_policy": ("host-sync",),
     "feed_dict": ("tensor-reconversion",),
     "pydataset_rows": ("input-bound", "uncached-prefix"),
 }

@@ -14,6 +14,7 @@ PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
 ONLY_IN_A_RUN = {
     "blocking_fetch",  # that the function waits, not that it is Python
     "cast_churn",
+    "eager_policy",  # that the name is a model, not a function
     "jpeg_every_epoch",  # uncached-prefix is opt-in: whether the elements fit in memory, source does not tell
     "layout_churn",
     "many_small_files",
@@ -22,6 +23,7 @@ ONLY_IN_A_RUN = {
     "pydataset_rows",  # that the step waits for its Python; how much that is, source does not tell
     "per_sample_graph",  # told as sequential-loop: what the loop goes through is an argument
     "retrace_length",
+    "target_network",  # how often weights are copied, source does not tell
     "tiny_fit",
     "xla_every_shape",
 }

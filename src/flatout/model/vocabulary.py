@@ -13,6 +13,9 @@ StreamKind = Literal[
 tf.function that trains, or of any other; eager optimizer updates; Session.run; eager gradient tapes; eager calls of a
 model; elements taken from a dataset."""
 
+EagerKind = Literal["model", "get-weights", "set-weights", "assign"]
+"""What a program does eagerly at one of its lines: it calls a model, reads or sets the weights of one, assigns one."""
+
 StepKind = Literal["train", "inference", "session", "input", "call"]
 """What a step does. A run sees: train; inference (Keras predict or evaluate, calls of a model or a function); session
 (Session.run); input (an element taken from a dataset, where nothing else was seen). An optimize makes calls of the

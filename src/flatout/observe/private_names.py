@@ -179,6 +179,15 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
         _KERAS,
         "keras",
     ),
+    "get-weights": PrivateName(
+        "keras.src.layers.layer", "Layer.get_weights", "weights that are copied by get_weights", _KERAS, "keras"
+    ),
+    "set-weights": PrivateName(
+        "keras.src.layers.layer", "Layer.set_weights", "weights that are copied by set_weights", _KERAS, "keras"
+    ),
+    "keras-assign": PrivateName(
+        "keras.src.backend.common.variables", "Variable.assign", "weights that are assigned one by one", _KERAS, "keras"
+    ),
     "compile": PrivateName(
         "keras.src.trainers.trainer", "Trainer.compile", "how the model was compiled", _KERAS, "keras"
     ),

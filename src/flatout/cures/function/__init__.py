@@ -32,17 +32,20 @@ from flatout.cures._spec import Cure
 from flatout.model import queries
 from flatout.model.case import Case
 from flatout.model.evidence.program import Switch
-from flatout.model.evidence.steps import EagerTape, StepStack, Stream
+from flatout.model.evidence.steps import EagerLine, EagerTape, StepStack, Stream
 from flatout.model.location import Stack
 from flatout.source import context, side_effects
 from flatout.source.editing.graph_fit import GraphFit
 
 PARTS = "parts"
+OFTEN = 8
 _EAGER = ("apply", "tape", "model")
 
 
 def skip(case: Case) -> str | None:
     kind = queries.step_kind(case)
+    if kind not in _EAGER and _assigning(case):
+        return None
     if kind in ("fit", "predict", "evaluate"):
         return f"the steps are those of Keras' own {kind}; no-run-eagerly is the lever for it"
     if kind not in _EAGER:
@@ -54,8 +57,10 @@ def skip(case: Case) -> str | None:
 
 def values(case: Case) -> Sequence[str]:
     """The outermost function that is called once a step, the innermost, one that calls a model elsewhere, the parts."""
+    if queries.step_kind(case) not in _EAGER:
+        return tuple(_assigning(case)[:2])
     steps, calls = (_fitting(_candidates(stacks)) for stacks in (_stacks(case), _stacks_of_calls(case)))
-    return tuple(dict.fromkeys([*steps[:1], *steps[-1:], *[one for one in calls if one not in steps][:1], PARTS]))
+    return tuple(dict.fromkeys([*steps[:1], *steps[-1:], *[one for one in calls if one not in steps][:1], *_assigning(case)[:1], PARTS]))
 
 
 def own_function(case: Case) -> str | None:
@@ -81,6 +86,17 @@ def _fitting(found: Iterable[tuple[str, int]]) -> list[str]:
         for file, line in found
         if not side_effects.reason_against(file, line) and not (obstacle(file, line) or "").endswith("numpy()")
     ]
+
+
+def _assigning(case: Case) -> list[str]:
+    """Functions that assign weights one by one, as one that lets a target network follow does."""
+    found = [
+        (item.where.file, item.first)
+        for item in case.evidence_of(EagerLine)
+        if item.of == "assign" and item.calls >= OFTEN and not item.function.startswith("<")
+        if item.where is not None and item.where.file
+    ]
+    return _fitting(dict.fromkeys(found))
 
 
 def _candidates(stacks: Iterable[Stack]) -> list[tuple[str, int]]:

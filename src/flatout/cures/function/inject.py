@@ -29,7 +29,7 @@ def on_keras(injection: Injection, module: ModuleType) -> None:
         _traced_calls.trace_losses(injection, "loss-call")
         _traced_calls.trace_updates(injection, "apply")
         return
-    for key in ("apply", "model-call"):
+    for key in ("apply", "model-call", "keras-assign"):
         _watch(injection, key)
 
 

@@ -9,7 +9,7 @@ from flatout.model.codec import LATER
 from flatout.model.evidence.base import Evidence
 from flatout.model.location import Stack
 from flatout.model.record import record
-from flatout.model.vocabulary import StreamKind
+from flatout.model.vocabulary import EagerKind, StreamKind
 
 
 @record(frozen=True)
@@ -84,6 +84,19 @@ class Conversion(Evidence, kind="conversion", value="ms", unit="ms/step"):
     same_again: float
     """Share of the bytes that had been converted before."""
     different: int = 0
+
+
+@record(frozen=True)
+class EagerLine(Evidence, kind="eager-line", value="ms", unit="ms/step"):
+    """A line at which the program calls a model, or copies weights, eagerly."""
+
+    ms: float
+    of: EagerKind
+    calls: int
+    per_step: float
+    function: str = ""
+    first: int = 0
+    """The line of the `def` around it."""
 
 
 @record(frozen=True)

@@ -12,6 +12,7 @@ from time import perf_counter
 from types import ModuleType
 from typing import Any
 
+from flatout.observe.eager_lines import EagerLines
 from flatout.observe.observer import Observer, Probe
 from flatout.observe.private_names import Missing, patch
 from flatout.source import users_code
@@ -138,6 +139,7 @@ def _model_call(observer: Observer, key: str) -> None:
 
     eager = context.executing_eagerly
     thread, ticks, streams = observer.thread, observer.ticks, observer.streams
+    lines = EagerLines(observer, "model")
 
     def wrap(original: Any) -> Any:
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -152,7 +154,9 @@ def _model_call(observer: Observer, key: str) -> None:
                 stream = streams.get(("model", id(self)))
                 if stream is None:
                     stream = streams.make("model", ("model", id(self)), str(getattr(self, "name", "model")))
-                ticks.tick(stream, start, perf_counter())
+                end = perf_counter()
+                lines.add(sys._getframe(1), end - start)
+                ticks.tick(stream, start, end)
 
         return __call__
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from flatout.model.case import Evidence
 from flatout.model.evidence.steps import (
     Conversion,
+    EagerLine,
     EagerTape,
     EpochStart,
     Feed,
@@ -113,6 +114,24 @@ def conversions(recording: Recording, count: int) -> list[Conversion]:
         )
         for file, line, function, calls, seconds, size, again, different in recording.last("conversions").get("rows")
         or []
+    ]
+
+
+def eager_lines(recording: Recording, count: int) -> list[EagerLine]:
+    newest = {fact["of"]: fact for fact in recording.all("eager-lines")}
+    return [
+        EagerLine(
+            seconds * 1e3 / count,
+            of=kind,
+            calls=calls,
+            per_step=calls / count,
+            function=function,
+            first=first,
+            where=context.where(file, line, function),
+            source="hook",
+        )
+        for kind, fact in newest.items()
+        for file, line, function, first, calls, seconds in fact["rows"]
     ]
 
 

@@ -1,0 +1,82 @@
+"""A model is called eagerly beside the step: a policy that acts, a target network, a teacher.
+
+## What it is
+The training step itself runs in a graph, `fit` or `train_on_batch` or a `tf.function`. But the loop around it calls a
+model as `model(x)`: to choose an action, to compute targets, to score a sample. Python dispatches the operations of
+these calls one by one.
+
+## Why it costs
+An eager call of a small network takes milliseconds, most of it in Python; the same call of a `tf.function` a fraction
+of one. An agent that acts before it learns makes at least one such call per step. On one machine a network of three
+small layers took 5577 µs for one row eagerly, and 920 µs through a `tf.function`.
+
+## How it looks
+```python
+while not done:
+    action = actor(state[np.newaxis])[0].numpy()      # eager, for one row
+    state, reward, done = environment.step(action)
+    train_step(memory.sample())                       # traced
+```
+
+## The cure
+```python
+policy = tf.function(actor)
+while not done:
+    action = policy(tf.constant(state[np.newaxis]))[0].numpy()
+```
+- `traced-calls`: reassociated. Every eager call of a model goes through a `tf.function` of its own, made for each way
+  in which it is called. A model whose `call` prints, counts or adds losses is left as it is.
+
+## When it is not worth it
+When the calls are few, or the model is large: dispatch hides behind the arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.causes._spec import Cause
+from flatout.model import queries
+from flatout.model.case import Case, Finding, Fix
+from flatout.model.evidence.steps import EagerLine
+
+CALLS = 8
+DISPATCH = 0.8
+"""Share of an eager call of a small model that is dispatch, and gone in a graph."""
+EAGER = ("apply", "tape", "model")
+"""Steps that run eagerly themselves: eager-step tells of them, the calls in them included."""
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    if case.steps is None or queries.step_kind(case) in EAGER:
+        return
+    for item in case.evidence_of(EagerLine):
+        if item.of != "model" or item.calls < CALLS:
+            continue
+        each = item.ms / item.per_step
+        yield from queries.finding(
+            "eager-calls",
+            case,
+            f"A model is called eagerly, {item.per_step:.3g} times a step: Python dispatches its ops one by one.",
+            cost_ms=item.ms * DISPATCH,
+            where=item.where,
+            evidence=[queries.number("call", each, "ms", "per call", "hook")],
+            fixes=[
+                Fix(
+                    "Call it through a tf.function: f = tf.function(model); f(x).",
+                    lever="traced-calls",
+                    equivalence="reassociated",
+                )
+            ],
+            confidence="medium",
+            estimate="an estimate: 80 % of the calls",
+        )
+
+
+CAUSE = Cause(
+    group="graph",
+    cures=("traced-calls",),
+    explains=("step-overhead",),
+    replaces=("step-overhead/python-between",),
+    in_run=in_run,
+)

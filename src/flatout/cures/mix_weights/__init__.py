@@ -1,0 +1,46 @@
+"""Weights of one model are copied to another, or mixed with it, without a detour through Python.
+
+## What it does
+As an edit, a copy by `get_weights` and `set_weights`, a soft update written with NumPy, or a loop of `assign` becomes
+one traced function that assigns all weights. Injected into a running program, `get_weights` and `set_weights` read
+and write the variables directly, without the checks and conversions that Keras makes for each of them.
+
+## When it pays
+When a target network follows another one in every step or nearly so.
+
+## What it changes
+Reassociated: the mixture is computed by TensorFlow in the type of the weights, where NumPy may have used doubles for
+the share. Injected alone: nothing.
+
+## In the source
+```python
+@tf.function
+def mix_weights(target, source, share):
+    for old, new in zip(target.weights, source.weights):
+        old.assign(share * new + (1 - share) * old)
+
+
+mix_weights(target, model, tau)
+```
+"""
+
+from __future__ import annotations
+
+from flatout.cures._spec import Cure
+from flatout.model.case import Case
+from flatout.model.evidence.steps import EagerLine
+
+OFTEN = 8
+"""Calls from which a line is worth a change."""
+
+
+def skip(case: Case) -> str | None:
+    if any(
+        item.of in ("get-weights", "set-weights", "assign") and item.calls >= OFTEN
+        for item in case.evidence_of(EagerLine)
+    ):
+        return None
+    return "weights are not copied again and again"
+
+
+CURE = Cure(equivalence="reassociated", side="host", skip=skip)

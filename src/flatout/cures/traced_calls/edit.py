@@ -1,0 +1,116 @@
+"""`traced-calls`: `traced(model)(x)` in place of `model(x)`."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterator
+
+import libcst as cst
+
+from flatout.cures import _trial_edit
+from flatout.cures.traced_calls import OFTEN
+from flatout.model.case import Case
+from flatout.model.evidence.steps import EagerLine
+from flatout.source import side_effects
+from flatout.source.editing import case_facts, imports, statements, tf_functions
+from flatout.source.editing.document import Document, free, read
+
+_AGAINST = (".losses", "add_loss", "regularizer", "mask_zero", "Masking(", "add_metric")
+"""What a traced call leaves behind in its graph, where eager code would look for it: losses of layers, masks."""
+_METHODS = {
+    *("numpy", "append", "get", "items", "values", "keys", "format", "join", "reshape", "step", "sample", "reset"),
+    *("fit", "predict", "train", "apply", "apply_gradients", "gradient", "watch", "squeeze", "astype", "mean", "sum"),
+}
+"""Methods that are plainly no model."""
+
+
+def edit(source: str, path: str, case: Case, value: str) -> str | None:
+    lines = {
+        item.where.line
+        for item in case.evidence_of(EagerLine)
+        if item.of == "model" and item.calls >= OFTEN and item.where is not None and item.where.line
+        if case_facts.same_file(path, item.where.file)
+    }
+    document = read(source) if lines else None
+    if document is None or not _may_be_traced(case, source, path):
+        return None
+    chosen = [call for line in sorted(lines) for call in _calls(document, line)]
+    chosen = list(dict.fromkeys(chosen))
+    if not chosen:
+        return None
+    name = free(document, "traced")
+    for call in chosen:
+        start, end = document.span(call.func)
+        how = [document.text(arg) for arg in call.args[1:]]
+        document.replace(start, end, f"{name}({', '.join([document.source[start:end], *how])})")
+        if how:
+            document.replace(document.span(call.args[0])[1], document.span(call.args[-1])[1], "")
+    _define(document, name, chosen)
+    return document.result()
+
+
+def _may_be_traced(case: Case, source: str, path: str) -> bool:
+    """Whether nothing in the program's own layers, or around them, needs an eager call."""
+    texts = {path: source, **dict(_trial_edit.sources(case))}
+    if any(word in text for text in texts.values() for word in _AGAINST):
+        return False
+    for file, text in texts.items():
+        for number, row in enumerate(text.splitlines(), 1):
+            if row.strip().startswith("def call(") and side_effects.reason_against(file, number):
+                return False
+    return True
+
+
+def _calls(document: Document, line: int) -> Iterator[cst.Call]:
+    """Calls on this line that may be the model's, where there is one alone that can be."""
+    found = [call for call in document.all(cst.Call) if line in document.lines(call) and _like_a_model(document, call)]
+    if len(found) == 1:
+        yield found[0]
+
+
+def _like_a_model(document: Document, call: cst.Call) -> bool:
+    """`model(x)`, `self.actor(x, training=True)`: a name that nothing in the file defines as a function or imports."""
+    if document.dotted(call.func) or not call.args or call.args[0].keyword is not None or call.args[0].star:
+        return False
+    if any(arg.star or (arg.keyword is not None and arg.keyword.value != "training") for arg in call.args[1:]):
+        return False
+    if any(arg.keyword is None for arg in call.args[1:]):
+        return False
+    if isinstance(call.func, cst.Name):
+        name = call.func.value
+        return name not in _BUILTINS and name not in _defined(document)
+    if not isinstance(call.func, cst.Attribute) or not isinstance(call.func.value, (cst.Name, cst.Attribute)):
+        return False
+    return call.func.attr.value not in _METHODS and call.func.attr.value not in _defined(document)
+
+
+_BUILTINS = frozenset(dir(builtins))
+
+
+def _defined(document: Document) -> set[str]:
+    """Functions and classes of the file, and what it imports."""
+    own = {node.name.value for node in document.all(cst.FunctionDef)}
+    own |= {node.name.value for node in document.all(cst.ClassDef)}
+    return own | {binding.name for binding in imports.bindings(document)}
+
+
+def _define(document: Document, name: str, calls: list[cst.Call]) -> None:
+    """`traced`, above the first statement of the module that needs it."""
+    first = min(document.line(call) for call in calls)
+    above = next(item for item in document.tree.body if first in document.lines(item))
+    indent = document.indent
+    traced = imports.spell(document, tf_functions.TRACED)
+    cache = next((b.name for b in imports.bindings(document) if b.stands_for == "functools.cache"), "")
+    if not cache:
+        cache = "functools.cache"
+        if not any(binding.stands_for == "functools" for binding in imports.bindings(document)):
+            imports.add_stdlib_import(document, "functools")
+    statements.before(
+        document,
+        above,
+        f"@{cache}",
+        f"def {name}(model, **how):",
+        f"{indent}return {traced}(lambda x: model(x, **how), reduce_retracing=True)",
+        "",
+        "",
+    )

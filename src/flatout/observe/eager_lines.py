@@ -1,0 +1,39 @@
+"""Counts what the program does eagerly at each of its lines: calls of models, weights read and set."""
+
+from __future__ import annotations
+
+from types import FrameType
+from typing import Any
+
+from flatout.model.vocabulary import EagerKind
+from flatout.observe.observer import Observer
+from flatout.source import users_code
+
+MOST = 200
+
+
+class EagerLines:
+    """The lines of one kind. Tells them when the recording is written."""
+
+    def __init__(self, observer: Observer, kind: EagerKind) -> None:
+        self.rows: dict[Any, list[Any]] = {}
+        self._kind = kind
+        self._observer = observer
+        observer.hooks.at_flush.append(self._write)
+
+    def add(self, frame: FrameType | None, seconds: float) -> None:
+        """A call from this frame, or from the user's code nearest to it, took so long."""
+        found = users_code.innermost(frame, 40)
+        if found is None:
+            return
+        row = self.rows.setdefault((found.f_code, found.f_lineno), [0, 0.0])
+        row[0] += 1
+        row[1] += seconds
+
+    def _write(self) -> None:
+        rows = [
+            [users_code.absolute(code.co_filename), line, code.co_name, code.co_firstlineno, *row]
+            for (code, line), row in sorted(self.rows.items(), key=lambda item: -item[1][1])[:MOST]
+        ]
+        if rows:
+            self._observer.recorder.fact("eager-lines", of=self._kind, rows=rows)
