@@ -60,7 +60,11 @@ def values(case: Case) -> Sequence[str]:
     if queries.step_kind(case) not in _EAGER:
         return tuple(_assigning(case)[:2])
     steps, calls = (_fitting(_candidates(stacks)) for stacks in (_stacks(case), _stacks_of_calls(case)))
-    return tuple(dict.fromkeys([*steps[:1], *steps[-1:], *[one for one in calls if one not in steps][:1], *_assigning(case)[:1], PARTS]))
+    return tuple(
+        dict.fromkeys(
+            [*steps[:1], *steps[-1:], *[one for one in calls if one not in steps][:1], *_assigning(case)[:1], PARTS]
+        )
+    )
 
 
 def own_function(case: Case) -> str | None:
