@@ -77,6 +77,7 @@ def explored(
         trials=FakeTrials(journal, progress, tmp_path),
         progress=progress,
         varies=False,
+        learn_of=lambda contestants: False,
         race=lambda launch: race,
         contestant=lambda levers: SimpleNamespace(
             levers=levers, title=levers[-1], exit=Exit("decided"), verdict=Verdict("won")

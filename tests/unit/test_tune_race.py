@@ -300,6 +300,20 @@ def test_a_program_that_ends_before_it_can_be_timed_with_a_lever_says_so(tmp_pat
     race.close()
 
 
+def test_a_program_that_turns_out_to_be_short_is_held_sooner(tmp_path, watchdog, program):
+    """The scout had left before its end: with a lever it has ended before it was warm."""
+    race = race_of(tmp_path, watchdog, program)
+    race.shorten(4)
+    short = contestant(program, 0.002, steps=4)
+    short.launch = replace(short.launch, warm_steps=race.warm_steps)
+    race.starter.start([short])
+    assert short.active
+    run(race, short, rounds=2)
+    assert [one.launch.warm_steps for one in race.baselines] == [2, 2]
+    assert race.baselines[0].done < 10, "they begin anew"
+    race.close()
+
+
 def test_baselines_begin_anew_beside_those_that_begin(tmp_path, watchdog, program):
     race = race_of(tmp_path, watchdog, program)
     run(race, rounds=2)

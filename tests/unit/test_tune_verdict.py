@@ -33,7 +33,7 @@ def outcome(found: Case, problem: str = "") -> tuple[str, str]:
 
 def test_won_says_step_and_whole_run_side_by_side():
     claim = replace(trial(stage="combination", parity="exact"), speedup=Interval(10.9, 9.6, 11.5))
-    whole = WholeRun(Interval(2.35, 2.1, 2.6), 20.4, 8.7, pairs=2, complete=True, steps=700, patched=True)
+    whole = WholeRun(Interval(2.35, 2.1, 2.6), None, 20.4, 8.7, pairs=2, complete=True, steps=700, patched=True)
     word, told = outcome(case(trial(), claim, tuned=("xla",), whole_run=whole))
     assert word == "won"
     assert told.startswith("10.90 times as fast [9.60, 11.50] with xla; numbers: exact.")

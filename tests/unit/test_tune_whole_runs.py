@@ -43,6 +43,17 @@ def test_pairs_give_the_ratio_of_the_whole_run():
     assert (found.before_seconds, found.after_seconds) == (pytest.approx(20.4), pytest.approx(8.7))
 
 
+def test_imports_are_in_the_ratio_and_beside_it():
+    found = measure(runner([Run(14.0, 0, 300, 4.0)], [Run(24.0, 0, 300, 4.0)]), SAVING, soon(1000), patched=True)
+    assert found.speedup is not None
+    assert found.after_imports is not None
+    assert found.speedup.ratio == pytest.approx(24 / 14)
+    assert found.after_imports.ratio == pytest.approx(2.0)
+    guess = measure(runner([Run(44.0, 0, 1000, 4.0)], []), SAVING, soon(1), patched=True)
+    assert guess.after_imports is not None
+    assert guess.after_imports.ratio == pytest.approx(2.0)
+
+
 def test_one_pair_where_there_is_time_for_no_more():
     found = measure(runner([Run(30.0, 0, 300)], [Run(42.0, 0, 300)]), SAVING, soon(45), patched=True)
     assert (found.pairs, found.estimated) == (1, False)
@@ -64,7 +75,10 @@ def test_a_long_program_is_estimated_and_says_so():
 def test_a_crash_after_training_makes_the_claim_fall():
     with pytest.raises(Fallen, match="IndexError: pop from empty list"):
         measure(
-            runner([Run(9.0, 1, 300, "IndexError: pop from empty list")], [Run(20.0, 0, 300)]), SAVING, soon(99), True
+            runner([Run(9.0, 1, 300, last_line="IndexError: pop from empty list")], [Run(20.0, 0, 300)]),
+            SAVING,
+            soon(99),
+            True,
         )
     with pytest.raises(Fallen, match="exit code 3"):
         measure(runner([Run(9.0, 3, 300)], [Run(20.0, 0, 300)]), SAVING, soon(99), True)
@@ -72,7 +86,9 @@ def test_a_crash_after_training_makes_the_claim_fall():
 
 def test_a_program_that_fails_by_itself_may_fail_with_the_patch_too():
     last = "ModuleNotFoundError: No module named 'plots'"
-    found = measure(runner([Run(9.0, 1, 300, last)], [Run(18.0, 1, 300, last)]), SAVING, soon(999), True)
+    found = measure(
+        runner([Run(9.0, 1, 300, last_line=last)], [Run(18.0, 1, 300, last_line=last)]), SAVING, soon(999), True
+    )
     assert found.speedup is not None
     assert found.speedup.ratio == pytest.approx(2.0)
     assert found.note == "both end with exit code 1"

@@ -153,6 +153,8 @@ class WholeRun:
 
     speedup: Interval | None = None
     """Seconds of the original over those of the changed program."""
+    after_imports: Interval | None = None
+    """The same without the time until TensorFlow and Keras are imported, which no lever changes."""
     before_seconds: float | None = None
     after_seconds: float | None = None
     pairs: int = 0

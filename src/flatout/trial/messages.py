@@ -67,3 +67,5 @@ class StepsSeen:
     steps: int
     seconds: float
     """From the end of the first step to the end of the last."""
+    importing: float = 0.0
+    """Seconds from the start of the program to the end of its imports of TensorFlow and Keras."""

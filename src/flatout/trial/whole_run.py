@@ -31,6 +31,8 @@ class Run:
     exit_code: int | None
     """None where it was stopped because its time was up."""
     steps: int = 0
+    importing: float = 0.0
+    """Seconds until TensorFlow and Keras were imported."""
     last_line: str = ""
     """That it has printed; after an exception it names the exception."""
 
@@ -70,11 +72,12 @@ def run(
         shutil.rmtree(directory / "tmp", ignore_errors=True)
         shutil.rmtree(directory / "files", ignore_errors=True)
     code = None if timed_out else process.returncode
-    return Run(seconds, code, _steps(directory / FILE), last_line(directory / "output.txt"))
+    seen = _seen(directory / FILE)
+    return Run(seconds, code, seen.steps, seen.importing, last_line(directory / "output.txt"))
 
 
-def _steps(path: Path) -> int:
+def _seen(path: Path) -> StepsSeen:
     try:
-        return decode(path.read_text(encoding="ascii"), StepsSeen).steps
+        return decode(path.read_text(encoding="ascii"), StepsSeen)
     except (OSError, InvalidMessage):
-        return 0
+        return StepsSeen(0, 0.0)

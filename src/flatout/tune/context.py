@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import statistics
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -20,10 +21,10 @@ from flatout.trial import launcher, patch
 from flatout.trial.child_process import Launch
 from flatout.trial.fork_servers import ForkServers
 from flatout.tune.clock import Clock
-from flatout.tune.conclusions import keeps_the_numbers
+from flatout.tune.conclusions import FEWEST_STEPS, keeps_the_numbers
 from flatout.tune.contestant import Contestant
 from flatout.tune.journal import Journal
-from flatout.tune.race import Race, warm_steps_of
+from flatout.tune.race import SHORT_PROGRAM, Race, warm_steps_of
 from flatout.tune.request import TuneRequest
 from flatout.tune.scout import ended_by_itself
 from flatout.tune.starter import START_SECONDS, Starter
@@ -52,6 +53,8 @@ class Context:
     case: Case = field(default_factory=lambda: Case(kind="tune"))
     races: list[Race] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
+    ended_after: int | None = None
+    """Steps after which the program was seen to end before a trial of it was warm."""
     problem: str = ""
     """Why nothing could be tried, where that is so."""
 
@@ -85,6 +88,8 @@ class Context:
     @property
     def steps_of_program(self) -> int | None:
         """Steps after which the program ends; None where it was not seen to end."""
+        if self.ended_after is not None:
+            return self.ended_after
         seen_whole = self.case.steps is not None and ended_by_itself(self.directory / "scout-1")
         return self.case.steps.count if self.case.steps is not None and seen_whole else None
 
@@ -128,10 +133,20 @@ class Context:
         self.progress.phase("starting the baselines")
         starter.start(baselines)
         if not any(one.active for one in baselines):
+            if self.learn_of(baselines):
+                return self.race(launch)
             self.problem = f"The program could not be held for trials: {baselines[0].note}."
         elif starter.took:
             self.clock.reserve(statistics.mean(starter.took), race.block_seconds(), self.seconds_of_program)
         return race
+
+    def learn_of(self, contestants: Sequence[Contestant]) -> bool:
+        """Whether the program has turned out to be shorter than was known: it ended before one of them was warm."""
+        ended = [one.ended_after for one in contestants if one.ended_after and not any(one.blocks)]
+        if not ended or min(ended) < FEWEST_STEPS or min(ended) >= (self.ended_after or SHORT_PROGRAM):
+            return False
+        self.ended_after = min(ended)
+        return True
 
     def contestant(self, levers: tuple[str, ...]) -> Contestant:
         edited = self._written(levers) if 0 < (self.steps_of_program or 0) <= FEW_STEPS else ()

@@ -112,6 +112,11 @@ class Exploration:
         if context.varies:
             race.rewind()
         race.starter.start(contestants)
+        if context.learn_of(contestants):
+            assert context.ended_after is not None
+            race.shorten(context.ended_after)
+            contestants = [context.contestant((*self.base, text)) for text in levers]
+            race.starter.start(contestants)
         last = clock.exploring_until if to_confirm else clock.closing
         race.run(contestants, Rules(comparisons=comparisons), TimeLimit(clock.exploring_until, last=last))
         context.trials.keep_all(race, contestants, "single")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from flatout.measure import race
 from flatout.measure.interval import confidence_for, rounds_needed
@@ -85,6 +86,13 @@ class Race(race.Race[Contestant]):
         calls = calls_of(self._step_seconds(baselines))
         for one in (*baselines, *contestants):
             one.steps, one.calls, one.limit_seconds = steps, min(calls, steps), limit
+
+    def shorten(self, steps_of_program: int) -> None:
+        """The program has turned out to end after so many steps: all of its trials warm up in some of them."""
+        self.steps_of_program, self.warm_steps = steps_of_program, warm_steps_of(steps_of_program)
+        for one in self.baselines:
+            one.launch = replace(one.launch, warm_steps=self.warm_steps)
+        self.rewind()
 
     def rewind(self) -> None:
         """Start the baselines anew with the next round, so that they run the same steps as those that begin then."""

@@ -86,6 +86,7 @@ def _measured(originals: list[Run], changes: list[Run], patched: bool) -> WholeR
     note = f"both end with exit code {originals[0].exit_code}" if originals[0].failed else ""
     return WholeRun(
         speedup=ratio_of_few(before, after),
+        after_imports=ratio_of_few(*([_without_imports(one) for one in runs] for runs in (originals, changes))),
         before_seconds=statistics.fmean(before),
         after_seconds=statistics.fmean(after),
         pairs=len(originals),
@@ -96,9 +97,13 @@ def _measured(originals: list[Run], changes: list[Run], patched: bool) -> WholeR
     )
 
 
+def _without_imports(one: Run) -> float:
+    return max(one.seconds - one.importing, 1e-3)
+
+
 def _estimated(changed: Run, saving: Saving | None, patched: bool, note: str) -> WholeRun:
     """By the share of the steps: what is not a step takes as long as before."""
-    speedup, before = None, None
+    speedup, after_imports, before = None, None, None
     if saving is not None and changed.steps:
         step = saving.step_seconds
         low, before, high = (
@@ -106,11 +111,17 @@ def _estimated(changed: Run, saving: Saving | None, patched: bool, note: str) ->
             for ratio in (saving.speedup.low, saving.speedup.ratio, saving.speedup.high)
         )
         noise = ratio_of_few([1.0], [1.0])
-        speedup = Interval(
-            before / changed.seconds, low / changed.seconds * noise.low, high / changed.seconds * noise.high
+        speedup, after_imports = (
+            Interval(
+                (before - left_out) / (changed.seconds - left_out),
+                (low - left_out) / (changed.seconds - left_out) * noise.low,
+                (high - left_out) / (changed.seconds - left_out) * noise.high,
+            )
+            for left_out in (0.0, min(changed.importing, 0.99 * changed.seconds))
         )
     return WholeRun(
         speedup=speedup,
+        after_imports=after_imports,
         before_seconds=before,
         after_seconds=changed.seconds,
         estimated=True,

@@ -5,8 +5,11 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import time
+from types import ModuleType
 from typing import TYPE_CHECKING
 
+from flatout.observe.observer import Probe
 from flatout.observe.streams import RANK
 from flatout.process.messages import encode
 from flatout.trial.messages import StepsSeen
@@ -28,7 +31,9 @@ class Whole:
         self._rank = 0
         self._steps = 0
         self._first = self._last = self._written = 0.0
+        self._began, self._importing = time.perf_counter(), 0.0
         self._process = os.getpid()
+        observer.more_probes.append(Probe("whole run", self._imported, self._imported, self._imported))
         observer.trial.not_steps = frozenset(settings.not_steps)
         atexit.register(self._write)
 
@@ -44,11 +49,15 @@ class Whole:
             self._written = end
             self._write()
 
+    def _imported(self, observer: Observer, module: ModuleType) -> None:
+        if not self._steps:  # an import inside the loop is a part of it
+            self._importing = time.perf_counter() - self._began
+
     def _write(self) -> None:
         if os.getpid() != self._process:  # a process that the program has forked
             return
         with contextlib.suppress(OSError):
             temporary = f"{self._path}.new"
             with open(temporary, "w", encoding="ascii") as stream:
-                stream.write(encode(StepsSeen(self._steps, self._last - self._first)))
+                stream.write(encode(StepsSeen(self._steps, self._last - self._first, self._importing)))
             os.replace(temporary, self._path)
