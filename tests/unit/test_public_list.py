@@ -116,13 +116,6 @@ def listed(number: int, gain: float) -> _public_list.Program:
 def tuned(number: int, **data: object) -> results.Result:
     given: dict[str, object] = {"verdict": "won", "outcome": "won", "levers": ["function"], "with_tuned": 0}
     given |= {"claimed": [2.0, 1.8, 2.2], "patch": "diff"}
-        "verdict": "won",
-        "outcome": "won",
-        "levers": ["function"],
-        "claimed": [2.0, 1.8, 2.2],
-        "patch": "diff",
-        "with_tuned": 0,
-    }
     pairs = {"slow": [4.0, 4.2], "fast": [2.0, 2.0]}
     return results.Result(number, "tune", data={**given, "pairs": pairs, "whole": pairs, "numbers": "agree", **data})
 
