@@ -124,6 +124,18 @@ def flatout(program: Program, checkout: Path, setting: Setting, verb: Sequence[s
     return started(setting.pinned(command), checkout / program.directory, setting.environment(program))
 
 
+def pinned_numbers(program: Program, original: Path, patched: Path, setting: Setting) -> str:
+    """How the numbers of both agree over their whole runs with pinned random numbers: `verdict: sentence`."""
+    command = [sys.executable, str(Path(__file__).with_name("_public_numbers.py")), str(original), str(patched)]
+    ended = started(
+        setting.pinned([*command, program.path, *program.arguments]),
+        original / program.directory,
+        setting.environment(program),
+    )
+    lines = ended.output.strip().splitlines()
+    return lines[-1] if ended.status == 0 and lines else f"unknown: {ended.failure[-200:]}"
+
+
 def started(command: Sequence[str], directory: Path, environment: dict[str, str], clock: Path | None = None) -> Ended:
     with tempfile.TemporaryFile() as output:
         began = first = time.monotonic()

@@ -201,7 +201,7 @@ def first_finding(program: Program, setting: runs.Setting, options: argparse.Nam
 def tuned(program: Program, setting: runs.Setting, options: argparse.Namespace) -> Result:
     """`outcome`, `verdict`, `levers`, `step` and `claimed` ([ratio, low, high] of a step and of the whole run),
     `patch`, `pairs` and `whole` (the original and the patched one, without and with the imports), `numbers` (whether
-    their last numbers are alike), `with_tuned` (exit status).
+    their last numbers are alike), `pinned` (how they agree with pinned random numbers), `with_tuned` (exit status).
     """
     directory = fresh(program, "tuned", setting)
     with tempfile.TemporaryDirectory() as temporary:
@@ -229,6 +229,8 @@ def tuned(program: Program, setting: runs.Setting, options: argparse.Namespace) 
         if refused := applied(patch, program, patched):
             return dataclasses.replace(result, failure=f"the patch does not apply: {refused}")
     slow = checkout.original(program, setting.checkouts, setting.mirror)
+    data = {**data, "pinned": runs.pinned_numbers(program, slow, patched, setting)}
+    result = dataclasses.replace(result, data=data)
     return in_turns(result, program, (slow, patched), setting, options.pairs)
 
 
