@@ -216,7 +216,7 @@ def tuned(program: Program, setting: runs.Setting, options: argparse.Namespace) 
             "seconds": round(ended.seconds),
             "outcome": (case.get("conclusion") or {}).get("outcome", ""),
             "step": step_claim(case),
-            "claimed": bounds((case.get("whole_run") or {}).get("after_imports")),
+            "claimed": bounds((case.get("whole_run") or {}).get("speedup")),
             "patch": text,
             "with_tuned": None,
         }
