@@ -39,16 +39,20 @@ from __future__ import annotations
 
 from flatout.cures import _trial_edit, function
 from flatout.cures._spec import Cure
+from flatout.model import queries
 from flatout.model.case import Case
+from flatout.model.evidence.steps import EagerTape
 
 
 def skip(case: Case) -> str | None:
     from flatout.cures.extract_step.edit import by_hand, edit
 
     why = function.skip(case)
-    if why is not None:
+    # A train_step of Keras that prints or converts needs run_eagerly; the rest of it does not.
+    eager_fit = any(item.per_step >= 0.5 for item in case.evidence_of(EagerTape)) and queries.step_kind(case) == "fit"
+    if why is not None and not eager_fit:
         return why
-    if function.own_function(case) is not None:
+    if why is None and function.own_function(case) is not None:
         return "the step is a function of its own; function is the lever for it"
     if _trial_edit.changes_something(edit, case):
         return None

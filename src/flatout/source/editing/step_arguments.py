@@ -106,9 +106,39 @@ class Surroundings:
                 continue
             elif name in changing or name in declared or written.count(name) > 1:
                 found.append(name)
-            elif name not in written and not hasattr(builtins, name):
+            elif name not in written and not hasattr(builtins, name) and not self._star_imports():
                 return Obstacle(line, f"uses {name}, which this file neither defines nor imports by name")
         return found
+
+    def _star_imports(self) -> bool:
+        found = (node for node in ast.walk(self.module) if isinstance(node, ast.ImportFrom))
+        return any(alias.name == "*" for node in found for alias in node.names)
+
+    def nested(self) -> ast.stmt | None:
+        """The statement of the function around the step above which a function inside of it can be defined.
+
+        None where there is no loop in that function, or where it is called again and again: each call would trace.
+        """
+        if len(self.scopes) < 2 or not self.loops:
+            return None
+        scope = self.scopes[0]
+        level = next(level for level in self.levels if level.owner is scope)
+        if not isinstance(level.block[level.index], (*LOOPS, ast.With, ast.Try, ast.If)):
+            return None
+        loops = [node for node in ast.walk(self.module) if isinstance(node, LOOPS)]
+        calls = (node for loop in loops for node in ast.walk(loop) if isinstance(node, ast.Call))
+        name = getattr(scope, "name", "")
+        return None if any(called_name(call.func) == name for call in calls) else level.block[level.index]
+
+    def given_inside(self, flow: Flow) -> list[str]:
+        """The arguments of such a function: what changes between iterations."""
+        scope = self.scopes[0]
+        changing = bound_in([loop for loop in self.loops if any(loop is node for node in within(scope.body))])
+        return [name for name in flow.read if name in changing or name in self.declared()]
+
+    def is_options(self, name: str) -> bool:
+        """Whether a name is bound to parsed options, which cannot be an argument of a traced function."""
+        return any(isinstance(value, ast.Call) and "parse" in called_name(value.func) for value in self.bound_to(name))
 
     def counters(self) -> set[str]:
         """Python numbers that the innermost loop counts or computes: each value would be traced again."""

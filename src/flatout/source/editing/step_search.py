@@ -43,7 +43,7 @@ class Step:
     back: tuple[str, ...]
     method: ast.FunctionDef | None = None
     """The method around it, if it uses `self`: it becomes a method of the same class."""
-    before: ast.stmt | None = None
+    above: ast.stmt | None = None
     """Defined above this statement of the function around it; above the function or the loop where it is None."""
     relaxed: bool = True
     """Whether shapes may be unknown: not where Python computes with them."""
@@ -198,26 +198,38 @@ class Search:
         wanted = around.live(body[-1].end_lineno or 0) | set(Flow(parts.after).read)
         back = [name for name in flow.written if name in wanted]
         self._check_results(around, rest, flow, back)
-        given = around.given(flow)
-        if isinstance(given, Obstacle):
-            raise NotSplit(given)
+        given, above = self._given(around, flow, body[0].lineno)
         obstacle = around.changes_elsewhere(rest, flow, given)
         if obstacle is not None:
             raise NotSplit(obstacle)
         values = tensors(around, rest, given, self.unproven)
         method = around.method()
-        if method is not None and arguments(method)[0] not in given:
+        if method is not None and (arguments(method)[0] not in given or above is not None):
             method = None
-        if len(given) > MOST:
-            raise NotSplit(Obstacle(body[0].lineno, f"begins a step that needs {len(given)} values from around it"))
         return Step(
             tuple(body),
             parts,
             tuple(Argument(name, values.get(name, name)) for name in given),
             tuple(back),
             method,
+            above,
             relaxed=not self._reads_shapes(rest),
         )
+
+    def _given(self, around: Surroundings, flow: Flow, line: int) -> tuple[list[str], ast.stmt | None]:
+        """The arguments, and the statement above which it is defined if it has to be inside of the function around."""
+        given = around.given(flow)
+        found = [] if isinstance(given, Obstacle) else given
+        if found and len(found) <= MOST and not any(map(around.is_options, found)):
+            return found, None
+        above = around.nested()
+        if above is not None and (isinstance(given, Obstacle) or found):
+            return around.given_inside(flow), above
+        if isinstance(given, Obstacle):
+            raise NotSplit(given)
+        if len(found) > MOST:
+            raise NotSplit(Obstacle(line, f"begins a step that needs {len(found)} values from around it"))
+        return found, None
 
     def _check_results(self, around: Surroundings, rest: Sequence[ast.stmt], flow: Flow, back: Sequence[str]) -> None:
         line = rest[0].lineno

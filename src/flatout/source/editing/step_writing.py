@@ -23,6 +23,8 @@ def written(document: Document, step: Step, name: str) -> str | None:
     outer: cst.CSTNode | None = next((item for item in document.tree.body if first in document.lines(item)), None)
     if step.method is not None:
         outer = tf_functions.definition(document, step.method.lineno)
+    if step.above is not None:
+        outer = _statement_at(document, step.above.lineno)
     if outer is None or not isinstance(outer, statements.WHOLE):
         return None
     rows = _Rows(document, step)
@@ -41,7 +43,7 @@ def written(document: Document, step: Step, name: str) -> str | None:
         *rows.kept(),
         *([f"{document.indent}return {back}"] if back else []),
     ]
-    blank = [""] * (1 if here else 2)
+    blank = [""] * (1 if here or step.above is not None else 2)
     statements.before(document, outer, *blank[_blanks_above(document, outer) :], *lines, *blank)
     values = ", ".join(item.value for item in given)
     call = f"{here}.{name}({values})" if here else f"{name}({values})"
@@ -53,6 +55,12 @@ def written(document: Document, step: Step, name: str) -> str | None:
     parts = [*rows.moved(step.split.before), line]
     document.replace(start, end, document.newline.join([*parts, *rows.moved(step.split.after)]))
     return document.result()
+
+
+def _statement_at(document: Document, line: int) -> cst.CSTNode | None:
+    """The outermost statement that begins on a line."""
+    found = [node for node in document.all(*statements.WHOLE) if document.line(node) == line]
+    return max(found, key=lambda node: document.span(node)[1], default=None)
 
 
 @dataclasses.dataclass(frozen=True)
