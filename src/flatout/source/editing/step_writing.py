@@ -59,7 +59,8 @@ def written(document: Document, step: Step, name: str) -> str | None:
 
 def _statement_at(document: Document, line: int) -> cst.CSTNode | None:
     """The outermost statement that begins on a line."""
-    found = [node for node in document.all(*statements.WHOLE) if document.line(node) == line]
+    every = document.all(cst.SimpleStatementLine, cst.For, cst.While, cst.With, cst.If, cst.Try)
+    found = [node for node in every if document.line(node) == line]
     return max(found, key=lambda node: document.span(node)[1], default=None)
 
 
@@ -96,7 +97,7 @@ class _Rows:
     def _has_own_lines(self, statement: ast.stmt) -> bool:
         begin = self.rows[statement.lineno - 1].encode()[: statement.col_offset]
         end = self.rows[(statement.end_lineno or 0) - 1].encode()[statement.end_col_offset or 0 :]
-        return not begin.strip() and (not end.strip() or end.strip().startswith(b"#"))
+        return not begin.strip() and (end.strip() in (b"", b";") or end.strip().startswith(b"#"))
 
     def kept(self) -> list[str]:
         """The body of the function."""
