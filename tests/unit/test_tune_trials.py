@@ -51,7 +51,10 @@ def test_a_lever_that_changes_nothing_is_left_out_and_is_no_trial(trials, tmp_pa
     assert not trials.found
 
 
-@pytest.mark.parametrize(("step", "rounds", "nominated"), [(0.005, 4, True), (0.005, 3, False), (0.0099, 4, False)])
+@pytest.mark.parametrize(
+    ("step", "rounds", "nominated"),
+    [(0.0094, 4, True), (0.0094, 3, False), (0.0099, 4, False), (0.005, 2, True), (0.005, 1, False), (0.003, 1, True)],
+)
 def test_what_looked_good_when_the_time_was_up_goes_on_to_the_confirmation(
     trials, tmp_path, watchdog, step, rounds, nominated
 ):
@@ -59,7 +62,7 @@ def test_what_looked_good_when_the_time_was_up_goes_on_to_the_confirmation(
     trial = trials.keep(race, having_run(step, rounds, ("cache",), Exit("finished")), "single")
     assert trial.undecided
     assert "in too few rounds for an interval" in trial.note
-    assert trials.nominated == ({("cache",): pytest.approx(2.0)} if nominated else {})
+    assert trials.nominated == ({("cache",): pytest.approx(0.010 / step)} if nominated else {})
     assert trials.journal.known("single", ("cache",)) is None, "a resumed tune tries it again"
 
 

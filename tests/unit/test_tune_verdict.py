@@ -120,6 +120,19 @@ def test_a_finding_without_a_cure_that_was_tried_shows_what_to_write():
     assert outcome(case(tried, findings=(finding,)))[0] == "done"
 
 
+def test_a_cure_that_waits_to_be_asked_for_is_in_the_command():
+    fix = Fix("Make several calls at once.", lever="parallel-map", equivalence="semantic")
+    finding = Finding("serial-stateful-map", "A map is serial.", cost_ms=8.0, cost_share=0.8, fixes=(fix,))
+    waits = LeverSkipped("parallel-map", note="semantic: it changes the training itself; --allow semantic to try it")
+    told = outcome(case(CLOSED, findings=(finding,), evidence=(waits,)))[1]
+    assert told.endswith("flatout tune --resume --budget 15m --allow semantic train.py --epochs 3")
+    assert outcome(case(CLOSED, findings=(replace(finding, cost_share=0.05),), evidence=(waits,)))[0] == "done"
+    late = LeverSkipped("xla", note="no time left for it: a larger --budget tries it")
+    assert (
+        "--allow" not in outcome(case(CLOSED, findings=(finding,), evidence=(waits, late)))[1].rpartition("Decide")[2]
+    )
+
+
 def test_what_could_not_be_tried_says_why():
     assert outcome(case(), "The program could not be held for trials: it failed.")[1].startswith(
         "The program could not"

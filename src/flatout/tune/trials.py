@@ -18,9 +18,9 @@ from flatout.tune.contestant import Contestant
 from flatout.tune.journal import Journal
 from flatout.tune.race import Race
 
-NOMINATED = 8
-"""Ratios, of both baselines together, all of them promising, with which a lever goes on to the confirmation although
-its race ran out of time."""
+NOMINATED = ((8, PROMISING), (4, 1.5), (2, 3.0))
+"""Ratios, of both baselines together, and what all of them exceed: with that a lever goes on to the confirmation though
+its race ran out of time. The larger the gain, the fewer rounds show that it is worth confirming."""
 
 
 @dataclass
@@ -66,7 +66,7 @@ class Trials:
         self.found.append(trial)
         if not is_open(trial):  # a resumed tune tries it again
             self.journal.keep(trial)
-        elif trial.undecided and len(seen := ratios(race.baselines, one)) >= NOMINATED and min(seen) > PROMISING:
+        elif trial.undecided and _is_nominated(ratios(race.baselines, one)):
             self.nominated[one.levers] = race.verdict(one).so_far or 1.0
         self.progress.finished(trial)
         return trial
@@ -88,3 +88,7 @@ class Trials:
             note="; ".join(filter(None, [verdict.note, few, *reported])),
             memory_bytes=one.peak_bytes,
         )
+
+
+def _is_nominated(seen: Sequence[float]) -> bool:
+    return any(len(seen) >= count and min(seen) > least for count, least in NOMINATED)

@@ -7,6 +7,7 @@ interval is open.
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -60,7 +61,7 @@ def conclude(case: Case, request: TuneRequest, problem: str = "") -> Conclusion:
     if different:
         return Conclusion("not-the-same", _different_text(different, left))
     if left:
-        return _undecided(left, request)
+        return Conclusion("undecided", f"Undecided: {'; '.join(left)}.", command(request, _asked_for(case, tried)))
     return _done(case, tried)
 
 
@@ -117,17 +118,23 @@ def _different_text(trials: Sequence[Trial], left: Sequence[str]) -> str:
 # ── undecided ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _undecided(left: Sequence[str], request: TuneRequest) -> Conclusion:
-    return Conclusion("undecided", f"Undecided: {'; '.join(left)}.", command(request))
-
-
-def command(request: TuneRequest) -> str:
-    """The command that goes on with this tune, with more time."""
+def command(request: TuneRequest, asked_for: Sequence[str] = ()) -> str:
+    """The command that goes on with this tune, with more time; `asked_for`: further options."""
     minutes = max(LEAST_MINUTES, math.ceil(2 * request.budget / 60))
     words = ["flatout", "tune", "--resume", "--budget", f"{minutes}m"]
     for option, values in (("--lever", request.levers), ("--without", request.without), ("--allow", request.allow)):
         words += [word for value in values for word in (option, value)]
-    return shlex.join([*words, *(["-m"] if request.module else []), request.program, *request.arguments])
+    module = ["-m"] if request.module else []
+    return shlex.join([*words, *asked_for, *module, request.program, *request.arguments])
+
+
+def _asked_for(case: Case, tried: Sequence[Trial]) -> list[str]:
+    """The option that tries a cure which is tried on request only, where nothing else is open."""
+    if any(True for _ in (*_unconfirmed(tried), *_open_intervals(tried), *_out_of_time(case))):
+        return []
+    text = "; ".join(_untried_cures(case, tried))
+    option = re.search(r"--(allow|lever) [\w-]+", text)
+    return option[0].split() if option else []
 
 
 def _left_open(case: Case, tried: Sequence[Trial]) -> list[str]:

@@ -1,0 +1,133 @@
+"""From confirmed levers to a claim: the patch, the whole program, what stands in for what falls. Runs are made up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from flatout.measure.parity import Parity
+from flatout.model.case import Case, Interval, Trial
+from flatout.report.progress import Progress
+from flatout.trial.child_process import Launch
+from flatout.trial.patch import Change, Patch
+from flatout.trial.whole_run import Run
+from flatout.tune import claim as claims
+from flatout.tune.claim import Claim, Claiming
+from flatout.tune.clock import Clock
+from flatout.tune.confirmation import Confirmed
+from flatout.tune.journal import Journal
+from flatout.tune.trials import Trials
+
+ORIGINAL = Launch(("python", "train.py"))
+WELL, FALLEN = Run(10.0, 0, 100), Run(9.0, 1, 100, last_line="IndexError: pop from empty list")
+
+
+def confirmed(*levers: str, ratio: float = 2.0) -> Trial:
+    interval = Interval(ratio, 0.95 * ratio, 1.05 * ratio)
+    return Trial(levers, "won", interval, "exact", step_ms=5.0, stage="combination", rounds=9)
+
+
+class Stage:
+    """A tune up to its confirmation. `runs`: how the whole program ends, by what was changed in it."""
+
+    def __init__(
+        self, directory: Path, monkeypatch: pytest.MonkeyPatch, runs: dict[str, Run], unwritten: str = ""
+    ) -> None:
+        journal, progress = Journal(directory), Progress(60.0, quiet=True)
+        self.trials = Trials(journal, progress, directory)
+        self.runs, self.unwritten, self.holds, self.numbers = runs, unwritten, True, Parity("exact", 0.0, "all agree")
+        self.ran: list[str] = []
+        self.context: Any = SimpleNamespace(
+            case=Case("tune"), launch=ORIGINAL, clock=Clock(1000.0), trials=self.trials, notes=[], progress=progress,
+            watchdog=None, varies=False, new_directory=lambda name: directory / name, patched=self._patched,
+            contestant=lambda levers: SimpleNamespace(launch=replace(ORIGINAL, levers=levers)),
+        )  # fmt: skip
+        self.race: Any = SimpleNamespace(starter=None, close=lambda: None)
+        monkeypatch.setattr(claims.patch, "make", self._made)
+        monkeypatch.setattr(claims.whole_run, "run", self._run)
+        monkeypatch.setattr(claims, "holds", lambda patched, best: self.holds)
+        monkeypatch.setattr(claims.parity, "compare_whole", lambda *args: self.numbers)
+        monkeypatch.setattr(Trials, "keep", lambda trials, race, one, stage: confirmed(*one.levers))
+
+    def claim(self, *sets: Trial) -> Claim | None:
+        self.trials.found += sets
+        return Claiming(self.context, Confirmed(self.race, sets, {})).run()
+
+    def _made(self, case: Case, levers: tuple[str, ...]) -> Patch:
+        written = tuple(text for text in levers if text != self.unwritten)
+        changes = (Change("/train.py", b"a\n", b"b\n"),) if written else ()
+        return Patch(changes, "/", written, tuple(text for text in levers if text == self.unwritten))
+
+    def _patched(self, made: Patch, levers: tuple[str, ...]) -> Any:
+        return SimpleNamespace(launch=replace(ORIGINAL, sources=(("train.py", "new"),)), levers=levers, verdict="won")
+
+    def _run(self, launch: Launch, *args: Any) -> Run:
+        what = "patched" if launch.sources else "+".join(launch.levers) or "original"
+        self.ran.append(what)
+        return self.runs.get(what, WELL)
+
+
+def test_a_patch_that_comes_to_the_end_is_the_claim(tmp_path, monkeypatch):
+    stage = Stage(tmp_path, monkeypatch, {"original": Run(20.0, 0, 100)})
+    claim = stage.claim(confirmed("cache"))
+    assert claim is not None
+    assert stage.ran == ["patched", "original"] * 2
+    assert claim.patch
+    assert claim.whole_run.speedup is not None
+    assert claim.whole_run.speedup.ratio == pytest.approx(2.0)
+    assert (claim.whole_run.pairs, claim.whole_run.parity, claim.by_hand) == (2, "exact", ())
+
+
+def test_a_patch_that_breaks_the_program_is_withheld_and_the_levers_are_claimed(tmp_path, monkeypatch):
+    stage = Stage(tmp_path, monkeypatch, {"patched": FALLEN})
+    claim = stage.claim(confirmed("cache"))
+    assert claim is not None
+    assert claim.patch == ""
+    assert not claim.whole_run.patched
+    assert any("IndexError: pop from empty list" in note.text for note in stage.context.notes)
+
+
+def test_where_the_levers_break_it_too_another_set_is_claimed(tmp_path, monkeypatch):
+    stage = Stage(tmp_path, monkeypatch, {"patched": FALLEN, "cache+xla": FALLEN})
+    claim = stage.claim(confirmed("cache", "xla", ratio=3.0), confirmed("cache"))
+    assert claim is not None
+    assert claim.trial.levers == ("cache",)
+    fallen = next(one for one in stage.trials.found if one.levers == ("cache", "xla"))
+    assert fallen.status == "failed"
+    assert "IndexError: pop from empty list" in fallen.note
+
+
+def test_nothing_is_claimed_where_everything_falls(tmp_path, monkeypatch):
+    stage = Stage(tmp_path, monkeypatch, {"patched": FALLEN, "cache": FALLEN})
+    assert stage.claim(confirmed("cache")) is None
+    assert [one.status for one in stage.trials.found] == ["failed"]
+
+
+def test_results_that_differ_in_the_end_make_the_claim_fall(tmp_path, monkeypatch):
+    stage = Stage(tmp_path, monkeypatch, {})
+    stage.numbers = Parity("failed", 0.5, "the last losses differ by 0.5")
+    assert stage.claim(confirmed("cache")) is None
+    assert "the last losses differ by 0.5" in stage.trials.found[0].note
+
+
+def test_a_lever_that_no_patch_can_hold_is_shown(tmp_path, monkeypatch):
+    stage = Stage(tmp_path, monkeypatch, {}, unwritten="xla")
+    claim = stage.claim(confirmed("xla"))
+    assert claim is not None
+    assert claim.patch == ""
+    assert claim.by_hand[0].startswith("xla is not in the patch")
+
+
+def test_a_set_with_a_patch_is_claimed_in_place_of_a_slightly_faster_one_without(tmp_path, monkeypatch):
+    stage = Stage(tmp_path, monkeypatch, {}, unwritten="xla")
+    claim = stage.claim(confirmed("xla", ratio=2.2), confirmed("cache"))
+    assert claim is not None
+    assert claim.trial.levers == ("cache",)
+    assert claim.patch
+    slow = Stage(tmp_path, monkeypatch, {}, unwritten="xla").claim(confirmed("xla", ratio=9.0), confirmed("cache"))
+    assert slow is not None
+    assert slow.trial.levers == ("xla",)
