@@ -31,6 +31,8 @@ def ready():
 
         if hasattr(keras, "utils"):  # still being imported where the program imports keras first
             keras.utils.set_random_seed(int(seed))
+            default = sys.modules["tensorflow"].compat.v1.get_default_graph()
+            default.seed = int(seed)  # for programs that switch eager execution off
     if clock := os.environ.get("FLATOUT_PUBLIC_CLOCK"):
         with open(clock, "a") as file:
             file.write(f"{os.getpid()} {time.monotonic()} {time.process_time()}\n")
