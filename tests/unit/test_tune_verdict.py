@@ -120,6 +120,16 @@ def test_a_finding_without_a_cure_that_was_tried_shows_what_to_write():
     assert outcome(case(tried, findings=(finding,)))[0] == "done"
 
 
+def test_a_cure_with_which_the_program_breaks_is_not_called_nothing():
+    fix = Fix("Decorate the step with @tf.function.", lever="function")
+    finding = Finding("eager-step", "…", Where("train.py", 13), cost_share=0.9, fixes=(fix,))
+    broken = Trial(("function=train.py:13",), "failed", None, note="the program failed: AttributeError: no __code__")
+    word, told = outcome(case(broken, CLOSED, findings=(finding,)))
+    assert word == "undecided"
+    assert "the program does not run with its cure (function: the program failed: AttributeError" in told
+    assert "by hand: Decorate the step" in told
+
+
 def test_a_cure_that_waits_to_be_asked_for_is_in_the_command():
     fix = Fix("Make several calls at once.", lever="parallel-map", equivalence="semantic")
     finding = Finding("serial-stateful-map", "A map is serial.", cost_ms=8.0, cost_share=0.8, fixes=(fix,))

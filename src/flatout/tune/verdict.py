@@ -33,6 +33,7 @@ CURE_MATTERS = 0.1
 """Share of a step that a finding must cost for an untried cure of it to keep the verdict open."""
 COMPUTE_BOUND = 0.9
 """Share of a step that is computing, from which on the verdict says so."""
+BROKEN = ("failed", "timeout")
 LEAST_MINUTES = 15
 """The budget that an undecided tune asks for."""
 
@@ -169,9 +170,10 @@ def _out_of_time(case: Case) -> Iterator[str]:
 
 
 def _untried_cures(case: Case, tried: Sequence[Trial]) -> Iterator[str]:
-    """Findings that cost much, of which no cure could be tried."""
-    names = {parse(text)[0] for trial in tried for text in trial.levers}
-    skipped = {str(item.value): item.note for item in case.evidence_of(LeverSkipped)}
+    """Findings that cost much, of which no cure was tried, or none with which the program runs."""
+    broken = {parse(one.levers[-1])[0]: one.note for one in tried if one.stage == "single" and one.status in BROKEN}
+    names = {parse(text)[0] for trial in tried if trial.status not in BROKEN for text in trial.levers}
+    skipped = {str(item.value): item.note for item in case.evidence_of(LeverSkipped)} | broken
     for finding in case.findings:
         cures = [name for name in _cures_of(finding) if name in all_levers()]
         if (finding.cost_share or 0.0) < CURE_MATTERS or names & set(cures):
@@ -181,7 +183,8 @@ def _untried_cures(case: Case, tried: Sequence[Trial]) -> Iterator[str]:
             continue
         where = f" at {finding.where.file}:{finding.where.line}" if finding.where and finding.where.line else ""
         advice = next((fix.advice for fix in finding.fixes if fix.advice), "")
-        told = f"{finding.cause} costs {finding.cost_share:.0%} of each step{where}, and no cure of it was tried"
+        what = "the program does not run with its cure" if broken.keys() & set(cures) else "no cure of it was tried"
+        told = f"{finding.cause} costs {finding.cost_share:.0%} of each step{where}, and {what}"
         reason = f" ({why[0]})" if why else ""
         yield f"{told}{reason}" + (f"; by hand: {advice.rstrip('.')}" if advice else "")
 
