@@ -45,7 +45,7 @@ with open("result.txt", "w") as stream:
 def tuned(tmp_path_factory) -> tuple[Path, dict[str, Any], str]:
     place = tmp_path_factory.mktemp("short")
     (place / "train.py").write_text(SHORT)
-    words = ["--lever", "function", "--budget", "4m", "--json", "case.json", "train.py"]
+    words = ["--lever", f"function={place / 'train.py'}:13", "--budget", "4m", "--json", "case.json", "train.py"]
     done = subprocess.run(
         [sys.executable, "-m", "flatout", "tune", *words],
         cwd=place,
