@@ -11,6 +11,7 @@ import time
 from types import SimpleNamespace
 
 from flatout.model.case import Case, Finding
+from flatout.model.evidence.program import KerasCall
 from flatout.model.evidence.steps import StepStack, Stream
 from flatout.observe.device_clock import DeviceClock
 from flatout.observe.observer import Observer, TrialState
@@ -232,7 +233,7 @@ def test_the_scout_stays_while_it_is_open_what_the_step_is(monkeypatch):
     monkeypatch.setattr(scouting, "_leave", left.append)
     monkeypatch.setattr(scouting, "finish", lambda observer: None)
     window = SimpleNamespace(opened_times=1, is_open=False, opened_for=None, best=100)
-    observer = SimpleNamespace(window=window, recorder=SimpleNamespace(fact=lambda *_, **__: None))
+    observer = SimpleNamespace(window=window, recorder=SimpleNamespace(fact=lambda *_, **__: None), trial=TrialState())
     fit, predict = SimpleNamespace(rank=100), SimpleNamespace(rank=50)
 
     scout = scouting.Scout(observer)
@@ -255,7 +256,7 @@ def test_the_scout_stays_for_slow_steps(monkeypatch):
     monkeypatch.setattr(scouting, "_leave", left.append)
     monkeypatch.setattr(scouting, "finish", lambda observer: None)
     window = SimpleNamespace(opened_times=1, is_open=False, opened_for=None, best=100)
-    observer = SimpleNamespace(window=window, recorder=SimpleNamespace(fact=lambda *_, **__: None))
+    observer = SimpleNamespace(window=window, recorder=SimpleNamespace(fact=lambda *_, **__: None), trial=TrialState())
     fit, model = SimpleNamespace(rank=100), SimpleNamespace(rank=30)
     scout = scouting.Scout(observer)
     for step in range(5):
@@ -264,6 +265,36 @@ def test_the_scout_stays_for_slow_steps(monkeypatch):
     assert not left
     scout.tick(fit, 24.0, 1)
     assert left == [0]
+
+
+def test_the_scout_waits_for_an_agent_to_learn(monkeypatch):
+    """A program that has compiled a model predicts for a while before it fits for the first time."""
+    left: list[int] = []
+    monkeypatch.setattr(scouting, "_leave", left.append)
+    monkeypatch.setattr(scouting, "finish", lambda observer: None)
+    window = SimpleNamespace(opened_times=1, is_open=False, opened_for=None, best=50)
+    observer = SimpleNamespace(window=window, recorder=SimpleNamespace(fact=lambda *_, **__: None), trial=TrialState())
+    fit, predict = SimpleNamespace(rank=100), SimpleNamespace(rank=50)
+    observer.trial.compiled = True
+    scout = scouting.Scout(observer)
+    for move in range(20):
+        scout.tick(predict, 1.0 + move, 1)
+    assert not left
+    for step in range(6):
+        scout.tick(fit, 21.0 + step, 1)
+    assert left == [0]
+
+    left.clear()
+    scout = scouting.Scout(observer)
+    for move in range(26):
+        scout.tick(predict, 1.0 + move, 1)
+    assert left == [0], "it never learns"
+
+
+def test_a_batch_of_fit_may_become_a_call_of_its_function():
+    calls = KerasCall("fit", calls=9, ms=900.0, batches=9, single=9)
+    launch = ranked(Launch(("python",)), Case("tune", evidence=(StepStack("fit"), calls)))
+    assert launch.least_step == "train-function"
 
 
 def test_what_the_scout_saw_outweighed_is_passed_by():

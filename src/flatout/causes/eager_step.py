@@ -34,6 +34,7 @@ for images, labels in dataset:
 - `function`: reassociated. The same operations may be fused or reordered, so losses agree to rounding (4e-7
   seen). Python side effects in the step (prints, lists, counters) happen only while tracing: move them out.
 - `extract-step`: the same for a step that stands in the loop itself; an edit of the source, tried as such.
+- `traced-calls`: for calls of models alone, where what stands around them cannot be in a graph.
 - `xla` on top may fuse more. Measure it: on a small CPU script it made things several times slower.
 
 ## When it is not worth it
@@ -92,7 +93,10 @@ def in_run(case: Case) -> Iterator[Finding]:
 
 def _fix(where: Where | None, kind: str) -> Fix:
     in_a_loop = where is not None and where.code is not None and not where.code.startswith(("def ", "async def ", "@"))
-    if in_a_loop and kind != "model":
+    if in_a_loop and kind == "model":
+        call = "Call the model through a tf.function: f = tf.function(model); f(x)."
+        return Fix(call, lever="traced-calls", equivalence="reassociated")
+    if in_a_loop:
         text, lever = "Move the step into a function with @tf.function.", "extract-step"
     else:
         text, lever = "Decorate the step function with @tf.function.", "function"
@@ -220,7 +224,7 @@ def _header(scope: Scope) -> ast.AST:
 
 CAUSE = Cause(
     group="graph",
-    cures=("function", "extract-step", "xla"),
+    cures=("function", "extract-step", "traced-calls", "xla"),
     explains=("gpu-idle", "step-overhead"),
     in_run=in_run,
     patterns=(_tape_outside_function,),

@@ -12,8 +12,8 @@ from flatout.model.evidence.program import KerasCall
 from flatout.source.editing import case_facts
 from flatout.source.editing.document import Document
 
-OFTEN = 8
-"""Calls from which a line is worth a change."""
+OFTEN = 3
+"""Calls from which a line is worth a change. A scouting run sees the first few of them only."""
 
 
 def lines_of(case: Case, path: str, method: str) -> set[int]:

@@ -17,6 +17,8 @@ class TrialState:
         """Called as (stream, end, n) when a step has ended and all else was recorded; it may hold the program."""
         self.not_steps: frozenset[StreamKind] = frozenset()
         """Kinds of streams that are no step of this program, as is known from an earlier run of it."""
+        self.compiled = False
+        """Whether a Keras model was compiled: then the program is likely to train it."""
         self.held = 0
         """How often the program has been held at its gate."""
         self.epochs = 0

@@ -38,7 +38,7 @@ from flatout.source import context, side_effects
 from flatout.source.editing.graph_fit import GraphFit
 
 PARTS = "parts"
-OFTEN = 8
+OFTEN = 3
 _EAGER = ("apply", "tape", "model")
 
 

@@ -30,8 +30,8 @@ from flatout.cures._spec import Cure
 from flatout.model.case import Case
 from flatout.model.evidence.steps import EagerLine
 
-OFTEN = 8
-"""Calls from which a line is worth a change."""
+OFTEN = 3
+"""Calls from which a line is worth a change. A scouting run sees the first few of them only."""
 
 
 def skip(case: Case) -> str | None:

@@ -178,6 +178,7 @@ def _compile(observer: Observer, key: str) -> None:
         @functools.wraps(original)
         def compile(self: Any, *args: Any, **kwargs: Any) -> Any:
             with contextlib.suppress(Exception):
+                observer.trial.compiled = True
                 given = signature.bind(self, *args, **kwargs).arguments
                 observer.recorder.fact(
                     "compile",

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from flatout.observe.installing import finish
+from flatout.observe.streams import RANK, TRAINING
 
 if TYPE_CHECKING:
     from flatout.observe.observer import Observer
@@ -18,9 +19,12 @@ FEWEST_STEPS = 6
 """Slow steps are watched for longer, until there are so many…"""
 SLOW_SECONDS = 45.0
 """…but no longer than this."""
+PLAY_SECONDS = 25.0
+"""So long a program that has compiled a model is given to begin its training: an agent plays before it learns."""
 OVER_SECONDS = 12.0
 """A kind of step that has not been seen for so long may be over for good."""
 
+_LEAST_TRAINING = min(RANK[kind] for kind in TRAINING)
 _leave = os._exit
 
 
@@ -45,6 +49,9 @@ class Scout:
             self._ticks, self._last = self._ticks + 1, end
         # While a kind of lower rank goes on, it is open which of the two takes most of the time.
         settled = stream.rank == self._highest and not window.is_open and not _better_to_come(window)
+        plays = self.observer.trial.compiled and self._highest < _LEAST_TRAINING and elapsed < PLAY_SECONDS
+        if plays:
+            return
         seen = window.opened_times > 0 and settled
         slow = self._ticks < FEWEST_STEPS and end - self._last < OVER_SECONDS
         if (seen and elapsed > ENOUGH_SECONDS and not slow) or elapsed > (SLOW_SECONDS if slow else MOST_SECONDS):
