@@ -238,3 +238,13 @@ def test_steps_that_show_themselves_two_at_a_time_make_as_many_calls() -> None:
     series = {"tape target": {call: [value] for call, value in enumerate(values, 1)}}
     one, other = (Numbers({}, series, {"tape target": calls}) for calls in (eager, traced))
     assert compare(one, other).verdict == "exact"
+
+
+def test_draws_in_other_places_are_told_from_draws_that_are_left_out() -> None:
+    both = Numbers(places=frozenset({"tf.random.normal([3])", "np.random.rand()"}))
+    renamed = Numbers(places=frozenset({"tf.random.normal(shape)", "np.random.rand()"}))
+    without = Numbers(places=frozenset({"np.random.rand()"}))
+    assert both.draws_elsewhere(renamed)
+    assert not both.draws_elsewhere(without)
+    assert not both.draws_elsewhere(both)
+    assert not without.draws_elsewhere(both)

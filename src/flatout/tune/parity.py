@@ -29,7 +29,8 @@ def compare(baselines: Sequence[Contestant], one: Contestant, starter: Starter, 
     """What the race recorded decides where it agrees. Otherwise both run once more with pinned random numbers: a traced
     step draws in another order, a compiler draws others, and both are right. What then is more than rounding, as it
     seems, is held against a second run of the baseline and one that begins some roundings apart. Where two runs of the
-    baseline differ from the start, their random numbers cannot be pinned: several seeds of both are compared.
+    baseline differ from the start, or the contestant draws in other places, their random numbers cannot be pinned:
+    several seeds of both are compared.
 
     `directory`: where these runs are kept; a baseline is run once for all contestants.
     """
@@ -77,11 +78,13 @@ class _Apart:
         if found.verdict in AGREE:
             return _pinned(found)
         twin = self._numbers(self.baseline, "twin")
-        if twin is not None and parity.compare(base, twin).verdict not in (*AGREE, "precision"):
+        chance = twin is not None and parity.compare(base, twin).verdict not in (*AGREE, "precision")
+        if chance or base.draws_elsewhere(trial):
             return parity.spread.compare(*self._seeds())
         # More than rounding, as it seems. How far does this program deviate by rounding alone?
         perturbed = self._numbers(replace(self.baseline, perturbed=True))
-        return _pinned(parity.compare(base, trial, twin, perturbed))
+        found = parity.compare(base, trial, twin, perturbed)
+        return parity.spread.compare(*self._seeds()) if found.verdict == "unknown" else _pinned(found)
 
     def _seeds(self) -> tuple[list[parity.Numbers], list[parity.Numbers]]:
         """What both sides compute with several seeds."""

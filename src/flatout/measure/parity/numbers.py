@@ -33,6 +33,8 @@ class Numbers:
     calls: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
     """The same in their order, each with the number of steps that the program had made before."""
     outputs: dict[str, Array] = field(default_factory=dict)
+    places: frozenset[str] = frozenset()
+    """Where random numbers were drawn, of a run that has pinned them."""
 
     @property
     def steps(self) -> int:
@@ -56,4 +58,9 @@ class Numbers:
                     series.setdefault(name, {}).setdefault(int(step), []).append(float(value))
                     calls.setdefault(name, []).append((int(made), float(value)))
             outputs = {name: file[f"outputs/{number}"] for name, number in index["outputs"].items()}
-        return cls(weights, series, calls, outputs)
+        return cls(weights, series, calls, outputs, frozenset(index.get("places", ())))
+
+    def draws_elsewhere(self, other: Numbers) -> bool:
+        """Whether the other run has drawn in places of its own instead of some of these: what it drew there cannot
+        have been the same. A run that only leaves some out has done something else."""
+        return bool(self.places - other.places) and bool(other.places - self.places)

@@ -30,7 +30,7 @@ def make_trial(observer: Observer, settings: TrialSettings) -> None:
     if isinstance(role, GuestSettings):
         importlib.import_module(role.module).start(observer, role.request)
     elif isinstance(role, GateSettings):
-        values = Values(observer.recorder.directory, dense=settings.pinned)
+        values = Values(observer.recorder.directory, settings.pinned, pinned.places.seen if settings.pinned else ())
         observer.more_probes += [probe_of(values), iterators.PROBE]
         observer.trial.at_step = gate.Gate(observer, role, values).tick
     elif isinstance(role, WholeSettings):

@@ -26,6 +26,8 @@ _DRAWS = re.compile(
 _LONGEST = 400
 
 _known: dict[tuple[CodeType, int], str] = {}
+seen: set[str] = set()
+"""Places that have drawn."""
 _statements: dict[str, tuple[int, list[tuple[int, int, str]]]] = {}
 
 
@@ -35,6 +37,7 @@ def here(depth: int = 1) -> str:
     while frame is not None:
         place = _place(frame)
         if place is not None:
+            seen.add(place)
             return place
         frame = frame.f_back
     return ""

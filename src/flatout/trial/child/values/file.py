@@ -17,6 +17,7 @@ def write(
     snapshots: Mapping[int, Mapping[int, Weight]],
     series: Mapping[str, Sequence[tuple[int, Any, int]]],
     outputs: Mapping[str, Sequence[Any]],
+    places: Sequence[str] = (),
 ) -> None:
     """Replace the file as a whole: the process may be killed at any moment."""
     import numpy as np
@@ -33,7 +34,7 @@ def write(
         arrays[f"series/{number}"] = np.array([[call, _scalar(value), made] for call, value, made in found])
     for number, parts in enumerate(outputs.values()):
         arrays[f"outputs/{number}"] = parts[0]
-    table = {"weights": weights, "series": _numbered(series), "outputs": _numbered(outputs)}
+    table = {"weights": weights, "series": _numbered(series), "outputs": _numbered(outputs), "places": list(places)}
     arrays["index"] = np.array(json.dumps(table))
     path = os.path.join(directory, NAME)
     with open(f"{path}.new", "wb") as stream:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import threading
 from collections import deque
+from collections.abc import Collection
 from typing import Any
 
 from flatout.trial.child.values import file, weights
@@ -27,8 +28,10 @@ DENSE_ELEMENTS = 30_000
 
 
 class Values:
-    def __init__(self, directory: str, dense: bool = False) -> None:
+    def __init__(self, directory: str, dense: bool = False, places: Collection[str] = ()) -> None:
         self.dense = dense
+        self.places = places
+        """Where random numbers were drawn, as far as they are pinned."""
         self.begin(directory)
         self.wanted = False  # until TensorFlow is imported: a program without it has no values
 
@@ -144,7 +147,8 @@ class Values:
             # Outputs are read once, and their tensors let go.
             self.outputs = {name: [file.flat(parts, MOST_OUTPUTS)] for name, parts in self.outputs.items()}
             series = {name: [*found, *self._last.get(name, ())] for name, found in self.series.items()}
-            file.write(self.directory, self.snapshots, {**series, **self._targets()}, self.outputs)
+            places = sorted(self.places)
+            file.write(self.directory, self.snapshots, {**series, **self._targets()}, self.outputs, places)
 
     def _targets(self) -> dict[str, list[tuple[int, Any, int]]]:
         found = self.targets.series() if self.targets is not None else []

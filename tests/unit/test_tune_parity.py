@@ -1,0 +1,69 @@
+"""Which runs decide whether a contestant keeps the numbers: pinned ones, then roundings, then several seeds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from flatout.measure.parity import Numbers
+from flatout.trial.child_process import Launch
+from flatout.tune import parity
+
+BASE, TRIAL = Launch(("python", "train.py")), Launch(("python", "train.py"), levers=("function=parts",))
+
+
+def numbers(seed: int = 0, loss: float = 1.0, noise: float = 0.0, places: tuple[str, ...] = ("draw()",)) -> Numbers:
+    draws = np.random.default_rng(seed)
+    losses = {step: [loss * (2.0 - step / 40 + noise * draws.normal())] for step in range(1, 41)}
+    return Numbers({}, {"tape target": losses}, places=frozenset(places))
+
+
+class Runs:
+    """Stands for the runs: what each would have computed."""
+
+    def __init__(self, noise: float = 0.0, **of_trial: Any) -> None:
+        self.noise, self.of_trial = noise, of_trial
+        self.asked: list[tuple[str, int | None, bool]] = []
+
+    def __call__(self, apart: object, launch: Launch, mark: str = "") -> Numbers:
+        side = "trial" if launch.levers else mark or "base"
+        self.asked.append((side, launch.seed, launch.perturbed))
+        return numbers(len(self.asked), noise=self.noise, **(self.of_trial if launch.levers else {}))
+
+
+def compared(monkeypatch: pytest.MonkeyPatch, runs: Runs) -> Any:
+    monkeypatch.setattr(parity._Apart, "_numbers", lambda apart, launch, mark="": runs(apart, launch, mark))
+    return parity._Apart(Path(), None, BASE, TRIAL).compare(0)  # type: ignore[arg-type]
+
+
+def test_pinned_runs_that_agree_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = Runs()
+    found = compared(monkeypatch, runs)
+    assert found.verdict == "exact"
+    assert found.sentence.startswith("with the same random numbers in both, 40 losses are the same")
+    assert runs.asked == [("base", 0, False), ("trial", 0, False)]
+
+
+def test_pinned_runs_that_differ_are_held_against_roundings(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = Runs(loss=1.1)
+    assert compared(monkeypatch, runs).verdict == "failed"
+    assert [asked[0] for asked in runs.asked] == ["base", "trial", "twin", "base"]
+    assert runs.asked[-1][2], "none was perturbed"
+
+
+def test_a_program_that_differs_from_itself_is_compared_over_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = Runs(noise=0.05)
+    found = compared(monkeypatch, runs)
+    assert found.verdict == "statistical"
+    assert "over 6 seeds" in found.sentence
+    assert {seed for side, seed, _ in runs.asked if side == "trial"} == {0, 1, 2, 3, 4, 5, 6}
+    assert compared(monkeypatch, Runs(noise=0.05, loss=1.2)).verdict == "failed"
+
+
+def test_draws_in_other_places_are_no_fault_and_draws_left_out_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = Runs(noise=0.05, places=("draw(x)",))
+    assert compared(monkeypatch, runs).verdict == "statistical"
+    assert compared(monkeypatch, Runs(loss=1.1, places=())).verdict == "failed"
