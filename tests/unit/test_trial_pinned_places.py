@@ -63,6 +63,15 @@ def test_it_survives_an_edit_that_moves_the_statement_into_another_function(tmp_
     assert before == after
 
 
+def test_a_call_in_a_chain_stays_the_same_where_others_come_in(tmp_path: Path) -> None:
+    (tmp_path / "plain.py").write_text("ds = tf.data.Dataset.range(9).map(f).shuffle(100, seed=None).batch(8)\n")
+    (tmp_path / "edited.py").write_text(
+        "ds = (tf.data.Dataset.range(9).map(f, 4).cache()\n.shuffle(100, seed=None).batch(8)\n.prefetch(2))\n"
+    )
+    assert places._text(str(tmp_path / "plain.py"), 1) == "shuffle(100, seed=None)"
+    assert places._text(str(tmp_path / "edited.py"), 2) == "shuffle(100, seed=None)"
+
+
 def test_a_source_that_is_not_there_or_not_python_has_a_place_all_the_same(tmp_path: Path) -> None:
     assert places._text(str(tmp_path / "none.py"), 3) == ""
     (tmp_path / "broken.py").write_text("def (:\n")

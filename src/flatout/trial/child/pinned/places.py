@@ -123,13 +123,26 @@ def _statement(node: ast.stmt) -> tuple[int, int, str]:
     body = getattr(node, "body", None)
     end = body[0].lineno - 1 if isinstance(body, list) and body else node.end_lineno or node.lineno
     own = [child for child in ast.iter_child_nodes(node) if not isinstance(child, (ast.stmt, ast.ExceptHandler))]
-    calls = [one for child in own for one in ast.walk(child) if isinstance(one, ast.Call) and _draws(one.func)]
-    text = "; ".join(map(ast.unparse, calls or own)) or type(node).__name__
+    calls = (one for child in own for one in ast.walk(child) if isinstance(one, ast.Call))
+    drawing = [_call(one) for one in calls if _DRAWS.search(_name(one.func).lower())]
+    text = "; ".join(drawing or map(ast.unparse, own)) or type(node).__name__
     return node.lineno, max(end, node.lineno), text[:_LONGEST]
 
 
-def _draws(function: ast.expr) -> bool:
-    return bool(_DRAWS.search(ast.unparse(function).lower()))
+def _call(node: ast.Call) -> str:
+    """Without the call that it is chained to: `shuffle(100)` stays what it is where a stage comes in before it."""
+    given = [*map(ast.unparse, node.args), *map(ast.unparse, node.keywords)]
+    return f"{_name(node.func)}({', '.join(given)})"
+
+
+def _name(function: ast.expr) -> str:
+    parts: list[str] = []
+    while isinstance(function, ast.Attribute):
+        parts.insert(0, function.attr)
+        function = function.value
+    if isinstance(function, ast.Name):
+        parts.insert(0, function.id)
+    return ".".join(parts)
 
 
 def shown(place: str) -> str:
