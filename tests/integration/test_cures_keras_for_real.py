@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from pathlib import Path
 
 import pytest
 from levered import outcome
+from observed import bare as run_bare
 from observed import write
+
+from flatout.cures import edit_of, find
+from flatout.model.case import Case, Where
+from flatout.model.evidence.program import KerasCall
+from flatout.model.evidence.steps import EagerLine
 
 pytestmark = pytest.mark.slow
 
@@ -135,3 +143,98 @@ def test_loops_of_keras_methods_take_the_short_way(tmp_path: Path) -> None:
     assert ours["changes"]["traced-calls="] == 4 + 4, "all but the first in each of two ways"
     assert "its progress bars are no longer printed" in ours["notes"]
     assert ours["streams"]["fit"] == 6 + 12 + 3 * 6 + 4, "each batch is a step, whichever way it went"
+
+
+AGENT = """
+import numpy as np
+import tensorflow as tf
+
+tf.keras.utils.set_random_seed(1)
+
+
+class Net:
+    def __init__(self, size):
+        layers = [tf.keras.layers.Dense(8, activation="relu"), tf.keras.layers.BatchNormalization()]
+        self.model = tf.keras.Sequential([tf.keras.Input((size,)), *layers, tf.keras.layers.Dense(1)])
+        self.model.compile(optimizer="adam", loss="mse")
+
+    def act(self, state):
+        return self.model(state[None], training=False)[0].numpy()
+
+    def value(self, states):
+        return self.model(states).numpy()
+
+    def learn(self, states, wanted):
+        history = self.model.fit(states, wanted, batch_size=64, verbose=0, shuffle=False)
+        return history.history["loss"][0]
+
+    def guess(self, states):
+        return self.model.predict(states)
+
+
+def follow(target, source, tau):
+    ours, theirs = source.model.get_weights(), target.model.get_weights()
+    theirs = [tau * a + (1 - tau) * b for a, b in zip(ours, theirs)]
+    target.model.set_weights(theirs)
+
+
+def mirror(target, source):
+    target.model.set_weights(source.model.get_weights())
+
+
+net, target, twin = Net(4), Net(4), Net(4)
+rng = np.random.default_rng(0)
+out = []
+for step in range(12):
+    states = rng.standard_normal((20 + step % 3, 4))
+    out.append(float(net.act(states[0])[0]))
+    out.append(float(target.value(states).sum()))
+    out.append(net.learn(states, states[:, :1]))
+    out.append(float(net.guess(states).sum()))
+    follow(target, net, 0.1)
+    if step % 2:
+        mirror(twin, net)
+    out.append(float(twin.value(states[:2]).sum()))
+"""
+
+BOTH = """
+import json, runpy
+print(json.dumps([runpy.run_path(name)["out"] for name in ("program.py", "edited.py")]))
+"""
+
+LINES = {
+    "self.model.predict(": KerasCall("predict", calls=12, ms=1.0, batches=12, single=12),
+    "self.model.fit(": KerasCall("fit", calls=12, ms=1.0, batches=12, single=12),
+    "set_weights(theirs)": EagerLine(1.0, of="set-weights", calls=12, per_step=1.0),
+    "set_weights(source": EagerLine(1.0, of="set-weights", calls=6, per_step=0.5),
+    "training=False": EagerLine(1.0, of="model", calls=12, per_step=1.0),
+    "self.model(states)": EagerLine(1.0, of="model", calls=12, per_step=1.0),
+}
+
+
+def seen_in(text: str, path: str) -> Case:
+    """As a run of this text would tell it."""
+    rows = text.splitlines()
+    found = {piece: [number for number, row in enumerate(rows, 1) if piece in row] for piece in LINES}
+    evidence = [
+        dataclasses.replace(item, where=Where(path, found[piece][0])) for piece, item in LINES.items() if found[piece]
+    ]
+    return Case("run", evidence=tuple(evidence))
+
+
+def test_edited_loops_run_and_compute_the_same(tmp_path: Path) -> None:
+    program = write(tmp_path, AGENT)
+    text = program.read_text()
+    for name in ("direct-predict", "direct-fit", "mix-weights", "traced-calls"):
+        edit = edit_of(find(name))
+        assert edit is not None
+        new = edit(text, str(program), seen_in(text, str(program)), "")
+        assert new is not None, name
+        text = new
+    (tmp_path / "edited.py").write_text(text)
+    (tmp_path / "both.py").write_text(BOTH)
+    done = run_bare(tmp_path, "both.py")
+    assert done.returncode == 0, done.stderr[-3000:]
+    before, after = json.loads(done.stdout.decode().splitlines()[-1])
+    assert len(before) == 60
+    assert after == pytest.approx(before, rel=1e-4, abs=1e-5)
