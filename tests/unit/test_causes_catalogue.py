@@ -22,7 +22,7 @@ CAUSES = {
     "autotune-off oversized-buffer many-small-files late-shuffle misplaced-cache decode-then-crop serial-reads "
     "iterator-per-step discarded-stage",
     "graph": "eager-step run-eagerly retracing function-per-call host-sync per-sample-loop step-overhead "
-    "predict-in-loop unrolled-loop sequential-loop tensor-reconversion feed-dict debug-left-on "
+    "predict-in-loop unrolled-loop sequential-loop short-recurrence tensor-reconversion feed-dict debug-left-on "
     "rebuilt-in-loop growing-concat eager-calls weight-copies",
     "numerics": "float64 cast-churn layout-churn unfused-batchnorm unfused-recurrent",
     "hardware": "copy-bound cpu-fallback gpu-idle gpu-memory-unmanaged gpu-unused launch-bound no-mixed-precision "

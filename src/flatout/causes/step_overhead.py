@@ -41,7 +41,8 @@ from flatout.causes._spec import Cause
 from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix, Where
 from flatout.model.evidence.graphs import Executor
-from flatout.model.evidence.steps import LineTime, ThreadWait
+from flatout.model.evidence.program import KerasCall
+from flatout.model.evidence.steps import LineTime, Stream, ThreadWait
 from flatout.source import context
 from flatout.source.analysis import datasets
 from flatout.source.analysis.patterns import Match, pattern
@@ -99,7 +100,9 @@ def _more_in_each_call(case: Case) -> Fix:
 
 def _python_of_the_program(case: Case) -> dict[Where, float]:
     """Milliseconds of a step on lines that are not the step's own: numpy, files, callbacks, logging."""
-    stepping = queries.stepping_lines(case)
+    # Another call of `fit` makes steps as well, those of another model.
+    of_keras = {(item.where.file, item.where.line) for item in case.evidence_of(KerasCall) if item.where is not None}
+    stepping = queries.stepping_lines(case) | of_keras
     heads = {
         (file, loop.line)
         for file, line in stepping
@@ -128,7 +131,7 @@ def python_between(case: Case) -> Iterator[Finding]:
         return
     lines = sorted(own, key=lambda where: -own[where])
     works = "works"
-    fix = Fix("Move this work into the step, into the input pipeline, or do it every hundredth step.")
+    fix = _work_elsewhere(case, lines[0] if lines else None)
     if sum(item.share for item in case.evidence_of(ThreadWait)) >= queries.share(case, python) / 2:
         works = "waits for another thread"
         fix = Fix("Make that thread faster: its work as TensorFlow ops in tf.data, in larger pieces, or in processes.")
@@ -146,6 +149,18 @@ def python_between(case: Case) -> Iterator[Finding]:
         confidence="medium",
         estimate="time of the step in which Python runs and nothing computes",
     )
+
+
+def _work_elsewhere(case: Case, where: Where | None) -> Fix:
+    """What to do about the line that works most."""
+    code = (where.code or "") if where is not None else ""
+    if "set_weights(" in code or "get_weights(" in code:
+        return Fix("Copy weights with assigns inside one tf.function: for a, b in zip(…): a.assign(b).")
+    calls = {(item.stack[0].file, item.stack[0].line) for item in case.evidence_of(Stream) if item.of == "model"
+             and item.stack}  # fmt: skip
+    if where is not None and (where.file, where.line) in calls:
+        return Fix("Call the model through a tf.function that is made once.", equivalence="reassociated")
+    return Fix("Move this work into the step, into the input pipeline, or do it every hundredth step.")
 
 
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────

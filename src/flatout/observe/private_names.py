@@ -191,6 +191,12 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
     "compile": PrivateName(
         "keras.src.trainers.trainer", "Trainer.compile", "how the model was compiled", _KERAS, "keras"
     ),
+    "rnn-init": PrivateName(
+        "keras.src.layers.rnn.rnn", "RNN.__init__", "where recurrent layers are made", _KERAS, "keras"
+    ),
+    "rnn-call": PrivateName(
+        "keras.src.layers.rnn.rnn", "RNN.call", "how long the sequences of recurrent layers are", _KERAS, "keras"
+    ),
     "model-call": PrivateName(
         "keras.src.models.model", "Model.__call__", "steps of inference by a call", _KERAS, "keras"
     ),

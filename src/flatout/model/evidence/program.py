@@ -68,6 +68,17 @@ class KerasCall(Evidence, kind="keras-call", value="method"):
 
 
 @record(frozen=True)
+class RecurrentLayer(Evidence, kind="recurrent-layer", value="layer"):
+    """A recurrent layer of Keras that was made on one line."""
+
+    layer: str
+    name: str = ""
+    steps: int | None = None
+    """Time steps of its longest sequences; None where they are not known, or where it cannot be unrolled."""
+    unrolled: bool = False
+
+
+@record(frozen=True)
 class CpuUse(Evidence, kind="cpu-use", value="used", unit="cores"):
     """Cores that the process kept busy during the steady steps."""
 

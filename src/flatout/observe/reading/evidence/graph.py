@@ -45,6 +45,8 @@ def norms(graphs: Graphs) -> list[NormByHand]:
         if function == "<module>" or len(means) < 2 or not roots or not squares:
             continue
         lines = sorted({op.where[1] for op in (*means, *squares, *roots)})
+        if len(lines) < 2:
+            continue  # all that a `fit` traces has its line: layers and optimizers of Keras, not a norm by hand
         scopes = sorted({root.name.rpartition("/")[0] for root in roots if "/" in root.name})
         found.append(
             NormByHand(

@@ -17,6 +17,7 @@ from flatout.model.evidence.program import (
     ModelCompiled,
     ProcessMemory,
     ProgramError,
+    RecurrentLayer,
     Switch,
     UndisturbedMean,
     Yardstick,
@@ -74,6 +75,9 @@ def keras(recording: Recording) -> list[Evidence]:
         )
         for fact in recording.all("compile")
     ]
+    for file, line, function, layer, name, unrolled, steps in recording.last("recurrent-layers").get("rows") or []:
+        where = context.where(file, line, function)
+        found.append(RecurrentLayer(layer, name, steps, unrolled, where=where, source="hook"))
     newest = {fact["method"]: fact for fact in recording.all("keras-calls")}
     kinds = {fact["of"]: fact["id"] for fact in recording.all("stream")}
     for method, fact in newest.items():

@@ -1,0 +1,122 @@
+"""Findings add up: one place once, the same milliseconds once, and shares of what is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from flatout.causes import catalogue
+from flatout.causes._accounting import counted_once, listed_once, rank
+from flatout.model import queries
+from flatout.model.case import Case, Finding, Program, Split, Steps, Where
+from flatout.model.evidence.steps import EpochStart, HostSync, Tracing
+from flatout.model.observed import Distribution
+from flatout.observe.reading.recording import Recording
+from flatout.observe.reading.steps import Stream, measure
+from flatout.source.analysis.recurrences import is_recurrence
+
+CAUSES = {name: cause.spec for name, cause in catalogue().items()}
+
+
+def case_of(*evidence: object, input_ms: float = 0.0) -> Case:
+    ms = Distribution(median=10.0, p10=9.0, p90=30.0, mean=14.0, low=8.0, high=90.0)
+    steps = Steps(
+        100, "batches of Keras fit", ms, kind="train", split_ms=Split(input=input_ms, compute=10 - input_ms), warmup=0
+    )
+    return Case(kind="run", program=Program(seconds=10.0), steps=steps, evidence=evidence)  # type: ignore[arg-type]
+
+
+def found(cause: str, share: float, line: int = 1, of: str = "step") -> Finding:
+    whole = 10.0 if of == "step" else 10_000.0
+    return Finding(cause, f"{cause}.", Where("train.py", line), cost_ms=share * whole, cost_share=share, of=of)  # type: ignore[arg-type]
+
+
+def test_a_share_is_of_the_median_step_and_what_comes_now_and_then() -> None:
+    assert queries.share(case_of(), 5.0) == 0.5
+    assert queries.share(case_of(EpochStart(2.5), Tracing(7.5, 10, 100)), 5.0) == 0.25
+    # Where most steps trace, the median has it already.
+    assert queries.share(case_of(Tracing(7.5, 90, 100)), 5.0) == 0.5
+
+
+def test_no_cause_costs_more_than_the_step() -> None:
+    (one,) = queries.finding("host-sync", case_of(), "", cost_ms=1000.0, where=None)
+    assert (one.cost_ms, one.cost_share) == (10.0, 1.0)
+
+
+def test_a_place_is_listed_once() -> None:
+    items = [found("oversized-buffer", 0.2), found("oversized-buffer", 0.3), found("oversized-buffer", 0.1, line=2)]
+    assert [item.cost_share for item in listed_once(items)] == [0.3, 0.1]
+
+
+def test_shares_do_not_add_up_past_the_whole() -> None:
+    items = counted_once([found("eager-step", 0.7), found("host-sync", 0.5, 2)], case_of(), CAUSES)
+    assert [item.cost_share for item in items] == pytest.approx([0.7, 0.3])
+    assert [item.counted_before for item in items] == pytest.approx([0.0, 0.2])
+    assert items[1].cost_ms == pytest.approx(3.0)
+    assert items[1].full_share == pytest.approx(0.5)
+
+
+def test_a_wait_for_input_is_counted_once() -> None:
+    items = counted_once([found("late-batch", 0.3), found("uncached-prefix", 0.3, 2)], case_of(input_ms=3.0), CAUSES)
+    assert [item.cost_share for item in items] == pytest.approx([0.3, 0.0])
+    assert items[1].counted_before == pytest.approx(0.3)
+
+
+def test_what_costs_the_run_is_ranked_by_what_it_costs_the_run() -> None:
+    case = case_of()  # its steps are 14 % of the run
+    items = [found("eager-step", 0.5), found("predict-in-loop", 0.1, 2, of="run")]
+    assert [item.cause for item in sorted(items, key=lambda item: rank(item, case, CAUSES))] == [
+        "predict-in-loop",
+        "eager-step",
+    ]
+
+
+def test_pulls_that_are_in_no_usual_step_are_no_finding() -> None:
+    line = Where("train.py", 3, function="evaluate")
+    every = HostSync(4.0, per_step=2.0, calls=200, bytes_per_step=4.0, usual=2.0, where=line)
+    aside = HostSync(4.0, per_step=2.0, calls=200, bytes_per_step=4.0, usual=0.0, where=line)
+    look = catalogue()["host-sync"].spec.detectors[""]
+    assert [item.cost_ms for item in look(case_of(every))] == [4.0]
+    assert list(look(case_of(aside))) == []
+
+
+def test_the_first_steps_of_a_further_fit_are_warm_up() -> None:
+    """Two models are fitted, for two epochs of ten steps each; the first step of each traces for a second."""
+    rows: list[list[float]] = []
+    facts: dict[str, list[dict[str, Any]]] = {"epoch": [], "trace": []}
+    now = traced = 0.0
+    for epoch in (0, 1, 0, 1):
+        now += 0.001  # what lies between two epochs
+        facts["epoch"].append({"number": epoch, "at": now})
+        for step in range(10):
+            slow = 1.0 if epoch == step == 0 else 0.0
+            start, now, traced = now, now + 0.01 + slow, traced + slow
+            if slow:
+                facts["trace"].append({"outermost": True, "ms": 1000 * slow, "at": now - 0.005})
+            rows.append([0, 1, start, now, 0.0, traced, 0.0, 0.0])
+    recording = Recording(Path(), facts)
+    stream = Stream(0, "fit", "fit", [], {}, np.array(rows), 40)
+    measured = measure(recording, stream)
+    assert [index for index in range(40) if not measured.steady[index]] == [0, 20]
+
+
+@pytest.mark.parametrize(
+    ("body", "carries"),
+    [
+        ("state = cell(x[t], state)", True),
+        ("output, state = cell(x[t], state)", True),
+        ("self.state = cell(x[t], self.state)", True),
+        ("total += x[t]", False),
+        ("total = total + x[t]", False),
+        ("result = result.write(t, f(x[t]))", False),
+        ("row = x[t]\n        results.append(row * 2)", False),
+        ("total += f(total)", True),
+    ],
+)
+def test_loops_that_carry_a_state(tmp_path: Path, body: str, carries: bool) -> None:
+    file = tmp_path / "loop.py"
+    file.write_text(f"def call(self, x, state):\n    for t in tf.range(9):\n        {body}\n    return state\n")
+    assert is_recurrence(str(file), 3) is carries
