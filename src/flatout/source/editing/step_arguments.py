@@ -26,6 +26,7 @@ from flatout.source.editing.graph_fit import GraphFit, Obstacle, every
 
 _BUILDER = re.compile(r"_*(init|build|make|create|set_?up|compile|configure)")
 """Functions that set something up before the first step."""
+_MAKES = re.compile(r"_*(build|make|create|get|define)(_|$)")
 _GROWS = ("append", "extend", "insert", "pop", "clear", "update", "add")
 _NUMBERS = {"float", "int", "min", "max", "round", "abs", "len", "pow"}
 MOST = 12
@@ -130,11 +131,32 @@ class Surroundings:
         name = getattr(scope, "name", "")
         return None if any(called_name(call.func) == name for call in calls) else level.block[level.index]
 
-    def given_inside(self, flow: Flow) -> list[str]:
-        """The arguments of such a function: what changes between iterations."""
-        scope = self.scopes[0]
-        changing = bound_in([loop for loop in self.loops if any(loop is node for node in within(scope.body))])
-        return [name for name in flow.read if name in changing or name in self.declared()]
+    def beside_objects(self, flow: Flow) -> ast.stmt | None:
+        """The statement with the step in the block that makes the step's models or optimizers; None at module level.
+
+        A traced function may create variables in its first call only. Where a loop or a function makes new optimizers,
+        each of them needs a function of its own, defined below the line that makes it.
+        """
+        objects = {name for name in flow.read if self._is_object(name)}
+        for depth in range(len(self.levels) - 1, 0, -1):
+            level = self.levels[depth]
+            others = [statement for index, statement in enumerate(level.block) if index != level.index]
+            if objects & bound_in(others) and depth < len(self.levels) - 1:
+                return level.block[level.index]
+            if isinstance(level.owner, FUNCTIONS):
+                break
+        return None
+
+    def _is_object(self, name: str) -> bool:
+        """Whether a name is bound to a new object: `Adam(…)`, `build_model()`."""
+        parts = [part for value in self.bound_to(name) for part in getattr(value, "elts", [value])]
+        made = [called_name(part) for part in parts if isinstance(part, ast.Call)]
+        return any(found[:1].isupper() or _MAKES.match(found) for found in made)
+
+    def given_inside(self, flow: Flow, above: ast.stmt) -> list[str]:
+        """The arguments of a function that is defined above a statement: what changes inside of that."""
+        changing = bound_in([above]) | self.declared()
+        return [name for name in flow.read if name in changing]
 
     def is_options(self, name: str) -> bool:
         """Whether a name is bound to parsed options, which cannot be an argument of a traced function."""

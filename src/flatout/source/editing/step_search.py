@@ -218,13 +218,16 @@ class Search:
 
     def _given(self, around: Surroundings, flow: Flow, line: int) -> tuple[list[str], ast.stmt | None]:
         """The arguments, and the statement above which it is defined if it has to be inside of the function around."""
+        above = around.beside_objects(flow)
+        if above is not None:
+            return around.given_inside(flow, above), above
         given = around.given(flow)
         found = [] if isinstance(given, Obstacle) else given
         if found and len(found) <= MOST and not any(map(around.is_options, found)):
             return found, None
         above = around.nested()
         if above is not None and (isinstance(given, Obstacle) or found):
-            return around.given_inside(flow), above
+            return around.given_inside(flow, above), above
         if isinstance(given, Obstacle):
             raise NotSplit(given)
         if len(found) > MOST:
