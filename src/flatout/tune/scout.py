@@ -87,5 +87,6 @@ def ranked(launch: Launch, case: Case) -> Launch:
     if "input" in seen and any(finding.cause == "per-sample-loop" for finding in case.findings):
         # Calls for one sample each: a lever may make one call of many, but not one batch of two.
         return replace(launch, least_step="input", not_steps=tuple(kind for kind in RANK if kind != "input"))
+    # Neither is training that comes later, as an agent's: a faster trial would be in the midst of it, a slow one not.
     least = step if RANK[step] < RANK["model"] else "model"
-    return replace(launch, least_step=least, not_steps=tuple(kind for kind in RANK if kind in seen & TRAINING))
+    return replace(launch, least_step=least, not_steps=tuple(kind for kind in RANK if kind in TRAINING))

@@ -40,6 +40,7 @@ TAKES_HOLD_SECONDS = 20.0
 SLOW_STEP_SECONDS = 2.0
 """A step this long in which nothing was traced shows the pace of the program alone."""
 
+_INFERENCE = range(RANK["model"], RANK["predict"] + 1)
 _leave = os._exit
 
 
@@ -151,6 +152,8 @@ class Gate:
 
     def _updates(self) -> int:
         """Updates made by all optimizers so far; where there are none, the steps seen."""
+        if self._rank in _INFERENCE:
+            return self.steps  # what is trained between them depends on how far the program has come
         total = 0
         for optimizer in list(self._trial.optimizers.values()):
             try:
