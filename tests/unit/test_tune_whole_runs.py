@@ -69,6 +69,8 @@ def test_a_long_program_is_estimated_and_says_so():
     assert found.speedup.high > 2.25
     cut = measure(runner([Run(45.0, None, 1000)], []), SAVING, soon(1), patched=True)
     assert (cut.estimated, cut.complete) == (True, False)
+    assert cut.speedup is not None
+    assert cut.speedup.high == pytest.approx(6.0), "the rest of it may be nothing but steps"
     assert cut.note == "stopped after 45 s and 1000 steps, as the time was up"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flatout.measure.pairs import ratio_of_few
 from flatout.model.case import Interval, WholeRun
@@ -119,6 +119,10 @@ def _estimated(changed: Run, saving: Saving | None, patched: bool, note: str) ->
             )
             for left_out in (0.0, min(changed.importing, 0.99 * changed.seconds))
         )
+        if not changed.ended:  # the longer it goes on, the nearer it comes to the ratio of a step
+            most = saving.speedup.high
+            speedup = replace(speedup, high=max(speedup.high, most))
+            after_imports = replace(after_imports, high=max(after_imports.high, most))
     return WholeRun(
         speedup=speedup,
         after_imports=after_imports,
