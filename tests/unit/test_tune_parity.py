@@ -67,3 +67,14 @@ def test_draws_in_other_places_are_no_fault_and_draws_left_out_are(monkeypatch: 
     runs = Runs(noise=0.05, places=("draw(x)",))
     assert compared(monkeypatch, runs).verdict == "statistical"
     assert compared(monkeypatch, Runs(loss=1.1, places=())).verdict == "failed"
+
+
+def test_another_edit_in_the_same_file_is_another_run(tmp_path: Path) -> None:
+    edited = tmp_path / "edited.py"
+    launch = Launch(("python", "train.py"), sources=(("train.py", str(edited)),))
+    keys = []
+    for text in ("one", "two", "one"):
+        edited.write_text(text)
+        keys.append(parity._key(launch, ""))
+    assert keys[0] == keys[2] != keys[1]
+    assert parity._key(launch, "twin") != keys[0]

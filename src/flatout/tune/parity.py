@@ -99,8 +99,7 @@ class _Apart:
         return found
 
     def _numbers(self, launch: Launch, mark: str = "") -> parity.Numbers | None:
-        name = blake2b(f"{launch}{mark}".encode(), digest_size=8).hexdigest()
-        directory = self.directory / name
+        directory = self.directory / _key(launch, mark)
         if not (directory / FILE).exists():
             pinned = replace(launch, pinned=True)
             child = ChildProcess(pinned, directory, self.starter.watchdog, self.starter.fork_servers)
@@ -112,6 +111,14 @@ class _Apart:
             finally:
                 child.end()
         return _load([directory])
+
+
+def _key(launch: Launch, mark: str) -> str:
+    """The same for the same run. Another edit of a file may be written to the same place."""
+    digest = blake2b(f"{launch}{mark}".encode(), digest_size=8)
+    for _, changed in launch.sources:
+        digest.update(Path(changed).read_bytes())
+    return digest.hexdigest()
 
 
 def _pinned(found: parity.Parity) -> parity.Parity:
