@@ -239,9 +239,9 @@ def samples(recording: Recording) -> list[Evidence]:
     inside: dict[tuple[Any, ...], Counter[str]] = defaultdict(Counter)
     stacks: dict[tuple[Any, ...], list[Any]] = {}
     waits: Counter[tuple[Any, ...]] = Counter()
-    for count, users, inner, _tracing_now in fact.get("rows") or []:
-        if not users:
-            continue
+    for count, users, inner, tracing_now in fact.get("rows") or []:
+        if not users or tracing_now:
+            continue  # a line inside of a function that is being traced is not at work in the steps
         key = tuple(users[0][:3])
         if inner and inner[0].endswith("threading.py") and inner[1] in ("wait", "acquire", "join"):
             waits[key] += count
