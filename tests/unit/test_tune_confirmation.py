@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from flatout.measure.race import Exit
+from flatout.measure.race import Exit, Rules
 from flatout.model.case import Case, Finding, Fix, Interval, Trial, Where
 from flatout.report.progress import Progress
 from flatout.trial.child_process import Launch
@@ -123,3 +123,14 @@ def test_blocks_fit_between_the_warm_up_and_the_end_of_a_short_program(tmp_path,
     race.adjust([])
     assert baselines[0].steps == block
     assert baselines[0].calls <= block
+
+
+def test_a_confirmation_runs_over_its_time_only_where_that_is_short(tmp_path):
+    baselines = [Contestant(Launch(()), name) for name in "ab"]
+    race = Race(baselines, Starter(tmp_path, None))  # type: ignore[arg-type]
+    race.starter.took.append(2.0)
+    assert race.rounds_past_the_deadline(Rules(), 1) == Rules().fewest_rounds + 1
+    for one in baselines:
+        one.starts, one.blocks = 9, [Block([0.1], 1, 0.1) for _ in range(8)]  # it ends after each block
+    race.starter.took[:] = [8.0]
+    assert race.rounds_past_the_deadline(Rules(), 1) == 0

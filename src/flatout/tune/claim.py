@@ -89,7 +89,7 @@ class Claiming:
             self.race.starter.start([one])
             until = time.monotonic() + max((1 - FOR_WHOLE_RUNS) * context.clock.left(), PATCH_SECONDS)
             rules = Rules()
-            self.race.run([one], rules, TimeLimit(until, fewest_rounds=self.race.rounds_past_the_deadline(rules)))
+            self.race.run([one], rules, TimeLimit(until, fewest_rounds=self.race.rounds_past_the_deadline(rules, 1)))
         trial = context.trials.keep(self.race, one, "patch")
         if holds(trial, best):
             return one

@@ -90,7 +90,9 @@ class Confirmation:
             race.rewind()
         race.starter.start(affordable)
         rules = Rules("narrow", comparisons=len(affordable))
-        race.run(affordable, rules, TimeLimit(until, fewest_rounds=race.rounds_past_the_deadline(rules)))
+        race.run(
+            affordable, rules, TimeLimit(until, fewest_rounds=race.rounds_past_the_deadline(rules, len(affordable)))
+        )
         levered = [one for one in affordable if one not in patched]
         fresh = [one for one in levered if one.levers not in self.raced]
         self.raced.update({one.levers: one for one in levered})

@@ -21,6 +21,8 @@ BLOCKS_OF_A_PROGRAM = 8
 """A program that ends soon is cut into at least so many blocks: starting it anew costs more than all of them."""
 EPOCHS_OF_A_PROGRAM = 4
 """With fewer, blocks of whole epochs would hardly fit in between its warm-up and its end."""
+OVERTIME_SECONDS = 45.0
+"""What a confirmation may take although its time is up."""
 WARM_STEPS = 5
 """Of a program that ends soon, or whose steps differ from each other."""
 SHORT_PROGRAM = 60
@@ -100,9 +102,9 @@ class Race(race.Race[Contestant]):
             if one.active:
                 one.close()
 
-    def rounds_past_the_deadline(self, rules: race.Rules) -> int:
+    def rounds_past_the_deadline(self, rules: race.Rules, contestants: int) -> int:
         """Rounds that a confirmation may run although its time is up: as many as it needs, unless they take minutes."""
-        return rules.fewest_rounds + 1 if self.block_seconds() < LONGEST_BLOCK_SECONDS / 2 else 0
+        return rules.fewest_rounds + 1 if self.seconds_for(contestants) < OVERTIME_SECONDS else 0
 
     def seconds_to_start(self, contestants: int) -> float:
         """Until so many are warm, one after the other."""
