@@ -40,7 +40,7 @@ MESSAGES = [
     Failure("needless", "nothing to do"),
     Go(12),
     Warm(9, 0.5, REPORTS),
-    BlockDone((0.1, 0.2), (1, 16), 17, 0.25, 40, (0,), REPORTS),
+    BlockDone((0.1, 0.2), (1, 16), 17, 0.25, 40, (0,), True, REPORTS),
     ProgramEnded(640),
     ChildSettings("/tmp/case"),
     ChildSettings("/tmp/case", ObserveSettings(False, 5, 10, False, True), "package", True, ("xla", "threads=4")),
