@@ -41,6 +41,7 @@
         ├── Unlike                pipeline: two forms of a map that do not agree
         ├── Refused               pipeline: a rewrite of a dataset that looked possible and is not
         ├── Unfit                 cures: a function that must not or cannot be traced
+        ├── NotSplit              source: a step that cannot be taken apart
         ├── Damaged               data: a shard that is not what was written
         ├── Corrupt               data: an element that cannot be read
         ├── Failed                data: a pipeline in a child process that cannot be used
@@ -48,6 +49,7 @@
         ├── WorkFailed            process: a task in a worker that failed, timed out or ran out of memory
         ├── OutOfTime             optimize: a search that used up its time
         ├── ServerGone            process: no fork server, or no longer
+        ├── Fallen                tune: a claim that the whole program did not bear out
         ├── Ended                 trial: a program that ended by itself
         └── Overdue               trial: a program that did not answer in time
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from flatout.measure.race import WORTH
 from flatout.model.case import Case, Trial
 from flatout.model.levers import shown
 from flatout.report.labels import NOT_COMPARED, NOT_THE_SAME, REWRITE_STAGES, TRIAL_OUTCOMES, TRIAL_STAGES
@@ -36,6 +35,8 @@ def name(trial: Trial) -> str:
 
 
 def outcome(trial: Trial) -> str:
+    from flatout.measure.race import WORTH  # loading the race would be a tenth of the start of `show`
+
     if trial.undecided:
         return "not decided"
     faster = trial.speedup is not None and trial.speedup.low > WORTH

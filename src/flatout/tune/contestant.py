@@ -113,7 +113,7 @@ class Contestant(race.Contestant):
 
     def run_block(self) -> race.Block | Exit | None:
         """Runs its steps while everything else is held; a program that ends by itself is started again."""
-        for _ in range(2):
+        for _ in range(3):  # it may have to be closed, and started again, before the block
             if not self.active:
                 return None
             if self.child is None:

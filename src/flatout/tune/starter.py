@@ -85,7 +85,8 @@ class Starter:
         self.took.append(time.monotonic() - one.child.started)
         step = warm.seconds / max(warm.steps - 1, 1)
         one.warm_seconds = step
-        one.steps = max(one.steps if step < 0.5 else 1, min(math.ceil(BLOCK_SECONDS / max(step, 1e-5)), 2000))
+        if one.starts == 1:  # from then on the race decides how many
+            one.steps = max(one.steps if step < 0.5 else 1, min(math.ceil(BLOCK_SECONDS / max(step, 1e-5)), 2000))
         one.child.hold()
 
     def _ended_early(self, one: Contestant, why: str) -> None:
