@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
 from flatout.model.errors import CaseUnreadable
+from flatout.model.record import record
 
 Json = dict[str, Any]
 Reader = Callable[[Any, str], Any]
@@ -81,7 +82,7 @@ def write_fields(value: Any, names: Iterable[str]) -> Json:
 # ── from JSON ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class PlannedField:
     attribute: str
     name: str

@@ -8,7 +8,6 @@ no lock and runs no hook, filter or driver of the repository. Without git, or ou
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import subprocess
@@ -49,7 +48,7 @@ def source_of(facts: dict[str, Any], program_file: Path | None) -> dict[str, Any
     kept = {name: facts[name] for name in ("commit", "changes", "branch", "root") if facts.get(name)}
     with contextlib.suppress(OSError):
         if program_file is not None and program_file.stat().st_mtime <= facts.get("at", 0.0):
-            kept["sha256"] = hashlib.sha256(program_file.read_bytes()).hexdigest()
+            kept["sha256"] = _sha256(program_file.read_bytes())
     return kept
 
 
@@ -81,11 +80,7 @@ def _commit(where: Path) -> dict[str, Any]:
         "root": root,
         "commit": commit,
         "branch": branch or os.environ.get("GITHUB_REF_NAME") or "",
-        "changes": "unknown"
-        if changed is None
-        else hashlib.sha256(changed.encode()).hexdigest()[:12]
-        if changed
-        else "",
+        "changes": "unknown" if changed is None else _sha256(changed.encode())[:12] if changed else "",
     }
 
 
@@ -95,3 +90,9 @@ def _start_time(pid: int) -> str | None:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
     except (OSError, IndexError):
         return None
+
+
+def _sha256(content: bytes) -> str:
+    import hashlib  # only where a case is kept: reading one does without
+
+    return hashlib.sha256(content).hexdigest()
