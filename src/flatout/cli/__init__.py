@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import os
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -86,6 +87,17 @@ def overview() -> str:
     )
 
 
+def _run(first: str) -> None:
+    try:
+        make_app([first] if first in COMMANDS else tuple(COMMANDS))()
+    except SystemExit as left:
+        if first == "show" and not left.code:
+            # It has written its text, and nothing else is under way: taking the modules down takes a sixth of its time.
+            sys.stdout.flush()
+            os._exit(0)
+        raise
+
+
 def main() -> None:
     """Entry point. An error of ours is one clear message and an exit code, never a traceback."""
     gc.set_threshold(100_000, 50, 50)  # what is loaded at the start stays: looking for garbage in it takes a tenth
@@ -96,7 +108,7 @@ def main() -> None:
         elif first == "--version":
             sys.stdout.write(f"flatout {__version__}\n")
         else:
-            make_app([first] if first in COMMANDS else tuple(COMMANDS))()
+            _run(first)
     except FlatoutError as error:
         sys.stderr.write(f"flatout: {error}\n")
         raise SystemExit(error.exit_code) from None
