@@ -6,8 +6,8 @@ of its own, which reads its input from the GPU's memory and writes its output ba
 
 ## Why it costs
 Such a kernel is limited by memory, not by arithmetic: ten of them move the same tensor twenty times. XLA makes one
-kernel of them, which moves it twice. A transformer encoder on an H200 spent 21 of 28 ms of each step that way; compiled
-by XLA a step took 6 ms.
+kernel of them, which moves it twice. In the trace of a transformer encoder on an H200, 78 % of the kernels' time
+went into such kernels.
 
 ## How it looks
 ```python
@@ -42,7 +42,7 @@ BUSY = 0.5
 FUSED = 0.2
 """Of the kernels' time in kernels that XLA has made: from here on the step is compiled already."""
 REMOVED = 0.7
-"""Of the time in small kernels: what fusing them removes, in trials on an H200."""
+"""Of the time in small kernels: assumed to go when they are fused. Not measured: `tune` measures it on the program."""
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -71,8 +71,8 @@ def in_run(case: Case) -> Iterator[Finding]:
                 equivalence="reassociated",
             )
         ],
-        confidence="medium",
-        estimate="an estimate: fusing removes most of the time in such kernels",
+        confidence="low",
+        estimate="an assumption: fusing removes 70 % of the time in such kernels",
     )
 
 

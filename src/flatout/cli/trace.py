@@ -44,8 +44,6 @@ def trace(
     save: bool,
     quiet: bool,
 ) -> None:
-    from flatout import store
-    from flatout.store import saving
     from flatout.trace import analyse
 
     def progress(message: str) -> None:
@@ -57,6 +55,9 @@ def trace(
 
     case = diagnose(case)
     if save:
+        from flatout import store
+        from flatout.store import saving  # not before the trace is read: the history's database takes 5 MB
+
         title = f"trace-{paths[0].resolve().name.split('.')[0] or 'log'}"
         progress(f"kept as {saving.save(case, store.new_directory(title))}")
     if perfetto is not None:
