@@ -11,8 +11,8 @@ from flatout.observe.injection import Injection
 PROGRESS = "its progress bars are no longer printed"
 
 
-class Left:
-    """Models whose calls go the long way for good, after a short one has failed."""
+class Excluded:
+    """Models whose calls go through Keras' own method for good, after the call for a single batch has failed."""
 
     def __init__(self, injection: Injection, method: str) -> None:
         self.injection = injection
@@ -26,7 +26,7 @@ class Left:
     def add(self, model: Any, error: Exception) -> None:
         self._models[id(model)] = model
         said = (str(error).strip().splitlines() or [""])[0][:160]
-        self.injection.note(f"{self.method} of {model.name} goes the long way: {type(error).__name__}: {said}")
+        self.injection.note(f"{self.method} of {model.name} runs Keras' own method: {type(error).__name__}: {said}")
 
 
 def as_floatx(value: Any) -> Any:
@@ -47,12 +47,12 @@ def as_floatx(value: Any) -> Any:
     return value
 
 
-def numbers_of(logs: Mapping[str, Any]) -> dict[str, Any]:
+def plain_logs(logs: Mapping[str, Any]) -> dict[str, Any]:
     """The logs of a step as Python numbers, nested ones side by side: what callbacks and callers get to see."""
     found: dict[str, Any] = {}
     for name, value in sorted(logs.items()):
         if isinstance(value, dict):
-            found.update(numbers_of(value))
+            found.update(plain_logs(value))
             continue
         try:
             found[name] = float(value)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+
+from flatout.process.watchdog import Watchdog, kill_group
+
+TICK_SECONDS = 0.5
 
 
 def start(
@@ -29,3 +35,28 @@ def start(
             pass_fds=tuple(descriptors),
             start_new_session=True,
         )
+
+
+def run_until(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    output: Path,
+    watchdog: Watchdog,
+    latest: float,
+    tick: Callable[[], None] = lambda: None,
+) -> int | None:
+    """Run a program to its end, or until `latest` (monotonic). Returns its code; None where it was stopped."""
+    process = start(command, environment, output)
+    watchdog.watch(process.pid)
+    try:
+        while process.poll() is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=TICK_SECONDS)
+            tick()
+            if process.poll() is None and time.monotonic() > latest:
+                return None
+        return process.returncode
+    finally:
+        kill_group(process.pid)
+        process.wait()
+        watchdog.forget(process.pid)

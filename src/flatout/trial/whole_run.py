@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
-import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from flatout.model.errors import InvalidMessage
-from flatout.process.launch import start
+from flatout.process.launch import run_until
 from flatout.process.messages import decode
 from flatout.process.output import last_line
-from flatout.process.watchdog import Watchdog, kill_group
+from flatout.process.watchdog import Watchdog
 from flatout.trial.child.whole import FILE
 from flatout.trial.child_process import Launch, prepared
 from flatout.trial.messages import StepsSeen
 from flatout.trial.settings import WholeSettings
-
-TICK_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -55,23 +51,12 @@ def run(
     (directory / "tmp").mkdir(parents=True)
     command, variables = prepared(launch, directory, WholeSettings(launch.least_step, launch.not_steps))
     began = time.monotonic()
-    process = start(command, variables, directory / "output.txt")
-    watchdog.watch(process.pid)
-    timed_out = False
     try:
-        while process.poll() is None and not timed_out:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=TICK_SECONDS)
-            timed_out = process.poll() is None and time.monotonic() - began > timeout
-            tick()
+        code = run_until(command, variables, directory / "output.txt", watchdog, began + timeout, tick)
         seconds = time.monotonic() - began
     finally:
-        kill_group(process.pid)
-        process.wait()
-        watchdog.forget(process.pid)
         shutil.rmtree(directory / "tmp", ignore_errors=True)
         shutil.rmtree(directory / "files", ignore_errors=True)
-    code = None if timed_out else process.returncode
     seen = _seen(directory / FILE)
     return Run(seconds, code, seen.steps, seen.importing, last_line(directory / "output.txt"))
 

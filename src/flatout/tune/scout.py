@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
-import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,8 +13,8 @@ from flatout.model.evidence.program import KerasCall
 from flatout.model.evidence.steps import Stream
 from flatout.model.queries import step_kind
 from flatout.observe.streams import RANK, TRAINING
-from flatout.process.launch import start
-from flatout.process.watchdog import Watchdog, kill_group
+from flatout.process.launch import run_until
+from flatout.process.watchdog import Watchdog
 from flatout.trial.child_process import Launch, prepared
 from flatout.trial.settings import ScoutSettings
 
@@ -36,24 +34,14 @@ def scout(
     command, variables = prepared(launch, directory, ScoutSettings())
     began = time.monotonic()
     started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
-    process = start(command, variables, directory / "output.txt")
-    watchdog.watch(process.pid)
     latest = min(deadline, began + LONGEST_SECONDS)
-    try:
-        while process.poll() is None and time.monotonic() < latest:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=0.5)
-            tick()
-    finally:
-        kill_group(process.pid)
-        process.wait()
-        watchdog.forget(process.pid)
+    code = run_until(command, variables, directory / "output.txt", watchdog, latest, tick)
     program = Program(
         command=launch.command,
         directory=str(Path.cwd()),
         started=started,
         seconds=round(time.monotonic() - began, 3),
-        exit_code=process.returncode if process.returncode >= 0 else None,
+        exit_code=code if code is not None and code >= 0 else None,
     )
     case = name_offered(diagnose(assemble(directory, program, summary)))
     return replace(case, kind="tune")

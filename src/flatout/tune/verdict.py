@@ -41,8 +41,8 @@ LEAST_MINUTES = 15
 def concluded(case: Case, request: TuneRequest, problem: str = "") -> Case:
     """The case with its conclusion and its verdict; it claims only what was confirmed, to the end of the program."""
     conclusion = conclude(case, request, problem)
-    told = conclusion.reason + (f" Decide it: {conclusion.command}" if conclusion.command else "")
-    return replace(case, conclusion=conclusion, verdict=told)
+    text = conclusion.reason + (f" Decide it: {conclusion.command}" if conclusion.command else "")
+    return replace(case, conclusion=conclusion, verdict=text)
 
 
 def conclude(case: Case, request: TuneRequest, problem: str = "") -> Conclusion:
@@ -71,22 +71,22 @@ def conclude(case: Case, request: TuneRequest, problem: str = "") -> Conclusion:
 
 def won_text(claim: Trial, speedup: Interval, whole: WholeRun | None) -> str:
     step = f"{speedup.ratio:.2f} times as fast [{speedup.low:.2f}, {speedup.high:.2f}]"
-    told = f"{step} with {shown(claim.levers)}; numbers: {claim.parity}."
-    return f"{told} {whole_run_text(whole, speedup)}" if whole is not None else told
+    text = f"{step} with {shown(claim.levers)}; numbers: {claim.parity}."
+    return f"{text} {whole_run_text(whole, speedup)}" if whole is not None else text
 
 
 def whole_run_text(whole: WholeRun, step: Interval) -> str:
     """`Whole run 20.4 s → 8.7 s (2.35 × [2.1, 2.6]), step 10.9 ×.`"""
-    told = [f"{'Whole run' if whole.complete else 'Of the whole run'}"]
+    parts = [f"{'Whole run' if whole.complete else 'Of the whole run'}"]
     if whole.before_seconds is not None and whole.after_seconds is not None:
-        told.append(f"{whole.before_seconds:.1f} s → {whole.after_seconds:.1f} s")
+        parts.append(f"{whole.before_seconds:.1f} s → {whole.after_seconds:.1f} s")
     elif whole.after_seconds is not None:
-        told.append(f"{whole.after_seconds:.1f} s")
+        parts.append(f"{whole.after_seconds:.1f} s")
     if whole.speedup is not None:
         interval = f"{whole.speedup.ratio:.2f} × [{whole.speedup.low:.2f}, {whole.speedup.high:.2f}]"
-        told.append(f"({interval}{', estimated' if whole.estimated else ''})")
+        parts.append(f"({interval}{', estimated' if whole.estimated else ''})")
     note = f" ({whole.note})" if whole.note else ""
-    return f"{' '.join(told)}, step {step.ratio:.2f} ×{note}."
+    return f"{' '.join(parts)}, step {step.ratio:.2f} ×{note}."
 
 
 # ── faster but not the same ──────────────────────────────────────────────────────────────────────────────────────────
@@ -184,9 +184,9 @@ def _untried_cures(case: Case, tried: Sequence[Trial]) -> Iterator[str]:
         where = f" at {finding.where.file}:{finding.where.line}" if finding.where and finding.where.line else ""
         advice = next((fix.advice for fix in finding.fixes if fix.advice), "")
         what = "the program does not run with its cure" if broken.keys() & set(cures) else "no cure of it was tried"
-        told = f"{finding.cause} costs {finding.cost_share:.0%} of each step{where}, and {what}"
+        text = f"{finding.cause} costs {finding.cost_share:.0%} of each step{where}, and {what}"
         reason = f" ({why[0]})" if why else ""
-        yield f"{told}{reason}" + (f"; by hand: {advice.rstrip('.')}" if advice else "")
+        yield f"{text}{reason}" + (f"; by hand: {advice.rstrip('.')}" if advice else "")
 
 
 def _cures_of(finding: Finding) -> list[str]:

@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from flatout.cures._keras_arguments import caller_location
-from flatout.cures._one_batch import PROGRESS, Left, as_floatx, numbers_of
+from flatout.cures._one_batch import PROGRESS, Excluded, as_floatx, plain_logs
 from flatout.cures._spec import Hooks
 from flatout.observe.injection import Injection
 from flatout.observe.private_names import patch
@@ -20,7 +20,7 @@ def on_keras(injection: Injection, module: ModuleType) -> None:
 
 
 class _Short:
-    """The short way of one method. The first call of a model goes the long way, which makes and builds all it needs."""
+    """One method for a single batch. The first call of a model runs Keras' own method, which builds what this needs."""
 
     function = ""
     """The attribute of a model that holds the graph of the method."""
@@ -72,7 +72,7 @@ class _Fit(_Short):
             callbacks.on_train_batch_begin(0)
             logs = model.train_function(iter([data]))
             callbacks.on_train_batch_end(0, logs)
-            history.on_epoch_end(epoch, numbers_of(logs))
+            history.on_epoch_end(epoch, plain_logs(logs))
         if isinstance(model.optimizer, self.keras.optimizers.Optimizer):
             model.optimizer.finalize_variable_values(model.trainable_weights)
         return history
@@ -88,19 +88,19 @@ class _Evaluate(_Short):
         callbacks.on_test_batch_begin(0)
         logs = model.test_function(iter([_data(asked)]))
         callbacks.on_test_batch_end(0, logs)
-        numbers = numbers_of(logs)
+        numbers = plain_logs(logs)
         return numbers if asked.return_dict else model._flatten_metrics_in_order(numbers)
 
 
 def _install(injection: Injection, method: str, short: _Short) -> None:
-    left = Left(injection, method)
+    excluded = Excluded(injection, method)
 
     def wrap(original: Any) -> Any:
         signature = Signature(method, original)
 
         @functools.wraps(original)
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-            fits = self not in left and short.is_ready(self)
+            fits = self not in excluded and short.is_ready(self)
             asked = signature.single_batch(self, args, kwargs) if fits else None
             if asked is None:
                 return original(self, *args, **kwargs)
@@ -110,7 +110,7 @@ def _install(injection: Injection, method: str, short: _Short) -> None:
             except Exception as error:
                 if _updates(self) != before:
                     raise  # something was trained: the same again would train it twice
-                left.add(self, error)
+                excluded.add(self, error)
                 return original(self, *args, **kwargs)
             injection.changed(f"{method} on one batch goes straight to the model{caller_location()}")
             if asked.shown:

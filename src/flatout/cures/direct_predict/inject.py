@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from flatout.cures._keras_arguments import caller_location
-from flatout.cures._one_batch import PROGRESS, Left, as_floatx
+from flatout.cures._one_batch import PROGRESS, Excluded, as_floatx
 from flatout.cures._spec import Hooks
 from flatout.observe.injection import Injection
 from flatout.observe.private_names import patch
@@ -24,21 +24,21 @@ def on_tf_keras(injection: Injection, module: ModuleType) -> None:
 
 
 def _install(injection: Injection, key: str) -> None:
-    left = Left(injection, "predict")
+    excluded = Excluded(injection, "predict")
 
     def wrap(original: Any) -> Any:
         signature = Signature("predict", original)
 
         @functools.wraps(original)
         def predict(self: Any, *args: Any, **kwargs: Any) -> Any:
-            asked = signature.single_batch(self, args, kwargs) if _is_ready(self) and self not in left else None
+            asked = signature.single_batch(self, args, kwargs) if _is_ready(self) and self not in excluded else None
             if asked is None:
                 return original(self, *args, **kwargs)
             start = perf_counter()
             try:
                 result = self.predict_on_batch(as_floatx(asked.x))
             except Exception as error:  # the program's own error comes again, from where it comes without the lever
-                left.add(self, error)
+                excluded.add(self, error)
                 return original(self, *args, **kwargs)
             _tick(injection, start)
             injection.changed(f"predict on a few rows goes straight to the model{caller_location()}")
@@ -58,7 +58,7 @@ def _is_ready(model: Any) -> bool:
 
 
 def _tick(injection: Injection, start: float) -> None:
-    """A call is a step, as a batch of `predict` was: the callbacks that would tell so are left out."""
+    """A call is a step, as a batch of `predict` was: the callbacks that would tell so are excluded out."""
     observer = injection.observer
     stream = observer.streams.get("predict")
     if stream is None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 FILE = "steps.json"
 WRITTEN_EVERY = 1.0
-"""Seconds. A run that is ended from outside has told by then how far it came."""
+"""Seconds. So that a run that is stopped has left its count."""
 
 
 class Whole:
