@@ -27,6 +27,9 @@ Keras `fit`.
 - An edit of the source: exact, as long as the data set gives the batches in the order in which they were
   fed.
 - `feed-once`, where what is fed stays the same and only its dtype has to be converted: exact.
+- `prepared-runs`, where the graph computes for a millisecond or less: exact. What a run fetches and feeds is looked up
+  once.
+- `caller-thread`, for graphs of a few small ops: exact. The thread that calls `run` runs them itself.
 - `session.run` with several fetches at once also beats several calls: each call is a round trip of its own.
 
 ## When it is not worth it
@@ -52,6 +55,9 @@ from flatout.source.analysis.syntax import constant, keyword
 SCALARS = 4096
 """Bytes a step up to which what is fed is a learning rate or a row: starting the session costs more than feeding it."""
 
+LOOKING_UP = 0.1
+"""Share of the step in Python inside `run`, from which it is worth to keep what it looks up."""
+
 
 def in_run(case: Case) -> Iterator[Finding]:
     for item in case.evidence_of(Feed):
@@ -74,13 +80,17 @@ def in_run(case: Case) -> Iterator[Finding]:
                 queries.number("outside", max(outside, 0.0), "ms", "of a step outside the graph", "hook"),
                 queries.number("fed", item.bytes_per_step, "bytes", "per step", "hook"),
             ],
-            fixes=_fixes(item.converted),
+            fixes=_fixes(item.converted, queries.share(case, item.run_ms - item.graph_ms)),
             estimate="the step less the time inside the graph",
         )
 
 
-def _fixes(converted: float) -> list[Fix]:
+def _fixes(converted: float, looking_up: float) -> list[Fix]:
+    """`looking_up`: the share of the step that `run` spends before and after the graph."""
     fixes = [Fix("Read the data with a tf.data iterator inside the graph.")]
+    if looking_up >= LOOKING_UP:
+        advice = f"Let the session look up fetches and feeds once: now {looking_up:.0%} of the step."
+        fixes.insert(0, Fix(advice, lever="prepared-runs", equivalence="exact"))
     if converted:
         advice = f"Convert what stays the same to its placeholder's dtype once: now {converted / 2**20:.2f} MiB a step."
         fixes.insert(0, Fix(advice, lever="feed-once", equivalence="exact"))
@@ -123,7 +133,7 @@ def _is_data(key: ast.expr | None, value: ast.expr) -> bool:
 
 CAUSE = Cause(
     group="graph",
-    cures=("feed-once",),
+    cures=("feed-once", "prepared-runs", "caller-thread"),
     explains=("gpu-idle", "launch-bound", "step-overhead"),
     replaces=("step-overhead/python-between",),
     in_run=in_run,

@@ -23,6 +23,8 @@ In a custom loop, let the traced function take several batches: `for batch in da
 `tf.function` becomes a loop in the graph.
 - `steps-per-execution`: reassociated; the same updates in the same order. Callbacks and logs come once per
   call instead of once per step.
+- `prepared-runs`, for `session.run` of TensorFlow 1: exact; what a run fetches and feeds is looked up once.
+- `caller-thread`, for the same: exact; small ops run in the thread that calls `run`.
 - `xla` fuses small operations into fewer kernels: reassociated. Measure it, it can be slower.
 - `batch-size`: **semantic**. A larger batch is another training recipe; the learning rate usually has to
   follow.
@@ -78,7 +80,7 @@ def starting_calls(case: Case) -> Iterator[Finding]:
             queries.number("python", python, "ms", "between the calls", "trace"),
             queries.number("runtime", max(overhead - python, 0.0), "ms", "to start the call", "trace"),
         ],
-        fixes=[_more_in_each_call(case)],
+        fixes=_fixes(case),
         confidence="medium",
         estimate="the time between the calls, and in them before and after the graph runs",
     )
@@ -88,6 +90,15 @@ def _is_traced(case: Case) -> bool:
     """Whether a step is a call of a graph. One that runs eagerly has causes of its own."""
     kinds = ("fit", "train-function", "function", "session", "predict", "evaluate")
     return queries.step_kind(case) in kinds and not queries.runs_eagerly(case)
+
+
+def _fixes(case: Case) -> list[Fix]:
+    if queries.step_kind(case) != "session":
+        return [_more_in_each_call(case)]
+    return [
+        Fix("Let the session look up fetches and feeds once.", lever="prepared-runs", equivalence="exact"),
+        Fix("Run small graphs in the calling thread.", lever="caller-thread", equivalence="exact"),
+    ]
 
 
 def _more_in_each_call(case: Case) -> Fix:
@@ -201,7 +212,7 @@ def _batch_of_one(call: ast.Call, site: Site) -> Iterator[Match]:
 
 CAUSE = Cause(
     group="graph",
-    cures=("steps-per-execution", "xla", "batch-size"),
+    cures=("steps-per-execution", "prepared-runs", "caller-thread", "xla", "batch-size"),
     explains=("gpu-idle",),
     in_run={"python-between": python_between, "starting-calls": starting_calls},
     patterns=(_one_step_per_call, _batch_of_one),

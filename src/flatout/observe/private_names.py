@@ -288,6 +288,8 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
     ),
     "session-run": PrivateName("tensorflow.python.client.session", "BaseSession.run", "steps of TF1 sessions", _TF),
     "session-do-run": PrivateName("tensorflow.python.client.session", "BaseSession._do_run", "cost of feeding", _TF),
+    "session-inner-run": PrivateName("tensorflow.python.client.session", "BaseSession._run", "prepared-runs", _TF),
+    "session-init": PrivateName("tensorflow.python.client.session", "BaseSession.__init__", "caller-thread", _TF),
     # functions
     "function-init": PrivateName(
         f"{_FUNCTION}.polymorphic_function", "Function.__init__", "functions made per call", _TF
