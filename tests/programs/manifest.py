@@ -29,6 +29,7 @@ ALSO = {
     "predict_loop": ("step-overhead",),
     "eager_policy": ("host-sync",),
     "feed_dict": ("tensor-reconversion",),
+    "session_samples": ("feed-dict",),
     "pydataset_rows": ("input-bound", "uncached-prefix"),
 }
 

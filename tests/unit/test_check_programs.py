@@ -23,6 +23,7 @@ ONLY_IN_A_RUN = {
     "pydataset_rows",  # that the step waits for its Python; how much that is, source does not tell
     "per_sample_graph",  # told as sequential-loop: what the loop goes through is an argument
     "retrace_length",
+    "session_samples",  # how short the runs are; source tells that they are fed
     "short_rnn",  # how long the sequences are, and that there is no GPU
     "target_network",  # how often weights are copied, source does not tell
     "tiny_fit",

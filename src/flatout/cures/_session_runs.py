@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import libcst as cst
-
 from flatout.model import queries
 from flatout.model.case import Case
-from flatout.source.editing.document import Document
 
 WORTH = 0.05
 """Share of the step outside of computing, below which starting a run is not worth a change."""
-
-_SESSIONS = tuple(
-    f"tensorflow.{package}{name}" for package in ("", "compat.v1.") for name in ("Session", "InteractiveSession")
-)
 
 
 def reason_against(case: Case) -> str | None:
@@ -26,10 +17,3 @@ def reason_against(case: Case) -> str | None:
     if case.steps is not None and case.steps.split_ms and queries.share(case, outside) < WORTH:
         return f"less than {WORTH:.0%} of a step is the cost of starting it"
     return None
-
-
-def constructions(document: Document) -> Iterator[cst.Call]:
-    """`tf.Session(…)` and `tf.InteractiveSession(…)`, in the order of the text."""
-    for call in document.all(cst.Call):
-        if document.dotted(call.func) in _SESSIONS:
-            yield call

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import libcst as cst
 
-from flatout.cures._session_runs import constructions, reason_against
+from flatout.cures._session_runs import reason_against
 from flatout.model.case import Case
 from flatout.source.editing import arrays, calls, imports
 from flatout.source.editing.document import Document, read
+from flatout.source.editing.sessions import constructions
 
 _SETTING = "inter_op_parallelism_threads=-1"
 _CONFIGURATIONS = ("tensorflow.ConfigProto", "tensorflow.compat.v1.ConfigProto")

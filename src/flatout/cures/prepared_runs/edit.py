@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import libcst as cst
 
-from flatout.cures._session_runs import constructions, reason_against
+from flatout.cures._session_runs import reason_against
 from flatout.cures.prepared_runs._session_class import NAME, TEMPLATE
 from flatout.model.case import Case
 from flatout.source.editing import imports, statements
 from flatout.source.editing.document import Document, read
+from flatout.source.editing.sessions import constructions
 
 
 def edit(source: str, path: str, case: Case, value: str) -> str | None:
