@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from flatout.causes import diagnose
 from flatout.cures import catalogue, name_offered
 from flatout.cures._offers import reason_against
-from flatout.model.case import Case, Finding, Fix, Frame, Program, Steps
+from flatout.model.case import Case, Finding, Fix, Frame, Program, Split, Steps, Where
+from flatout.model.evidence.program import KerasCall
 from flatout.model.evidence.steps import EagerTape, StepStack
 from flatout.model.observed import Distribution
 
@@ -70,3 +72,26 @@ def test_what_is_named_would_be_tried(path: Path) -> None:
     for fix in (fix for finding in case.findings for fix in finding.fixes if fix.lever):
         assert catalogue()[fix.lever or ""].spec.skip(case) is None, fix
     assert name_offered(case) == replace(case)
+
+
+def batches(lever_fits: int, of: str = "train-function") -> Case:
+    """A loop of `train_on_batch` that computes for a tenth of its steps."""
+    ms = Distribution(median=2.0, p10=2.0, p90=2.0, mean=2.0, low=2.0, high=2.0)
+    where = Where("train.py", 9)
+    split = Split(input=0.0, python=1.6, compute=0.2, idle=0.2)
+    called = KerasCall("train_on_batch", calls=90, ms=180.0, batches=90, single=lever_fits, values=1, where=where)
+    steps = Steps(90, "calls of a tf.function that trains", ms, split_ms=split, kind="train", where=where)
+    return Case("run", steps=steps, evidence=(StepStack(of, (Frame("train.py", 9, "<module>", 1),)), called))
+
+
+def test_loops_of_train_on_batch_are_told_of_their_lever() -> None:
+    [found] = [item for item in name_offered(diagnose(batches(90))).findings if item.cause == "step-overhead"]
+    assert found.fixes[0].lever == "direct-batch"
+    [found] = [item for item in name_offered(diagnose(batches(3))).findings if item.cause == "step-overhead"]
+    assert "direct-batch" not in [fix.lever for fix in found.fixes], "most calls have class weights"
+
+
+def test_direct_batch_is_tried_where_batches_are_given_by_hand() -> None:
+    assert reason_against("direct-batch", batches(90)) is None
+    assert "class weights" in (reason_against("direct-batch", batches(0)) or "")
+    assert "neither train_on_batch" in (reason_against("direct-batch", Case("run")) or "")

@@ -6,8 +6,21 @@ from dataclasses import replace
 
 import pytest
 
-from flatout.model.case import Case, Distribution, Finding, Fix, Interval, Split, Steps, Trial, Where, WholeRun
+from flatout.model.case import (
+    Case,
+    Distribution,
+    Finding,
+    Fix,
+    Interval,
+    Program,
+    Split,
+    Steps,
+    Trial,
+    Where,
+    WholeRun,
+)
 from flatout.model.evidence.outcomes import LeverSkipped
+from flatout.tune.conclusions import TOO_SHORT
 from flatout.tune.request import TuneRequest
 from flatout.tune.verdict import command, concluded
 
@@ -153,3 +166,12 @@ def test_what_could_not_be_tried_says_why():
 def test_the_command_repeats_what_was_asked_for():
     request = TuneRequest("package.train", ("a b",), module=True, levers=("xla",), allow=("semantic",), budget=1200)
     assert command(request) == "flatout tune --resume --budget 40m --lever xla --allow semantic -m package.train 'a b'"
+
+
+def test_a_program_that_was_stopped_before_its_first_step_is_looked_at_again():
+    early = Case("tune", program=Program(("train.py",), seconds=72.4, error=TOO_SHORT))
+    word, told = outcome(early)
+    assert word == "undecided"
+    assert "was stopped when its time was up after 72 s, before its first step" in told
+    assert "Decide it: flatout tune --resume" in told
+    assert "nothing to tune" in outcome(Case("tune", program=Program(error="ValueError: no data")))[1]

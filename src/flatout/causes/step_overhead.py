@@ -21,6 +21,8 @@ model.fit(features, targets, batch_size=16, epochs=10)
 ```
 In a custom loop, let the traced function take several batches: `for batch in dataset.take(16)` inside a
 `tf.function` becomes a loop in the graph.
+- `direct-batch`: reassociated; `train_on_batch` sets its metrics back in the graph of the step, not from Python
+  before it. The same numbers to the last digit where all batches have one shape.
 - `steps-per-execution`: reassociated; the same updates in the same order. Callbacks and logs come once per
   call instead of once per step.
 - `prepared-runs`, for `session.run` of TensorFlow 1: exact; what a run fetches and feeds is looked up once.
@@ -43,7 +45,7 @@ from flatout.causes._spec import Cause
 from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix, Where
 from flatout.model.evidence.graphs import Executor
-from flatout.model.evidence.program import KerasCall
+from flatout.model.evidence.program import BATCH_METHODS, KerasCall
 from flatout.model.evidence.steps import LineTime, Stream, ThreadWait
 from flatout.source import context
 from flatout.source.analysis import datasets
@@ -51,6 +53,7 @@ from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
 from flatout.source.analysis.syntax import argument, constant, keyword, takes_unknown
 
+CALLS = 8
 SMALL_MS = 20.0
 MATTERS = 0.25
 OWN_MATTERS = 0.12
@@ -94,11 +97,20 @@ def _is_traced(case: Case) -> bool:
 
 def _fixes(case: Case) -> list[Fix]:
     if queries.step_kind(case) != "session":
-        return [_more_in_each_call(case)]
+        return [*_less_around_each_call(case), _more_in_each_call(case)]
     return [
         Fix("Let the session look up fetches and feeds once.", lever="prepared-runs", equivalence="exact"),
         Fix("Run small graphs in the calling thread.", lever="caller-thread", equivalence="exact"),
     ]
+
+
+def _less_around_each_call(case: Case) -> Iterator[Fix]:
+    if queries.step_kind(case) in ("train-function", "function") and any(
+        item.method in BATCH_METHODS and item.calls >= CALLS and item.single == item.calls
+        for item in case.evidence_of(KerasCall)
+    ):
+        text = "Set the metrics back in the graph of the step, not from Python before each train_on_batch."
+        yield Fix(text, lever="direct-batch", equivalence="reassociated")
 
 
 def _more_in_each_call(case: Case) -> Fix:
@@ -212,7 +224,7 @@ def _batch_of_one(call: ast.Call, site: Site) -> Iterator[Match]:
 
 CAUSE = Cause(
     group="graph",
-    cures=("steps-per-execution", "prepared-runs", "caller-thread", "xla", "batch-size"),
+    cures=("direct-batch", "steps-per-execution", "prepared-runs", "caller-thread", "xla", "batch-size"),
     explains=("gpu-idle",),
     in_run={"python-between": python_between, "starting-calls": starting_calls},
     patterns=(_one_step_per_call, _batch_of_one),

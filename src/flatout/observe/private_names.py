@@ -168,7 +168,14 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
     "train-on-batch": PrivateName(
         "keras.src.backend.tensorflow.trainer",
         "TensorFlowTrainer.train_on_batch",
-        "the loss of train_on_batch",
+        "the line that calls train_on_batch, and its loss",
+        _KERAS,
+        "keras",
+    ),
+    "test-on-batch": PrivateName(
+        "keras.src.backend.tensorflow.trainer",
+        "TensorFlowTrainer.test_on_batch",
+        "the line that calls test_on_batch",
         _KERAS,
         "keras",
     ),

@@ -6,7 +6,7 @@ The probe counts them, so that a finding names only cures that engage; the lever
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,6 +87,12 @@ def is_array(value: Any) -> bool:
     if isinstance(value, np.ndarray):
         return value.ndim > 0 and value.dtype.kind in "fiub"
     return hasattr(value, "_numpy") and len(value.shape) > 0
+
+
+def is_batch(values: Iterable[Any]) -> bool:
+    """Whether these are arrays or structures of arrays; None stands for one that is not given."""
+    leaves = [leaf for leaf in _leaves(list(values)) if leaf is not None]
+    return bool(leaves) and all(map(is_array, leaves))
 
 
 def _rows(values: list[Any]) -> int:

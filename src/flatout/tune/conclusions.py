@@ -16,6 +16,8 @@ from flatout.model.vocabulary import Equivalence
 STRENGTH = {"exact": 0, "reassociated": 1, "precision": 2, "semantic": 3}
 NO_TIME = "no time left for it"
 """How the reason begins why a lever was left out for want of time."""
+TOO_SHORT = "was stopped when its time was up"
+"""What became of a program that was scouted for all its time and had made no step."""
 FEWEST_STEPS = 2
 """Steps that must be seen: one to warm up with, one to compare. A program that ends is started again for more."""
 CLOSED = 1.25

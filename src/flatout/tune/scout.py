@@ -17,6 +17,7 @@ from flatout.process.launch import run_until
 from flatout.process.watchdog import Watchdog
 from flatout.trial.child_process import Launch, prepared
 from flatout.trial.settings import ScoutSettings
+from flatout.tune.conclusions import TOO_SHORT
 
 LONGEST_SECONDS = 240.0
 
@@ -43,8 +44,10 @@ def scout(
         seconds=round(time.monotonic() - began, 3),
         exit_code=code if code is not None and code >= 0 else None,
     )
-    case = name_offered(diagnose(assemble(directory, program, summary)))
-    return replace(case, kind="tune")
+    case = replace(name_offered(diagnose(assemble(directory, program, summary))), kind="tune")
+    if code is None and case.steps is None:  # what it did not do yet says nothing about it
+        return replace(case, program=replace(case.program, error=TOO_SHORT), notes=())
+    return case
 
 
 def ended_by_itself(directory: Path) -> bool:

@@ -18,7 +18,7 @@ from flatout.model.case import Case, Note
 from flatout.model.evidence.outcomes import LeverSkipped
 from flatout.report.progress import Progress
 from flatout.tune.claim import Claim, Claiming
-from flatout.tune.conclusions import FEWEST_STEPS
+from flatout.tune.conclusions import FEWEST_STEPS, TOO_SHORT
 from flatout.tune.confirmation import Confirmation
 from flatout.tune.context import Context
 from flatout.tune.exploration import Exploration
@@ -74,6 +74,8 @@ class Tuner:
             found = scout(
                 context.launch, context.new_directory("scout"), context.watchdog, until, context.progress.tick
             )
+            if found.program.error == TOO_SHORT:
+                return found  # --resume looks again
             context.journal.keep_scouted(found)
         assert context.journal.scouted is not None
         return context.journal.scouted

@@ -20,6 +20,7 @@ from flatout.model.levers import parse, shown
 from flatout.tune.conclusions import (
     FEWEST_STEPS,
     NO_TIME,
+    TOO_SHORT,
     claim_of,
     is_open,
     keeps_the_numbers,
@@ -47,6 +48,9 @@ def concluded(case: Case, request: TuneRequest, problem: str = "") -> Case:
 
 def conclude(case: Case, request: TuneRequest, problem: str = "") -> Conclusion:
     if case.steps is None:
+        if case.program.error == TOO_SHORT:
+            seconds = f"after {case.program.seconds:.0f} s, before its first step"
+            return Conclusion("undecided", f"Undecided: the program {TOO_SHORT} {seconds}.", command(request))
         why = f" ({case.program.error})" if case.program.error else ""
         return Conclusion("undecided", f"No step was seen{why}, so there is nothing to tune.")
     if case.steps.count < FEWEST_STEPS:

@@ -100,11 +100,7 @@ def _define(document: Document, name: str, calls: list[cst.Call]) -> None:
     above = next(item for item in document.tree.body if first in document.lines(item))
     indent = document.indent
     traced = imports.spell(document, tf_functions.TRACED)
-    cache = next((b.name for b in imports.bindings(document) if b.stands_for == "functools.cache"), "")
-    if not cache:
-        cache = "functools.cache"
-        if not any(binding.stands_for == "functools" for binding in imports.bindings(document)):
-            imports.add_stdlib_import(document, "functools")
+    cache = imports.spell_stdlib(document, "functools", "cache")
     statements.before(
         document,
         above,

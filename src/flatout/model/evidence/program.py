@@ -45,9 +45,13 @@ class ModelCompiled(Evidence, kind="compile"):
     jit_compile: bool | str | None = None
 
 
+BATCH_METHODS = ("train_on_batch", "test_on_batch")
+"""Methods of a Keras model for one batch that is given to them."""
+
+
 @record(frozen=True)
 class KerasCall(Evidence, kind="keras-call", value="method"):
-    """`fit`, `predict` or `evaluate` was called from one line."""
+    """`fit`, `predict`, `evaluate` or a method for one batch was called from one line."""
 
     method: str
     calls: int
@@ -60,6 +64,8 @@ class KerasCall(Evidence, kind="keras-call", value="method"):
     """Calls that asked for nothing but one batch of arrays: a call for a single batch can stand for them."""
     first_ms: float = field(default=0.0, metadata=LATER)
     """Of the first call, which traces; 0 where it was not kept."""
+    values: int = field(default=0, metadata=LATER)
+    """Numbers that each call of a method for one batch returns, in the order of its logs; 0 where that differs."""
 
     @property
     def per_call_ms(self) -> float:

@@ -125,6 +125,19 @@ def add_stdlib_import(document: Document, module: str) -> None:
         add_import(document, line)
 
 
+def spell_stdlib(document: Document, module: str, name: str) -> str:
+    """How this file would write `functools.cache`; the module is imported where no import reaches it."""
+    seen = list(bindings(document))
+    for binding in seen:
+        if binding.stands_for == f"{module}.{name}":
+            return binding.name
+    for binding in seen:
+        if binding.stands_for == module:
+            return f"{binding.name}.{name}"
+    add_stdlib_import(document, module)
+    return f"{module}.{name}"
+
+
 def _belongs_below(statement: cst.CSTNode, module: str) -> bool:
     """Whether an import comes behind `import module`: every `from …` does, and modules later in the alphabet."""
     is_from = isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[0], cst.ImportFrom)
