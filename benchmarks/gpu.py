@@ -4,9 +4,9 @@
     python benchmarks/gpu.py truth [NAME …]    seconds of a step, slow and expert, timed outside of flatout
     python benchmarks/gpu.py tune [NAME …]     `flatout tune`, then the slow and the patched program timed as in `truth`
 
-The seconds of a step are those of the loop alone: each program is run with N and with 2 N steps, in turns with the one
-it is compared with, and the difference counts. Start, compilation and the end are in both. Every program ends with a
-value pulled out of the GPU, so that nothing is queued any longer when it ends.
+The seconds of a step come from outside of the program: it prints a line with its loss at equal distances (for `fit`, at
+the end of each epoch), for which it waits for the GPU; the clock runs from the first of these lines, when everything is
+compiled, to the last. Both programs take turns.
 """
 
 from __future__ import annotations
@@ -75,17 +75,26 @@ def compared(slow: Path, other: Path) -> tuple[float, float, float]:
 def step_seconds(program: Path) -> float:
     match = re.search(r'"STEPS", "(\d+)"', program.read_text())
     assert match is not None, program
-    steps = int(match.group(1))
-    return (timed(program, 2 * steps) - timed(program, steps)) / steps
+    steps = int(os.environ.get("STEPS", match.group(1)))
+    stamps = progress(program, steps)[:-1]  # the last line says how it ended
+    return (stamps[-1] - stamps[0]) / (steps * (len(stamps) - 1) / len(stamps))
 
 
-def timed(program: Path, steps: int) -> float:
-    began = time.perf_counter()
-    environment = {**os.environ, "STEPS": str(steps), "TF_CPP_MIN_LOG_LEVEL": "3"}
-    done = subprocess.run([sys.executable, str(program)], env=environment, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"{program}: {done.stderr[-1000:]}")
-    return time.perf_counter() - began
+def progress(program: Path, steps: int) -> list[float]:
+    """When each line with a loss was printed."""
+    environment = {**os.environ, "STEPS": str(steps), "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONUNBUFFERED": "1"}
+    with (
+        tempfile.TemporaryFile("w+") as errors,
+        subprocess.Popen(
+            [sys.executable, str(program)], env=environment, stdout=subprocess.PIPE, stderr=errors, text=True
+        ) as process,
+    ):
+        assert process.stdout is not None
+        stamps = [time.perf_counter() for line in process.stdout if "loss" in line]
+        if process.wait():
+            errors.seek(0)
+            raise RuntimeError(f"{program}: {errors.read()[-1000:]}")
+    return stamps
 
 
 def flatout(command: str, program: Path, *options: str) -> tuple[dict, float]:

@@ -32,5 +32,5 @@ model = keras.Sequential(
     ]
 )
 model.compile("sgd", "mse")
-history = model.fit(dataset, steps_per_epoch=50, epochs=max(STEPS // 50, 1), verbose=0)
+history = model.fit(dataset, steps_per_epoch=50, epochs=max(STEPS // 50, 1), verbose=2)
 print("loss", history.history["loss"][-1])

@@ -20,5 +20,5 @@ model = keras.Sequential(
 model.compile("adam", "mse", jit_compile=True)
 random = np.random.default_rng(1)
 series = random.normal(size=(20 * BATCH, TIME, 32)).astype("float32")
-history = model.fit(series, series.mean(axis=(1, 2)), batch_size=BATCH, epochs=max(STEPS // 20, 1), verbose=0)
+history = model.fit(series, series.mean(axis=(1, 2)), batch_size=BATCH, epochs=max(STEPS // 20, 1), verbose=2)
 print("loss", history.history["loss"][-1])

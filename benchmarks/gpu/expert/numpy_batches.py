@@ -40,6 +40,8 @@ rows = random.integers(0, len(pictures), (STEPS, BATCH))
 dataset = tf.data.Dataset.from_tensor_slices(rows)
 held, answers = tf.constant(pictures), tf.constant(labels)
 dataset = dataset.map(lambda some: (tf.gather(held, some), tf.gather(answers, some)), tf.data.AUTOTUNE)
-for batch, some in dataset.prefetch(tf.data.AUTOTUNE):
+for step, (batch, some) in enumerate(dataset.prefetch(tf.data.AUTOTUNE)):
     loss = train_step(batch, some)
+    if (step + 1) % (STEPS // 8) == 0:
+        print("step", step + 1, "loss", float(loss), flush=True)
 print("loss", float(loss))

@@ -31,4 +31,6 @@ for step in range(STEPS):
     largest = tf.maximum(largest, tf.reduce_max(tf.stack(norms)))
     if step % 100 == 0 and loss.numpy() > 100:
         break
+    if (step + 1) % (STEPS // 8) == 0:
+        print("step", step + 1, "loss", float(loss), flush=True)
 print("loss", float(loss), "largest", float(largest))

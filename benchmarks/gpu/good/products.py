@@ -21,6 +21,8 @@ def step(x):
 
 
 batch = tf.cast(tf.random.normal((8192, 8192), seed=9), tf.bfloat16)
-for _ in range(STEPS):
+for number in range(STEPS):
     loss = step(batch)
+    if (number + 1) % (STEPS // 8) == 0:
+        print("step", number + 1, "loss", float(loss), flush=True)
 print("loss", float(loss))

@@ -37,4 +37,6 @@ def train_step(pictures):
 
 for step in range(STEPS):
     losses = train_step(real[step % 16])
-print("losses", *map(float, losses))
+    if (step + 1) % (STEPS // 8) == 0:
+        print("step", step + 1, "loss", float(losses[0]), flush=True)
+print("loss", *map(float, losses))

@@ -31,5 +31,5 @@ def train_step(batch):
 
 for step in range(STEPS):
     loss = train_step(text[step % 8])  # fault: unfused-kernels
-    if step % 100 == 99:
-        print("step", step + 1, "loss", float(loss))
+    if (step + 1) % (STEPS // 8) == 0:
+        print("step", step + 1, "loss", float(loss), flush=True)

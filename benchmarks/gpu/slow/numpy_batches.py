@@ -39,4 +39,6 @@ for step in range(STEPS):
     rows = random.integers(0, len(pictures), BATCH)
     batch = (pictures[rows] / 255.0 - 0.5) * 2.0
     loss = train_step(batch, labels[rows])
+    if (step + 1) % (STEPS // 8) == 0:
+        print("step", step + 1, "loss", float(loss), flush=True)
 print("loss", float(loss))

@@ -31,4 +31,6 @@ for step in range(STEPS):
     largest = max(largest, *(norm.numpy() for norm in norms))
     if loss.numpy() > 100:
         break
+    if (step + 1) % (STEPS // 8) == 0:
+        print("step", step + 1, "loss", float(loss), flush=True)
 print("loss", float(loss), "largest", largest)

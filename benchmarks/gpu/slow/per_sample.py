@@ -31,4 +31,6 @@ def train_step(batch, answers):
 
 for step in range(STEPS):
     loss = train_step(pictures[step % 8], labels[step % 8])
+    if (step + 1) % (STEPS // 8) == 0:
+        print("step", step + 1, "loss", float(loss), flush=True)
 print("loss", float(loss))
