@@ -22,8 +22,8 @@ def block(x, width, stride):
 
 keras.utils.set_random_seed(1)
 images = x = keras.Input((112, 112, 3))
-x = layers.Conv2D(64, 7, 2, padding="same")(x)
-for width, stride in ((128, 2), (128, 1), (256, 2), (256, 1), (512, 2), (512, 1)):
+x = layers.Conv2D(128, 7, 2, padding="same")(x)
+for width, stride in ((256, 2), (256, 1), (512, 2), (512, 1), (1024, 2), (1024, 1)):
     x = block(x, width, stride)
 x = layers.Dense(100, dtype="float32")(layers.GlobalAveragePooling2D()(x))
 model = keras.Model(images, x)

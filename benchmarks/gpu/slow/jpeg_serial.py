@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 from keras import layers
 
-STEPS = int(os.environ.get("STEPS", "200"))
+STEPS = int(os.environ.get("STEPS", "600"))
 BATCH = 64
 
 random = np.random.default_rng(1)

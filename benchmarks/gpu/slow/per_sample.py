@@ -6,7 +6,7 @@ import keras
 import tensorflow as tf
 from keras import layers
 
-STEPS = int(os.environ.get("STEPS", "200"))
+STEPS = int(os.environ.get("STEPS", "400"))
 BATCH = 32
 
 keras.utils.set_random_seed(1)

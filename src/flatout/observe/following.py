@@ -6,6 +6,7 @@ followed; one of lower rank takes over when it has fallen silent.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -26,6 +27,9 @@ FLUSH_SECONDS = 0.25
 COUNT_SECONDS = 3.0
 WAIT_SECONDS = 0.5
 """From one wait for the devices to the next. Each costs about what the host needs for a step."""
+WAIT_STEPS = (0, 3, 11, 29)
+"""Steps by which waits are late, in turn. A program that reads a value now and then waits for the device itself, and
+takes most of its time there: waits that always came right after it would find nothing queued."""
 
 
 class StepFollower:
@@ -47,6 +51,9 @@ class StepFollower:
         self._best = 0
         self._best_last = 0.0
         self._flushed = self._counted = self._waited = time.perf_counter()
+        self._delays = itertools.cycle(WAIT_STEPS)
+        self._delay = next(self._delays)
+        """Steps that are still to be made before a wait that is due."""
         ticks.look = self.look
         ticks.at_once = self.look_at_once
 
@@ -87,18 +94,26 @@ class StepFollower:
                 self._flush(end)
             if trial.at_step is not None:
                 trial.at_step(stream, end, n)
-        if trial.at_step is None and ticks.looked - self._waited > WAIT_SECONDS:
-            self._wait_for_devices()
-        if trial.at_step is not None or window.impatient:
+        if self._waits_soon() or trial.at_step is not None or window.impatient:
             ticks.at_once = self.look_at_once
         elif window.is_open:
             ticks.at_once = self.look_soon
         else:
             ticks.at_once = None
 
-    def _wait_for_devices(self) -> None:
-        """Where steps are only queued, their times are right only up to such a wait (`reading/queued_steps.py`)."""
+    def _waits_soon(self) -> bool:
+        """Waits for the devices when it is time, or says that it will after some steps more.
+
+        Where steps are only queued, their times are right only up to such a wait (`reading/queued_steps.py`).
+        """
+        if self.ticks.looked - self._waited <= WAIT_SECONDS or self.trial.at_step is not None:
+            return False
+        if self.devices.queues and self._delay:
+            self._delay -= 1
+            return True
         self._waited = self.devices.record_wait(self.recorder)
+        self._delay = next(self._delays)
+        return False
 
     def _flush(self, now: float) -> None:
         self._flushed = now
