@@ -8,7 +8,7 @@ from dataclasses import replace
 from flatout.cures import find
 from flatout.measure import parity
 from flatout.measure.race import WORTH
-from flatout.measure.race.rules import PROMISING
+from flatout.measure.race.rules import CLOSED, PROMISING
 from flatout.model.case import Case, Trial
 from flatout.model.levers import parse
 from flatout.model.vocabulary import Equivalence
@@ -20,9 +20,6 @@ TOO_SHORT = "was stopped when its time was up"
 """What became of a program that was scouted for all its time and had made no step."""
 FEWEST_STEPS = 2
 """Steps that must be seen: one to warm up with, one to compare. A program that ends is started again for more."""
-CLOSED = 1.25
-"""An interval that ends below this is closed where its middle shows no promise: what is left to gain is little, and the
-verdict says how much."""
 
 
 def promise(levers: Sequence[str]) -> Equivalence:

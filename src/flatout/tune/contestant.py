@@ -98,6 +98,8 @@ class Contestant(race.Contestant):
     """Steps after which the program ended by itself, the fewest seen."""
     epoch: int = 0
     """Steps from one start of a dataset to the next; 0 while unknown."""
+    varies: bool = False
+    """Steps differ from each other: all contestants must count the same ones."""
     unchanged: bool = False
     """None of its levers has changed anything: there is nothing to compare."""
     report: dict[str, LeverReport] = field(default_factory=dict)
@@ -174,7 +176,7 @@ class Contestant(race.Contestant):
 
     def dropped(self) -> int:
         """Calls at the start of a block that are not like the later ones: the pause before it still has an effect."""
-        if any(block.queued for block in self.step_blocks()):
+        if self.varies or any(block.queued for block in self.step_blocks()):
             return 1
         blocks = [block.times for block in self.step_blocks()]
         shortest = min((len(times) for times in blocks), default=0)

@@ -128,7 +128,14 @@ class Context:
             self.progress.say,
             start_seconds=longest,
         )
-        race = Race(baselines, starter, steps_of_program=count, show=self.progress.show, warm_steps=launch.warm_steps)
+        race = Race(
+            baselines,
+            starter,
+            steps_of_program=count,
+            warm_steps=launch.warm_steps,
+            varies=self.varies,
+            show=self.progress.show,
+        )
         self.races.append(race)
         self.progress.phase("starting the baselines")
         starter.start(baselines)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from flatout.cures import find
 from flatout.cures import levers as all_levers
 from flatout.measure.race import Rules, TimeLimit
-from flatout.measure.race.rules import PROMISING
+from flatout.measure.race.rules import Until
 from flatout.model.case import Case, Interval
 from flatout.model.levers import parse, shown
 from flatout.trial.child_process import Launch
@@ -100,11 +100,11 @@ class Exploration:
             size -= 1
         return size
 
-    def _try(self, race: Race, levers: Sequence[str], comparisons: int) -> None:
+    def _try(self, race: Race, levers: Sequence[str], comparisons: int, until: Until = "decided") -> None:
         """These levers side by side, each on top of the base."""
         context, clock = self.context, self.context.clock
-        to_confirm = bool(self.winners) or context.trials.any_single_won or bool(context.trials.nominated)
-        if (clock.left_to_explore() if to_confirm else clock.left()) < race.seconds_to_start(1):
+        to_confirm = self._has_to_confirm()
+        if self._time_to_try() < race.seconds_to_start(1):
             context.trials.skip(levers, f"{NO_TIME}: a larger --budget tries it")
             return
         contestants = [context.contestant((*self.base, text)) for text in levers]
@@ -118,17 +118,33 @@ class Exploration:
             contestants = [context.contestant((*self.base, text)) for text in levers]
             race.starter.start(contestants)
         last = clock.exploring_until if to_confirm else clock.closing
-        race.run(contestants, Rules(comparisons=comparisons), TimeLimit(clock.exploring_until, last=last))
+        race.run(contestants, Rules(until, comparisons=comparisons), TimeLimit(clock.exploring_until, last=last))
         context.trials.keep_all(race, contestants, "single")
 
     def _try_again(self, race: Race) -> None:
-        """What looked good and was not decided, in fresh processes, while there is time."""
+        """What was not decided, in fresh processes, the most promising first, while there is time."""
+        left = self._still_open()
+        while left and any(one.active for one in race.baselines):
+            size = self._group_size(race, len(left))
+            group, left = left[:size], left[size:]
+            if race.seconds_for(len(group)) > self._time_to_try():
+                return
+            self._try(race, group, len(group), "closed")
+            self.winners += self._winners(group)
+
+    def _still_open(self) -> list[str]:
         singles = [one for one in self.context.trials.found if one.stage == "single" and one.upon == self.base]
-        promising = [one.levers[-1] for one in singles if is_open(one) and ratio(one) >= PROMISING]
-        levers = [text for text in promising if text not in self.winners][: self._group_size(race, len(promising))]
-        if levers and race.seconds_for(len(levers)) < self.context.clock.left_to_explore():
-            self._try(race, levers, len(levers))
-            self.winners += self._winners(levers)
+        found = sorted((one for one in singles if is_open(one)), key=lambda one: -(ratio(one) or 1.0))
+        return [one.levers[-1] for one in found if one.levers[-1] not in self.winners]
+
+    def _time_to_try(self) -> float:
+        """Seconds. Where nothing is ahead, there is nothing to confirm, and trying goes on to the end."""
+        clock = self.context.clock
+        return clock.left_to_explore() if self._has_to_confirm() else clock.left()
+
+    def _has_to_confirm(self) -> bool:
+        trials = self.context.trials
+        return bool(self.winners) or trials.any_single_won or bool(trials.nominated)
 
     def _winners(self, levers: Sequence[str]) -> list[str]:
         gains: dict[str, float] = {}

@@ -27,6 +27,9 @@ WARM_STEPS = 5
 """Of a program that ends soon, or whose steps differ from each other."""
 SHORT_PROGRAM = 60
 """Steps up to which a program is warm after a fixed number of them: all trials then run the same steps."""
+MIXED_STEPS = 6
+MIXED_SECONDS = 2.0
+"""Of a block, where steps differ from each other: each block has to hold some of every kind."""
 CALLS = ((1.0, 1), (0.4, 2), (0.0, 3))
 """Seconds of a step, and the calls that a block has at least. The first call after a pause is dropped where the others
 are not like it; a step of a second is what it is with or without a pause."""
@@ -52,6 +55,7 @@ class Race(race.Race[Contestant]):
         *,
         steps_of_program: int | None = None,
         warm_steps: int = 0,
+        varies: bool = False,
         show: Callable[[race.View], None] = lambda view: None,
     ) -> None:
         super().__init__(baselines, show=show)
@@ -59,6 +63,8 @@ class Race(race.Race[Contestant]):
         self.steps_of_program = steps_of_program
         """How many steps the program makes before it ends; None where it has not been seen to end."""
         self.warm_steps = warm_steps
+        self.varies = varies
+        """Whether what a step does depends on which one it is."""
         self.epoch = 0
         """Steps of an epoch, where blocks are made of whole ones."""
 
@@ -87,7 +93,7 @@ class Race(race.Race[Contestant]):
         limit = max(BLOCK_LIMIT_SECONDS, 12 * self.block_seconds())
         calls = calls_of(self._step_seconds(baselines))
         for one in (*baselines, *contestants):
-            one.steps, one.calls, one.limit_seconds = steps, min(calls, steps), limit
+            one.steps, one.calls, one.limit_seconds, one.varies = steps, min(calls, steps), limit, self.varies
 
     def shorten(self, steps_of_program: int) -> None:
         """The program has turned out to end after so many steps: all of its trials warm up in some of them."""
@@ -127,6 +133,9 @@ class Race(race.Race[Contestant]):
             if len(blocks) >= 3 and one.dropped() >= len(blocks[-1].times) // 2:
                 steps = max(steps, 2 * one.steps)  # the block is over before its pace is steady
         fewest = calls_of(slowest)
+        if self.varies:
+            fewest = max(fewest, MIXED_STEPS)
+            steps = max(steps, fewest, math.ceil(MIXED_SECONDS / slowest) if slowest else 0)
         if slowest:
             steps = min(steps, max(fewest, math.floor(LONGEST_BLOCK_SECONDS / slowest)))
         if self.steps_of_program:

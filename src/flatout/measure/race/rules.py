@@ -15,6 +15,8 @@ program that run side by side differ by a percent or so for as long as they live
 PROMISING = 1.05
 """A ratio with which a contestant that has not won yet gets more rounds. With less, many rounds would be needed to show
 a gain of some percent."""
+CLOSED = 1.25
+"""An interval that ends below this is closed where its middle shows no promise: what is left to gain is little."""
 NARROW = 1.3
 """High end over low end of an interval that is narrow enough to be published as a claim."""
 MOST_ROUNDS = 20
@@ -34,7 +36,7 @@ stay until it has an interval to show."""
 LONG_UNIT_SECONDS = 0.25
 """A unit this long is run once in a block: a second one tells little and costs much."""
 
-Until = Literal["decided", "narrow", "behind", "all-rounds"]
+Until = Literal["decided", "closed", "narrow", "behind", "all-rounds"]
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,9 @@ class Rules:
     """How long contestants stay in a race."""
 
     until: Until = "decided"
-    """`decided`: a contestant leaves once it has won, lost or shows no promise. `narrow`: a winner stays until its
-    interval is narrow. `behind`: it leaves once it is behind the leader. `all-rounds`: it stays."""
+    """`decided`: a contestant leaves once it has won, lost or shows no promise. `closed`: it leaves for want of promise
+    only once its interval is closed. `narrow`: the same, and a winner stays until its interval is narrow. `behind`: it
+    leaves once it is behind the leader. `all-rounds`: it stays."""
     rounds: int = MOST_ROUNDS
     """Undisturbed ones."""
     comparisons: int = 1
@@ -77,7 +80,9 @@ def is_decided(speedup: Interval, rounds: int, rules: Rules) -> bool:
         return False
     if speedup.low > WORTH:
         return rules.until != "narrow" or speedup.high < NARROW * speedup.low
-    return speedup.high < 1 / WORTH or (speedup.low < WORTH and speedup.ratio < PROMISING)
+    if speedup.high < 1 / WORTH:
+        return True
+    return speedup.ratio < PROMISING and (rules.until == "decided" or speedup.high < CLOSED)
 
 
 def is_slower_by_far(ratios: Sequence[float], rounds: int, ladder: Sequence[tuple[int, float]]) -> bool:
