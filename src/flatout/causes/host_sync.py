@@ -35,6 +35,9 @@ batch.
 - An edit of the source: exact. No lever does this: only the author knows
   where the value is needed.
 
+A loop that takes the elements of a tensor one by one waits in every turn. Reading the tensor once, above the loop, is
+exact, and `read-once` writes it.
+
 ## When it is not worth it
 When the step is long and the device queue is never more than one step deep anyway, or when a decision
 depends on the value at once (line search, early abort on NaN). Checking every tenth step is often enough.
@@ -59,6 +62,8 @@ from flatout.source.analysis.syntax import last_name, loaded_names, nested_calls
 from flatout.source.analysis.traced_functions import is_traced
 
 EVERY_STEP = 0.5
+MANY = 4
+"""Pulls a step on one line: a loop goes through a tensor."""
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -90,9 +95,16 @@ def in_run(case: Case) -> Iterator[Finding]:
                 ),
                 *([queries.number("work", work, "ms", "on the values pulled", "sampling")] if work else []),
             ],
-            fixes=[Fix("Keep metrics in tensors and read them every hundred steps, or compute them inside the step.")],
+            fixes=_fixes(items),
             estimate="measured by hooks on .numpy() and similar calls, and by sampling the lines that pull",
         )
+
+
+def _fixes(items: list[HostSync]) -> list[Fix]:
+    later = Fix("Keep metrics in tensors and read them every hundred steps, or compute them inside the step.")
+    if not any(item.per_step >= MANY for item in items):
+        return [later]
+    return [Fix("Read the whole tensor once, before the loop that takes its elements.", "read-once"), later]
 
 
 def _usual(item: HostSync) -> HostSync:
@@ -266,6 +278,7 @@ def _given(loop: Loop, site: Site) -> set[str]:
 
 CAUSE = Cause(
     group="graph",
+    cures=("read-once",),
     explains=("gpu-idle", "launch-bound", "step-overhead"),
     replaces=("step-overhead/python-between",),
     in_run=in_run,

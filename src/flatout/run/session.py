@@ -16,7 +16,7 @@ from pathlib import Path
 
 from flatout import plugins, store
 from flatout.model.case import Case, Note, Program
-from flatout.model.errors import FlatoutError, InvalidOption, UnknownView
+from flatout.model.errors import FlatoutError, InvalidOption, PatchFailed, UnknownView
 from flatout.observe.settings import ObserveSettings
 from flatout.report import standard_error
 from flatout.store import saving
@@ -39,7 +39,7 @@ class RunRequest:
     flame: bool = False
     nsys: bool = False
     levers: tuple[str, ...] = ()
-    """To be injected; `@tuned` stands for those that won the last tune of this program."""
+    """To run with; `@tuned` stands for those that won the last tune of this program."""
     json: str | None = None
     view: str = "overview"
     quiet: bool = False
@@ -54,6 +54,17 @@ class Recording:
     kept: bool
     """Whether that is among the kept cases."""
     trouble: str = ""
+
+
+@dataclass(frozen=True)
+class Levers:
+    """What the program is run with."""
+
+    injected: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
+    """Edits of the source: the files stay as they are, the program runs from edited copies."""
+    tuned: Case | None = None
+    """The tune that has found those."""
 
 
 def run(request: RunRequest) -> launcher.Ended:
@@ -71,24 +82,25 @@ def run(request: RunRequest) -> launcher.Ended:
 
 
 def _observe(
-    request: RunRequest, command: list[str], levers: tuple[str, ...], directory: Path
+    request: RunRequest, command: list[str], levers: Levers, directory: Path
 ) -> tuple[Program, launcher.Ended]:
     """Run the program to its end, observed, with the tools that were requested."""
-    launched, flame = command, None
+    launched, flame = _edited(command, levers, directory), None
     if request.nsys:
         from flatout.run import nsight
 
-        launched = nsight.command(command, directory)
+        launched = nsight.command(launched, directory)
         _say(request, "Nsight Systems holds the profiler of the GPU in this run, so flatout takes no trace of its own")
     if request.flame:
         from flatout.run import flame as flame_graph
 
         flame = flame_graph.prepare(directory)
-    injected = f" with {', '.join(levers)} injected" if levers else ""
-    _say(request, f"observing {shlex.join(command)}{injected}")
+    names = ", ".join((*levers.injected, *levers.written))
+    _say(request, f"observing {shlex.join(command)}{f' with {names}' if names else ''}")
     started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     working_directory = _here()
-    environment = {**launcher.environment_for(_settings(request, levers, directory)), **_variables(levers)}
+    settings = _settings(request, levers.injected, directory)
+    environment = {**launcher.environment_for(settings), **_variables(levers.injected)}
     ended = launcher.run(launched, environment, on_start=flame)
     program = Program(
         command=tuple(command),
@@ -154,23 +166,37 @@ def _refuse_early(request: RunRequest) -> None:
         checks.catalogue()
 
 
-def _levers(request: RunRequest, command: Sequence[str]) -> tuple[str, ...]:
-    """The levers to inject, in their order; `@tuned` stands for those that won the last tune of this program."""
+def _levers(request: RunRequest, command: Sequence[str]) -> Levers:
+    """In their order."""
     if not request.levers:
-        return ()
+        return Levers()
     from flatout.cures import find, in_order, is_injected
     from flatout.model.levers import parse
 
-    found: list[str] = []
-    for text in request.levers:
-        found += store.latest_tune(command).tuned if text == "@tuned" else (text,)
-    for text in found:
-        if not is_injected(find(parse(text)[0])):
-            raise InvalidOption(
-                f"{text} is an edit of the source and cannot be injected. `flatout tune --lever {text} --patch FILE` "
-                "writes it."
-            )
-    return in_order(found)
+    tuned = store.latest_tune(command) if "@tuned" in request.levers else None
+    won = tuned.tuned if tuned is not None else ()
+    found = [one for text in request.levers for one in (won if text == "@tuned" else (text,))]
+    edits = tuple(text for text in found if not is_injected(find(parse(text)[0])))
+    if asked := [text for text in edits if text not in won]:
+        raise InvalidOption(
+            f"{asked[0]} is an edit of the source and cannot be injected. `flatout tune --lever {asked[0]} --patch "
+            "FILE` writes it."
+        )
+    return Levers(in_order([text for text in found if text not in edits]), edits, tuned)
+
+
+def _edited(command: list[str], levers: Levers, directory: Path) -> list[str]:
+    """The command that runs the program from edited copies of its files, where a lever is an edit."""
+    if levers.tuned is None or not levers.written:
+        return command
+    from flatout.trial import patch, patched_run
+
+    made = patch.make(levers.tuned, levers.written)
+    if made.unwritten:
+        raise PatchFailed(
+            f"{', '.join(made.unwritten)} cannot be written into the program as it stands now. Tune it again."
+        )
+    return patched_run.command(command, patched_run.lay_out(made, directory / "edited"))
 
 
 def _variables(levers: Sequence[str]) -> dict[str, str]:
