@@ -165,6 +165,14 @@ def test_a_baseline_that_leaves_after_few_rounds_does_not_keep_the_other_from_de
     assert verdict_of(one).rounds == FEWEST + 1
 
 
+def test_a_wide_interval_without_promise_is_left_by_a_first_look_and_stays_open_for_a_second():
+    wide, closed = Interval(1.0, 0.7, 1.8), Interval(1.0, 0.9, 1.1)
+    assert race_rules.is_decided(wide, 20, Rules("decided"))
+    assert not race_rules.is_decided(wide, 20, Rules("closed"))
+    assert not race_rules.is_decided(wide, 20, Rules("narrow"))
+    assert race_rules.is_decided(closed, 20, Rules("closed"))
+
+
 def test_without_a_baseline_nothing_is_decided():
     one = Simulated("one", 0.005)
     gone = tuple(Simulated(name, 0.010, answers={2: Exit("failed", "it crashed")}) for name in "ab")

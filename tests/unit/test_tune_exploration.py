@@ -129,6 +129,14 @@ def test_other_levers_are_tried_on_top_of_what_has_won(tmp_path, monkeypatch):
     assert tried == [("prefetch",), ("prefetch", "xla"), ("prefetch", "cache"), ("prefetch", "onednn")]
 
 
+def test_what_is_open_is_tried_again_until_it_is_closed_the_best_first(tmp_path, monkeypatch):
+    wide, wider = Interval(1.0, 0.8, 1.6), Interval(1.1, 0.7, 2.0)
+    winners, race, _ = explored(tmp_path, monkeypatch, {"xla": wide, "onednn": wider})
+    assert not winners
+    assert race.ran[-1] == ("onednn", "xla")
+    assert "prefetch" not in race.ran[-1], "its interval is closed"
+
+
 @pytest.mark.parametrize(("start", "block", "whole", "share"), [(1.0, 0.3, 10.0, 0.15), (20.0, 4.0, 60.0, 0.6)])
 def test_what_is_kept_for_confirming_follows_the_program(start, block, whole, share):
     clock = Clock(480.0)

@@ -249,6 +249,33 @@ def test_rounds_by_which_something_was_decided_are_not_forgotten(tmp_path, watch
     assert not any(race.baselines[0].blocks)
 
 
+def test_blocks_of_a_gpu_are_long_and_shorter_ones_before_them_are_forgotten(tmp_path, watchdog):
+    def one() -> Contestant:
+        return Contestant(Launch(()), "one", steps=3, blocks=[Block([0.04, 0.024, 0.042], 3, 0.1, queued=True)])
+
+    race = Race([one(), one()], Starter(tmp_path, watchdog))
+    contestant = one()
+    race.contestants.append(contestant)
+    race.adjust([contestant])
+    assert not any(race.baselines[0].blocks)
+    assert not any(contestant.blocks)
+    assert contestant.steps >= race_module.QUEUED_CALLS
+    race.baselines[0].blocks.append(Block([0.038] * 30, 30, 1.0, queued=True))
+    race.adjust([contestant])
+    assert any(race.baselines[0].blocks), "only once"
+
+
+def test_where_steps_differ_all_count_the_same_ones_and_each_block_has_many(tmp_path, watchdog):
+    def one(times: list[float]) -> Contestant:
+        return Contestant(Launch(()), "one", steps=1, blocks=[Block(times, len(times), 0.1)])
+
+    slow, fast = one([0.8, 0.004, 0.004, 0.9, 0.004, 0.004]), one([0.4, 0.004, 0.004, 0.45, 0.004, 0.004])
+    race = Race([slow, one([0.8, 0.004, 0.004, 0.9, 0.004, 0.004])], Starter(tmp_path, watchdog), varies=True)
+    race.adjust([fast])
+    assert slow.steps == fast.steps >= race_module.MIXED_STEPS
+    assert slow.dropped() == fast.dropped() == 1
+
+
 def test_calls_of_different_numbers_of_steps_are_weighed():
     assert Block([0.9, 0.04, 0.02], 14, 0.1, counts=[8, 4, 2]).per_step(1) == pytest.approx(0.010)
 

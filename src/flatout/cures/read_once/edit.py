@@ -43,7 +43,7 @@ def _loop_through(document: Document, element: cst.Subscript) -> cst.CSTNode | N
     tensor = document.text(element.value)
     turns = loop_invariants.names_in(document, loop.target)
     indices = set().union(*(loop_invariants.names_in(document, one) for one in element.slice))
-    if not turns & indices or document.dotted(element.value):
+    if not turns & indices or document.dotted(element.value) or arrays.from_numpy(document, element.value):
         return None
     if tensor.split(".")[0] in loop_invariants.assigned_in(document, loop):
         return None
