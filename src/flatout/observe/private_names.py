@@ -31,6 +31,7 @@ class PrivateName:
 
 
 _TF = "TensorFlow 2.16–2.21"
+_TF_LAST = "TensorFlow 2.21"
 _KERAS = "Keras 3.0–3.15"
 _TF_KERAS = "tf_keras 2.16–2.21"
 _LIBRARY = "libtensorflow_framework.so.2"
@@ -294,9 +295,11 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
         "tensorflow.python.eager.backprop", "GradientTape.gradient", "the eager step's place", _TF
     ),
     "session-run": PrivateName("tensorflow.python.client.session", "BaseSession.run", "steps of TF1 sessions", _TF),
-    "session-do-run": PrivateName("tensorflow.python.client.session", "BaseSession._do_run", "cost of feeding", _TF),
-    "session-inner-run": PrivateName("tensorflow.python.client.session", "BaseSession._run", "prepared-runs", _TF),
-    "session-init": PrivateName("tensorflow.python.client.session", "BaseSession.__init__", "caller-thread", _TF),
+    "session-graph-run": PrivateName(
+        "tensorflow.python.client.session", "BaseSession._call_tf_sessionrun", "cost of feeding", _TF_LAST
+    ),
+    "session-inner-run": PrivateName("tensorflow.python.client.session", "BaseSession._run", "prepared-runs", _TF_LAST),
+    "session-init": PrivateName("tensorflow.python.client.session", "BaseSession.__init__", "caller-thread", _TF_LAST),
     # functions
     "function-init": PrivateName(
         f"{_FUNCTION}.polymorphic_function", "Function.__init__", "functions made per call", _TF

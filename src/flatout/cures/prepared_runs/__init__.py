@@ -14,8 +14,9 @@ When the graph computes for less than a millisecond or so: on one machine a step
 took 570 µs, of which 360 µs was this.
 
 ## What it changes
-Exact: the same ops run in the same graph with the same values. The patch adds a small subclass of the session to the
-program; it overrides `_run`, which has been the inner part of `run` since TensorFlow 1.0, but is no public name.
+Exact: the same ops run in the same graph with the same values. The patch adds a subclass of the session to the program.
+It overrides `_run`, the inner part of `run`, and calls other methods of the session that are no public names: look at
+it again when TensorFlow is upgraded. This was tried with TensorFlow 2.21.
 
 ## In the source
 ```python

@@ -9,13 +9,15 @@ from typing import Any
 MOST = 256
 """Kinds of runs that are kept of a session. A program with more makes new tensors for each run."""
 _KEPT = "_flatout_prepared_runs"
+_VERSION = "_flatout_graph_version"
 
 
 @dataclass(frozen=True, slots=True)
 class Fed:
     """One placeholder, or another tensor that is fed."""
 
-    reference: Any
+    output: Any
+    """Of the graph, as the session's library knows it."""
     dtype: Any
     number: bool
     """Whether NumPy counts the dtype among its numbers: then a value is read first and converted after that."""
@@ -87,7 +89,11 @@ class Runs:
                 array = feed.array(value)
                 if array is None:
                     return None
-                fed[feed.reference] = array
+                fed[feed.output] = array
+            version = session.graph.version
+            if version != session.__dict__.get(_VERSION):  # the session takes over what was added to the graph
+                session._extend_graph()
+                session.__dict__[_VERSION] = version
         except Exception:  # `run` will find the same fault, and say so in its own words
             return None
         return plan, fed
@@ -98,16 +104,22 @@ class Runs:
         if len(plans) >= MOST or session.graph.version == 0:
             return None
         own = _copy(fetches)
-        feeds = [_feed(session.graph, key) for key in feed_dict or ()]
-        references = {feed.reference for feed in feeds if feed is not None}
-        if own is None or len(references) != len(feeds):
+        keys = [_fed_tensor(session.graph, key) for key in feed_dict or ()]
+        references = {key.ref() for key in keys if key is not None}
+        if own is None or len(references) != len(keys):
             return None
         handler = _FetchHandler(session.graph, own, {})
         tensors, targets = handler.fetches(), handler.targets()
         handles = any(tensor.op.type.startswith("GetSessionHandle") for tensor in tensors)
         if handles or not (tensors or targets) or any(tensor.ref() in references for tensor in tensors):
             return None
-        return Plan(handler, tensors, targets, tuple(feed for feed in feeds if feed), (own, tuple(feed_dict or ())))
+        return Plan(
+            handler,
+            [tensor._as_tf_output() for tensor in tensors],
+            [operation._c_op for operation in targets],
+            tuple(map(_feed, keys)),
+            (own, tuple(feed_dict or ())),
+        )
 
 
 def _key(fetches: Any, feed_dict: Any) -> Any:
@@ -141,17 +153,22 @@ def _copy(fetches: Any) -> Any:
     return fetches if isinstance(fetches, (str, Tensor, Operation, Variable)) else None
 
 
-def _feed(graph: Any, key: Any) -> Fed | None:
-    import numpy
+def _fed_tensor(graph: Any, key: Any) -> Any:
+    """The tensor that a key of `feed_dict` stands for; None where `run` has to look at it."""
     from tensorflow.python.framework.tensor import Tensor
 
     if not isinstance(key, (str, Tensor)):
         return None
     tensor = graph.as_graph_element(key, allow_tensor=True, allow_operation=False)
-    if not graph.is_feedable(tensor) or tensor.dtype.base_dtype.name in ("resource", "variant"):
-        return None
+    known = graph.is_feedable(tensor) and tensor.dtype.base_dtype.name not in ("resource", "variant")
+    return tensor if known else None
+
+
+def _feed(tensor: Any) -> Fed:
+    import numpy
+
     dtype = tensor.dtype.as_numpy_dtype
     split = int(numpy.__version__.partition(".")[0]) >= 2  # as `numpy_compat.np_asarray` decides
     number = split and bool(numpy.issubdtype(dtype, numpy.number))
     dimensions = None if tensor.shape.rank is None else tuple(tensor.shape.as_list())
-    return Fed(tensor.ref(), numpy.dtype(dtype), number, dimensions)
+    return Fed(tensor._as_tf_output(), numpy.dtype(dtype), number, dimensions)

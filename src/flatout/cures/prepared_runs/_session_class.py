@@ -12,6 +12,7 @@ class {name}({base}):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self._known_runs = {{}}
+        self._known_version = None
 
     def _run(self, handle, fetches, feed_dict, options, run_metadata):
         several, feeds = type(fetches) in (list, tuple), feed_dict or {{}}
@@ -21,8 +22,12 @@ class {name}({base}):
         arrays = None if known is None or handle or self._closed else self._arrays(known[0], feeds.values())
         if arrays is None:
             return super()._run(handle, fetches, feed_dict, options, run_metadata)
+        if self._known_version != self.graph.version:  # the session takes over what was added to the graph
+            self._extend_graph()
+            self._known_version = self.graph.version
         _, is_tensor, tensors, operations, _ = known
-        values = iter(self._do_run(None, operations, tensors, arrays, options, run_metadata))
+        run = self._call_tf_sessionrun
+        values = iter(self._do_call(run, options, arrays, tensors, operations, run_metadata))
         results = [next(values) if it_is else None for it_is in is_tensor]
         return type(fetches)(results) if several else results[0]
 
@@ -49,7 +54,9 @@ class {name}({base}):
             or not all({np}.issubdtype(kind, {np}.number) or kind is {np}.bool_ for kind in kinds)
         ):
             return None
-        feeding = [(item.ref(), item.shape, kind, set()) for item, kind in zip(fed, kinds)]
+        feeding = [(item._as_tf_output(), item.shape, kind, set()) for item, kind in zip(fed, kinds)]
+        tensors = [item._as_tf_output() for item in tensors]
+        operations = [item._c_op for item in operations]
         held = list(wanted), list(feeds)  # an id belongs to its object for as long as that exists
         self._known_runs[key] = known = feeding, is_tensor, tensors, operations, held
         return known
@@ -57,7 +64,7 @@ class {name}({base}):
     def _arrays(self, feeding, values):
         """What is fed, as `run` feeds it; None where `run` has to look at it itself."""
         arrays = {{}}
-        for (reference, shape, kind, seen), value in zip(feeding, values):
+        for (output, shape, kind, seen), value in zip(feeding, values):
             if not isinstance(value, ({np}.ndarray, {np}.number, int, float, list, tuple)):
                 return None
             array = {np}.asarray(value).astype(kind, copy=False)
@@ -66,6 +73,6 @@ class {name}({base}):
             if array.shape not in seen and not shape.is_compatible_with(array.shape):
                 return None
             seen.add(array.shape)
-            arrays[reference] = array
+            arrays[output] = array
         return arrays
 '''

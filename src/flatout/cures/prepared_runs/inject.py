@@ -21,7 +21,8 @@ def on_tensorflow(injection: Injection, module: ModuleType) -> None:
             if prepared is None:
                 return original(self, handle, fetches, feed_dict, options, run_metadata)
             plan, fed = prepared
-            values = self._do_run(None, plan.targets, plan.tensors, fed, options, run_metadata)
+            run = self._call_tf_sessionrun
+            values = self._do_call(run, options, fed, plan.tensors, plan.targets, run_metadata)
             return plan.handler.build_results(self, values)
 
         return _run

@@ -83,19 +83,19 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
                 "graph-growth", runs=growth.runs, grown=growth.grown, added=growth.added, rows=growth.rows()
             )
 
-    def wrap_do_run(original: Any) -> Any:
-        def _do_run(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def wrap_graph_run(original: Any) -> Any:
+        def _call_tf_sessionrun(self: Any, *args: Any, **kwargs: Any) -> Any:
             start = perf_counter()
             try:
                 return original(self, *args, **kwargs)
             finally:
                 inside[0] += perf_counter() - start
 
-        return _do_run
+        return _call_tf_sessionrun
 
     observer.hooks.at_flush.append(write)
     patch("session-run", _count_runs(observer, feeds, growth, inside))
-    patch("session-do-run", wrap_do_run)
+    patch("session-graph-run", wrap_graph_run)
 
 
 def _count_runs(observer: Observer, feeds: Feeds, growth: Growth, inside: list[float]) -> Wrap:
