@@ -147,11 +147,11 @@ def legacy(change):
     model.compile(tf_keras.optimizers.Adam(1e-3), tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     model.fit(x, y, batch_size=32, epochs=1, verbose=0)
 
-def session(change, fetch=True):
+def session(change, fetch=True, resource=True):
     x, y = points()
     with tf.Graph().as_default(), v1.Session() as sess:
         a, b = v1.placeholder(tf.float32, (None, 8)), v1.placeholder(tf.int32, (None,))
-        w = v1.get_variable("w", (8, 3), use_resource=True)
+        w = v1.get_variable("w", (8, 3), use_resource=resource)
         loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=b, logits=a @ w))
         loss = loss * (2 if change == "wrong" else 1)
         step = v1.train.AdamOptimizer(1e-2).minimize(loss)
@@ -160,10 +160,12 @@ def session(change, fetch=True):
             feed = {a: x[start : start + 32], b: y[start : start + 32]}
             sess.run([step, loss] if fetch else step, feed)
 
-def blind_session(change): session("", fetch=False) if change != "wrong" else wrong_blind_session()
-def wrong_blind_session():
+def blind_session(change, resource=True):
+    session("", fetch=False, resource=resource) if change != "wrong" else wrong_blind_session(resource)
+def blind_reference_session(change): blind_session(change, resource=False)
+def wrong_blind_session(resource):
     real, v1.train.AdamOptimizer = v1.train.AdamOptimizer, lambda rate: v1.train.GradientDescentOptimizer(rate)
-    try: session("", fetch=False)
+    try: session("", fetch=False, resource=resource)
     finally: v1.train.AdamOptimizer = real
 
 for name in sys.argv[3].split(","):
@@ -191,6 +193,7 @@ NAMES = (
     "legacy",
     "session",
     "blind_session",
+    "blind_reference_session",
 )
 NOISY = ("noisy", "noisy_legacy")
 TRAINING = ("sensitive", "fit", "eager", "traced", "hidden", "legacy")

@@ -477,6 +477,9 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
     "variable-init": PrivateName(
         "tensorflow.python.ops.resource_variable_ops", "BaseResourceVariable.__init__", "equal weights", _TF
     ),
+    "ref-variable-init": PrivateName(
+        "tensorflow.python.ops.ref_variable", "RefVariable.__init__", "equal weights of TF1", _TF_LAST
+    ),
     "graph-seed": PrivateName("tensorflow.python.framework.ops", "Graph.__init__", "equal random numbers", _TF),
     "random-state": PrivateName(
         "tensorflow.python.ops.stateful_random_ops", "non_deterministic_ints", "equal random numbers", _TF

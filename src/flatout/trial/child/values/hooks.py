@@ -29,6 +29,7 @@ def probe_of(values: Values) -> Probe:
         values.begin(values.directory)
         results_of_functions = _outermost(observer, values, _function_name)
         _try(observer, "variable-init", _variables(values))
+        _try(observer, "ref-variable-init", _ref_variables(values))
         _try(observer, "function-call", results_of_functions)
         _try(observer, "concrete-call", results_of_functions)
         _try(observer, "tape-gradient", _tape_targets(observer, values))
@@ -61,6 +62,20 @@ def _variables(values: Values) -> Wrap:
         def __init__(self: Any, trainable: Any = None, *args: Any, **keywords: Any) -> None:
             original(self, trainable, *args, **keywords)
             if trainable and type(self).__name__ != "_UnreadVariable":
+                values.variables.append(weakref.ref(self))
+
+        return __init__
+
+    return wrap
+
+
+def _ref_variables(values: Values) -> Wrap:
+    """Variables as `disable_v2_behavior` makes them."""
+
+    def wrap(original: Any) -> Any:
+        def __init__(self: Any, *args: Any, **keywords: Any) -> None:
+            original(self, *args, **keywords)
+            if getattr(self, "_trainable", False):
                 values.variables.append(weakref.ref(self))
 
         return __init__

@@ -57,14 +57,14 @@ def _eager_values(variables: Sequence[tuple[int, Any]]) -> Iterator[tuple[int, A
 def _session_values(variables: Sequence[tuple[int, Any]], reference: Any) -> Iterator[tuple[int, Any]]:
     session: Any = None if reference is None else reference()
     graph = None if session is None else session.graph
-    own = [
-        (index, variable._graph_element) for index, variable in variables if _graph_of(variable) is graph is not None
-    ]
+    elements = [(index, _graph_element(variable)) for index, variable in variables]
+    own = [(index, element) for index, element in elements if getattr(element, "graph", None) is graph is not None]
     if own:
         values = session._flatout_plain_run(session, [element for _, element in own])
         yield from zip((index for index, _ in own), values, strict=True)
 
 
-def _graph_of(variable: Any) -> Any:
+def _graph_element(variable: Any) -> Any:
+    """What a session fetches to read the variable: of a resource, and of a variable that is a reference."""
     element = getattr(variable, "_graph_element", None)
-    return getattr(element, "graph", None) if element is not None else None
+    return getattr(variable, "_variable", None) if element is None else element
