@@ -100,6 +100,18 @@ def test_the_program_ends_as_it_would_have(name: str, tmp_path: Path) -> None:
     assert (told.exit_code if told.signal is None else -signal.Signals[told.signal]) == expected.returncode
 
 
+@pytest.mark.parametrize("command", ["run", "tune"])
+def test_what_failed_before_tensorflow_came_is_what_is_told(command: str, tmp_path: Path) -> None:
+    write(tmp_path, "import tensorflow as tf\n\ndef train(model, data:\n    return model.fit(data)\n")
+    ended = execute([*FLATOUT, command, "program.py"], tmp_path)
+    case = case_in(tmp_path)
+    assert ended.returncode == 1
+    assert "SyntaxError" in case.verdict, "the verdict comes first"
+    assert "line 3" in (case.program.error or "")
+    assert "failed before it imported TensorFlow: SyntaxError" in said(case)
+    assert NO_TENSORFLOW not in ended.stderr
+
+
 def _files(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in directory.iterdir() if path.name != HOME}
 

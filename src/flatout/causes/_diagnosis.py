@@ -42,6 +42,9 @@ def _verdict(case: Case) -> str:
     if case.steps is None:
         if case.findings:
             return f"No step was seen, but {case.findings[0].summary[0].lower()}{case.findings[0].summary[1:]}"
+        if case.program.error:
+            kind = case.program.error.partition(":")[0]
+            return f"The program failed before its first step ({kind}), so nothing can be said about its speed."
         return "No step was seen, so nothing can be said about its speed."
     if case.steps.count < FEWEST_STEPS:
         ended = f" before it ended ({case.program.error})" if case.program.error else ""

@@ -51,8 +51,9 @@ def conclude(case: Case, request: TuneRequest, problem: str = "") -> Conclusion:
         if case.program.error == TOO_SHORT:
             seconds = f"after {case.program.seconds:.0f} s, before its first step"
             return Conclusion("undecided", f"Undecided: the program {TOO_SHORT} {seconds}.", command(request))
-        why = f" ({case.program.error})" if case.program.error else ""
-        return Conclusion("undecided", f"No step was seen{why}, so there is nothing to tune.")
+        if case.program.error:
+            return Conclusion("undecided", f"The program failed before its first step: {case.program.error}")
+        return Conclusion("undecided", "No step was seen, so there is nothing to tune.")
     if case.steps.count < FEWEST_STEPS:
         return Conclusion("undecided", "Only one step was seen: there is nothing to compare it with.")
     claim = claim_of(case)

@@ -116,6 +116,12 @@ def _without_tensorflow(recording: Recording, program: Program) -> Note:
             "TensorFlow is not installed for this Python.",
             'Install it with `pip install "flatout[cpu]"` or `pip install "flatout[gpu]"`.',
         )
+    if program.error:
+        return Note(
+            "warning",
+            f"The program failed before it imported TensorFlow: {program.error}",
+            "Once it runs by itself, flatout can observe it.",
+        )
     return Note(
         "warning",
         "The program did not import TensorFlow.",
