@@ -31,18 +31,28 @@ def float64(graphs: Graphs) -> list[Float64Origin]:
     return []
 
 
+UPDATES = ("Assign", "ResourceApply")
+"""How the types of ops begin that an optimizer ends with. What stands on their line is its own: Adam, too, has squares
+and a root for each channel."""
+
+
 def norms(graphs: Graphs) -> list[NormByHand]:
-    """Batch normalisation spelled out: means over all axes but the last, a square, a root, in one function."""
+    """Batch normalisation spelled out, in one function: two means over all axes but the last, a square, and a root of
+    as many channels."""
     groups: dict[tuple[str, str], list[Any]] = defaultdict(list)
+    updates = {op.where for op in graphs.ops if op.type.startswith(UPDATES)}
     for op in graphs.ops:
-        if op.where is not None and not op.graph.startswith("Dataset_") and "gradient" not in op.name:
-            groups[(op.where[0], op.where[2])].append(op)
+        if op.where is None or op.where in updates or op.graph.startswith("Dataset_") or "gradient" in op.name:
+            continue
+        groups[(op.where[0], op.where[2])].append(op)
     found = []
     for (_, function), ops in groups.items():
         means = [op for op in ops if op.type == "Mean" and _per_channel(op.shape)]
-        roots = [op for op in ops if op.type in ("Sqrt", "Rsqrt") and _per_channel(op.shape)]
+        twice = {size for size, times in Counter(op.shape[-1] for op in means).items() if times >= 2}
+        means = [op for op in means if op.shape[-1] in twice]
+        roots = [op for op in ops if op.type in ("Sqrt", "Rsqrt") and _per_channel(op.shape) and op.shape[-1] in twice]
         squares = [op for op in ops if op.type in ("Square", "SquaredDifference", "Pow")]
-        if function == "<module>" or len(means) < 2 or not roots or not squares:
+        if function == "<module>" or not roots or not squares:
             continue
         lines = sorted({op.where[1] for op in (*means, *squares, *roots)})
         if len(lines) < 2:
