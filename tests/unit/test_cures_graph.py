@@ -226,6 +226,45 @@ def test_the_outermost_function_below_the_loop_is_tried_first(tmp_path: Path) ->
     assert all(parse(f"function={value}") == ("function", value) for value in found)
 
 
+AGENT = """
+import numpy as np
+
+class Agent:
+    def learn(self):
+        states, wanted = self.memory.sample()
+        self.teach_critic(states, wanted)
+        self.teach_actor(states)
+
+    def teach_critic(self, states, wanted):
+        return self.critic(states) - wanted
+
+    def teach_actor(self, states):
+        return self.actor(states)
+
+    def act(self, state):
+        return self.actor(np.reshape(state, [1, 3]))
+
+    def judge(self, state):
+        return self.critic(state)
+"""
+
+
+def test_each_step_of_its_own_is_a_value_and_what_draws_is_none(tmp_path):
+    (tmp_path / "agent.py").write_text(AGENT)
+    file = str(tmp_path / "agent.py")
+    learn = (Frame(file, 7, "learn", 5), Frame(file, 30, "<module>", 1))
+    critic, actor = Frame(file, 11, "teach_critic", 10), Frame(file, 14, "teach_actor", 13)
+    calls = [
+        Stream("model", "", 5000, (Frame(file, line + 1, name, line), Frame(file, 30, "<module>", 1)))
+        for line, name in ((16, "act"), (19, "judge"))
+    ]
+    found = catalogue()["function"].spec.values(
+        case("apply", EagerTape(1.0, (actor, *learn)), *calls, stack=(critic, *learn))
+    )
+    wanted = [f"{file}:10", f"{file}:13", f"{file}:19", "parts"]
+    assert list(found) == wanted, "a trace of `learn` would freeze its sample, one of `act` fails"
+
+
 @pytest.mark.parametrize(
     ("lever", "given", "word"),
     [

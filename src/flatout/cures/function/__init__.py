@@ -39,7 +39,11 @@ from flatout.source.editing.graph_fit import GraphFit
 
 PARTS = "parts"
 OFTEN = 3
+MOST_INNER = 3
+"""Steps of their own that are tried each: an actor's, a critic's, and what one takes from the other."""
 _EAGER = ("apply", "tape", "model")
+_HOPELESS = ("numpy()", "new each time")
+"""How the obstacles end with which no trace computes what the program does."""
 
 
 def skip(case: Case) -> str | None:
@@ -56,15 +60,16 @@ def skip(case: Case) -> str | None:
 
 
 def values(case: Case) -> Sequence[str]:
-    """The outermost function that is called once a step, the innermost, one that calls a model elsewhere, the parts."""
+    """The outermost function that is called once a step, the innermost one at each tape and update, one that calls a
+    model elsewhere, the parts."""
     if queries.step_kind(case) not in _EAGER:
         return tuple(_assigning(case)[:2])
-    steps, calls = (_fitting(_candidates(stacks)) for stacks in (_stacks(case), _stacks_of_calls(case)))
-    return tuple(
-        dict.fromkeys(
-            [*steps[:1], *steps[-1:], *[one for one in calls if one not in steps][:1], *_assigning(case)[:1], PARTS]
-        )
-    )
+    stacks = tuple(_stacks(case))
+    steps, calls = _fitting(_candidates(stacks)), _fitting(_candidates(_stacks_of_calls(case)))
+    innermost = [one for stack in stacks for one in _fitting(_candidates([stack]))[-1:]]
+    elsewhere = sorted((one for one in calls if one not in steps), key=lambda one: _obstacle_at(one) is not None)
+    chosen = [*steps[:1], *list(dict.fromkeys(innermost))[-MOST_INNER:], *elsewhere[:1], *_assigning(case)[:1], PARTS]
+    return tuple(dict.fromkeys(chosen))
 
 
 def own_function(case: Case) -> str | None:
@@ -84,12 +89,18 @@ def obstacle(file: str, line: int) -> str | None:
 
 
 def _fitting(found: Iterable[tuple[str, int]]) -> list[str]:
-    """Without side effects, and without `.numpy()`, which no tensor of a graph has."""
+    """Without side effects, without `.numpy()`, which no tensor of a graph has, and without draws that a trace would
+    make once for all."""
     return [
         f"{file}:{line}"
         for file, line in found
-        if not side_effects.reason_against(file, line) and not (obstacle(file, line) or "").endswith("numpy()")
+        if not side_effects.reason_against(file, line) and not (obstacle(file, line) or "").endswith(_HOPELESS)
     ]
+
+
+def _obstacle_at(place: str) -> str | None:
+    file, _, line = place.rpartition(":")
+    return obstacle(file, int(line))
 
 
 def _assigning(case: Case) -> list[str]:
