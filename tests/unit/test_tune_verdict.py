@@ -174,4 +174,5 @@ def test_a_program_that_was_stopped_before_its_first_step_is_looked_at_again():
     assert word == "undecided"
     assert "was stopped when its time was up after 72 s, before its first step" in told
     assert "Decide it: flatout tune --resume" in told
-    assert "nothing to tune" in outcome(Case("tune", program=Program(error="ValueError: no data")))[1]
+    failed = outcome(Case("tune", program=Program(error="ValueError: no data")))[1]
+    assert failed == "The program failed before its first step: ValueError: no data"
