@@ -276,6 +276,10 @@ def test_where_steps_differ_all_count_the_same_ones_and_each_block_has_many(tmp_
     assert slow.dropped() == fast.dropped() == 1
 
 
+def test_a_lever_that_compiles_anew_in_each_block_is_as_slow_as_that():
+    assert Block([0.007] * 15 + [12.0] + [0.007] * 15, 31, 0.1).per_step(1) == pytest.approx(0.407, abs=0.001)
+
+
 def test_calls_of_different_numbers_of_steps_are_weighed():
     assert Block([0.9, 0.04, 0.02], 14, 0.1, counts=[8, 4, 2]).per_step(1) == pytest.approx(0.010)
 

@@ -17,9 +17,6 @@ from flatout.observe.levers import LeverReport
 from flatout.trial.child_process import ChildProcess, Ended, Launch, Overdue
 from flatout.trial.messages import BlockDone
 
-STALL_SECONDS = 5.0
-STALL_TIMES = 50
-"""A call that lasts so long, and so many times longer than its neighbours, was held up by the pause before it."""
 COSTLY_START = 0.05
 """Of an epoch's steps: what the start of one has to cost for blocks to be made of whole epochs."""
 UNSETTLED = 0.25
@@ -52,16 +49,12 @@ class Block(race.Block):
     """Calls only queue their work: all of it was done at the end of the first and of the last."""
 
     def per_step(self, dropped: int) -> float:
-        """Seconds of a step, without the first calls and without those that the pause has held up."""
+        """Seconds of a step, without the first calls, on which the pause before them has an effect. A long call later on
+        counts: a lever that compiles anew now and then is as slow as that."""
         if self.queued:
             return self.usual_seconds
-        middle = statistics.median(self.times)
         counts = self.counts or [1] * len(self.times)
-        pairs = zip(self.times[dropped:], counts[dropped:], strict=True)
-        kept = [(t, n) for t, n in pairs if t < STALL_SECONDS or t < STALL_TIMES * middle]
-        if not kept:
-            return middle * len(self.times) / self.units
-        return sum(t for t, _ in kept) / (self.units * sum(n for _, n in kept) / sum(counts))
+        return sum(self.times[dropped:]) / (self.units * sum(counts[dropped:]) / sum(counts))
 
     @functools.cached_property
     def usual_seconds(self) -> float:
