@@ -49,8 +49,10 @@ class Block(race.Block):
     """Calls only queue their work: all of it was done at the end of the first and of the last."""
 
     def per_step(self, dropped: int) -> float:
-        """Seconds of a step, without the first calls, on which the pause before them has an effect. A long call later on
-        counts: a lever that compiles anew now and then is as slow as that."""
+        """Seconds of a step, without the first calls, on which the pause before them has an effect.
+
+        A long call later on counts: a lever that compiles anew now and then is as slow as that.
+        """
         if self.queued:
             return self.usual_seconds
         counts = self.counts or [1] * len(self.times)
