@@ -15,8 +15,10 @@ also prints, logs or counts.
 Reassociated: the same operations, which a graph may fuse and reorder; losses agree to rounding. Ops that draw random
 numbers without a seed of their own draw others in a graph. Statements that a trace cannot hold (prints, lists that
 grow, attributes that are set, NumPy numbers) stay outside: those between the tape and the update are moved behind the
-call or before it, in their order, if neither they nor what they are moved over need each other. Otherwise, or if the
-step reads something that is set elsewhere, the source is left as it is, and the line in the way is named.
+call or before it, in their order, if neither they nor what they are moved over need each other. Where it depends on a
+statement between them whether there is an update (`if is_nan(loss): continue`), tape and update become two functions.
+Otherwise, or if the step reads something that is set elsewhere, the source is left as it is, and the line in the way is
+named.
 
 ## In the source
 ```python

@@ -20,18 +20,36 @@ MOST_STEPS = 4
 
 
 def edit(source: str, path: str, case: Case, value: str) -> str | None:
-    """All steps of the case that stand in this file and can be taken out."""
+    """All steps of the case that stand in this file and can be taken out.
+
+    Where a step ends only on a condition (`if is_nan(loss): continue`), its tape becomes one function and its update
+    another.
+    """
     forward = _forward(case)
     lines = _lines(case, path, forward)
-    text, made = source, 0
+    text, made, refused = source, 0, list[int]()
     while lines and made < MOST_STEPS:
         line = lines.pop(0)
         new = _taken_out(text, line, forward)
+        if new is None:
+            refused.append(line)
+            continue
+        moved = LineMap(text, new)
+        lines, refused = ([moved.line(other) for other in some] for some in (lines, refused))
+        text, made = new, made + 1
+    while made and refused:
+        line = refused.pop(0)
+        new = _update_taken_out(text, line)
         if new is not None:
             moved = LineMap(text, new)
-            lines = [moved.line(other) for other in lines]
-            text, made = new, made + 1
+            text, refused = new, [moved.line(other) for other in refused]
     return text if made else None
+
+
+def _update_taken_out(text: str, line: int) -> str | None:
+    step = Search(ast.parse(text), line).update()
+    document = read(text) if step is not None else None
+    return written(document, step, "update_weights") if document and step else None
 
 
 def _taken_out(text: str, line: int, forward: bool) -> str | None:
