@@ -46,7 +46,7 @@ class ModelCompiled(Evidence, kind="compile"):
 
 
 BATCH_METHODS = ("train_on_batch", "test_on_batch")
-"""Methods of a Keras model for one batch that is given to them."""
+"""Methods of a Keras model for one batch that set its metrics back before it."""
 
 
 @record(frozen=True)

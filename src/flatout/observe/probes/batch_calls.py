@@ -1,4 +1,4 @@
-"""Calls of `train_on_batch` and `test_on_batch`, counted by the user's line; their steps are those of functions."""
+"""Calls of `train_on_batch`, `test_on_batch` and `predict_on_batch` by the user's line; their steps are functions'."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from time import perf_counter
 from types import ModuleType
 from typing import Any
 
+from flatout.model.evidence.program import BATCH_METHODS
 from flatout.observe.observer import Observer, Probe
 from flatout.observe.private_names import patch
 from flatout.observe.single_batches import is_batch
@@ -17,7 +18,7 @@ MOST = 200
 
 
 def on_keras(observer: Observer, module: ModuleType) -> None:
-    for kind in ("train", "test"):
+    for kind in ("train", "test", "predict"):
         _Lines(observer, f"{kind}_on_batch").install(f"{kind}-on-batch")
 
 
@@ -69,7 +70,7 @@ class _Lines:
 
     def _is_cured(self) -> bool:
         injections = self.observer.injections
-        return injections is not None and "direct-batch" in injections.names
+        return self.method in BATCH_METHODS and injections is not None and "direct-batch" in injections.names
 
 
 def _is_plain(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
