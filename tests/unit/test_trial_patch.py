@@ -130,6 +130,23 @@ def test_an_edit_that_stumbles_is_no_edit(program: Path, monkeypatch: pytest.Mon
         assert (made.changes, made.diff, made.unwritten) == ((), "", ("prefetch",))
 
 
+def test_the_names_of_files_outside_of_the_working_directory_say_where_they_are(tmp_path: Path) -> None:
+    (tmp_path / "main").mkdir()
+    (tmp_path / "agents").mkdir()
+    path = tmp_path / "agents" / "dqn.py"
+    path.write_text("import tensorflow as tf\n\n\ndef step(x):\n    return x\n")
+    case = Case(
+        kind="run",
+        program=Program(("python", "play.py"), str(tmp_path / "main")),
+        evidence=(
+            StepStack("apply", stack_of([[str(path), 5, "step", 4]]), of="apply", where=place(path, "return x")),
+        ),
+    )
+    made = patches.make(case, [f"function={path}:4"])
+    assert made.directory == str(tmp_path)
+    assert "+++ b/agents/dqn.py" in made.diff
+
+
 TOOLS: dict[str, list[str]] = {"git": ["git", "apply"], "patch": ["patch", "-p1", "-s", "--binary"]}
 
 

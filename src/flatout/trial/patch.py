@@ -131,13 +131,16 @@ def _locations(case: Case) -> Iterator[Where]:
 
 
 def _directory(case: Case, changes: Sequence[Change], root: Path | None) -> str:
-    """The working directory; for files outside of it the directory that holds them all."""
+    """The working directory; for files outside of it the directory that holds it and them all: there the patch applies,
+    and the names in it say where they are."""
     here = root or case.program.directory or os.getcwd()
     paths = [change.path for change in changes]
     for wanted in (os.path.abspath(here), os.path.realpath(here)):
         if all(Path(path).is_relative_to(wanted) for path in paths):
             return wanted
-    return os.path.commonpath([os.path.dirname(path) for path in paths])
+    folders = [os.path.dirname(path) for path in paths]
+    above = os.path.commonpath([*folders, os.path.realpath(here)])
+    return above if above != os.path.sep else os.path.commonpath(folders)
 
 
 # ── checked and applied ──────────────────────────────────────────────────────────────────────────────────────────────

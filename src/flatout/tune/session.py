@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -33,15 +35,18 @@ def tune(request: TuneRequest) -> int:
 
 
 def _write_patch(case: Case, request: TuneRequest) -> None:
-    if request.patch is not None and case.patch:
-        from flatout.source.editing import unified_diff
+    if not case.patch:
+        if request.patch is not None:
+            sys.stderr.write("flatout: no patch was written: nothing that can be written as an edit has won\n")
+        return
+    from flatout.source.editing import unified_diff
+    from flatout.trial import patch
 
+    made = patch.make(case, case.tuned)
+    if request.patch is not None:
         request.patch.write_bytes(unified_diff.to_bytes(case.patch))
-        sys.stderr.write(f"flatout: wrote {request.patch}\n")
-    elif request.patch is not None:
-        sys.stderr.write("flatout: no patch was written: nothing that can be written as an edit has won\n")
-    if request.apply and case.patch:
-        from flatout.trial import patch
-
-        for path in patch.apply(patch.make(case, case.tuned)):
+        command = shlex.join(["patch", "-p1", "-d", made.directory, "-i", os.path.abspath(request.patch)])
+        sys.stderr.write(f"flatout: wrote {request.patch}; {command} applies it\n")
+    if request.apply:
+        for path in patch.apply(made):
             sys.stderr.write(f"flatout: edited {path}\n")

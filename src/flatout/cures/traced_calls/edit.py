@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import re
 from collections.abc import Iterator
 
 import libcst as cst
@@ -15,8 +16,9 @@ from flatout.source import side_effects
 from flatout.source.editing import case_facts, imports, statements, tf_functions
 from flatout.source.editing.document import Document, free, read
 
-_AGAINST = (".losses", "add_loss", "regularizer", "mask_zero", "Masking(", "add_metric")
-"""What a traced call leaves behind in its graph, where eager code would look for it: losses of layers, masks."""
+_AGAINST = re.compile(r"(?<!keras)\.losses\b|add_loss|regularizer|mask_zero|Masking\(|add_metric")
+"""What a traced call leaves behind in its graph, where eager code would look for it: losses of layers, masks. What
+`keras.losses` holds is something else."""
 _METHODS = {
     *("numpy", "append", "get", "items", "values", "keys", "format", "join", "reshape", "step", "sample", "reset"),
     *("fit", "predict", "train", "apply", "apply_gradients", "gradient", "watch", "squeeze", "astype", "mean", "sum"),
@@ -52,7 +54,7 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
 def _may_be_traced(case: Case, source: str, path: str) -> bool:
     """Whether nothing in the program's own layers, or around them, needs an eager call."""
     texts = {path: source, **dict(_trial_edit.sources(case))}
-    if any(word in text for text in texts.values() for word in _AGAINST):
+    if any(map(_AGAINST.search, texts.values())):
         return False
     for file, text in texts.items():
         for number, row in enumerate(text.splitlines(), 1):

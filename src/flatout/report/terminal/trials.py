@@ -38,7 +38,7 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
             page.line(clean(remark.text))
     if case.tuned and case.kind == "tune":
         page.heading("To use it")
-        page.line("flatout run --with @tuned …", "   runs the program for real with these levers injected")
+        page.line("flatout run --with @tuned …", "   runs the program for real with these levers")
     if case.conclusion is not None and case.conclusion.by_hand:
         page.heading("By hand", "levers of the claim that the patch does not hold")
         for told in case.conclusion.by_hand:

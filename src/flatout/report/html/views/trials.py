@@ -160,7 +160,7 @@ def _use(case: Case) -> Child:
     if not case.tuned:
         return None
     return tag("p", "To use it: ", tag("code", "flatout run --with @tuned …"), " runs the program for real with ",
-               tag("strong", shown(case.tuned)), " injected.")  # fmt: skip
+               tag("strong", shown(case.tuned)), ".")  # fmt: skip
 
 
 def _whole_run(case: Case) -> Child:
