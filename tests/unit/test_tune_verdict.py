@@ -176,3 +176,10 @@ def test_a_program_that_was_stopped_before_its_first_step_is_looked_at_again():
     assert "Decide it: flatout tune --resume" in told
     failed = outcome(Case("tune", program=Program(error="ValueError: no data")))[1]
     assert failed == "The program failed before its first step: ValueError: no data"
+
+
+def test_what_is_open_is_named_once():
+    opened = Trial(("direct-predict",), "noise", rounds=1)
+    word, told = outcome(case(opened, replace(opened, stage="combination")))
+    assert word == "undecided"
+    assert told.count("direct-predict") == 1

@@ -165,7 +165,7 @@ def _open_intervals(tried: Sequence[Trial]) -> Iterator[str]:
         if is_open(one) and one.stage != "patch"
     ]
     if texts:
-        yield f"too few rounds of {', '.join(texts)}"
+        yield f"too few rounds of {', '.join(dict.fromkeys(texts))}"
 
 
 def _out_of_time(case: Case) -> Iterator[str]:
