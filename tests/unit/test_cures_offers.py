@@ -55,6 +55,7 @@ def test_one_that_finds_no_place_is_not(tmp_path: Path) -> None:
     assert "Move the step." in fixes[0].advice
     assert "extract-step does not fit here" in fixes[0].advice
     assert [fix.lever for fix in fixes[1:]] == ["function"], "another cure of the cause does fit"
+    assert not fixes[1].advice.startswith("#"), "the title of its page, not its first heading"
 
 
 def test_steps_per_execution_is_for_fit_alone(tmp_path: Path) -> None:

@@ -58,6 +58,9 @@ SCALARS = 4096
 LOOKING_UP = 0.1
 """Share of the step in Python inside `run`, from which it is worth to keep what it looks up."""
 
+MUCH = 2**16
+"""Bytes a step from which converting them shows."""
+
 
 def in_run(case: Case) -> Iterator[Finding]:
     for item in case.evidence_of(Feed):
@@ -87,13 +90,15 @@ def in_run(case: Case) -> Iterator[Finding]:
 
 def _fixes(converted: float, looking_up: float) -> list[Fix]:
     """`looking_up`: the share of the step that `run` spends before and after the graph."""
-    fixes = [Fix("Read the data with a tf.data iterator inside the graph.")]
+    fixes = []
     if looking_up >= LOOKING_UP:
         advice = f"Let the session look up fetches and feeds once: now {looking_up:.0%} of the step."
-        fixes.insert(0, Fix(advice, lever="prepared-runs", equivalence="exact"))
+        fixes.append(Fix(advice, lever="prepared-runs", equivalence="exact"))
     if converted:
         advice = f"Convert what stays the same to its placeholder's dtype once: now {converted / 2**20:.2f} MiB a step."
-        fixes.insert(0, Fix(advice, lever="feed-once", equivalence="exact"))
+        fix = Fix(advice, lever="feed-once", equivalence="exact")
+        fixes.insert(0 if converted >= MUCH else len(fixes), fix)
+    fixes.append(Fix("Read the data with a tf.data iterator inside the graph."))
     return fixes
 
 

@@ -76,6 +76,6 @@ def _instead(finding: Finding, why_not: Callable[[str], str | None]) -> list[Fix
         if cure is None or cure.spec.equivalence not in PROPOSED or not cure.spec.by_default:
             continue
         if name not in {fix.lever for fix in finding.fixes} and why_not(name) is None:
-            text = cure.page.strip().splitlines()[0]
+            text = f"{cure.title}."
             return [Fix(text, lever=name, equivalence=cure.spec.equivalence)]
     return []
