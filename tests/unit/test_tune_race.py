@@ -274,6 +274,7 @@ def test_where_steps_differ_all_count_the_same_ones_and_each_block_has_many(tmp_
     race.adjust([fast])
     assert slow.steps == fast.steps >= race_module.MIXED_STEPS
     assert slow.dropped() == fast.dropped() == 1
+    assert race.given_up == race_module.MIXED_GIVEN_UP, "one block of short steps is no reason to give up"
 
 
 def test_a_lever_that_compiles_anew_in_each_block_is_as_slow_as_that():

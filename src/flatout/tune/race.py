@@ -30,6 +30,8 @@ SHORT_PROGRAM = 60
 MIXED_STEPS = 6
 MIXED_SECONDS = 2.0
 """Of a block, where steps differ from each other: each block has to hold some of every kind."""
+MIXED_GIVEN_UP = ((4, 0.8),)
+"""As `measure.race.rules.GIVEN_UP`: a single block of such steps tells nothing."""
 QUEUED_CALLS = 24
 QUEUED_SECONDS = 1.0
 """Of a block, where calls only queue their work. The first steps after a pause find an empty queue, and a GPU is done
@@ -69,6 +71,8 @@ class Race(race.Race[Contestant]):
         self.warm_steps = warm_steps
         self.varies = varies
         """Whether what a step does depends on which one it is."""
+        if varies:
+            self.given_up = MIXED_GIVEN_UP
         self.epoch = 0
         """Steps of an epoch, where blocks are made of whole ones."""
         self.queued = False

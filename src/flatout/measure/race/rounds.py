@@ -86,6 +86,8 @@ class Race(Generic[AnyContestant]):
         self.round = 0
         self.taken: list[float] = []
         """Of each round: the share of the processors that other processes had."""
+        self.given_up = GIVEN_UP
+        """When a contestant is given up before it has an interval."""
         self._show = show
         self._random = random.Random(seed)
 
@@ -205,7 +207,7 @@ class Race(Generic[AnyContestant]):
         if verdict.rounds < self.rules.fewest_rounds:
             # The usual unit as well: a single long one tells nothing in few rounds.
             found = [*ratios(self.baselines, one), *ratios(self.baselines, one, "usual unit")]
-            if is_slower_by_far(found, verdict.rounds, GIVEN_UP):
+            if is_slower_by_far(found, verdict.rounds, self.given_up):
                 return Exit("given-up", f"slower by far in each round, given up after {verdict.rounds}")
         elif verdict.speedup is not None and is_decided(verdict.speedup, verdict.rounds, self.rules):
             return Exit("decided")

@@ -26,7 +26,7 @@ LONGER_WHERE_DISTURBED = 3
 which need no quiet machine to be right, but uses up none of the rounds: others are added for it, up to this many times
 the rounds."""
 
-GIVEN_UP = ((4, 0.8), (2, 0.4), (1, 0.1))
+GIVEN_UP: tuple[tuple[int, float], ...] = ((4, 0.8), (2, 0.4), (1, 0.1))
 """Rounds, and the share of a baseline's speed that a contestant has reached in none of them when it is given up. What
 is slow beyond measure would take the time that the others need to be decided."""
 HOPELESS = 10.0
