@@ -11,9 +11,10 @@ import pytest
 from flatout.causes import catalogue
 from flatout.causes._accounting import counted_once, listed_once, rank
 from flatout.model import queries
-from flatout.model.case import Case, Finding, Program, Split, Steps, Where
+from flatout.model.case import Case, Finding, Pipeline, Program, Split, Stage, Steps, Where
+from flatout.model.evidence.program import CpuUse
 from flatout.model.evidence.steps import EpochStart, HostSync, Tracing
-from flatout.model.observed import Distribution
+from flatout.model.observed import Device, Distribution
 from flatout.observe.reading.recording import Recording
 from flatout.observe.reading.steps import Stream, measure
 from flatout.source.analysis.recurrences import is_recurrence
@@ -120,3 +121,21 @@ def test_loops_that_carry_a_state(tmp_path: Path, body: str, carries: bool) -> N
     file = tmp_path / "loop.py"
     file.write_text(f"def call(self, x, state):\n    for t in tf.range(9):\n        {body}\n    return state\n")
     assert is_recurrence(str(file), 3) is carries
+
+
+def test_python_of_a_pipeline_costs_the_core_that_computing_lacks():
+    """Measured: 24 ms a step of which 18 compute, 12 ms without the generator."""
+    stage = Stage("FlatMap", "FlatMap", ms=24.0, stateful="python")
+
+    def case(used: float, devices: tuple[Device, ...] = ()) -> Case:
+        return Case(
+            "run",
+            steps=Steps(100, "", Distribution(24.0, 20.0, 30.0), split_ms=Split(compute=18.0, input=2.0)),
+            pipelines=(Pipeline("pipeline", None, (stage,)),),
+            evidence=(CpuUse(used, cores=2),),
+            devices=devices,
+        )
+
+    assert queries.crowded_ms(case(1.6)) == pytest.approx(9.0)
+    assert queries.crowded_ms(case(1.1)) == 0.0, "a core is free"
+    assert queries.crowded_ms(case(1.9, (Device("GPU:0", "gpu"),))) == 0.0

@@ -54,23 +54,28 @@ def in_run(case: Case) -> Iterator[Finding]:
     used = case.evidence_of(LegacyInput)
     if not used:
         return
-    cost = queries.part_ms(case, "input")
+    wait, crowded = queries.part_ms(case, "input"), queries.crowded_ms(case)
+    cost = wait + crowded
     if case.steps is not None and queries.share(case, cost) < queries.INPUT_MATTERS:
         return
     yield from queries.finding(
         "legacy-pipeline",
         case,
-        f"The step waits for {used[0].name}, which prepares each batch in Python on one core.",
+        f"The step waits for {used[0].name}, which prepares each batch in Python on one core"
+        + (", and for that core." if crowded > wait else "."),
         cost_ms=cost if case.steps is not None else None,
         where=used[0].where,
-        evidence=[queries.number("input-wait", cost, "ms", "a step waits for its input", "trace")],
+        evidence=[
+            queries.number("input-wait", wait, "ms", "a step waits for its input", "trace"),
+            *([queries.number("crowded", crowded, "ms", "of computing that waits for a core")] if crowded else []),
+        ],
         fixes=[
             Fix(
                 "Read with keras.utils.image_dataset_from_directory or tf.data, and augment with Keras layers.",
                 equivalence="semantic",
             )
         ],
-        estimate="the wait that the trace shows",
+        estimate="the wait that the trace shows, and what the generator's core would add to computing",
     )
 
 

@@ -58,8 +58,8 @@ from flatout.source.analysis.syntax import argument, keyword, last_name
 
 
 def in_run(case: Case) -> Iterator[Finding]:
-    contended = queries.contended_ms(case)
-    hot = queries.hot_stage(case, contended)
+    contended, crowded = queries.contended_ms(case), queries.crowded_ms(case)
+    hot = queries.hot_stage(case, contended + crowded)
     if hot is None:
         return
     python = [stage for stage in hot.pipeline.stages if stage.stateful == "python"]
@@ -74,18 +74,23 @@ def in_run(case: Case) -> Iterator[Finding]:
     if contended > hot.wait_ms:
         why = f"The step's own Python waits for {what}: both need the interpreter's lock, and one runs at a time."
         evidence.append(queries.number("contended-python", contended, "ms", "beside the pipeline's Python", "trace"))
+    if crowded > hot.wait_ms + contended:
+        why = f"All processors are busy, and {what} keeps one of them from computing, one element at a time."
+    if crowded:
+        evidence.append(queries.number("crowded", crowded, "ms", "of computing that waits for a core", "process clock"))
     yield from queries.finding(
         "python-in-pipeline",
         case,
         why,
-        cost_ms=hot.wait_ms + contended,
+        cost_ms=hot.wait_ms + contended + crowded,
         where=stage.where,
         evidence=evidence,
         fixes=[
             Fix("Write the stage with TensorFlow ops, or prepare the data once and store it as record shards."),
             Fix("Where it must stay Python, keep its result.", lever=_keeping(stage)),
         ],
-        estimate="the wait that the trace shows, and the step's own Python while that of the pipeline runs",
+        estimate="the wait that the trace shows, the step's own Python while that of the pipeline runs, and what the "
+        "core of the pipeline's Python would add to computing",
     )
 
 

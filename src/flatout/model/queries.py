@@ -16,6 +16,8 @@ Line = tuple[str | None, int | None]
 
 SMALLEST_SHARE = 0.01
 """Findings below this share of the step are not worth a reader's time."""
+CROWDED = 0.7
+"""Share of its cores that a program keeps busy, from which on what runs beside a step takes time from it."""
 INPUT_MATTERS = 0.05
 """Share of the step from which the input is worth a look."""
 CHEAP_MS = 0.1
@@ -232,6 +234,21 @@ def contended_ms(case: Case) -> float:
     """Python of the step's own that ran, or waited for the interpreter's lock, while the pipeline ran Python too."""
     share = sum(item.share for item in case.evidence_of(ContendedPython))
     return min(share, 1.0) * part_ms(case, "python")
+
+
+def crowded_ms(case: Case) -> float:
+    """Computing that is held up by a pipeline's Python, where all processors are in use.
+
+    Python keeps one of n cores busy for as long as it runs. What computes beside it on the others would take
+    (n - 1) / n of its time on all of them.
+    """
+    used = cpu_use(case)
+    on_device = any(device.kind == "gpu" for device in case.devices)
+    if used is None or case.steps is None or on_device or used.used < CROWDED * used.cores:
+        return 0.0
+    python = (stage for pipeline in case.pipelines for stage in pipeline.stages if stage.stateful == "python")
+    busy = max((_stage_cost(stage) or stage.ms or 0.0 for stage in python), default=0.0)
+    return part_ms(case, "compute") * min(busy / max(case.steps.ms.median, 1e-9), 1.0) / used.cores
 
 
 def users_where(hot: HotStage) -> Where | None:
