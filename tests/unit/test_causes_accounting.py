@@ -137,5 +137,5 @@ def test_python_of_a_pipeline_costs_the_core_that_computing_lacks():
         )
 
     assert queries.crowded_ms(case(1.6)) == pytest.approx(9.0)
-    assert queries.crowded_ms(case(1.1)) == 0.0, "a core is free"
+    assert queries.crowded_ms(case(1.0)) == 0.0, "a core is free"
     assert queries.crowded_ms(case(1.9, (Device("GPU:0", "gpu"),))) == 0.0

@@ -16,7 +16,7 @@ Line = tuple[str | None, int | None]
 
 SMALLEST_SHARE = 0.01
 """Findings below this share of the step are not worth a reader's time."""
-CROWDED = 0.7
+CROWDED = 0.6
 """Share of its cores that a program keeps busy, from which on what runs beside a step takes time from it."""
 INPUT_MATTERS = 0.05
 """Share of the step from which the input is worth a look."""
