@@ -75,7 +75,7 @@ def in_run(case: Case) -> Iterator[Finding]:
         why = f"The step's own Python waits for {what}: both need the interpreter's lock, and one runs at a time."
         evidence.append(queries.number("contended-python", contended, "ms", "beside the pipeline's Python", "trace"))
     if crowded > hot.wait_ms + contended:
-        why = f"All processors are busy, and {what} keeps one of them from computing, one element at a time."
+        why = f"{what[0].upper()}{what[1:]} keeps a core busy that computing needs, one element at a time."
     if crowded:
         evidence.append(queries.number("crowded", crowded, "ms", "of computing that waits for a core", "process clock"))
     yield from queries.finding(

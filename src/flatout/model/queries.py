@@ -237,7 +237,7 @@ def contended_ms(case: Case) -> float:
 
 
 def crowded_ms(case: Case) -> float:
-    """Computing that is held up by a pipeline's Python, where all processors are in use.
+    """Computing that is held up by a pipeline's Python, where the program keeps most of its cores busy.
 
     Python keeps one of n cores busy for as long as it runs. What computes beside it on the others would take
     (n - 1) / n of its time on all of them.

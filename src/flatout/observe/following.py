@@ -94,15 +94,15 @@ class StepFollower:
                 self._flush(end)
             if trial.at_step is not None:
                 trial.at_step(stream, end, n)
-        if self._waits_soon() or trial.at_step is not None or window.impatient:
+        if self._wait_when_due() or trial.at_step is not None or window.impatient:
             ticks.at_once = self.look_at_once
         elif window.is_open:
             ticks.at_once = self.look_soon
         else:
             ticks.at_once = None
 
-    def _waits_soon(self) -> bool:
-        """Waits for the devices when it is time, or says that it will after some steps more.
+    def _wait_when_due(self) -> bool:
+        """Wait for the devices when it is time. True while that is put off for some steps, which are looked at singly.
 
         Where steps are only queued, their times are right only up to such a wait (`reading/queued_steps.py`).
         """

@@ -35,7 +35,7 @@ MOST_WINDOWS = 3
 LONG_CALL_SECONDS = 6.0
 BEFORE_SECONDS = 0.6
 """Where steps run on a GPU: how long they are timed before the window opens. After a window the host's part of a step
-took 0.35 ms where it had taken 0.2 ms (an H200): the profiler leaves hooks in the driver."""
+took 0.35 ms where it had taken 0.2 ms (an H200)."""
 
 
 class Window:

@@ -26,7 +26,7 @@ MOST_LEVERS = 5
 MOST_RACES = 3
 CONFIRMING_SECONDS = 40.0
 """What it gets even where the budget is used up: nothing is claimed without it."""
-CONFIRMING_ROUNDS = 40
+MOST_CONFIRMING_ROUNDS = 40
 FOR_THE_PATCH = 0.45
 """Of the time that is left: for the patch and whole runs."""
 WORTH_A_PATCH = 0.8
@@ -90,7 +90,7 @@ class Confirmation:
         if context.varies:
             race.rewind()
         race.starter.start(affordable)
-        rules = Rules("narrow", rounds=CONFIRMING_ROUNDS, comparisons=len(affordable))
+        rules = Rules("narrow", rounds=MOST_CONFIRMING_ROUNDS, comparisons=len(affordable))
         race.run(
             affordable, rules, TimeLimit(until, fewest_rounds=race.rounds_past_the_deadline(rules, len(affordable)))
         )

@@ -35,9 +35,10 @@ def tune(request: TuneRequest) -> int:
 
 
 def _write_patch(case: Case, request: TuneRequest) -> None:
+    if request.patch is None and not request.apply:
+        return
     if not case.patch:
-        if request.patch is not None:
-            sys.stderr.write("flatout: no patch was written: nothing that can be written as an edit has won\n")
+        sys.stderr.write("flatout: no patch was written: nothing that can be written as an edit has won\n")
         return
     from flatout.source.editing import unified_diff
     from flatout.trial import patch

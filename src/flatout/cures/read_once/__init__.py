@@ -8,7 +8,7 @@ source, and the trial runs the edited source.
 
 ## When it pays
 When a loop inside of the step takes many elements of a tensor: targets of a replay batch, boxes of a detection, tokens
-of a text. A slice of an eager tensor costs some 20 µs, an element of an array a tenth of one.
+of a text. A slice of an eager tensor is an op with its dispatch, an element of an array is not.
 
 ## What it changes
 Exact: the same values, from one copy. They are NumPy's numbers afterwards, not tensors; a program for which that makes
