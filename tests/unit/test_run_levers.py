@@ -9,7 +9,7 @@ import pytest
 
 from flatout import store
 from flatout.model.case import Case, Evidence, Finding, Program, Where
-from flatout.model.errors import InvalidOption
+from flatout.model.errors import CaseNotFound, InvalidOption
 from flatout.model.evidence.steps import HostSync
 from flatout.run import session
 from flatout.run.session import Levers, RunRequest
@@ -59,6 +59,11 @@ def test_what_a_tune_has_written_into_the_source_is_run_from_a_copy(tuned, tmp_p
 def test_an_edit_that_no_tune_has_found_cannot_be_asked_for(tuned):
     with pytest.raises(InvalidOption, match="read-once is an edit of the source"):
         session._levers(RunRequest(tuned[1], levers=("read-once",)), tuned)
+
+
+def test_a_program_without_a_tune_is_named_with_the_place_that_was_searched(tuned, tmp_path):
+    with pytest.raises(CaseNotFound, match=f"No tune of other.py in {tmp_path / store.HOME}"):
+        session._levers(RunRequest("other.py", levers=("@tuned",)), ["python", "other.py"])
 
 
 def test_without_edits_the_command_stays(tuned, tmp_path):

@@ -110,9 +110,8 @@ def load(path: Path) -> Case:
 
 def latest_tune(command: Sequence[str], home: Path | None = None) -> Case:
     """The newest tune of a program, with any arguments, that found levers to use."""
-    files = sorted(
-        ((home or Path.cwd() / HOME) / "cases").glob(f"tune-*/{FILE}"), key=lambda path: -path.stat().st_mtime
-    )
+    home = home or Path.cwd() / HOME
+    files = sorted((home / "cases").glob(f"tune-*/{FILE}"), key=lambda path: -path.stat().st_mtime)
     for path in files:
         case = load(path)
         if case.tuned and _program_of(case.program.command) == _program_of(command):
