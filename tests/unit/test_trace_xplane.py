@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from trace_bytes import Reference, plane, space
+from trace_bytes import Reference, field, plane, space
 
 from flatout.model.errors import TraceNotFound, TraceUnreadable
-from flatout.trace import find_files, load, wire
+from flatout.trace import files, find_files, load, wire
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "traces"
 
@@ -120,6 +120,42 @@ def test_a_truncated_compressed_trace_is_read_up_to_the_cut() -> None:
     trace = load(packed[: len(packed) * 9 // 10])
     assert trace.event_count > 1000
     assert "compressed" in trace.warnings[0]
+
+
+def test_a_gzip_bomb_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.xplane.pb.gz"
+    path.write_bytes(gzip.compress(bytes(files.ALWAYS_UNPACKED), 9) + gzip.compress(bytes(1 << 20)))
+    with pytest.raises(TraceUnreadable, match=r"unpacks to more than 67 MB.*gunzip"):
+        load(path)
+
+
+def test_an_unusual_ratio_is_no_fault_of_a_small_file() -> None:
+    whole = space(plane("/host:CPU", {"main": [("op", i, 1, {}) for i in range(20_000)]}))
+    assert load(gzip.compress(whole, 9)).event_count == 20_000
+
+
+def test_an_endless_file_is_read_up_to_the_largest_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "LARGEST", 4 << 20)
+    with pytest.raises(TraceUnreadable, match="larger than"):
+        load("/dev/zero")
+
+
+AMPLIFIED = {
+    "planes": b"\x0a\x00" * 500_000,
+    "lines": field(1, b"\x1a\x00" * 500_000),
+    "stats": field(1, b"\x32\x00" * 500_000),
+    "warnings": b"\x12\x00" * 500_000,
+    "events": field(1, field(3, b"\x22\x00" * 500_000)),
+    "fields": field(1, field(3, field(4, b"\x28\x00" * 500_000))),
+    "names": field(1, b"".join(field(4, field(1, i)) for i in range(200_000))),
+}
+
+
+@pytest.mark.parametrize("content", AMPLIFIED.values(), ids=AMPLIFIED.keys())
+def test_few_bytes_do_not_become_many_objects(content: bytes) -> None:
+    trace = load(field(1, field(2, "/host:CPU")) + content)
+    assert "damaged" in trace.warnings[-1]
+    assert len(trace.planes) < 5000
 
 
 def test_damage_never_hangs_or_raises_a_foreign_error() -> None:

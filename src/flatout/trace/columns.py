@@ -7,6 +7,7 @@ in chunks, which keeps the temporaries in the processor's cache and the peak mem
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,8 @@ from numpy.typing import NDArray
 from flatout.trace.wire import FIXED64, LENGTH, VARINT, Bytes, Positions, WireError, doubles, skip, varints
 
 CHUNK = 1 << 14
+MOST_FIELDS = 1024
+"""Of one event, stats included; each is a round over all events of the chunk. Real events have up to 50."""
 
 DOUBLE, UINT64, INT64, STRING, BYTES, REFERENCE = 2, 3, 4, 5, 6, 7
 """Field numbers of XStat's value, used here as the kind of a stat."""
@@ -76,12 +79,14 @@ def read_events(data: Bytes, begins: Positions, ends: Positions) -> EventColumns
     for low in range(0, count, CHUNK):
         active = np.arange(low, min(low + CHUNK, count))
         position = begins[active]
-        while True:
+        for number_of_field in itertools.count():
             alive = position < ends[active]
             if not alive.all():
                 active, position = active[alive], position[alive]
             if not active.size:
                 break
+            if number_of_field == MOST_FIELDS:
+                raise WireError(f"an event has more than {MOST_FIELDS} fields")
             tag, content = varints(data, position)
             at_stats = tag == (4 << 3 | LENGTH)
             if at_stats.any():
@@ -132,12 +137,14 @@ def _index_chunk(data: Bytes, events: EventColumns, low: int, high: int) -> Stat
     owners: list[Positions] = []
     begins: list[Positions] = []
     ends: list[Positions] = []
-    while True:
+    for number_of_field in itertools.count():
         alive = position < end
         if not alive.all():
             owner, position, end = owner[alive], position[alive], end[alive]
         if not owner.size:
             break
+        if number_of_field == MOST_FIELDS:
+            raise WireError(f"an event has more than {MOST_FIELDS} fields")
         tag, content = varints(data, position)
         is_stat = tag == (4 << 3 | LENGTH)
         if is_stat.all():

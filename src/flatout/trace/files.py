@@ -13,6 +13,16 @@ from flatout.model.errors import TraceNotFound, TraceUnreadable
 from flatout.trace.wire import PADDING
 
 SUFFIXES = (".xplane.pb", ".xplane.pb.gz", ".xplane.pb.gzip")
+GZIP = b"\x1f\x8b"
+PIECE = 1 << 20
+PACKED_PIECE = 1 << 15
+"""Bytes that are unpacked at once, into 34 MB at most."""
+LARGEST = (1 << 31) - 1
+"""Bytes of a protocol buffer message, and so of a trace."""
+LARGEST_RATIO = 40
+"""How much larger than its gzip file a trace may be. Real traces are 2 to 6 times as large; gzip can do 1030."""
+ALWAYS_UNPACKED = 64 << 20
+"""Bytes that are unpacked whatever the ratio."""
 
 
 def find_files(paths: Iterable[str | Path], all_runs: bool = False) -> list[Path]:
@@ -75,43 +85,60 @@ def read_bytes(source: str | Path | bytes) -> tuple[NDArray[np.uint8], str]:
     Compression is detected from the content, not from the name: suffixes differ between profilers.
     """
     if isinstance(source, bytes):
-        name, data = "The data", source
+        name, data = "The data", bytearray(source)
     else:
         name = str(source)
-        try:
-            data = Path(source).read_bytes()
-        except FileNotFoundError:
-            raise TraceNotFound(f"{name} does not exist. Name a `*.xplane.pb` file or a directory.") from None
-        except OSError as error:
-            raise TraceUnreadable(
-                f"{name} cannot be read: {error.strerror or error}. Expected a trace that this user may read."
-            ) from None
+        data = _content(name)
     complaint = ""
-    if data[:2] == b"\x1f\x8b":
+    if data[:2] == GZIP:
         data, complaint = _unpack(name, data)
     if not data:
         raise TraceUnreadable(
             f"{name} is empty. A trace is written when profiling stops: let the program reach "
             "tf.profiler.experimental.stop() or the end of its `with` block, and record again."
         )
-    padded = np.zeros(len(data) + PADDING, np.uint8)
-    padded[: len(data)] = np.frombuffer(data, np.uint8)
-    return padded, complaint
+    data += bytes(PADDING)
+    return np.frombuffer(data, np.uint8), complaint
 
 
-def _unpack(name: str, data: bytes) -> tuple[bytes, str]:
-    parts: list[bytes] = []
-    complaint = ""
-    while data[:2] == b"\x1f\x8b":  # a gzip file may consist of several members
+def _content(name: str) -> bytearray:
+    """What is in the file. At most a little more than the largest trace is read: it may be a pipe that never ends."""
+    data = bytearray()
+    try:
+        with open(name, "rb") as stream:
+            while len(data) <= LARGEST and (piece := stream.read(PIECE)):
+                data += piece
+    except FileNotFoundError:
+        raise TraceNotFound(f"{name} does not exist. Name a `*.xplane.pb` file or a directory.") from None
+    except OSError as error:
+        raise TraceUnreadable(
+            f"{name} cannot be read: {error.strerror or error}. Expected a trace that this user may read."
+        ) from None
+    if len(data) > LARGEST:
+        raise TraceUnreadable(f"{name} is larger than 2 GiB. No trace is: its format ends there. Record fewer steps.")
+    return data
+
+
+def _unpack(name: str, packed: bytearray) -> tuple[bytearray, str]:
+    """The content of a gzip file, and what is wrong with it. A file that unpacks to far too much is refused."""
+    limit = min(LARGEST, max(ALWAYS_UNPACKED, LARGEST_RATIO * len(packed)))
+    unpacked = bytearray()
+    view, position = memoryview(packed), 0
+    while view[position : position + 2] == GZIP:  # a gzip file may consist of several members
         unpacker = zlib.decompressobj(wbits=31)
         try:
-            parts.append(unpacker.decompress(data))
-            parts.append(unpacker.flush())
+            while not unpacker.eof and position < len(packed):
+                piece = view[position : position + PACKED_PIECE]
+                unpacked += unpacker.decompress(piece)
+                position += len(piece) - len(unpacker.unused_data)
+                if len(unpacked) > limit:
+                    raise TraceUnreadable(
+                        f"{name} has {len(packed) / 1e6:.1f} MB and unpacks to more than {limit / 1e6:.0f} MB, which no "
+                        "trace does: it was not read. If it is one all the same, unpack it with gunzip and give the "
+                        "unpacked file."
+                    )
         except zlib.error as error:
-            complaint = f"The compressed data of {name} is damaged ({error}); the part before it was read."
-            break
+            return unpacked, f"The compressed data of {name} is damaged ({error}); the part before it was read."
         if not unpacker.eof:
-            complaint = f"The compressed data of {name} is truncated; the part before the end was read."
-            break
-        data = unpacker.unused_data
-    return b"".join(parts), complaint
+            return unpacked, f"The compressed data of {name} is truncated; the part before the end was read."
+    return unpacked, ""

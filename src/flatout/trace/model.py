@@ -29,6 +29,9 @@ from flatout.trace.columns import (
     read_values,
 )
 
+MOST_OBJECTS = 1 << 23
+"""Names, stats of names, warnings; a line counts as 8 and a plane as 16. An object takes about 200 bytes."""
+
 Value = float | int | str | bytes
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -294,6 +297,17 @@ class Trace:
         self.warnings: list[str] = []
         self._array = data
         self._view = data.data
+        self._objects_left = min(MOST_OBJECTS, max(1 << 16, data.size // 16))
+        self._events_left = 1024 + data.size // 5
+
+    def take(self, objects: int = 0, events: int = 0) -> None:
+        """Count what is made of the file. Two bytes can name a plane, which takes a kilobyte of memory."""
+        self._objects_left -= objects
+        self._events_left -= events
+        if self._objects_left < 0:
+            raise wire.WireError("it names more planes, lines and events than it can hold")
+        if self._events_left < 0:
+            raise wire.WireError("its events are too short to be events")
 
     def __repr__(self) -> str:
         return f"<Trace {self.hostname!r}: {len(self.planes)} planes, {self.event_count} events>"

@@ -12,6 +12,7 @@ Use it like this:
 
 from __future__ import annotations
 
+from array import array
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,10 @@ from flatout.trace.files import find_files, read_bytes
 from flatout.trace.model import EventMetadata, Line, Plane, Trace
 
 __all__ = ["EventMetadata", "Line", "Plane", "Trace", "find_files", "load"]
+
+LINE_NUMBERS = (1, 3, 9, 10)
+LINE_TEXTS = (2, 11)
+"""Fields of a line that are read, beside its events (4)."""
 
 
 def load(source: str | Path | bytes) -> Trace:
@@ -42,6 +47,7 @@ def load(source: str | Path | bytes) -> Trace:
         for number, kind, begin, end in wire.fields(trace._view, 0, data.size - wire.PADDING):
             if kind != wire.LENGTH:
                 raise wire.WireError("a number where a plane was expected")
+            trace.take(objects=16 if number == 1 else 1)
             if number == 1:
                 plane = Plane(trace)
                 _read_plane(plane, begin, end)
@@ -104,6 +110,7 @@ def _read_plane(plane: Plane, begin: int, end: int, cut: bool = False) -> None:
         for number, kind, content, stop in wire.fields(view, begin, end):
             if kinds.get(number, kind) != kind:
                 raise wire.WireError(f"a plane's field {number} has wire type {kind}")
+            plane.trace.take(objects=8 if number == 3 else 1)
             if number == 1:
                 plane.id = wire.signed(content)
             elif number == 2:
@@ -112,6 +119,7 @@ def _read_plane(plane: Plane, begin: int, end: int, cut: bool = False) -> None:
                 plane.lines.append(_read_line(plane, content, stop))
             elif number == 4:
                 metadata = _read_event_metadata(view, content, stop)
+                plane.trace.take(objects=len(metadata.stats_at))
                 plane.event_metadata[metadata.id] = metadata
             elif number == 5:
                 key, text = _read_stat_metadata(view, content, stop)
@@ -128,8 +136,7 @@ def _read_plane(plane: Plane, begin: int, end: int, cut: bool = False) -> None:
 def _read_line(plane: Plane, begin: int, end: int) -> Line:
     view = plane.trace._view
     header: dict[int, Any] = {}
-    begins: list[int] = []
-    ends: list[int] = []
+    begins, ends = array("q"), array("q")  # a list would take five times the memory
     position = begin
     while position < end:
         # The hot loop: one iteration per event. Events shorter than 128 bytes need no call.
@@ -144,15 +151,16 @@ def _read_line(plane: Plane, begin: int, end: int) -> Line:
             ends.append(position)
             continue
         number, kind, content, position = next(wire.fields(view, position, end))
-        if kind == wire.LENGTH:
+        if number in LINE_TEXTS and kind == wire.LENGTH:
             header[number] = _string(view, content, position)
-        elif kind == wire.VARINT:
+        elif number in LINE_NUMBERS:
+            if kind != wire.VARINT:
+                raise wire.WireError("a line's number is text")
             header[number] = content
     if position > end:
         raise wire.WireError("an event runs past its line")
-    if any(isinstance(header.get(number), str) for number in (1, 3, 9, 10)):
-        raise wire.WireError("a line's number is text")
-    events = read_events(plane.trace._array, np.array(begins, np.int64), np.array(ends, np.int64))
+    plane.trace.take(events=len(begins))
+    events = read_events(plane.trace._array, np.frombuffer(begins, np.int64), np.frombuffer(ends, np.int64))
     return Line(plane, header, events)
 
 
