@@ -5,7 +5,6 @@ Only the model is run, by the route that the manifest names. `load.py` is not ex
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from flatout.measure.agreement import agreement, relative_error
+from flatout.model import json_text
 from flatout.model.errors import ArtefactUnreadable, ToolMissing
 from flatout.optimize import artefact, checks
 from flatout.optimize.work.workers import start_worker
@@ -69,7 +69,7 @@ def verify(directory: Path, say: Callable[[Finding], None]) -> bool:
 def read_manifest(directory: Path) -> dict[str, Any]:
     path = directory / artefact.MANIFEST
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
+        manifest = json_text.read_object(path, largest=64 << 20)
         if manifest["schema"] > artefact.SCHEMA:
             raise ArtefactUnreadable(f"{path} was written by a newer flatout: update with `pip install -U flatout`.")
         for name in ("route", "setting", "batch", "files", "serving", "inputs", "outputs"):

@@ -13,6 +13,7 @@ import types
 import typing
 from typing import Any, Literal, TypeVar, overload
 
+from flatout.model import json_text
 from flatout.model.errors import InvalidMessage
 
 A = TypeVar("A")
@@ -36,7 +37,7 @@ def decode(text: str | bytes, /, *kinds: type[Any]) -> Any:
     """The message in `text`, which must be one of these dataclasses."""
     names = " or ".join(kind.__name__ for kind in kinds)
     try:
-        value = json.loads(text)
+        value = json_text.parse(text)
     except ValueError as error:
         raise InvalidMessage(f"This is not a message ({names} was expected), because it is not JSON: {error}") from None
     return _dataclass(value, kinds, names)

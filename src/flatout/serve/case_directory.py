@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import json
 import re
 import shlex
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from flatout import store
+from flatout.model import json_text
 from flatout.model.errors import CaseNotFound
 from flatout.store import origin
 from flatout.store.run_summary import PARTS, program_of
@@ -116,7 +116,7 @@ class CaseDirectory:
 def _read(path: Path, changed: int, size: int) -> FinishedCase | None:
     """What the list shows of a case, without building it. `changed` and `size` make the cache notice new content."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json_text.read(path)
         return _summary(path.parent.name, data, changed / 1e9)
     except (OSError, ValueError, AttributeError, KeyError, TypeError):
         return None  # damaged, or not a case: `flatout show` reports which

@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from flatout.model import json_text
 from flatout.model.case import SCHEMA, Case
 from flatout.model.errors import CaseNotFound, CaseUnreadable
 from flatout.store import origin
@@ -90,8 +91,8 @@ def locate(reference: str | None, home: Path | None = None) -> Path:
 def load(path: Path) -> Case:
     """Read a case. Raises CaseUnreadable with the reason for a damaged file and for one that is not a case."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        data = json_text.read(path)
+    except (OSError, ValueError) as error:
         raise CaseUnreadable(f"{path} cannot be read as a case: {error}. Run the program again to make one.") from None
     if not isinstance(data, dict) or "kind" not in data or "schema" not in data:
         raise CaseUnreadable(f"{path} is JSON, but not a flatout case: `kind` and `schema` were expected in it.")
@@ -106,6 +107,8 @@ def load(path: Path) -> Case:
         return Case.from_json(data)
     except CaseUnreadable as error:
         raise CaseUnreadable(f"{path} is damaged: {error}. Run the program again to make a new one.") from None
+    except RecursionError:
+        raise CaseUnreadable(f"{path} is damaged: it is nested too deeply. Run the program again.") from None
 
 
 def latest_tune(command: Sequence[str], home: Path | None = None) -> Case:

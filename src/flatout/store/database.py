@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from flatout import store
+from flatout.model import json_text
 from flatout.model.errors import CaseNotFound, CaseUnreadable, FlatoutError
 from flatout.store.run_summary import Run, run_from
 
@@ -163,6 +164,6 @@ def _storable(value: Any) -> Any:
 def _entry(row: tuple[Any, ...]) -> Entry | None:
     number, directory, recorded, text = row
     try:
-        return Entry(number, directory, recorded, run_from(json.loads(text)))
+        return Entry(number, directory, recorded, run_from(json_text.parse(text)))
     except (TypeError, ValueError):
         return None  # not written by flatout

@@ -15,6 +15,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from flatout.model import json_text
+
 FILE = "begun.json"
 GIT_TIMEOUT = 3.0
 """Seconds that git may take, for a repository on a slow disk."""
@@ -30,7 +32,7 @@ def begin(directory: Path) -> None:
 
 def read(directory: Path) -> dict[str, Any]:
     try:
-        found = json.loads((directory / FILE).read_text(encoding="utf-8"))
+        found = json_text.read(directory / FILE)
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

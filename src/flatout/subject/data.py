@@ -6,7 +6,6 @@ no more elements are read than are needed.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from flatout.model import json_text
 from flatout.model.errors import DataUnusable
+from flatout.process import array_files
 from flatout.subject import records
 from flatout.subject.original import DeclaredInput, import_object
 from flatout.subject.samples import LABELS, SAMPLES, Samples
@@ -41,25 +42,22 @@ def read_samples(source: str, inputs: Sequence[DeclaredInput] | None, features: 
 
 def _read_features(path: str) -> dict[str, Any]:
     try:
-        return dict(json.loads(Path(path).read_text()))
+        return json_text.read_object(path, largest=64 << 20)
     except (OSError, ValueError) as error:
         raise DataUnusable(f"{path} cannot be read as a JSON description of features: {error}") from None
 
 
 def _read_file(path: Path) -> Samples:
     try:
-        stored = np.load(path, allow_pickle=False)
-        if isinstance(stored, np.ndarray):
-            return Samples({"0": stored}, origin=str(path))
-        with stored:
-            return _from_named_arrays({name: stored[name] for name in stored.files}, str(path))
-    except (OSError, ValueError, EOFError, KeyError) as error:
+        arrays = array_files.read(path)
+    except array_files.UNREADABLE as error:
         hint = (
             "It contains Python objects, which would run code when read. Save plain arrays."
             if "allow_pickle" in str(error)
             else "An .npz or .npy file written by numpy was expected."
         )
         raise DataUnusable(f"{path} cannot be read: {error}. {hint}") from None
+    return Samples({"0": arrays[""]}, origin=str(path)) if "" in arrays else _from_named_arrays(arrays, str(path))
 
 
 def _from_named_arrays(arrays: dict[str, Array], origin: str) -> Samples:

@@ -7,12 +7,12 @@ and write files when it is called. The checks here only read the description; no
 
 from __future__ import annotations
 
-import json
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from flatout.model import json_text
 from flatout.model.errors import ModelRefused
 
 LARGEST_CONFIG = 64 << 20
@@ -36,7 +36,7 @@ def keras_archive(path: Path) -> tuple[dict[str, Any], str]:
 def _member(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
     if archive.getinfo(name).file_size > LARGEST_CONFIG:
         raise ValueError(f"its {name} is larger than any description of a model")
-    data = json.loads(archive.read(name))
+    data = json_text.parse(archive.read(name))
     if not isinstance(data, dict):
         raise ValueError(f"its {name} does not describe a model")
     return data
@@ -55,8 +55,8 @@ def h5_config(path: Path) -> tuple[dict[str, Any], str]:
                 f"{path} contains only weights, not a model. Save the whole model, or give a function that builds it "
                 "and loads them: `module:function`."
             )
-        return dict(json.loads(text)), version
-    except (OSError, ValueError, UnicodeDecodeError) as error:
+        return dict(json_text.parse(text)), version
+    except (OSError, ValueError, TypeError, KeyError, RuntimeError) as error:
         raise ModelRefused(f"{path} cannot be read as an HDF5 model: {error}. Save the model again.") from None
 
 

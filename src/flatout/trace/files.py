@@ -133,8 +133,8 @@ def _unpack(name: str, packed: bytearray) -> tuple[bytearray, str]:
                 position += len(piece) - len(unpacker.unused_data)
                 if len(unpacked) > limit:
                     raise TraceUnreadable(
-                        f"{name} has {len(packed) / 1e6:.1f} MB and unpacks to more than {limit / 1e6:.0f} MB, which no "
-                        "trace does: it was not read. If it is one all the same, unpack it with gunzip and give the "
+                        f"{name} has {len(packed) / 1e6:.1f} MB and unpacks to more than {limit / 1e6:.0f} MB, which "
+                        "no trace does: it was not read. If it is one all the same, unpack it with gunzip and give the "
                         "unpacked file."
                     )
         except zlib.error as error:

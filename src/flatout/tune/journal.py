@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from flatout import store
-from flatout.model import codec
+from flatout.model import codec, json_text
 from flatout.model.case import Case, Trial, to_plain
 
 FILE = "journal.jsonl"
@@ -64,8 +64,8 @@ def rows(path: Path) -> list[dict[str, Any]]:
     found = []
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
-            row = json.loads(line)
-        except json.JSONDecodeError:
+            row = json_text.parse(line)
+        except ValueError:
             continue
         if isinstance(row, dict):
             found.append(row)

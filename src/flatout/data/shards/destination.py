@@ -19,6 +19,7 @@ from typing import IO
 
 from flatout.data.shards import schema
 from flatout.data.shards.shard import sync
+from flatout.model import json_text
 from flatout.model.errors import OutputNotWritable
 from flatout.store import write_atomically
 
@@ -106,6 +107,6 @@ class Destination:
 
 def _fingerprint_in(note: Path) -> str | None:
     try:
-        return str(json.loads(note.read_text(encoding="utf-8"))["fingerprint"])
+        return str(json_text.read(note)["fingerprint"])
     except (OSError, ValueError, KeyError, TypeError):
         return None

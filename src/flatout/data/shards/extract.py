@@ -52,6 +52,11 @@ def extract(schema: Schema, directory: Path, destination: Path, processes: int |
             f"Could not write {error.filename or destination}: {error.strerror}. Free some space, remove "
             f"{destination}, and try again."
         ) from None
+    except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
+        raise ShardsUnusable(
+            f"The shards in {directory} do not hold what their schema says ({type(error).__name__}: {error}). Their "
+            "elements cannot be restored; convert the source again."
+        ) from None
 
 
 def _extract(schema: Schema, directory: Path, destination: Path, processes: int | None, quiet: bool) -> int:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from flatout.model.errors import ShardsUnusable
+from flatout.model import codec, json_text
+from flatout.model.errors import CaseUnreadable, ShardsUnusable
 
 VERSION = 1
 SUFFIX = ".schema.json"
@@ -87,15 +88,16 @@ class Schema:
 
     @classmethod
     def from_json(cls, text: str) -> Schema:
-        values = json.loads(text)
-        version = values.pop("version")
-        if version > VERSION:
-            raise ValueError(f"it has version {version}; this flatout reads up to {VERSION}")
-        values["features"] = tuple(Feature(**{**one, "shape": tuple(one["shape"])}) for one in values["features"])
-        values["shards"] = tuple(Shard(**one) for one in values["shards"])
-        values["skipped"] = tuple(Skipped(**one) for one in values["skipped"])
-        values["classes"] = tuple(values["classes"])
-        return cls(**values)
+        """Raises ValueError where the text is not a schema."""
+        values = json_text.parse(text)
+        if not isinstance(values, dict) or not isinstance(values.get("version"), int):
+            raise ValueError("it has no version")
+        if values["version"] > VERSION:
+            raise ValueError(f"it has version {values['version']}; this flatout reads up to {VERSION}")
+        try:
+            return codec.read(cls, values)
+        except CaseUnreadable as error:
+            raise ValueError(str(error)) from None
 
 
 def path_in(directory: Path, name: str) -> Path:
@@ -120,7 +122,7 @@ def find(path: Path) -> Path:
 def load(path: Path) -> Schema:
     try:
         return Schema.from_json(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except (OSError, ValueError) as error:
         raise ShardsUnusable(
             f"{path} cannot be read as the schema of shards: {error}. Convert again with --force."
         ) from None

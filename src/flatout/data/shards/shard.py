@@ -25,6 +25,7 @@ from typing import IO
 from flatout.data.shards import example, formats
 from flatout.data.shards.schema import Shard, Skipped
 from flatout.data.shards.source import Corrupt, Source
+from flatout.model import json_text
 from flatout.model.errors import ElementUnreadable
 
 Report = Callable[[int, int], None]
@@ -75,7 +76,7 @@ def write(job: Job, report: Report = lambda elements, size: None) -> Written:
 def finished(job: Job) -> Written | None:
     """What the note of a finished shard says; None if the shard is not finished."""
     try:
-        values = json.loads(_note(job).read_text(encoding="utf-8"))
+        values = json_text.read(_note(job))
         shard = Shard(**values["shard"])
         skipped = tuple(Skipped(**one) for one in values["skipped"])
         if os.path.getsize(Path(job.directory, job.file)) != shard.bytes:

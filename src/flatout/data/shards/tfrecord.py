@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import os
 import struct
 import zlib
 from collections.abc import Iterator
@@ -25,8 +26,8 @@ FRAME = 16
 """Bytes around each record."""
 GZIP = 31
 """zlib's window bits for a gzip file with the largest window; the header has no time and no name."""
-MAX_LENGTH = 1 << 34
-"""A larger length means a damaged file, not a record to allocate memory for."""
+MAX_LENGTH = 1 << 31
+"""A larger length means a damaged file, not a record to allocate memory for: an Example ends there."""
 
 
 class Damaged(Internal):
@@ -55,15 +56,16 @@ def read(path: Path, compression: str = "") -> Iterator[bytes]:
     """Every record of a file. Raises Damaged where a checksum does not match or the file is truncated."""
     with contextlib.ExitStack() as stack:
         stream: IO[bytes] = stack.enter_context(open(path, "rb", buffering=1 << 20))
+        longest = MAX_LENGTH if compression else min(MAX_LENGTH, os.fstat(stream.fileno()).st_size)
         if compression:
             stream = stack.enter_context(gzip.open(stream, "rb"))  # type: ignore[arg-type]
         number = 0
-        while (record := _next(stream, path, number)) is not None:
+        while (record := _next(stream, path, number, longest)) is not None:
             yield record
             number += 1
 
 
-def _next(stream: IO[bytes], path: Path, number: int) -> bytes | None:
+def _next(stream: IO[bytes], path: Path, number: int, longest: int) -> bytes | None:
     try:
         header = stream.read(12)
         if not header:
@@ -71,10 +73,10 @@ def _next(stream: IO[bytes], path: Path, number: int) -> bytes | None:
         if len(header) < 12:
             raise Damaged(f"{path} ends inside the header of record {number}.")
         length, checksum = struct.unpack("<QI", header)
-        if checksum != masked(header[:8]) or length > MAX_LENGTH:
+        if checksum != masked(header[:8]) or length > longest:
             raise Damaged(f"{path}: the length of record {number} does not match its checksum.")
         record, tail = stream.read(length), stream.read(4)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+    except (EOFError, zlib.error, gzip.BadGzipFile, MemoryError) as error:
         raise Damaged(f"{path}: the compressed data is truncated or damaged at record {number} ({error}).") from None
     if len(record) < length or len(tail) < 4:
         raise Damaged(f"{path} ends inside record {number}.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from flatout.model import json_text
 from flatout.observe.recorder import TICK_FIELDS
 
 Fact = dict[str, Any]
@@ -52,9 +52,9 @@ def load(directory: Path) -> Recording:
         with open(path, encoding="utf-8", errors="replace") as stream:
             for line in stream:
                 try:
-                    fact = json.loads(line)
+                    fact = json_text.parse(line)
                     facts[fact.pop("kind")].append(fact)
-                except (json.JSONDecodeError, KeyError, AttributeError, TypeError):
+                except (ValueError, KeyError, AttributeError, TypeError):
                     damaged += 1  # the line that a kill cut short
     rows = np.zeros(0)
     if (directory / "ticks.bin").exists():

@@ -21,19 +21,19 @@ from flatout.data.shards.schema import Feature
 from flatout.data.shards.source import Corrupt, Numbers
 from flatout.data.shards.sources.folder import FileListing, Folder, list_files
 from flatout.model.errors import DataUnusable
+from flatout.process import array_files
 
 SUFFIXES = frozenset((".npy", ".npz"))
 VALUE = "value"
 OVERHEAD = 96
-UNREADABLE = (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile)
+UNREADABLE = (*array_files.UNREADABLE, zipfile.BadZipFile)
 
 
 @functools.lru_cache(maxsize=4)
 def _arrays(path: str) -> dict[str, NDArray[Any]]:
     """The arrays of a file by name. A `.npy` stays on disk; the parts of a `.npz` are unpacked once per process."""
     if path.endswith(".npz"):
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in sorted(archive.files)}
+        return dict(sorted(array_files.read(path).items()))
     return {VALUE: np.load(path, mmap_mode="r", allow_pickle=False)}
 
 

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from flatout.data.shards.example import Element, Value
 from flatout.data.shards.source import Corrupt, Numbers
 from flatout.data.shards.sources import columns, rows
+from flatout.model import json_text
 from flatout.model.errors import DataUnusable
 
 SUFFIXES = frozenset((".jsonl", ".ndjson", ".json"))
@@ -66,7 +67,7 @@ class Json(rows.Table):
 
 def parsed(data: bytes) -> Mapping[str, Any]:
     try:
-        row = json.loads(data.decode("utf-8-sig"))
+        row = json_text.parse(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise Corrupt(f"it is not JSON: {error}") from None
     if not isinstance(row, dict):

@@ -7,13 +7,13 @@ program and the innermost function.
 from __future__ import annotations
 
 import html
-import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from flatout.model import json_text
 from flatout.model.case import Case
 from flatout.report.formatting import clean
 
@@ -117,7 +117,7 @@ def _samples(path: Path) -> tuple[Sequence[Any], float]:
             return (), 0.0
         for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
             if '"samples"' in line:
-                fact = json.loads(line)
+                fact = json_text.parse(line)
                 if isinstance(fact, dict) and fact.get("kind") == "samples" and isinstance(fact.get("rows"), list):
                     return fact["rows"], float(fact.get("interval") or 0.0)
     except (OSError, ValueError, TypeError):
