@@ -10,6 +10,8 @@ import threading
 import time
 from types import SimpleNamespace
 
+import pytest
+
 from flatout.model.case import Case, Finding
 from flatout.model.evidence.program import KerasCall
 from flatout.model.evidence.steps import StepStack, Stream
@@ -104,14 +106,37 @@ class Queue:
         return time.perf_counter()
 
 
-def test_a_block_ends_when_the_device_has_finished(monkeypatch):
+class Read:
+    """Values that are read after each of the first steps: that waits for the device."""
+
+    def __init__(self, queue: Queue, steps: int) -> None:
+        self.queue = queue
+        self.steps = steps
+
+    @property
+    def wanted(self) -> bool:
+        return self.steps > 0
+
+    def tick(self, count: int, counted_by: object) -> None:
+        self.steps -= 1
+        self.queue.finished()
+
+    def write(self) -> None: ...
+
+
+@pytest.mark.parametrize(("read_steps", "seconds"), [(0, 15.0), (60, 15.0), (1_000, 0.1)])
+def test_a_block_ends_when_the_device_has_finished(monkeypatch, read_steps, seconds):
+    """Also where values are read meanwhile: what the device does while they are is no part of the reading."""
     monkeypatch.setattr(gates, "_leave", sys.exit)
+    monkeypatch.setattr(gates, "READING_SECONDS", seconds)
     read, commands = os.pipe()
     answers, write = os.pipe()
     observer = SimpleNamespace(ticks=Ticks(), trial=TrialState(), injections=None, devices=DeviceClock(print))
-    gate = Gate(observer, GateSettings(read, write, os.getppid()), SimpleNamespace(wanted=False, write=lambda: None))
+    queue = Queue()
+    values = Read(queue, read_steps)
+    gate = Gate(observer, GateSettings(read, write, os.getppid()), values)
     atexit.unregister(gate._report_end)
-    gate._devices = queue = Queue()
+    gate._devices = queue
 
     def program() -> None:
         try:
@@ -126,6 +151,7 @@ def test_a_block_ends_when_the_device_has_finished(monkeypatch):
     with os.fdopen(answers) as reading:
         decode(reading.readline(), Warm)
         assert queue.done_at <= time.perf_counter(), "it is held with nothing queued"
+        assert values.wanted == (read_steps == 1_000), "it is not held before the values are read, if that takes long"
         os.write(commands, encode(Go(10)).encode() + b"\n")
         block = decode(reading.readline(), BlockDone)
         os.close(commands)

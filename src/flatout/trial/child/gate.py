@@ -34,6 +34,8 @@ WARM_SECONDS = 0.4
 WARM_SECONDS_AT_MOST = 6.0
 FILLING_SECONDS = 20.0
 """How long a program is given to come to its second epoch, where it is measured from there on."""
+READING_SECONDS = 15.0
+"""How long a program on a GPU is given to run the steps whose values are read: each of them waits for the device."""
 QUIET_TICKS = 3
 TAKES_HOLD_SECONDS = 20.0
 """How long a lever is waited for that has changed nothing yet: some watch a call or two first."""
@@ -94,8 +96,9 @@ class Gate:
         warm, block = self.warm, self._block
         over = warm and self._ticks >= block.calls and self.steps >= block.until
         if warm:
-            if self._devices.queues and (over or not block.times):
-                # The first call is dropped: what it has queued is no part of the others' time.
+            if self._devices.queues and (over or self._values.wanted or not block.times):
+                # Reading the values waits for the devices, and is not timed: what is queued has to be done before. The
+                # first call is dropped: what it has queued is no part of the others' time.
                 end = self._devices.finished()
             block.times.append(end - block.last)
             block.counts.append(n)
@@ -110,6 +113,8 @@ class Gate:
         else:
             if not self.warm_up.is_over(end, self._ticks, self.epochs.begun, self.steps - self._before):
                 return
+            if self._values.wanted and self._devices.queues and not self.warm_up.has_waited(end):
+                return  # a block in which values are read at each step is not at the program's own pace
             end = self._devices.finished()  # it is held with nothing queued: that would run in another's time
             self.warm = True
             self._say(Warm(self.steps, end - self.warm_up.began, self._levers()))
@@ -195,6 +200,10 @@ class WarmUp:
 
     def begin(self, now: float) -> None:
         self.began, self._quiet_ticks = now, 0
+
+    def has_waited(self, now: float) -> bool:
+        """Whether the program has been given the time to run the steps whose values are read."""
+        return bool(self._warm_steps) or now - self.began > READING_SECONDS
 
     def is_over(self, now: float, ticks: int, epochs: int, steps: int = 0) -> bool:
         """Called at each tick; `ticks`, `epochs` and `steps` are those that have begun so far."""
