@@ -36,7 +36,7 @@ def model(*layers):
 
 def test_a_model_of_keras_own_layers_is_read(tmp_path):
     config, version = trust.keras_archive(archive(tmp_path / "m.keras", model(layer(units=3))))
-    trust.check_layers(config, tmp_path, trusted=False, has_imports=False)
+    trust.check_layers(config, tmp_path, trusted=False)
     assert version == "3.15.1"
 
 
@@ -49,8 +49,8 @@ def test_a_model_of_keras_own_layers_is_read(tmp_path):
 )
 def test_code_in_a_file_needs_trust(tmp_path, hostile):
     with pytest.raises(ModelRefused, match="--trust"):
-        trust.check_layers(model(hostile), tmp_path, trusted=False, has_imports=True)
-    trust.check_layers(model(hostile), tmp_path, trusted=True, has_imports=False)
+        trust.check_layers(model(hostile), tmp_path, trusted=False, imports=["my_package"])
+    trust.check_layers(model(hostile), tmp_path, trusted=True)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_code_in_a_file_needs_trust(tmp_path, hostile):
 )
 def test_classes_of_others_are_not_imported_unasked(tmp_path, foreign):
     with pytest.raises(ModelRefused, match="--import"):
-        trust.check_layers(model(layer(units=3), foreign), tmp_path, trusted=False, has_imports=False)
+        trust.check_layers(model(layer(units=3), foreign), tmp_path, trusted=False)
 
 
 @pytest.mark.parametrize("content", [b"", b"not a model", b"PK\x03\x04 half an archive"])
@@ -85,7 +85,7 @@ def test_a_deeply_nested_description_ends_no_one(tmp_path):
     nested = {"config": {}}
     for _ in range(5000):
         nested = {"config": nested}
-    trust.check_layers(nested, tmp_path, trusted=False, has_imports=False)
+    trust.check_layers(nested, tmp_path, trusted=False)
 
 
 @pytest.mark.parametrize(("name", "hint"), [("gone.keras", "no model"), ("m.tflite", "--compare")])
@@ -102,9 +102,30 @@ def test_a_directory_without_a_saved_model(tmp_path):
 
 
 def test_a_graph_that_touches_files_needs_trust(tmp_path):
-    trust.check_graph({"MatMul", "SaveV2"}, tmp_path, trusted=False)
+    trust.check_graph([], tmp_path, trusted=False)
+    trust.check_graph(["WriteFile"], tmp_path, trusted=True)
     with pytest.raises(ModelRefused, match="WriteFile"):
-        trust.check_graph({"MatMul", "WriteFile"}, tmp_path, trusted=False)
+        trust.check_graph(["WriteFile"], tmp_path, trusted=False)
+
+
+def test_an_import_allows_its_own_classes_alone(tmp_path):
+    mine, other = layer("Mine", module="my_package.layers"), layer("system", module="os")
+    trust.check_layers(model(mine), tmp_path, trusted=False, imports=["my_package"])
+    with pytest.raises(ModelRefused, match=r"os\.system.*my_package does not bring"):
+        trust.check_layers(model(mine, other), tmp_path, trusted=False, imports=["my_package"])
+
+
+@pytest.mark.parametrize("module", ["keras.utils", "keras.src.utils.file_utils", "keras_hub.layers", "kerasx"])
+def test_not_all_of_keras_is_made_for_models(tmp_path, module):
+    with pytest.raises(ModelRefused, match="not part of Keras"):
+        trust.check_layers(model(layer("get_file", module=module)), tmp_path, trusted=False)
+
+
+@pytest.mark.parametrize(
+    "module", ["keras", "keras.layers", "keras.src.models.functional", "keras.initializers", "tf_keras.src.engine"]
+)
+def test_classes_of_keras_need_no_trust(tmp_path, module):
+    trust.check_layers(model(layer("Any", module=module)), tmp_path, trusted=False)
 
 
 def test_a_module_that_is_not_there():

@@ -61,7 +61,7 @@ def _open(directory: Path) -> Any:
         return original.import_object(model_source["name"])()
     for name in model_source["imports"]:
         original.import_module(name)
-    return keras_models.load_file(Path(model_source["path"]), model_source["trust"], bool(model_source["imports"]))
+    return keras_models.load_file(Path(model_source["path"]), model_source["trust"], model_source["imports"])
 
 
 def _runner(model: Any, call: Any) -> Runner:

@@ -14,10 +14,10 @@ from flatout.subject.original import DeclaredInput, Original
 
 def open_file(path: Path, trusted: bool, imports: Sequence[str]) -> Original:
     reopen = {"how": "file", "path": str(path.resolve()), "trust": trusted, "imports": list(imports)}
-    return wrap_model(load_file(path, trusted, bool(imports)), reopen)
+    return wrap_model(load_file(path, trusted, imports), reopen)
 
 
-def load_file(path: Path, trusted: bool, has_imports: bool) -> Any:
+def load_file(path: Path, trusted: bool, imports: Sequence[str] = ()) -> Any:
     """Load a model file with the Keras that wrote it, after checking its description for code."""
     with open(path, "rb") as stream:
         beginning = stream.read(8)
@@ -29,8 +29,8 @@ def load_file(path: Path, trusted: bool, has_imports: bool) -> Any:
         raise ModelRefused(
             f"{path} is neither a .keras file nor an HDF5 file. Save the model with `model.save('name.keras')`."
         )
-    trust.check_layers(config, path, trusted, has_imports)
     keras = _package(version)
+    trust.check_layers(config, path, trusted, imports)
     try:
         return keras.models.load_model(path, compile=False, safe_mode=not trusted)
     except Exception as error:

@@ -25,11 +25,14 @@ def open_original(
             f"There is no model at {model}. Give a .keras or .h5 file, the directory of a SavedModel, or "
             "`module:function` for a function that builds it."
         )
+    is_saved_model = path.is_dir() and (path / "saved_model.pb").exists()
+    before = saved_models.registered_operations() if is_saved_model and imports else frozenset()
     for name in imports:
         import_module(name)
     if path.is_dir():
-        if (path / "saved_model.pb").exists():
-            return saved_models.open_directory(path, signature, trust)
+        if is_saved_model:
+            custom = saved_models.registered_operations() - before if imports else frozenset()
+            return saved_models.open_directory(path, signature, trust, custom)
         raise ModelRefused(f"{path} is not a SavedModel: the directory has no saved_model.pb.")
     if path.suffix in (".tflite", ".onnx"):
         raise ModelRefused(

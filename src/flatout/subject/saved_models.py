@@ -8,16 +8,18 @@ from typing import Any
 
 from flatout.model.errors import ModelRefused
 from flatout.subject import trust
+from flatout.subject.graph_check import unsafe_operations
 from flatout.subject.keras_models import dtype_name, plain_name
 from flatout.subject.original import DeclaredInput, Original
 
 DEFAULT_SIGNATURE = "serving_default"
 
 
-def open_directory(path: Path, signature: str | None, trusted: bool) -> Original:
+def open_directory(path: Path, signature: str | None, trusted: bool, custom: frozenset[str] = frozenset()) -> Original:
+    """`custom` are operations that modules named by --import have registered."""
     import tensorflow as tf
 
-    trust.check_graph(_operations(path), path, trusted)
+    trust.check_graph(unsafe_operations(_message(path), custom), path, trusted)
     try:
         model = tf.saved_model.load(str(path))
     except Exception as error:
@@ -64,8 +66,17 @@ def _function(model: Any, path: Path, wanted: str | None) -> Any:
     raise ModelRefused(f"{path} has {problem}. Choose with --signature: {', '.join(known)}.")
 
 
-def _operations(path: Path) -> set[str]:
-    """All operations in the file, whether they are called or not."""
+def registered_operations() -> frozenset[str]:
+    """The names of all operations that this process knows."""
+    from tensorflow.core.framework import op_def_pb2
+    from tensorflow.python.client import pywrap_tf_session
+
+    known = op_def_pb2.OpList()
+    known.ParseFromString(pywrap_tf_session.TF_GetBuffer(pywrap_tf_session.TF_GetAllOpList()))
+    return frozenset(one.name for one in known.op)
+
+
+def _message(path: Path) -> Any:
     from google.protobuf.message import DecodeError
     from tensorflow.core.protobuf import saved_model_pb2
 
@@ -74,9 +85,4 @@ def _operations(path: Path) -> set[str]:
         message.ParseFromString((path / "saved_model.pb").read_bytes())
     except (DecodeError, OSError) as error:
         raise ModelRefused(f"{path}/saved_model.pb cannot be read: {error}. Save the model again.") from None
-    found: set[str] = set()
-    for graph in message.meta_graphs:
-        found.update(node.op for node in graph.graph_def.node)
-        for function in graph.graph_def.library.function:
-            found.update(node.op for node in function.node_def)
-    return found
+    return message

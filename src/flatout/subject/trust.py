@@ -7,8 +7,9 @@ and write files when it is called. The checks here only read the description; no
 
 from __future__ import annotations
 
+import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,31 @@ from flatout.model import json_text
 from flatout.model.errors import ModelRefused
 
 LARGEST_CONFIG = 64 << 20
-UNSAFE_OPERATIONS = {"PyFunc", "PyFuncStateless", "EagerPyFunc", "ReadFile", "WriteFile", "MatchingFiles"}
-"""Operations that run Python or access files. Tables and checkpoints are loaded by other operations."""
+KERAS_PARTS = frozenset(
+    [
+        "activations",
+        "applications",
+        "backend",
+        "constraints",
+        "dtype_policies",
+        "engine",
+        "initializers",
+        "layers",
+        "legacy_tf_layers",
+        "losses",
+        "metrics",
+        "mixed_precision",
+        "models",
+        "ops",
+        "optimizers",
+        "quantizers",
+        "random",
+        "regularizers",
+        "saving",
+        "trainers",
+    ]
+)
+"""Parts of Keras with classes that a model is made of. `keras.utils` has functions that download and unpack."""
 
 
 def keras_archive(path: Path) -> tuple[dict[str, Any], str]:
@@ -60,30 +84,48 @@ def h5_config(path: Path) -> tuple[dict[str, Any], str]:
         raise ModelRefused(f"{path} cannot be read as an HDF5 model: {error}. Save the model again.") from None
 
 
-def check_layers(config: dict[str, Any], path: Path, trusted: bool, has_imports: bool) -> None:
-    """Refuse a description that contains code, or classes that are not part of Keras."""
+def check_layers(config: dict[str, Any], path: Path, trusted: bool, imports: Sequence[str] = ()) -> None:
+    """Refuse a description that contains code, or classes that are neither of Keras nor of the imported modules."""
     code = sorted({f"{kind} {name!r}" for kind, name in _code_in(config)})
     if code and not trusted:
         raise ModelRefused(
             f"{path} contains Python code that would run when it is opened: {_some(code)}. Give --trust if you trust "
             "its source; otherwise rebuild the model with layers of Keras."
         )
-    foreign = sorted(set(_foreign_in(config)))
-    if foreign and not (trusted or has_imports):
+    foreign = sorted(
+        {name for name, module, registered in _foreign_in(config) if not _imported(module, registered, imports)}
+    )
+    if foreign and not trusted:
+        named = f" --import {', '.join(imports)} does not bring them." if imports else ""
         raise ModelRefused(
-            f"{path} uses classes that are not part of Keras: {_some(foreign)}. Name the module that defines and "
-            "registers them with --import MODULE (it is run), or give a function that builds the model: "
+            f"{path} uses classes that are not part of Keras: {_some(foreign)}.{named} Name the module that defines "
+            "and registers them with --import MODULE (it is run), or give a function that builds the model: "
             "`module:function`."
         )
 
 
-def check_graph(operations: set[str], path: Path, trusted: bool) -> None:
-    unsafe = sorted(operations & UNSAFE_OPERATIONS)
+def check_graph(unsafe: list[str], path: Path, trusted: bool) -> None:
     if unsafe and not trusted:
         raise ModelRefused(
-            f"{path} has operations that run Python or access files when it is called: {_some(unsafe)}. Give --trust "
-            "if you trust its source."
+            f"{path} runs operations that may do more than compute (read or write files, run Python): {_some(unsafe)}. "
+            "Give --trust if you trust its source. Operations of a library of your own are allowed where --import "
+            "names the module that loads them."
         )
+
+
+def _imported(module: str, registered: str, imports: Sequence[str]) -> bool:
+    """Whether a class is one that a module named by --import defines, or has registered with Keras."""
+    if any(module == name or module.startswith(f"{name}.") for name in imports):
+        return True
+    return (
+        bool(imports)
+        and bool(registered)
+        and any(
+            getattr(sys.modules.get(keras), "saving", None) is not None
+            and sys.modules[keras].saving.get_registered_object(registered) is not None
+            for keras in ("keras", "tf_keras")
+        )
+    )
 
 
 def _some(names: list[str], limit: int = 5) -> str:
@@ -101,17 +143,26 @@ def _code_in(node: Any) -> Iterator[tuple[str, str]]:
                 yield "Lambda layer" if item["class_name"] == "Lambda" else "lambda", str(name)
 
 
-def _foreign_in(node: Any) -> Iterator[str]:
+def _foreign_in(node: Any) -> Iterator[tuple[str, str, str]]:
+    """Classes that are not Keras's own: as they are shown, their module, the name that they are registered by."""
     for item in _walk(node):
         name, module, registered = item.get("class_name"), item.get("module"), item.get("registered_name")
         if not isinstance(name, str):
             continue
-        if isinstance(module, str) and module and module.partition(".")[0] not in ("keras", "tf_keras", "builtins"):
-            yield f"{module}.{name}"
-        elif module is None and isinstance(registered, str) and ">" in registered:
-            yield registered
-        elif module == "builtins" and name not in ("__tuple__", "function", "dict", "list"):
-            yield f"builtins.{name}"
+        known = registered if isinstance(registered, str) else ""
+        if module == "builtins":
+            if name not in ("__tuple__", "function", "dict", "list"):
+                yield f"builtins.{name}", module, known
+        elif isinstance(module, str) and module:
+            if not _is_of_keras(module):
+                yield f"{module}.{name}", module, known
+        elif module is None and ">" in known:
+            yield known, "", known
+
+
+def _is_of_keras(module: str) -> bool:
+    package, *parts = module.replace(".src", "").replace(".api", "").replace("._tf_keras.keras", "").split(".")
+    return package in ("keras", "tf_keras") and (not parts or parts[0] in KERAS_PARTS)
 
 
 def _walk(node: Any) -> Iterator[dict[str, Any]]:

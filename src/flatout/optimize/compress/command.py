@@ -141,7 +141,7 @@ def _open_model(request: SubjectRequest) -> Any:
     from flatout.subject import keras_models, original
 
     if Path(request.model).is_file():
-        return keras_models.load_file(Path(request.model), request.trust, bool(request.imports))
+        return keras_models.load_file(Path(request.model), request.trust, request.imports)
     if ":" in request.model:
         return original.import_object(request.model)()
     raise InvalidOption(f"--compress needs a Keras model: a .keras file or module:function, not {request.model}.")
