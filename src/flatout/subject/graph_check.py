@@ -13,6 +13,10 @@ from typing import Any
 
 from flatout.subject.safe_operations import RESTORING, SAFE_OPERATIONS, STREAMS, TABLES_OF_FILES
 
+RUN_WHEN_OPENED = ("legacy_init_op", "saved_model_main_op", "saved_model_train_op")
+"""Collections of a TensorFlow 1 model with what its loader runs."""
+ASSETS = "saved_model_assets"
+
 
 def unsafe_operations(saved_model: Any, custom: frozenset[str] = frozenset()) -> list[str]:
     """What a SavedModel message could run that is not on the list, described. `custom` are further safe operations."""
@@ -28,7 +32,7 @@ class _Graph:
         self.safe = safe
         self.nodes = {node.name: node for node in meta.graph_def.node}
         self.functions = {one.signature.name: one for one in meta.graph_def.library.function}
-        self.assets = {_node_of(asset.tensor_info.name) for asset in meta.asset_file_def}
+        self.assets = {_node_of(asset.tensor_info.name) for asset in (*meta.asset_file_def, *_older_assets(meta))}
 
     def unsafe(self) -> Iterator[str]:
         for node, function in self._reached(self._roots(), self.meta.object_graph_def.concrete_functions):
@@ -46,8 +50,9 @@ class _Graph:
                     tensor.coo_sparse.dense_shape_tensor_name,
                 )
                 yield from (part.name for part in tensor.composite_tensor.components)
-        for collection in self.meta.collection_def.values():
-            yield from collection.node_list.value
+        for name in RUN_WHEN_OPENED:
+            if name in self.meta.collection_def:
+                yield from self.meta.collection_def[name].node_list.value
 
     def _reached(self, tensors: Iterable[str], functions: Iterable[str]) -> Iterator[tuple[Any, Any]]:
         """Each node that runs, with the function that it is in (None: in the graph itself)."""
@@ -112,6 +117,15 @@ class _Graph:
             and bound[place] < len(objects.nodes)
             and objects.nodes[bound[place]].HasField("asset")
         )
+
+
+def _older_assets(meta: Any) -> Iterator[Any]:
+    """The assets of a TensorFlow 1 model, which has them in a collection."""
+    if ASSETS in meta.collection_def:
+        from tensorflow.core.protobuf import meta_graph_pb2
+
+        for packed in meta.collection_def[ASSETS].any_list.value:
+            yield meta_graph_pb2.AssetFileDef.FromString(packed.value)
 
 
 def _node_of(tensor: str) -> str:

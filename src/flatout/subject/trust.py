@@ -21,7 +21,6 @@ KERAS_PARTS = frozenset(
     [
         "activations",
         "applications",
-        "backend",
         "constraints",
         "dtype_policies",
         "engine",
@@ -37,7 +36,6 @@ KERAS_PARTS = frozenset(
         "quantizers",
         "random",
         "regularizers",
-        "saving",
         "trainers",
     ]
 )
