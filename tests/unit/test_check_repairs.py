@@ -117,3 +117,48 @@ def test_what_is_not_repaired_in_a_notebook_stays_to_the_byte() -> None:
         before = json.dumps({"cells": cells}, indent=1, ensure_ascii=ascii_only).encode()
         after = fix(before, "book.ipynb", Checker(select()), everything).content
         assert after == before.replace(b'    "model.run_eagerly = True\\n",\n', b"")
+
+
+HOISTED = """import numpy as np
+import tensorflow as tf
+{before}
+buf = {made}
+{between}
+for batch in dataset:
+    step(batch, tf.constant(buf))
+    {inside}
+"""
+SAFE_ARRAYS = {
+    "zeros": {},
+    "read": {"between": "print(buf.shape, buf.mean(), len(buf), f'{buf[0]}', np.mean(buf), buf * 2)"},
+    "filled-before": {"between": "buf[:] = 3"},
+    "chain": {"made": "np.load('x.npy').astype(np.float32).reshape(3, 3)"},
+    "read-by-function": {"before": "def show():\n    print(buf.sum())", "inside": "show()"},
+}
+ESCAPED_ARRAYS = {
+    "view": {"between": "row = buf[0]", "inside": "row[0] += 1"},
+    "transposed": {"between": "other = buf.T", "inside": "other[0] += 1"},
+    "object": {"between": "env = Environment(buf)", "inside": "env.step()"},
+    "attribute": {"between": "env.state = buf", "inside": "env.step()"},
+    "list": {"between": "pool = [buf]", "inside": "pool[0][0] = 1"},
+    "closure": {"before": "def work():\n    buf[0] += 1", "inside": "work()"},
+    "thread": {"between": "threading.Thread(target=fill, args=(buf,)).start()"},
+    "out": {"between": "add = lambda: np.add(buf, 1, out=buf)", "inside": "add()"},
+    "iterated": {"between": "rows = iter(buf)", "inside": "next(rows)[0] = 1"},
+    "shares": {"before": "other = np.zeros(9)", "made": "np.asarray(other)", "inside": "other[0] += 1"},
+    "of-file": {"made": "np.load('x.npy', mmap_mode='r+')"},
+    "reshaped": {"before": "other = np.zeros(9)", "made": "np.reshape(other, (3, 3))", "inside": "other[0] += 1"},
+    "reflection": {"between": "globals()['buf'][0] = 1"},
+}
+
+
+@pytest.mark.parametrize("case", [*SAFE_ARRAYS, *ESCAPED_ARRAYS])
+def test_a_conversion_is_hoisted_unasked_where_the_array_is_reached_by_nothing_else(case: str) -> None:
+    parts = {"before": "", "made": "np.zeros(9)", "between": "", "inside": "pass"}
+    source = HOISTED.format(**parts | (SAFE_ARRAYS | ESCAPED_ARRAYS)[case])
+    checker = Checker(select(["tensor-reconversion"]))
+    found = checker.check(source, "program.py").diagnostics
+    assert [item.full_name for item in found] == ["tensor-reconversion/same-array-each-turn"]
+    assert safe(found[0]) == (case in SAFE_ARRAYS)
+    result = fix(source.encode(), "program.py", checker, safe)
+    assert bool(result.applied) == (case in SAFE_ARRAYS)

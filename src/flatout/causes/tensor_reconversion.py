@@ -25,7 +25,8 @@ for images, boxes in dataset:
 For data that change from step to step, a `tf.data` pipeline converts ahead of the step and in parallel.
 Arrays for `fit` go in whole: `model.fit(array, ...)` slices them in a pipeline of its own. A value that
 changes now and then is a `tf.Variable`.
-- `hoist-conversion`: exact; an edit of the source, tried as such.
+- `hoist-conversion`: exact; an edit of the source, tried as such. `check --fix` makes it where nothing else can write
+  to the array: a view of it, another object or another function that holds it makes the repair one to look at first.
 
 ## When it is not worth it
 For scalars and small arrays the conversion takes microseconds. On the CPU some NumPy arrays are shared
@@ -41,9 +42,9 @@ from flatout.causes._spec import Cause
 from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.model.evidence.steps import Conversion
-from flatout.source.analysis import datasets, loops
+from flatout.source.analysis import datasets, escapes, loops
 from flatout.source.analysis.patterns import Match, pattern
-from flatout.source.analysis.scopes import Loop, Site
+from flatout.source.analysis.scopes import Bind, Loop, Site
 from flatout.source.analysis.syntax import loaded_names, stored_names
 from flatout.source.repairs import LeverEdit, Repair
 
@@ -93,20 +94,20 @@ def _same_array_each_turn(call: ast.Call, site: Site) -> Iterator[Match]:
     outer = [item for item in site.loops if given.id in loops.target_names(item) | stored_names(item)]
     if outer:
         return
-    if _changed_in_place(given.id, loop) or not _is_array(given.id, site):
+    bound = datasets.binding(given.id, site)
+    if bound is None or _changed_in_place(given.id, loop) or not _is_array(bound):
         return
     yield Match(
         call,
         f"The array {given.id} does not change in this loop, but is copied into a new tensor in each turn.",
         "Convert it once, before the loop.",
-        repair=Repair(LeverEdit("hoist-conversion"), safe=True),
+        repair=Repair(LeverEdit("hoist-conversion"), safe=escapes.never_escapes(given.id, bound, site)),
     )
 
 
-def _is_array(name: str, site: Site) -> bool:
+def _is_array(bound: Bind) -> bool:
     """Whether a name was plainly given an array: a number or a short list is not reported."""
-    bound = datasets.binding(name, site)
-    if bound is None or not isinstance(bound.value, ast.Call):
+    if not isinstance(bound.value, ast.Call):
         return False
     made: ast.expr = bound.value
     while isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute):
