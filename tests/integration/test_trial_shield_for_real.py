@@ -11,12 +11,15 @@ from pathlib import Path
 import pytest
 from observed import environment
 
+from flatout.process.fence import landlock
+from flatout.process.fence.means import Fence
+
 START = """
 import sys
 from flatout.trial.child import shield
 from flatout.observe import observer, recorder, settings
 watch = observer.Observer(recorder.Recorder({trial!r}), settings.ObserveSettings())
-shield.install({trial!r}, fence={fence})
+shield.install({trial!r}, landlock={version})
 import tensorflow
 shield.on_tensorflow(watch, tensorflow)
 """
@@ -127,18 +130,19 @@ TF2 = """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fence", [True, False])
-def test_everything_that_tensorflow_writes_goes_elsewhere_and_comes_back(tmp_path: Path, fence: bool) -> None:
+@pytest.mark.parametrize("held_by", ["kernel", "first-landlock", "python"])
+def test_everything_that_tensorflow_writes_goes_elsewhere_and_comes_back(tmp_path: Path, held_by: str) -> None:
+    version = {"kernel": landlock.version(), "first-landlock": min(landlock.version(), 1), "python": 0}[held_by]
     home, trial = tmp_path / "project", tmp_path / "trial"
     (trial / "tmp").mkdir(parents=True)
     for name, text in {"notes.txt": "real", "data/a.txt": "a", "other/c.txt": "c"}.items():
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text(text)
     program = trial / "program.py"
-    program.write_text(START.format(trial=str(trial), fence=fence) + textwrap.dedent(TF2))
+    program.write_text(START.format(trial=str(trial), version=version) + textwrap.dedent(TF2))
     before = {path: (path.stat().st_mtime_ns, path.is_file() and path.read_bytes()) for path in home.rglob("*")}
     done = subprocess.run(
-        [sys.executable, str(program)],
+        Fence((str(trial),), version).command([sys.executable, str(program)]),
         cwd=home,
         env=environment(TMPDIR=str(trial / "tmp")),
         capture_output=True,

@@ -13,6 +13,11 @@ PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_inte
 ProgramArgument = Annotated[
     str, typer.Argument(help="A Python file, a module with -m, or a command that starts Python.")
 ]
+UnfencedOption = Annotated[
+    bool,
+    typer.Option("--unfenced", help="Let trials write by ways that flatout cannot redirect, such as other programs."),
+]
+NetworkOption = Annotated[bool, typer.Option("--network", help="Let trials use the network.")]
 ModuleOption = Annotated[bool, typer.Option("-m", "--module", help="PROGRAM is a module, as with python -m.")]
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from flatout.cli.run import PASS_ON, ModuleOption, ProgramArgument
+from flatout.cli.run import PASS_ON, ModuleOption, NetworkOption, ProgramArgument, UnfencedOption
 from flatout.model.errors import InvalidOption
 
 
@@ -38,12 +38,16 @@ def register(app: typer.Typer) -> None:
         json: Annotated[
             str | None, typer.Option("--json", metavar="FILE", help="Write the case as JSON (- is stdout).")
         ] = None,
+        unfenced: UnfencedOption = False,
+        network: NetworkOption = False,
         quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the verdict only.")] = False,
     ) -> None:
         """Try cures on the unmodified program, side by side, and say what won, by how much, and at what price.
 
-        The program is started several times with changes injected from outside. No trial writes any of its files.
+        The program is started several times with changes injected from outside. No trial writes any of
+        its files, or uses the network.
         """
+        from flatout.process.fence.means import Leave
         from flatout.tune.request import TuneRequest
         from flatout.tune.session import tune
 
@@ -60,6 +64,7 @@ def register(app: typer.Typer) -> None:
             quiet=quiet,
             patch=Path(patch) if patch else None,
             apply=apply,
+            leave=Leave(unfenced, network),
         )
         sys.exit(tune(request))
 

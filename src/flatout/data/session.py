@@ -24,12 +24,13 @@ from flatout.data.task import PipelineTask
 from flatout.model.case import Case, Note, Program, Trial
 from flatout.model.errors import ProgramUnusable
 from flatout.model.evidence.pipelines import PipelinePace
+from flatout.process.fence.means import NOTHING, Leave
 from flatout.process.launch import start
 from flatout.process.messages import encode
-from flatout.process.output import last_line
-from flatout.process.watchdog import Watchdog, kill_group
+from flatout.process.watchdog import Tree, Watchdog
 from flatout.trial import launcher
 from flatout.trial.child_process import Launch, prepared
+from flatout.trial.refusals import last_words
 from flatout.trial.settings import GuestSettings
 
 RESULT, PROGRESS = "data.json", "progress.txt"
@@ -47,6 +48,7 @@ class PipelineRequest:
     module: bool = False
     task: PipelineTask = field(default_factory=PipelineTask)
     seconds: float = 120.0
+    leave: Leave = NOTHING
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -62,14 +64,15 @@ def run(
     """Run the child. Returns its case, with the program and its steps added."""
     (directory / "tmp").mkdir(parents=True, exist_ok=True)
     module = request.target if request.module else None
-    launch = Launch(request.command, module=module, seed=None, sources=tuple(sources))
-    command, variables = prepared(launch, directory, GuestSettings("flatout.data.child", encode(request.task)))
+    launch = Launch(request.command, module=module, seed=None, sources=tuple(sources), leave=request.leave)
+    command = prepared(launch, directory, GuestSettings("flatout.data.child", encode(request.task)))
     began = time.monotonic()
     started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     watchdog = Watchdog()
     late = False
-    process = start(command, variables, directory / "output.txt")
-    watchdog.watch(process.pid)
+    process = start(command.words, command.environment, directory / "output.txt")
+    tree = Tree(process.pid, command.mark)
+    watchdog.watch(tree.group, tree.mark)
     try:
         with Progress(directory / PROGRESS, request.seconds, quiet) as progress:
             while process.poll() is None:
@@ -81,7 +84,7 @@ def run(
                 if late:
                     break
     finally:
-        kill_group(process.pid)
+        tree.kill()
         code = process.wait()
         watchdog.forget(process.pid)
         watchdog.close()
@@ -106,12 +109,12 @@ def _read_result(seen: Case, directory: Path, code: int, late: bool) -> Case:
     path = directory / RESULT
     if not path.exists():
         output = directory / "output.txt"
-        why = last_line(output) or f"it ended with code {code}"
+        why = last_words(output) or f"it ended with code {code}"
         raise ProgramUnusable(f"The program did not reach a tf.data pipeline: {why}. Its output is in {output}.")
     found = store.load(path)
     if not found.pipelines:
         errors = [note.text for note in found.notes if note.level == "error"]
-        reason = last_line(directory / "output.txt") if code else ""
+        reason = last_words(directory / "output.txt") if code else ""
         raise ProgramUnusable(
             f"{(errors or [reason or 'The program iterates no tf.data pipeline.'])[0]} Name a program that iterates a "
             "tf.data.Dataset, or a function that makes one (`package.module:function`)."
@@ -124,7 +127,7 @@ def _read_result(seen: Case, directory: Path, code: int, late: bool) -> Case:
 
 def _cut_short(case: Case, directory: Path, late: bool) -> Case:
     activity = _last_progress(directory)
-    output = last_line(directory / "output.txt")
+    output = last_words(directory / "output.txt")
     why = "it took too long and was stopped" if late else f"the process crashed ({output})"
     note = Note("warning", f"While {activity or 'it worked'}, {why}. The results up to then are shown.")
     trials = case.trials

@@ -29,6 +29,7 @@
     │   ├── ArtefactUnreadable    a directory that is not an artefact of flatout, or a damaged one
     │   ├── PatchFailed           a source change that cannot be made or applied
     │   ├── OutputNotWritable     a file that cannot be written, or that exists and is not overwritten
+    │   ├── CannotFence           a kernel that cannot hold trials as is asked of it
     │   ├── ProcessFailed         a process of flatout's own that ended or did not answer
     │   │   ├── ServiceFailed     a dispatcher or worker of the tf.data service
     │   │   └── InvalidMessage    a message between two processes of flatout that does not have its declared form
@@ -182,6 +183,10 @@ class PatchFailed(FlatoutError):
 
 
 class OutputNotWritable(FlatoutError):
+    pass
+
+
+class CannotFence(FlatoutError):
     pass
 
 

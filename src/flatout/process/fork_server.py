@@ -66,16 +66,18 @@ class ForkServer:
         with contextlib.suppress(ServerGone):
             self._send(Import(tuple(packages)))
 
-    def start(self, request: object, directory: Path, output: Path, descriptors: Sequence[int]) -> ForkedProcess:
+    def start(
+        self, request: object, directory: Path, output: Path, descriptors: Sequence[int], mark: int = 0
+    ) -> ForkedProcess:
         """Fork a child and hand it the message `request`. It begins once the watchdog knows of it."""
         file = directory / "request.json"
         file.write_text(encode(request), encoding="utf-8")
         released, release = os.pipe()
         try:
             with self._lock:
-                self._send(Fork(str(file.resolve()), str(output.resolve())), [released, *descriptors])
+                self._send(Fork(str(file.resolve()), str(output.resolve()), mark), [released, *descriptors])
                 pid = self._wait_for_reply(Started, IMPORT_SECONDS).pid
-            self._watchdog.watch(pid)
+            self._watchdog.watch(pid, mark)
             os.write(release, b".")
         finally:
             os.close(released)

@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from flatout.process.fence import main as fence
 from flatout.process.messages import decode, encode
 
 LONGEST_MESSAGE = 1 << 16
@@ -39,6 +40,8 @@ class Fork:
     """A file that says what the child has to do; what is in it is between the parent and the child."""
     output: str
     """The file that the child's output is appended to."""
+    mark: int = 0
+    """By which the child's processes are known."""
 
 
 # ── messages from the server ─────────────────────────────────────────────────────────────────────────────────────────
@@ -109,6 +112,8 @@ def _fork() -> int:
 
 def _begin_child(message: Fork, descriptors: list[int], channel: socket.socket) -> tuple[str, list[int]]:
     os.setsid()
+    if message.mark:
+        fence.carry(message.mark)
     _send(channel, Started(os.getpid()))
     channel.close()
     release, *kept = descriptors
@@ -171,7 +176,8 @@ def _report_exit(channel: socket.socket, handle: int, child: int) -> None:
 
 
 def _kill_all(children: Iterable[int]) -> None:
-    """The parent is gone. The children may be stopped and would not notice it themselves."""
+    """The parent is gone. The children may be stopped and would not notice it themselves. What has left their groups
+    is the watchdog's."""
     for pid in children:
         with contextlib.suppress(OSError):
             os.killpg(pid, signal.SIGKILL)

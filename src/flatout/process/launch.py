@@ -6,11 +6,22 @@ import contextlib
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from flatout.process.watchdog import Watchdog, kill_group
+from flatout.process.watchdog import Tree, Watchdog
 
 TICK_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Command:
+    """A program that is ready to be started."""
+
+    words: Sequence[str]
+    environment: Mapping[str, str]
+    mark: int = 0
+    """By which its processes are known, wherever they go; 0: by their group alone."""
 
 
 def start(
@@ -38,16 +49,16 @@ def start(
 
 
 def run_until(
-    command: Sequence[str],
-    environment: Mapping[str, str],
+    command: Command,
     output: Path,
     watchdog: Watchdog,
     latest: float,
     tick: Callable[[], None] = lambda: None,
 ) -> int | None:
     """Run a program to its end, or until `latest` (monotonic). Returns its code; None where it was stopped."""
-    process = start(command, environment, output)
-    watchdog.watch(process.pid)
+    process = start(command.words, command.environment, output)
+    tree = Tree(process.pid, command.mark)
+    watchdog.watch(tree.group, tree.mark)
     try:
         while process.poll() is None:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -57,6 +68,6 @@ def run_until(
                 return None
         return process.returncode
     finally:
-        kill_group(process.pid)
+        tree.kill()
         process.wait()
         watchdog.forget(process.pid)

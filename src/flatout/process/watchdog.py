@@ -1,7 +1,8 @@
 """Makes sure that no child outlives flatout, however flatout ends.
 
-A tiny process reads process groups from a pipe (`+123`, `-123`). When the pipe closes, because flatout has finished,
-crashed or was killed, it kills every group that is left: the children and all that they started.
+A tiny process reads process trees from a pipe (`+123 456`, `-123`: a process group, and the mark of those processes
+that have left it). When the pipe closes, because flatout has finished, crashed or was killed, it kills every tree that
+is left: the children and all that they started.
 `Watchdog` runs this file as a script, so it imports nothing but the standard library.
 """
 
@@ -12,6 +13,43 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from dataclasses import dataclass
+
+MARKED = b"Max file locks"
+"""The line of /proc/PID/limits with the mark of a process (`fence/main.py` sets it)."""
+KILL_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A child and all that it has started: its process group, and those that have left the group, known by their
+    mark."""
+
+    group: int
+    mark: int = 0
+    """0: they carry none."""
+
+    def signal(self, number: signal.Signals) -> None:
+        signal_group(self.group, number)
+        for pid in self.strays():
+            _signal(pid, number)
+
+    def strays(self) -> list[int]:
+        """Those that are not in its group: daemons, mostly."""
+        return [pid for pid in marked(self.mark) if _group(pid) not in (self.group, None)] if self.mark else []
+
+    def kill(self) -> None:
+        """All of it, those included that are started meanwhile."""
+        kill_group(self.group)
+        deadline = time.monotonic() + KILL_SECONDS
+        while self.mark and (left := [pid for pid in marked(self.mark) if not _is_zombie(pid)]):
+            for number in (signal.SIGSTOP, signal.SIGKILL):  # what is stopped starts no other
+                for pid in left:
+                    _signal(pid, number)
+            if time.monotonic() > deadline:
+                return
+            time.sleep(0.002)
 
 
 class Watchdog:
@@ -30,9 +68,9 @@ class Watchdog:
         )
         os.close(reading)
 
-    def watch(self, group: int) -> None:
-        """Kill this process group once flatout is gone."""
-        self._write(f"+{group}\n")
+    def watch(self, group: int, mark: int = 0) -> None:
+        """Kill this process tree once flatout is gone."""
+        self._write(f"+{group} {mark}\n")
 
     def forget(self, group: int) -> None:
         """This group has ended; its number may be another's soon."""
@@ -47,6 +85,45 @@ class Watchdog:
             os.write(self._writing, text.encode("ascii"))
 
 
+def marked(mark: int) -> list[int]:
+    """The processes with this mark."""
+    found = []
+    with contextlib.suppress(OSError):
+        for name in os.listdir("/proc"):
+            if name.isdigit() and _mark(name) == mark:
+                found.append(int(name))
+    return found
+
+
+def _mark(pid: str) -> int:
+    try:
+        with open(f"/proc/{pid}/limits", "rb") as stream:
+            value = stream.read().partition(MARKED)[2].split(None, 1)[0]
+        return int(value) if value.isdigit() else 0
+    except (OSError, IndexError):
+        return 0
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stream:
+            return stream.read().rpartition(b") ")[2][:1] in b"ZX"
+    except OSError:
+        return True
+
+
+def _group(pid: int) -> int | None:
+    try:
+        return os.getpgid(pid)
+    except OSError:
+        return None
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
 def signal_group(group: int, number: signal.Signals) -> None:
     """Send a signal to a process group that may have ended."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -58,13 +135,16 @@ def kill_group(group: int) -> None:
 
 
 def _main(descriptor: int) -> None:
-    groups: set[int] = set()
+    trees: dict[int, Tree] = {}
     with os.fdopen(descriptor, "r", encoding="ascii") as stream:
         for line in stream:
-            group = int(line[1:])
-            groups.add(group) if line[0] == "+" else groups.discard(group)
-    for group in groups:
-        kill_group(group)
+            group, *mark = map(int, line[1:].split())
+            if line[0] == "+":
+                trees[group] = Tree(group, *mark)
+            else:
+                trees.pop(group, None)
+    for tree in trees.values():
+        tree.kill()
 
 
 if __name__ == "__main__":

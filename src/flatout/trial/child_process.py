@@ -9,8 +9,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,13 +17,14 @@ from flatout.cures import environment_of, in_order
 from flatout.model.errors import Internal
 from flatout.model.vocabulary import StreamKind
 from flatout.observe.settings import ObserveSettings
+from flatout.process.fence.means import NOTHING, Fence, Leave, around, decide
 from flatout.process.fork_server import ForkedProcess, ServerGone
+from flatout.process.launch import Command
 from flatout.process.launch import start as launch_process
 from flatout.process.memory import resident_bytes
 from flatout.process.messages import decode, encode
-from flatout.process.output import last_line
-from flatout.process.watchdog import Watchdog, kill_group, signal_group
-from flatout.trial import gpu_sharing, launcher, patched_run
+from flatout.process.watchdog import Tree, Watchdog
+from flatout.trial import gpu_sharing, launcher, loggers, patched_run, refusals
 from flatout.trial.fork_servers import ForkServers
 from flatout.trial.messages import BlockDone, Go, ProgramEnded, Warm
 from flatout.trial.patched_run import program_index
@@ -66,6 +66,8 @@ class Launch:
     """(file of the user, file with the text to run in its place)."""
     compiled: str = ""
     """Where trials at a gate keep what was compiled for a GPU; empty: nowhere."""
+    leave: Leave = NOTHING
+    """What it may do besides."""
 
 
 class Ended(Internal):
@@ -91,13 +93,17 @@ class ChildProcess:
         for_gate, self._to_gate = os.pipe()
         self._from_gate, for_answers = os.pipe()
         ends = (for_gate, for_answers)
+        fence = _fence(launch, directory)
         try:
-            self.process = _forked(launch, directory, fork_servers, ends) or _started(launch, directory, ends)
+            self.process = _forked(launch, directory, fork_servers, ends, fence) or _started(
+                launch, directory, ends, fence
+            )
         finally:
             os.close(for_gate)
             os.close(for_answers)
         self.group = self.process.pid
-        watchdog.watch(self.group)
+        self.tree = Tree(self.group, fence.mark)
+        watchdog.watch(self.group, fence.mark)
         self.started = time.monotonic()
 
     # ── talking ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -108,7 +114,7 @@ class ChildProcess:
 
     def go(self, steps: int, calls: int = 3) -> None:
         """Let it run about this many steps, in no fewer calls; `block` waits for them."""
-        signal_group(self.group, signal.SIGCONT)
+        self.tree.signal(signal.SIGCONT)
         try:
             os.write(self._to_gate, encode(Go(steps, calls)).encode("ascii") + b"\n")
         except OSError:
@@ -121,7 +127,7 @@ class ChildProcess:
     def hold(self) -> None:
         """Stop all of it until `go`. At its gate alone its other threads would go on: a pipeline would disturb the
         others while it fills its buffers, and the next steps would find them full."""
-        signal_group(self.group, signal.SIGSTOP)
+        self.tree.signal(signal.SIGSTOP)
 
     def _answer(self, kind: type[Answered], timeout: float, memory_limit: int | None) -> Answered:
         deadline = time.monotonic() + timeout
@@ -158,7 +164,7 @@ class ChildProcess:
         code = self.process.returncode
         if code == 0:
             return "the program ended"
-        return f"the program failed: {last_line(self.directory / 'output.txt') or f'exit code {code}'}"
+        return f"the program failed: {refusals.last_words(self.directory / 'output.txt') or f'exit code {code}'}"
 
     @property
     def ended_well(self) -> bool:
@@ -166,7 +172,7 @@ class ChildProcess:
 
     def end(self) -> None:
         """Kill it and all it has started; its scratch files go with it."""
-        kill_group(self.group)
+        self.tree.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(timeout=10)
         self._watchdog.forget(self.group)
@@ -177,23 +183,32 @@ class ChildProcess:
         shutil.rmtree(self.directory / "files", ignore_errors=True)
 
 
-def prepared(launch: Launch, directory: Path, role: Role) -> tuple[Sequence[str], dict[str, str]]:
-    """Command and environment of a trial that is a program of its own."""
-    variables = launcher.environment_for(_settings(launch, directory, role), _environment(launch, directory, role))
+def prepared(launch: Launch, directory: Path, role: Role, fence: Fence | None = None) -> Command:
+    """A trial that is a program of its own."""
+    fence = fence or _fence(launch, directory)
+    settings = _settings(launch, directory, role, fence)
+    variables = launcher.environment_for(settings, _environment(launch, directory, role))
     variables.update(environment_of(launch.levers))
-    return patched_run.command(launch.command, dict(launch.sources)), variables
+    words = patched_run.command(launch.command, dict(launch.sources))
+    return Command(fence.command(words), variables, fence.mark)
 
 
-def _started(launch: Launch, directory: Path, ends: tuple[int, int]) -> subprocess.Popen[bytes]:
+def _fence(launch: Launch, directory: Path) -> Fence:
+    """Raises `CannotFence`."""
+    also = (launch.compiled,) if launch.compiled else ()
+    return around(decide(launch.leave), directory, also, os.environ)
+
+
+def _started(launch: Launch, directory: Path, ends: tuple[int, int], fence: Fence) -> subprocess.Popen[bytes]:
     """As a program of its own."""
     for descriptor in ends:
         os.set_inheritable(descriptor, True)
-    command, variables = prepared(launch, directory, _gate(launch, ends))
-    return launch_process(command, variables, directory / "output.txt", descriptors=ends)
+    command = prepared(launch, directory, _gate(launch, ends), fence)
+    return launch_process(command.words, command.environment, directory / "output.txt", descriptors=ends)
 
 
 def _forked(
-    launch: Launch, directory: Path, fork_servers: ForkServers | None, ends: tuple[int, int]
+    launch: Launch, directory: Path, fork_servers: ForkServers | None, ends: tuple[int, int], fence: Fence
 ) -> ForkedProcess | None:
     """From a fork server, where there is one for the variables that must be set before TensorFlow is imported."""
     variables = environment_of(launch.levers)
@@ -205,11 +220,12 @@ def _forked(
     request = TrialRequest(
         arguments=launch.command[index:],
         environment={**_environment(launch, directory, gate), **variables},
-        settings=_settings(launch, directory, gate),
+        settings=_settings(launch, directory, gate, fence),
         sources=dict(launch.sources),
+        fence=replace(fence, network="", mark=0),  # its server has no network either, and it is marked already
     )
     try:
-        return server.start(request, directory, directory / "output.txt", ends)
+        return server.start(request, directory, directory / "output.txt", ends, fence.mark)
     except ServerGone:
         return None
 
@@ -221,7 +237,7 @@ def _gate(launch: Launch, ends: tuple[int, int]) -> GateSettings:
     )
 
 
-def _settings(launch: Launch, directory: Path, role: Role) -> ChildSettings:
+def _settings(launch: Launch, directory: Path, role: Role, fence: Fence) -> ChildSettings:
     observed = not isinstance(role, GateSettings | WholeSettings)  # nobody reads a trace or samples of these
     return ChildSettings(
         directory=str(directory),
@@ -229,12 +245,19 @@ def _settings(launch: Launch, directory: Path, role: Role) -> ChildSettings:
         module=launch.module,
         levers=in_order(launch.levers),
         trial=TrialSettings(
-            role, launch.seed, launch.pinned, launch.perturbed, (launch.compiled,) if launch.compiled else ()
+            role,
+            launch.seed,
+            launch.pinned,
+            launch.perturbed,
+            fence.writable,
+            fence.landlock,
+            launch.leave.network,
         ),
     )
 
 
 def _environment(launch: Launch, directory: Path, role: Role) -> dict[str, str]:
     variables = {"PYTHONHASHSEED": "0", **os.environ, "TMPDIR": str(directory / "tmp")}
+    variables |= loggers.kept_local(directory / "tmp")
     kept = isinstance(role, GateSettings) and launch.compiled  # any other trial compiles as the user's own run does
     return variables | gpu_sharing.variables(variables, Path(launch.compiled) if kept else None)

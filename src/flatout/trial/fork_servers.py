@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from flatout.process.fence.means import NO_FENCE, NOTHING, Fence, Leave, around, decide
 from flatout.process.fork_server import ForkServer, can_fork
 from flatout.process.watchdog import Watchdog
 from flatout.trial import gpu_sharing, launcher
@@ -22,12 +23,18 @@ class ForkServers:
     """The servers of one program. Where there is none for a trial, it is started as a program of its own."""
 
     def __init__(
-        self, command: Sequence[str], watchdog: Watchdog, directory: Path, compiled: Path | None = None
+        self,
+        command: Sequence[str],
+        watchdog: Watchdog,
+        directory: Path,
+        compiled: Path | None = None,
+        leave: Leave = NOTHING,
     ) -> None:
         self.command = tuple(command)
         self.watchdog = watchdog
         self.directory = directory
         self.compiled = compiled
+        self.leave = leave
         self.packages: Sequence[str] = ("tensorflow",)
         self.changed: dict[str, str | None] = {}
         self._servers: dict[frozenset[tuple[str, str]], ForkServer | None] = {}
@@ -70,7 +77,9 @@ class ForkServers:
         environment |= gpu_sharing.variables(environment, self.compiled)  # some are read when TensorFlow is imported
         interpreter, program = self.command[:index], self.command[index]
         try:
-            server = start_server(interpreter, program, environment, self.directory, self.watchdog)
+            also = (str(self.compiled),) if self.compiled else ()
+            fence = around(decide(self.leave), self.directory, also, environment)
+            server = start_server(interpreter, program, environment, self.directory, self.watchdog, fence)
         except OSError:
             return None
         server.prepare(self.packages)
@@ -78,8 +87,14 @@ class ForkServers:
 
 
 def start_server(
-    interpreter: Sequence[str], program: str, environment: Mapping[str, str], directory: Path, watchdog: Watchdog
+    interpreter: Sequence[str],
+    program: str,
+    environment: Mapping[str, str],
+    directory: Path,
+    watchdog: Watchdog,
+    fence: Fence = NO_FENCE,
 ) -> ForkServer:
-    """`interpreter`: the command up to the program, such as `python -X dev`. `program`: its file, or `-m`."""
-    command = [*interpreter, str(MAIN), str(launcher.PACKAGE), program]
+    """`interpreter`: the command up to the program, such as `python -X dev`. `program`: its file, or `-m`. The fence
+    holds what its packages do when they are imported; each trial gets one of its own besides."""
+    command = fence.command([*interpreter, str(MAIN), str(launcher.PACKAGE), program])
     return ForkServer(command, launcher.waking_environment(environment), directory / "fork-server.txt", watchdog)

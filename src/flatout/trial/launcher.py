@@ -73,6 +73,8 @@ def environment_for(settings: ChildSettings, base: Mapping[str, str] | None = No
     """The environment in which the interpreter wakes flatout before it runs the program."""
     environment = waking_environment(os.environ if base is None else base)
     environment["FLATOUT_OBSERVE"] = encode(settings)
+    if settings.trial is not None:
+        environment["FLATOUT_TRIAL"] = "1"  # it is not run at all where it cannot be shielded
     return environment
 
 

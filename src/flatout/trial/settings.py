@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from flatout.model.vocabulary import StreamKind
 from flatout.observe.settings import ObserveSettings
+from flatout.process.fence.means import Fence
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,10 @@ class TrialSettings:
     perturbed: bool = False
     writable: tuple[str, ...] = ()
     """Directories besides its own that the trial may write to."""
+    landlock: int = 0
+    """The version of Landlock that holds its writes; 0: the kernel does not."""
+    network: bool = False
+    """Whether it may use the network."""
 
 
 @dataclass(frozen=True)
@@ -87,3 +92,5 @@ class TrialRequest:
     settings: ChildSettings
     sources: dict[str, str] = field(default_factory=dict)
     """A file of the user → a file with the text to run in its place."""
+    fence: Fence = field(default_factory=Fence)
+    """What is put up around it before the program begins."""

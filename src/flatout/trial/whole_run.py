@@ -11,8 +11,8 @@ from pathlib import Path
 from flatout.model.errors import InvalidMessage
 from flatout.process.launch import run_until
 from flatout.process.messages import decode
-from flatout.process.output import last_line
 from flatout.process.watchdog import Watchdog
+from flatout.trial import refusals
 from flatout.trial.child.whole import FILE
 from flatout.trial.child_process import Launch, prepared
 from flatout.trial.messages import StepsSeen
@@ -49,16 +49,16 @@ def run(
 ) -> Run:
     """Start it as a program of its own, and wait for its end or until the time is up."""
     (directory / "tmp").mkdir(parents=True)
-    command, variables = prepared(launch, directory, WholeSettings(launch.least_step, launch.not_steps))
+    command = prepared(launch, directory, WholeSettings(launch.least_step, launch.not_steps))
     began = time.monotonic()
     try:
-        code = run_until(command, variables, directory / "output.txt", watchdog, began + timeout, tick)
+        code = run_until(command, directory / "output.txt", watchdog, began + timeout, tick)
         seconds = time.monotonic() - began
     finally:
         shutil.rmtree(directory / "tmp", ignore_errors=True)
         shutil.rmtree(directory / "files", ignore_errors=True)
     seen = _seen(directory / FILE)
-    return Run(seconds, code, seen.steps, seen.importing, last_line(directory / "output.txt"))
+    return Run(seconds, code, seen.steps, seen.importing, refusals.last_words(directory / "output.txt"))
 
 
 def _seen(path: Path) -> StepsSeen:

@@ -63,7 +63,7 @@ class Context:
         command = launcher.command_for(request.program, request.arguments, request.module)
         compiled = directory / "compiled"
         module = request.program if request.module else None
-        launch = Launch(tuple(command), module=module, compiled=str(compiled))
+        launch = Launch(tuple(command), module=module, compiled=str(compiled), leave=request.leave)
         watchdog, journal = Watchdog(), Journal(directory)
         return cls(
             request,
@@ -74,7 +74,7 @@ class Context:
             journal,
             Trials(journal, progress, directory),
             watchdog,
-            ForkServers(launch.command, watchdog, directory, compiled),
+            ForkServers(launch.command, watchdog, directory, compiled, request.leave),
         )
 
     def close(self) -> None:

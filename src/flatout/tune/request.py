@@ -8,6 +8,7 @@ from pathlib import Path
 from flatout.cures import find
 from flatout.model.errors import InvalidOption
 from flatout.model.levers import parse
+from flatout.process.fence.means import NOTHING, Leave
 
 ALLOWED = ("precision", "semantic")
 
@@ -32,6 +33,8 @@ class TuneRequest:
     """Where to write the patch."""
     apply: bool = False
     """Edit the source in place."""
+    leave: Leave = NOTHING
+    """What trials may do besides: write by ways that cannot be redirected, use the network."""
 
     def check(self) -> None:
         """Raises for names that do not exist, before anything is run."""

@@ -32,11 +32,11 @@ def scout(
     from flatout.observe.reading import assemble
 
     (directory / "tmp").mkdir(parents=True, exist_ok=True)
-    command, variables = prepared(launch, directory, ScoutSettings())
+    command = prepared(launch, directory, ScoutSettings())
     began = time.monotonic()
     started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     latest = min(deadline, began + LONGEST_SECONDS)
-    code = run_until(command, variables, directory / "output.txt", watchdog, latest, tick)
+    code = run_until(command, directory / "output.txt", watchdog, latest, tick)
     program = Program(
         command=launch.command,
         directory=str(Path.cwd()),

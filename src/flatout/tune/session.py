@@ -9,6 +9,7 @@ from pathlib import Path
 
 from flatout import store
 from flatout.model.case import Case
+from flatout.process.fence.means import decide
 from flatout.report import standard_error
 from flatout.report.progress import Progress
 from flatout.store import saving
@@ -21,6 +22,7 @@ from flatout.tune.tuner import Tuner
 def tune(request: TuneRequest) -> int:
     """Returns the exit code."""
     request.check()
+    decide(request.leave)  # raises where trials cannot be fenced, before anything is kept
     command = launcher.command_for(request.program, request.arguments, request.module)
     directory = journal.unfinished(command) if request.resume else None
     if request.resume and directory is None:

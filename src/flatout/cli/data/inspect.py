@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from flatout.cli.run import PASS_ON
+from flatout.cli.run import PASS_ON, NetworkOption, UnfencedOption
 
 TargetArgument = Annotated[
     str,
@@ -29,6 +29,8 @@ def register(app: typer.Typer) -> None:
         json: Annotated[
             str | None, typer.Option("--json", metavar="FILE", help="Write the case as JSON (- is stdout).")
         ] = None,
+        unfenced: UnfencedOption = False,
+        network: NetworkOption = False,
         quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the verdict only.")] = False,
     ) -> None:
         """Measure every stage of the pipelines that a program iterates, and find the one that limits each.
@@ -38,10 +40,12 @@ def register(app: typer.Typer) -> None:
         from flatout.cli.data.output import show
         from flatout.data import session
         from flatout.data.task import PipelineTask
+        from flatout.process.fence.means import Leave
         from flatout.store import saving
 
         task = PipelineTask(do="inspect", needs=needs)
-        request = session.PipelineRequest(target, tuple(context.args), module, task, seconds=60.0)
+        leave = Leave(unfenced, network)
+        request = session.PipelineRequest(target, tuple(context.args), module, task, 60.0, leave)
         directory = session.new_directory(target)
         case = session.run(request, directory, quiet)
         saving.save(case, directory)

@@ -12,7 +12,7 @@ import typer
 
 from flatout.cli._options import command
 from flatout.cli.data.inspect import TargetArgument
-from flatout.cli.run import PASS_ON
+from flatout.cli.run import PASS_ON, NetworkOption, UnfencedOption
 from flatout.cli.tune import seconds
 from flatout.model.errors import InvalidOption
 
@@ -50,11 +50,14 @@ class Options:
     json: Annotated[
         str | None, typer.Option("--json", metavar="FILE", help="Write the case as JSON (- is stdout).")
     ] = None
+    unfenced: UnfencedOption = False
+    network: NetworkOption = False
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the verdict only.")] = False
 
     def request(self) -> PipelineRequest:
         from flatout.data.session import PipelineRequest
         from flatout.data.task import PipelineTask
+        from flatout.process.fence.means import Leave
 
         unknown = set(self.allow or ()) - {"semantic", "reassociated"}
         if unknown:
@@ -68,7 +71,8 @@ class Options:
             memory=size(self.memory) if self.memory else None,
             disk=str(Path(self.disk).absolute()) if self.disk else None,
         )
-        return PipelineRequest(self.target, tuple(self.context.args), self.module, task, seconds(self.budget))
+        leave = Leave(self.unfenced, self.network)
+        return PipelineRequest(self.target, tuple(self.context.args), self.module, task, seconds(self.budget), leave)
 
 
 def register(app: typer.Typer) -> None:

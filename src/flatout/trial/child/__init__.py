@@ -3,7 +3,8 @@
 site/              wakes flatout in the user's interpreter, before any of the user's code
 start.py           observes the program: probes, recording, end
 setup.py           makes an observed program a trial: shield, seeds, gate
-shield.py          no file of the user is written (overlay, python_files, tensorflow_files, landlock)
+shield.py          no file of the user is written (overlay, python_files, tensorflow_files)
+no_network.py      no other machine is reached
 gate.py            holds the program between blocks of steps
 scouting.py        ends a scouting run once enough was seen
 seeds.py           the same random numbers in every trial

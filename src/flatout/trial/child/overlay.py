@@ -9,6 +9,7 @@ link. Real files that appear later are still visible to Python, unless the trial
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import stat
@@ -24,17 +25,46 @@ class Guard(threading.local):
     on = False
 
 
+class Kept(set[str]):
+    """A set of paths that is written down as it changes, so that a second Python of the same trial begins with it."""
+
+    def __init__(self, name: str, log: str) -> None:
+        super().__init__()
+        self._name, self._log = name, log
+        with contextlib.suppress(OSError), open(log, encoding="utf-8", errors="surrogateescape") as stream:
+            for kind, sign, path in map(json.loads, stream):
+                if kind == name:
+                    super().add(path) if sign == "+" else super().discard(path)
+
+    def add(self, path: str) -> None:
+        if path not in self:
+            super().add(path)
+            self._write("+", path)
+
+    def discard(self, path: object) -> None:
+        if path in self:
+            super().discard(path)
+            self._write("-", path)
+
+    def _write(self, sign: str, path: object) -> None:
+        with contextlib.suppress(OSError), open(self._log, "a", encoding="ascii") as stream:
+            stream.write(json.dumps([self._name, sign, path]) + "\n")
+
+
 class Overlay:
-    def __init__(self, directory: str, also: Sequence[str] = ()) -> None:
-        """`also` names more directories that are written directly."""
+    def __init__(self, directory: str, also: Sequence[str] = (), moves: bool = True) -> None:
+        """`also` names more directories that are written directly. `moves`: whether the kernel lets a file move from
+        one directory to another."""
         self.guard = Guard()
         self.lock = threading.RLock()
         self.directory = os.path.realpath(directory)
         self.files = os.path.join(self.directory, "files")
-        self.roots: list[str] = []
+        self.moves = moves
+        log = os.path.join(self.directory, "overlay.jsonl")
+        self.roots: Kept = Kept("root", log)
         """Topmost real directories, with a slash at the end, whose copy is looked up in their place."""
-        self.deleted: set[str] = set()
-        self.symlinks: set[str] = set()
+        self.deleted: Kept = Kept("deleted", log)
+        self.symlinks: Kept = Kept("symlink", log)
         """Links that the program itself made; all others in the copy stand for real entries."""
         self.parents: dict[str, str] = {}
         self.untouched: set[str] = set()
@@ -184,8 +214,8 @@ class Overlay:
             while between.startswith(prefix):
                 self.farm(between, self.files + between)
                 between = os.path.dirname(between)
-            self.roots.remove(root)
-        self.roots.append(prefix)
+            self.roots.discard(root)
+        self.roots.add(prefix)
 
     def farm(self, directory: str, target: str) -> None:
         """A directory of links to the real entries, but for those that are there already."""
@@ -237,10 +267,7 @@ def path_text(path: Any) -> str | None:
 def _rules(directory: str, also: Sequence[str]) -> list[tuple[str, bool]]:
     """(prefix, written directly?), the longest first. Where the program lies in a temporary directory, it is still
     the user's."""
-    direct = [directory, *also, "/dev", "/proc", "/sys", "/run", os.environ.get("TMPDIR") or "/tmp"]
-    # Compilers load the libraries they have cached by ways of their own; a cache is nobody's file.
-    direct += [os.path.expanduser(cache) for cache in ("~/.cache", "~/.nv", "~/.triton")]
-    direct += [os.environ[name] for name in ("XDG_CACHE_HOME", "CUDA_CACHE_PATH") if os.environ.get(name)]
+    direct = [directory, *also, "/dev", "/proc", os.environ.get("TMPDIR") or "/tmp"]
     programs = [os.path.dirname(os.path.abspath(word)) for word in sys.orig_argv[1:] if os.path.isfile(word)]
     rules = {os.path.realpath(path): False for path in [os.getcwd(), *programs]}
     rules.pop("/tmp", None)

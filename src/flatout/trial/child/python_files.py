@@ -24,7 +24,7 @@ _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 READS = ("stat", "access", "listdir", "getxattr", "listxattr", "statvfs", "pathconf", "chdir")
 CHANGES = ("chmod", "chown", "truncate", "utime", "setxattr", "removexattr")
 MAKES = ("mkdir", "mkfifo", "mknod")
-_KEPT_PLAIN = ("posix", "_io", "flatout.trial.child.overlay", "flatout.trial.child.landlock")
+_KEPT_PLAIN = ("posix", "_io", "flatout.trial.child.overlay")
 
 
 def install(overlay: Overlay) -> None:
@@ -189,18 +189,23 @@ def _deleting(overlay: Overlay) -> dict[Any, Any]:
 def _moving(overlay: Overlay) -> dict[Any, Any]:
     def moves(original: Any) -> Any:
         @functools.wraps(original)
-        def move(src: Any, dst: Any, *args: Any, **keywords: Any) -> Any:
+        def move(src: Any, dst: Any, *args: Any, **keywords: Any) -> None:
             if overlay.guard.on:
-                return original(src, dst, *args, **keywords)
+                original(src, dst, *args, **keywords)
+                return
             with overlay.unguarded():
                 src = _beside(overlay, src, keywords, "src_dir_fd")
                 dst = _beside(overlay, dst, keywords, "dst_dir_fd")
                 before, after = source(overlay, src), overlay.write(dst, follow=False, keep=True)
                 if os.path.isdir(before) and after is not dst and overlay.links_out(os.fsdecode(after)):
                     overlay.copy(os.fsdecode(after))
-                result = original(before, after, *args, **keywords)
+                try:
+                    original(before, after, *args, **keywords)
+                except OSError as error:
+                    if overlay.moves or error.errno != errno.EXDEV:
+                        raise
+                    move_by_copying(before, after)
                 moved(overlay, before, after)
-            return result
 
         return move
 
@@ -226,7 +231,13 @@ def _moving(overlay: Overlay) -> dict[Any, Any]:
         with overlay.unguarded():
             src = _beside(overlay, src, keywords, "src_dir_fd")
             dst = _beside(overlay, dst, keywords, "dst_dir_fd")
-            plain_link(overlay.write(src, own=True), overlay.write(dst, follow=False, keep=True), **keywords)
+            before, after = overlay.write(src, own=True), overlay.write(dst, follow=False, keep=True)
+            try:
+                plain_link(before, after, **keywords)
+            except OSError as error:
+                if overlay.moves or error.errno != errno.EXDEV or os.path.lexists(after):
+                    raise
+                shutil.copy2(before, after)
 
     return {os.rename: moves(os.rename), os.replace: moves(os.replace), plain_symlink: symlink, plain_link: link}
 
@@ -238,6 +249,20 @@ def source(overlay: Overlay, path: Any) -> Any:
     if target in overlay.symlinks:
         return target
     return overlay.write(path, follow=False, own=True)
+
+
+def move_by_copying(before: Any, after: Any) -> None:
+    """Where the kernel lets nothing move from one directory to another (Landlock 1)."""
+    if os.path.isdir(before) and not os.path.islink(before):
+        if os.path.isdir(after):
+            os.rmdir(after)
+        shutil.copytree(before, after, symlinks=True)
+        shutil.rmtree(before)
+        return
+    beside = os.fsdecode(after) + ".flatout-moves"
+    shutil.copy2(before, beside, follow_symlinks=False)
+    os.replace(beside, after)
+    os.unlink(before)
 
 
 def moved(overlay: Overlay, before: Any, after: Any) -> None:

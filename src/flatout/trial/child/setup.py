@@ -11,12 +11,23 @@ if TYPE_CHECKING:
     from flatout.observe.observer import Observer
 
 
+def hold_back(directory: str, settings: TrialSettings) -> None:
+    """For a Python of the trial that is not the one observed."""
+    from flatout.trial.child import no_network, shield
+
+    shield.install_unobserved(directory, settings.writable, settings.landlock)
+    if not settings.network:
+        no_network.install()
+
+
 def make_trial(observer: Observer, settings: TrialSettings) -> None:
-    from flatout.trial.child import gate, iterators, perturbed, pinned, scouting, seeds, shield, whole
+    from flatout.trial.child import gate, iterators, no_network, perturbed, pinned, scouting, seeds, shield, whole
     from flatout.trial.child.values import Values
     from flatout.trial.child.values.hooks import probe_of
 
-    shield.install(observer.recorder.directory, settings.writable)
+    shield.install(observer.recorder.directory, settings.writable, settings.landlock)
+    if not settings.network:
+        no_network.install()
     observer.more_probes.append(shield.PROBE)
     if settings.seed is not None:
         seeds.install(settings.seed)

@@ -2,9 +2,9 @@
 
 Every write outside the trial's own directory and the temporary ones is redirected to a copy below `<directory>/files`
 (`overlay`), whichever way the program takes: Python's own functions (`python_files`), TensorFlow's C++
-(`tensorflow_files`), HDF5, SQLite. Any other write is refused: by the kernel where it can (`landlock`), which includes
-processes that the program starts; else by Python, which sees its own calls only. Without such a kernel, other C++
-libraries and processes that the program starts are not held back.
+(`tensorflow_files`), HDF5, SQLite. Any other write is refused: by the kernel (`process/fence`), which was told so
+before this process began and holds every process that the program starts. With `--unfenced` Python refuses it, which
+sees its own calls only: other C++ libraries and processes that the program starts are then not held back.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ import importlib.abc
 import importlib.machinery
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from flatout.observe.observer import Probe
-from flatout.trial.child import landlock, python_files
+from flatout.process.fence.landlock import FIRST
+from flatout.trial.child import python_files
 from flatout.trial.child.after_import import after_import
 from flatout.trial.child.overlay import Overlay
 
@@ -30,28 +31,36 @@ if TYPE_CHECKING:
 _overlay: Overlay | None = None
 
 
-def install(directory: str, also: Sequence[str] = (), fence: bool = True) -> bool:
-    """From now on, nothing outside `directory`, `also` and the temporary directories is written. Returns whether the
-    kernel enforces it."""
+def install(directory: str, also: Sequence[str] = (), landlock: int = 0) -> None:
+    """From now on, nothing outside `directory`, `also` and the temporary directories is written. `landlock`: the
+    version by which the kernel holds this already; 0: it does not."""
     global _overlay
-    overlay = _overlay = Overlay(directory, also)
+    overlay = _overlay = Overlay(directory, also, moves=landlock != FIRST)
     os.makedirs(overlay.files, exist_ok=True)
     sys.dont_write_bytecode = True  # the interpreter writes __pycache__ without `open`
     python_files.install(overlay)
     sys.meta_path.append(_Written(overlay))
     after_import("h5py", lambda module: _redirect_h5py(overlay, module))
     after_import("sqlite3", lambda module: _redirect_sqlite(overlay, module))
-    if fence and landlock.fence([prefix for prefix, direct in overlay.rules if direct]):
-        return True
-    sys.addaudithook(functools.partial(_refuse, overlay))
-    return False
+    if not landlock:
+        sys.addaudithook(functools.partial(_refuse, overlay))
+
+
+def install_unobserved(directory: str, also: Sequence[str], landlock: int) -> None:
+    """In a Python of the trial that is not the one observed: a shell script may start several."""
+    install(directory, also, landlock)
+    after_import("tensorflow", lambda module: _redirect_tensorflow(lambda text: None))
 
 
 def on_tensorflow(observer: Observer, module: ModuleType) -> None:
+    _redirect_tensorflow(observer.note)
+
+
+def _redirect_tensorflow(note: Callable[[str], None]) -> None:
     from flatout.trial.child import tensorflow_files
 
     if _overlay is not None:
-        tensorflow_files.install(_overlay, observer.note)
+        tensorflow_files.install(_overlay, note)
 
 
 class _Written(importlib.abc.MetaPathFinder):

@@ -18,12 +18,16 @@ from flatout.trial.settings import ChildSettings
 
 def start(text: str) -> None:
     """`text`: the settings as `launcher.environment_for` has written them. Raises where they are invalid:
-    `sitecustomize` prints that and runs the program unobserved."""
+    `sitecustomize` prints that and runs the program unobserved, unless it is a trial."""
     observe_this_process(decode(text, ChildSettings))
 
 
 def observe_this_process(settings: ChildSettings) -> None:
     if not _claim(settings.directory):
+        if settings.trial is not None:
+            from flatout.trial.child import setup
+
+            setup.hold_back(settings.directory, settings.trial)
         return
     recorder = Recorder(settings.directory)
     if settings.module:

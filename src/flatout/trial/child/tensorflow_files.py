@@ -16,7 +16,7 @@ from typing import Any
 
 from flatout.observe.private_names import Missing, Wrap, replace, resolve
 from flatout.trial.child.overlay import Overlay, path_text
-from flatout.trial.child.python_files import how, moved, replace_everywhere, source
+from flatout.trial.child.python_files import how, move_by_copying, moved, replace_everywhere, source
 
 Redirect = Callable[[Any], Any]
 
@@ -131,12 +131,12 @@ def _redirect_ops(to: _Redirects) -> None:
     for name in READING_OPS:
         to.redirect(f"op-{name}", reads)
     for name in WRITING_OPS:
-        to.redirect(f"op-{name}", writes)
+        to.redirect(f"op-{name}", writes if overlay.moves or name != "save_v2" else _beside(writes))
     for name in SECOND_ARGUMENT_OPS:
         to.redirect(f"op-{name}", None, writes_tree)
     for name in TABLE_OPS:
         to.redirect(f"op-{name}", None, reads)
-    to.redirect("op-merge_v2_checkpoints", writes, writes)
+    to.redirect("op-merge_v2_checkpoints", writes if overlay.moves else _beside(writes), writes)
     to.put("op-matching_files", lambda original: _matching_op(overlay, original))
 
 
@@ -207,7 +207,13 @@ def _rename(overlay: Overlay, original: Any) -> Any:
     def rename(src: Any, target: Any, overwrite: bool, *token: Any) -> Any:
         with overlay.unguarded():
             before, after = source(overlay, src), overlay.write(target, keep=not overwrite)
-            result = original(before, after, overwrite, *token)
+            if not overlay.moves and os.path.dirname(os.fsdecode(before)) != os.path.dirname(os.fsdecode(after)):
+                if os.path.exists(after) and not overwrite:
+                    original(before, after, overwrite, *token)  # it raises as TensorFlow does
+                move_by_copying(before, after)
+                result = None
+            else:
+                result = original(before, after, overwrite, *token)
             moved(overlay, before, after)
         return result
 
@@ -323,6 +329,16 @@ def _plain_values(value: Any) -> Any:
         constant = tensor_util.constant_value(value)
         return None if constant is None else np.asarray(constant, dtype=object)
     return None
+
+
+def _beside(writes: Redirect) -> Redirect:
+    """TensorFlow writes the parts of a checkpoint to a directory of their own and moves them up. Where the kernel
+    forbids that, they are written beside the checkpoint."""
+
+    def change(value: Any) -> Any:
+        return _replaced(writes(value), [("_temp/part", ".part")])
+
+    return change
 
 
 _MARK = "\x01"

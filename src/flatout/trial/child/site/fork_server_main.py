@@ -24,7 +24,7 @@ def serve(namespace: dict[str, Any], words: list[str]) -> None:
     try:
         request = forked.begin(text, descriptors, forking.set_by_imports)
     except Exception as error:
-        sys.stderr.write(f"flatout: could not start observing ({type(error).__name__}: {error})\n")
+        sys.stderr.write(f"flatout: this trial could not be started ({type(error).__name__}: {error})\n")
         raise SystemExit(1) from None
     main.install(request.sources)
     main.run(list(request.arguments), namespace)

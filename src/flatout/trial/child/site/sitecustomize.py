@@ -20,6 +20,7 @@ def _wake() -> None:
         os.environ["PYTHONPATH"] = kept
     package = os.environ.pop("FLATOUT_PACKAGE", None)
     settings = os.environ.pop("FLATOUT_OBSERVE", None)
+    os.environ.pop("FLATOUT_TRIAL", None)
     if settings and package:
         # flatout may live in another environment than the program: borrow its directory for this import only.
         sys.path.append(package)
@@ -41,8 +42,13 @@ def _hand_over() -> None:
         spec.loader.exec_module(module)
 
 
+_is_trial = "FLATOUT_TRIAL" in os.environ
 try:
     _wake()
 except Exception as error:  # observing may fail; the user's program may not
+    if _is_trial:  # nothing that could touch the user's files is run
+        sys.stderr.write(f"flatout: this trial could not be started ({type(error).__name__}: {error})\n")
+        sys.stderr.flush()
+        os._exit(97)
     sys.stderr.write(f"flatout: could not start observing ({type(error).__name__}: {error}); running unobserved\n")
 _hand_over()

@@ -1,0 +1,75 @@
+"""After `own_network` or `no_network`, this process and its children reach no other machine.
+
+`own_network` gives them a network of their own with a loopback: their processes still talk to each other, and servers
+of the user's on this machine are out of reach too. It needs a namespace, which many containers refuse. `no_network`
+works there: a filter of system calls refuses every socket of the internet's protocols, loopback included.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import socket
+import struct
+
+from flatout.process.fence import system
+
+_GET_FLAGS, _SET_FLAGS = 0x8913, 0x8914
+_UP = 1
+
+
+def own_network() -> None:
+    """Raises OSError where the kernel refuses."""
+    import fcntl
+
+    system.unshare(system.NEW_NETWORK)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
+        name = struct.pack("16sH14x", b"lo", 0)
+        flags = struct.unpack("16sH14x", fcntl.ioctl(handle, _GET_FLAGS, name))[1]
+        fcntl.ioctl(handle, _SET_FLAGS, struct.pack("16sH14x", b"lo", flags | _UP))
+
+
+# ── the filter ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_MACHINES = {"x86_64": (0xC000003E, 317, 41), "aarch64": (0xC00000B7, 277, 198)}
+"""The kernel's number for the architecture, and those of the calls `seccomp` and `socket`."""
+_IO_URING_SETUP = 425
+_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
+_ALLOW, _FAIL = 0x7FFF0000, 0x00050000
+_CALL, _ARCHITECTURE, _FAMILY = 0, 4, 16
+_X32 = 0x40000000
+_SET_FILTER, _ALL_THREADS = 1, 1
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_char_p))
+
+
+def no_network() -> None:
+    """Raises OSError where the kernel refuses, or where the architecture is unknown here."""
+    machine = os.uname().machine
+    if machine not in _MACHINES:
+        raise OSError(errno.ENOSYS, f"no filter is known for {machine}")
+    architecture, set_filter, make_socket = _MACHINES[machine]
+    code = b"".join(
+        struct.pack("HBBI", *instruction)
+        for instruction in (
+            (_LOAD, 0, 0, _ARCHITECTURE),
+            (_EQUAL, 0, 8, architecture),  # 32-bit programs have other numbers: refused below
+            (_LOAD, 0, 0, _CALL),
+            (_AT_LEAST, 6, 0, _X32),
+            (_EQUAL, 5, 0, _IO_URING_SETUP),  # it makes sockets without a call
+            (_EQUAL, 0, 3, make_socket),
+            (_LOAD, 0, 0, _FAMILY),
+            (_EQUAL, 3, 0, socket.AF_INET),
+            (_EQUAL, 2, 0, socket.AF_INET6),
+            (_RETURN, 0, 0, _ALLOW),
+            (_RETURN, 0, 0, _FAIL | errno.ENOSYS),
+            (_RETURN, 0, 0, _FAIL | errno.ENETUNREACH),
+        )
+    )
+    system.keep_privileges_low()
+    program = _Program(len(code) // 8, code)
+    if system.call(set_filter, ctypes.c_uint(_SET_FILTER), ctypes.c_uint(_ALL_THREADS), ctypes.byref(program)):
+        raise OSError(errno.EBUSY, "a thread has a filter of its own")
