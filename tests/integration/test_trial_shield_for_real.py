@@ -6,20 +6,21 @@ import os
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from observed import environment
 
-from flatout.process.fence import landlock
-from flatout.process.fence.means import Fence
+from flatout.process.fence.landlock import FIRST
+from flatout.process.fence.means import NOTHING, Fence, decide, means
 
 START = """
 import sys
 from flatout.trial.child import shield
 from flatout.observe import observer, recorder, settings
 watch = observer.Observer(recorder.Recorder({trial!r}), settings.ObserveSettings())
-shield.install({trial!r}, landlock={version})
+shield.install({trial!r}, held={held}, moves={moves})
 import tensorflow
 shield.on_tensorflow(watch, tensorflow)
 """
@@ -130,19 +131,21 @@ TF2 = """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("held_by", ["kernel", "first-landlock", "python"])
+@pytest.mark.parametrize("held_by", ["all", "first-landlock", "python"])
 def test_everything_that_tensorflow_writes_goes_elsewhere_and_comes_back(tmp_path: Path, held_by: str) -> None:
-    version = {"kernel": landlock.version(), "first-landlock": min(landlock.version(), 1), "python": 0}[held_by]
     home, trial = tmp_path / "project", tmp_path / "trial"
+    first = Fence(landlock=min(means().landlock, FIRST))
+    fences = {"all": decide(NOTHING), "first-landlock": first, "python": Fence()}
+    fence = replace(fences[held_by], writable=(str(trial),))
     (trial / "tmp").mkdir(parents=True)
     for name, text in {"notes.txt": "real", "data/a.txt": "a", "other/c.txt": "c"}.items():
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text(text)
     program = trial / "program.py"
-    program.write_text(START.format(trial=str(trial), version=version) + textwrap.dedent(TF2))
+    program.write_text(START.format(trial=str(trial), held=fence.held, moves=fence.moves) + textwrap.dedent(TF2))
     before = {path: (path.stat().st_mtime_ns, path.is_file() and path.read_bytes()) for path in home.rglob("*")}
     done = subprocess.run(
-        Fence((str(trial),), version).command([sys.executable, str(program)]),
+        fence.command([sys.executable, str(program)]),
         cwd=home,
         env=environment(TMPDIR=str(trial / "tmp")),
         capture_output=True,

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from flatout.process.fence import landlock
-from flatout.process.fence.means import Fence
+from flatout.process.fence.landlock import FIRST
+from flatout.process.fence.means import Fence, means
 from flatout.trial.child.overlay import path_text
 
 
@@ -40,23 +40,31 @@ def state(directory: Path) -> dict[str, str]:
     return found
 
 
-@pytest.fixture(params=["kernel", "first-landlock", "python"])
+@pytest.fixture(params=["landlock", "first-landlock", "mounts", "python"])
 def run(request: pytest.FixtureRequest, project: Path, tmp_path: Path) -> object:
-    """Runs a program in the user's directory, shielded: by the kernel too where there is such a one (and as the first
-    version of Landlock does it, which moves nothing between directories), and by Python alone."""
-    version = {"kernel": landlock.version(), "first-landlock": min(landlock.version(), 1), "python": 0}[request.param]
-    if not version and request.param != "python":
-        pytest.skip("this kernel has no Landlock")
+    """Runs a program in the user's directory, shielded: by each means that this kernel has (the first version of
+    Landlock moves nothing between directories), and by Python alone."""
+    found = means()
+    held_by = {
+        "landlock": {"landlock": found.landlock},
+        "first-landlock": {"landlock": min(found.landlock, FIRST)},
+        "mounts": {"mounts": found.mounts},
+        "python": {},
+    }[request.param]
+    if not all(held_by.values()):
+        pytest.skip(f"this kernel cannot hold files by {request.param}")
 
     def run(source: str, code: int = 0) -> str:
         trial = tmp_path / "trial"
+        fence = Fence((str(trial),), **held_by)
         (trial / "tmp").mkdir(parents=True, exist_ok=True)
-        start = f"from flatout.trial.child import shield; shield.install({str(trial)!r}, landlock={version})"
+        install = f"shield.install({str(trial)!r}, held={fence.held}, moves={fence.moves})"
+        start = f"from flatout.trial.child import shield; {install}"
         program = trial / "program.py"
         program.write_text(start + "\n" + textwrap.dedent(source))
         before = state(project)
         done = subprocess.run(
-            Fence((str(trial),), version).command([sys.executable, "-B", str(program)]),
+            fence.command([sys.executable, "-B", str(program)]),
             cwd=project,
             env={**os.environ, "TMPDIR": str(trial / "tmp")},
             capture_output=True,

@@ -132,13 +132,19 @@ def _begin_child(message: Fork, descriptors: list[int], channel: socket.socket) 
 
 
 def _import(channel: socket.socket, names: Iterable[str]) -> None:
-    """A package that cannot be imported is left out: the child meets the same error, or does not need it."""
+    """A package that is not there is left out: the child meets the same error, or does not need it. One that fails
+    in another way may have left half of itself behind, which no child should begin with."""
     before = os.environ.copy()
+    failure = None
     for name in names:
-        with contextlib.suppress(Exception):
+        try:
             importlib.import_module(name)
+        except ImportError:
+            continue
+        except Exception as error:
+            failure = f"importing {name} has failed: {type(error).__name__}: {error}"
     set_by_imports.update({name: value for name, value in os.environ.items() if before.get(name) != value})
-    _send(channel, Imported(tuple(name for name in names if name in sys.modules), _hindrance()))
+    _send(channel, Imported(tuple(name for name in names if name in sys.modules), failure or _hindrance()))
 
 
 def _hindrance() -> str | None:

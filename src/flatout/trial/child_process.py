@@ -222,7 +222,7 @@ def _forked(
         environment={**_environment(launch, directory, gate), **variables},
         settings=_settings(launch, directory, gate, fence),
         sources=dict(launch.sources),
-        fence=replace(fence, network="", mark=0),  # its server has no network either, and it is marked already
+        fence=replace(fence, mounts=False, network="", mark=0),  # its server has these already
     )
     try:
         return server.start(request, directory, directory / "output.txt", ends, fence.mark)
@@ -250,7 +250,8 @@ def _settings(launch: Launch, directory: Path, role: Role, fence: Fence) -> Chil
             launch.pinned,
             launch.perturbed,
             fence.writable,
-            fence.landlock,
+            fence.held,
+            fence.moves,
             launch.leave.network,
         ),
     )

@@ -74,6 +74,9 @@ class ForkServers:
         environment = {"PYTHONHASHSEED": "0", **os.environ, **variables}
         for name, value in self.changed.items():
             environment.pop(name, None) if value is None else environment.update({name: value})
+        temporary = self.directory / "fork-server"
+        temporary.mkdir(parents=True, exist_ok=True)
+        environment["TMPDIR"] = str(temporary)  # it may write nowhere else
         environment |= gpu_sharing.variables(environment, self.compiled)  # some are read when TensorFlow is imported
         interpreter, program = self.command[:index], self.command[index]
         try:

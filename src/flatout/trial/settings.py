@@ -63,8 +63,10 @@ class TrialSettings:
     perturbed: bool = False
     writable: tuple[str, ...] = ()
     """Directories besides its own that the trial may write to."""
-    landlock: int = 0
-    """The version of Landlock that holds its writes; 0: the kernel does not."""
+    held: bool = False
+    """Whether the kernel holds its writes."""
+    moves: bool = True
+    """Whether the kernel lets its files move from one directory to another."""
     network: bool = False
     """Whether it may use the network."""
 

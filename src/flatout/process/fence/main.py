@@ -29,19 +29,25 @@ def _without_initialising() -> None:
         sys.modules[name] = package
 
 
-def put_up(writable: Sequence[str], landlock: int, network: str, mark: int) -> None:
+def put_up(writable: Sequence[str], landlock: int, mounts: bool, network: str, mark: int) -> None:
     """In this process, for it and its children. Raises OSError, and then the program must not run.
 
-    `landlock`: the version that holds files; 0: they are not held. `network`: "namespace", "filter", or "" where it is
-    not held.
+    `landlock`: the version that holds files; 0: it does not. `mounts`: whether a namespace of mounts holds them as
+    well. `network`: "namespace", "filter", or "" where it is not held.
     """
     from flatout.process.fence import landlock as files
-    from flatout.process.fence import sockets
+    from flatout.process.fence import mounts as systems
+    from flatout.process.fence import sockets, system
 
     if mark:
         carry(mark)
+    spaces = (system.NEW_MOUNTS if mounts else 0) | (system.NEW_NETWORK if network == "namespace" else 0)
+    if spaces:
+        system.unshare(spaces)
     if network == "namespace":
-        sockets.own_network()
+        sockets.raise_loopback()
+    if mounts:
+        systems.read_only(writable)
     if landlock:
         files.restrict(writable, landlock)
     if network == "filter":
@@ -67,13 +73,14 @@ def _become(command: list[str]) -> None:
 
 
 def _tried() -> dict[str, Any]:
-    from flatout.process.fence import landlock, sockets
+    from flatout.process.fence import landlock
 
     version = landlock.version()
     return {
+        "mounts": _holds(_mounts_are_held),
         "landlock": version if version and _holds(lambda: _files_are_held(version)) else 0,
-        "namespace": _holds(lambda: _loopback_is_left(sockets.own_network)),
-        "filter": _holds(lambda: _no_socket_is_left(sockets.no_network)),
+        "namespace": _holds(lambda: _loopback_is_left()),
+        "filter": _holds(lambda: _no_socket_is_left()),
     }
 
 
@@ -90,9 +97,7 @@ def _holds(attempt: Callable[[], bool]) -> bool:
 
 
 def _files_are_held(version: int) -> bool:
-    from flatout.process.fence import landlock
-
-    landlock.restrict((), version)
+    put_up((), version, False, "", 0)
     place = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"flatout-{os.getpid()}")
     try:
         os.mkdir(place)
@@ -102,20 +107,25 @@ def _files_are_held(version: int) -> bool:
     return False
 
 
-def _loopback_is_left(isolate: Callable[[], None]) -> bool:
+def _mounts_are_held() -> bool:
+    put_up((), 0, True, "", 0)
+    return bool(os.statvfs(_HERE).f_flag & os.ST_RDONLY)
+
+
+def _loopback_is_left() -> bool:
     import socket
 
-    isolate()
+    put_up((), 0, False, "namespace", 0)
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as client:
         client.settimeout(1)
         client.connect(server.getsockname())
     return True
 
 
-def _no_socket_is_left(isolate: Callable[[], None]) -> bool:
+def _no_socket_is_left() -> bool:
     import socket
 
-    isolate()
+    put_up((), 0, False, "filter", 0)
     try:
         socket.socket(socket.AF_INET).close()
     except OSError:

@@ -3,7 +3,8 @@
 | what is held | by | where |
 |---|---|---|
 | writes | Landlock 2 and later | Linux 5.19 and later, containers included |
-| writes | Landlock 1; files that move between directories are copied | Linux 5.13 to 5.18 |
+| writes | Landlock 1; files that move between directories are copied | Linux 5.13 to 5.18, without namespaces |
+| writes, modes, owners, times | file systems mounted read-only | as root, or where users may make namespaces |
 | network | a namespace with a loopback of its own | as root, or where users may make namespaces |
 | network | a filter of system calls; loopback is refused too | elsewhere: most containers |
 | processes | a mark that all of them inherit | Linux |
@@ -26,6 +27,7 @@ from typing import Literal
 
 from flatout.model.errors import CannotFence
 from flatout.process.fence import main
+from flatout.process.fence.landlock import FIRST
 
 PROBE_SECONDS = 60.0
 COMPILER_CACHES = ("~/.nv", "~/.triton", "~/.cache/torch_extensions", "~/.cache/jax", "~/.cache/tensorflow")
@@ -39,6 +41,7 @@ class Means:
 
     landlock: int = 0
     """Its version; 0: there is none."""
+    mounts: bool = False
     namespace: bool = False
     filter: bool = False
 
@@ -61,8 +64,19 @@ class Fence:
 
     writable: tuple[str, ...] = ()
     landlock: int = 0
+    mounts: bool = False
     network: Literal["namespace", "filter", ""] = ""
     mark: int = 0
+
+    @property
+    def held(self) -> bool:
+        """Whether the kernel holds writes."""
+        return bool(self.landlock or self.mounts)
+
+    @property
+    def moves(self) -> bool:
+        """Whether files may move from one directory to another."""
+        return self.landlock != FIRST
 
     def command(self, words: Sequence[str]) -> list[str]:
         """The command that puts up the fence and becomes this one."""
@@ -88,11 +102,11 @@ def means() -> Means:
 def decide(leave: Leave, held: Means | None = None) -> Fence:
     """The fence of every trial of a command. Raises `CannotFence` where the kernel cannot do what is asked."""
     held = means() if held is None else held
-    if not leave.unfenced and not held.landlock:
+    if not leave.unfenced and not held.landlock and not held.mounts:
         raise CannotFence(
             "This kernel cannot keep trials from writing your files: it has no Landlock (Linux 5.13 and later have it, "
-            "unless it is switched off by the parameter `lsm=`). What a trial writes by Python and TensorFlow is "
-            "redirected all the same; --unfenced runs trials with that alone."
+            "unless it is switched off by the parameter `lsm=`), and it allows no namespaces here. What a trial writes by Python and "
+            "TensorFlow is redirected all the same; --unfenced runs trials with that alone."
         )
     network: Literal["namespace", "filter", ""] = "namespace" if held.namespace else "filter" if held.filter else ""
     if not network and not leave.network and not leave.unfenced:
@@ -100,7 +114,9 @@ def decide(leave: Leave, held: Means | None = None) -> Fence:
             "This kernel cannot keep trials off the network: it offers neither a network namespace nor a filter of "
             "system calls. --network lets trials use the network."
         )
-    return Fence(landlock=0 if leave.unfenced else held.landlock, network="" if leave.network else network)
+    landlock = 0 if held.mounts and held.landlock == FIRST else held.landlock
+    files = Fence() if leave.unfenced else Fence(landlock=landlock, mounts=held.mounts)
+    return replace(files, network="" if leave.network else network)
 
 
 def around(fence: Fence, directory: Path, also: Sequence[str], environment: Mapping[str, str]) -> Fence:

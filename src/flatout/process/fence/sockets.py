@@ -1,8 +1,9 @@
-"""After `own_network` or `no_network`, this process and its children reach no other machine.
+"""Keeps this process and its children off every other machine, in one of two ways.
 
-`own_network` gives them a network of their own with a loopback: their processes still talk to each other, and servers
-of the user's on this machine are out of reach too. It needs a namespace, which many containers refuse. `no_network`
-works there: a filter of system calls refuses every socket of the internet's protocols, loopback included.
+In a namespace (`system.unshare`) they have a network of their own with nothing but a loopback (`raise_loopback`): their
+processes still talk to each other, and servers of the user's on this machine are out of reach too. Many containers
+refuse namespaces. `no_network` works there: a filter of system calls refuses every socket of the internet's protocols,
+loopback included.
 """
 
 from __future__ import annotations
@@ -19,11 +20,10 @@ _GET_FLAGS, _SET_FLAGS = 0x8913, 0x8914
 _UP = 1
 
 
-def own_network() -> None:
-    """Raises OSError where the kernel refuses."""
+def raise_loopback() -> None:
+    """Of a new network namespace. Raises OSError where the kernel refuses."""
     import fcntl
 
-    system.unshare(system.NEW_NETWORK)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
         name = struct.pack("16sH14x", b"lo", 0)
         flags = struct.unpack("16sH14x", fcntl.ioctl(handle, _GET_FLAGS, name))[1]

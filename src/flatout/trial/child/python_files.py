@@ -12,6 +12,7 @@ import functools
 import io
 import os
 import shutil
+import stat
 import sys
 from collections.abc import Callable, Iterator
 from types import ModuleType
@@ -21,7 +22,7 @@ from flatout.trial.child.overlay import Overlay
 
 _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
-READS = ("stat", "access", "listdir", "getxattr", "listxattr", "statvfs", "pathconf", "chdir")
+READS = ("stat", "listdir", "getxattr", "listxattr", "statvfs", "pathconf", "chdir")
 CHANGES = ("chmod", "chown", "truncate", "utime", "setxattr", "removexattr")
 MAKES = ("mkdir", "mkfifo", "mknod")
 _KEPT_PLAIN = ("posix", "_io", "flatout.trial.child.overlay")
@@ -275,7 +276,19 @@ def moved(overlay: Overlay, before: Any, after: Any) -> None:
 
 
 def _looking_around(overlay: Overlay) -> dict[Any, Any]:
-    plain_scandir, plain_getcwd, plain_getcwdb = os.scandir, os.getcwd, os.getcwdb
+    plain_scandir, plain_getcwd, plain_getcwdb, plain_access = os.scandir, os.getcwd, os.getcwdb, os.access
+
+    @functools.wraps(plain_access)
+    def access(path: Any, mode: int, **keywords: Any) -> bool:
+        """A trial may write, to its copy, what the user may write; the file systems it sees may be read-only."""
+        if overlay.guard.on or isinstance(path, int):
+            return plain_access(path, mode, **keywords)
+        with overlay.unguarded():
+            path = _beside(overlay, path, keywords, "dir_fd")
+            target = overlay.read(path, bool(keywords.get("follow_symlinks", True)))
+            if not plain_access(target, mode & ~os.W_OK, **keywords):
+                return False
+            return not mode & os.W_OK or plain_access(target, mode, **keywords) or _permits_writing(target)
 
     @functools.wraps(plain_scandir)
     def scandir(path: Any = ".") -> Any:
@@ -293,7 +306,15 @@ def _looking_around(overlay: Overlay) -> dict[Any, Any]:
     def getcwdb() -> bytes:
         return plain_getcwdb() if overlay.guard.on else os.fsencode(overlay.shown(plain_getcwd()))
 
-    return {plain_scandir: scandir, plain_getcwd: getcwd, plain_getcwdb: getcwdb}
+    return {plain_scandir: scandir, plain_getcwd: getcwd, plain_getcwdb: getcwdb, plain_access: access}
+
+
+def _permits_writing(path: Any) -> bool:
+    found = os.stat(path)
+    if os.geteuid() in (0, found.st_uid):
+        return os.geteuid() == 0 or bool(found.st_mode & stat.S_IWUSR)
+    ours = found.st_gid in (os.getegid(), *os.getgroups())
+    return bool(found.st_mode & (stat.S_IWGRP if ours else stat.S_IWOTH))
 
 
 class _Entries:

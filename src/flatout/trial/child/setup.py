@@ -15,7 +15,7 @@ def hold_back(directory: str, settings: TrialSettings) -> None:
     """For a Python of the trial that is not the one observed."""
     from flatout.trial.child import no_network, shield
 
-    shield.install_unobserved(directory, settings.writable, settings.landlock)
+    shield.install_unobserved(directory, settings.writable, settings.held, settings.moves)
     if not settings.network:
         no_network.install()
 
@@ -25,7 +25,7 @@ def make_trial(observer: Observer, settings: TrialSettings) -> None:
     from flatout.trial.child.values import Values
     from flatout.trial.child.values.hooks import probe_of
 
-    shield.install(observer.recorder.directory, settings.writable, settings.landlock)
+    shield.install(observer.recorder.directory, settings.writable, settings.held, settings.moves)
     if not settings.network:
         no_network.install()
     observer.more_probes.append(shield.PROBE)

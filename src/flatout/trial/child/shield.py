@@ -20,7 +20,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from flatout.observe.observer import Probe
-from flatout.process.fence.landlock import FIRST
 from flatout.trial.child import python_files
 from flatout.trial.child.after_import import after_import
 from flatout.trial.child.overlay import Overlay
@@ -31,24 +30,24 @@ if TYPE_CHECKING:
 _overlay: Overlay | None = None
 
 
-def install(directory: str, also: Sequence[str] = (), landlock: int = 0) -> None:
-    """From now on, nothing outside `directory`, `also` and the temporary directories is written. `landlock`: the
-    version by which the kernel holds this already; 0: it does not."""
+def install(directory: str, also: Sequence[str] = (), held: bool = False, moves: bool = True) -> None:
+    """From now on, nothing outside `directory`, `also` and the temporary directories is written. `held`: the kernel
+    sees to that already. `moves`: it lets files move from one directory to another."""
     global _overlay
-    overlay = _overlay = Overlay(directory, also, moves=landlock != FIRST)
+    overlay = _overlay = Overlay(directory, also, moves)
     os.makedirs(overlay.files, exist_ok=True)
     sys.dont_write_bytecode = True  # the interpreter writes __pycache__ without `open`
     python_files.install(overlay)
     sys.meta_path.append(_Written(overlay))
     after_import("h5py", lambda module: _redirect_h5py(overlay, module))
     after_import("sqlite3", lambda module: _redirect_sqlite(overlay, module))
-    if not landlock:
+    if not held:
         sys.addaudithook(functools.partial(_refuse, overlay))
 
 
-def install_unobserved(directory: str, also: Sequence[str], landlock: int) -> None:
+def install_unobserved(directory: str, also: Sequence[str], held: bool, moves: bool) -> None:
     """In a Python of the trial that is not the one observed: a shell script may start several."""
-    install(directory, also, landlock)
+    install(directory, also, held, moves)
     after_import("tensorflow", lambda module: _redirect_tensorflow(lambda text: None))
 
 
