@@ -105,8 +105,8 @@ def decide(leave: Leave, held: Means | None = None) -> Fence:
     if not leave.unfenced and not held.landlock and not held.mounts:
         raise CannotFence(
             "This kernel cannot keep trials from writing your files: it has no Landlock (Linux 5.13 and later have it, "
-            "unless it is switched off by the parameter `lsm=`), and it allows no namespaces here. What a trial writes by Python and "
-            "TensorFlow is redirected all the same; --unfenced runs trials with that alone."
+            "unless it is switched off by the parameter `lsm=`), and it allows no namespaces here. What a trial "
+            "writes by Python and TensorFlow is redirected all the same; --unfenced runs trials with that alone."
         )
     network: Literal["namespace", "filter", ""] = "namespace" if held.namespace else "filter" if held.filter else ""
     if not network and not leave.network and not leave.unfenced:
