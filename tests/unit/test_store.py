@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -104,3 +105,49 @@ def test_damaged_and_foreign_files_are_told_apart(tmp_path: Path, content: bytes
     path.write_bytes(content)
     with pytest.raises(CaseUnreadable, match=message):
         store.load(path)
+
+
+def modes(root: Path) -> dict[str, int]:
+    paths = [root, *(path for path in root.rglob("*") if not path.is_symlink())]
+    return {str(path.relative_to(root.parent)): path.stat().st_mode & 0o777 for path in paths}
+
+
+def test_the_store_is_its_owners_alone(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        home = tmp_path / ".flatout"
+        directory = store.new_directory("train.py", home)
+        (directory / "trace").mkdir()
+        (directory / "trace" / "host.xplane.pb").write_bytes(b"x")
+        saving.save(sample_case(), directory)
+        found = modes(home)
+        assert len(found) > 5
+        assert set(found.values()) == {0o700, 0o600}
+        assert all(mode == 0o700 for name, mode in found.items() if (tmp_path / name).is_dir())
+    finally:
+        os.umask(before)
+
+
+def test_what_an_older_version_left_open_is_closed_and_still_read(tmp_path: Path) -> None:
+    home = tmp_path / ".flatout"
+    directory = store.new_directory("old.py", home)
+    saving.save(sample_case(), directory)
+    (tmp_path / "outside.txt").write_text("not ours")
+    (tmp_path / "outside.txt").chmod(0o644)
+    (directory / "link").symlink_to(tmp_path / "outside.txt")
+    for path in [home, *home.rglob("*")]:
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() else 0o644)
+    store.new_directory("new.py", home)
+    assert set(modes(home).values()) == {0o700, 0o600}
+    assert (tmp_path / "outside.txt").stat().st_mode & 0o777 == 0o644
+    assert store.load(directory / store.FILE).kind == sample_case().kind
+
+
+def test_what_is_written_for_the_user_has_the_users_modes(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        store.write_atomically(tmp_path / "report.html", "x")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "report.html").stat().st_mode & 0o777 == 0o644

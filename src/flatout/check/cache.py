@@ -19,6 +19,7 @@ from flatout.check.checker import Outcome
 from flatout.model.version import __version__
 from flatout.source import repairs
 from flatout.source.analysis.patterns import Diagnostic
+from flatout.store import permissions
 
 DIRECTORY = Path(".flatout") / "check"
 _FORMAT = 2
@@ -80,7 +81,7 @@ class Cache:
             return
         kept = self._used if len(self._used) * 2 > len(self._known) else {**self._known, **self._used}
         try:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
+            permissions.make_private(self._file.parent)
             ignore = self._file.parents[1] / ".gitignore"
             if not ignore.exists():
                 ignore.write_text("*\n", encoding="utf-8")

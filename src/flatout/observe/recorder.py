@@ -89,7 +89,7 @@ class _File:
         self._open()
 
     def _open(self) -> None:
-        low = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        low = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
             # Out of the way: the first file that the program opens keeps the number it would have had.
             self.descriptor = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, 512)

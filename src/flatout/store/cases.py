@@ -16,7 +16,7 @@ from pathlib import Path
 from flatout.model import json_text
 from flatout.model.case import SCHEMA, Case
 from flatout.model.errors import CaseNotFound, CaseUnreadable
-from flatout.store import origin
+from flatout.store import origin, permissions
 
 HOME = ".flatout"
 FILE = "case.json"
@@ -25,16 +25,21 @@ FILE = "case.json"
 def new_directory(title: str, home: Path | None = None) -> Path:
     """Make an empty directory for one case, named after the program and the time."""
     cases = (home or Path.cwd() / HOME) / "cases"
-    cases.mkdir(parents=True, exist_ok=True)
+    if permissions.is_open(cases.parent):
+        permissions.close(cases.parent)  # an older version has left it so
+    permissions.make_private(cases)
+    permissions.make_private(cases.parent)
     ignore = cases.parent / ".gitignore"
     if not ignore.exists():
-        write_atomically(ignore, "*\n")  # a case holds paths and source lines, which do not belong in a repository
+        write_atomically(
+            ignore, "*\n", private=True
+        )  # a case holds paths and source lines, which do not belong in a repository
     stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", title).strip("-.")[:60] or "case"
     stamp = time.strftime("%Y%m%d-%H%M%S")
     for number in range(1, 1000):
         name = f"{stem}-{stamp}" + (f"-{number}" if number > 1 else "")
         try:
-            (cases / name).mkdir()
+            (cases / name).mkdir(mode=0o700)
         except FileExistsError:
             continue
         origin.begin(cases / name)  # another commit may be checked out by the time it ends
@@ -42,11 +47,13 @@ def new_directory(title: str, home: Path | None = None) -> Path:
     raise OSError(f"Could not find a free name for a case under {cases}")
 
 
-def write_atomically(path: Path, text: str) -> None:
+def write_atomically(path: Path, text: str, private: bool = False) -> None:
+    """`private`: for the owner alone, whatever the umask says."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    opener = _private if private else None
     try:
         # A command line or a path may hold bytes that are not UTF-8; JSON writes them as `\\udcff`.
-        with open(temporary, "w", encoding="utf-8", errors="backslashreplace") as stream:
+        with open(temporary, "w", encoding="utf-8", errors="backslashreplace", opener=opener) as stream:
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())
@@ -56,9 +63,13 @@ def write_atomically(path: Path, text: str) -> None:
             temporary.unlink(missing_ok=True)
 
 
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
 def write_case(case: Case, directory: Path) -> Path:
     path = directory / FILE
-    write_atomically(path, json.dumps(case.to_json(), ensure_ascii=False, allow_nan=False))
+    write_atomically(path, json.dumps(case.to_json(), ensure_ascii=False, allow_nan=False), private=True)
     return path
 
 

@@ -68,6 +68,9 @@ class History:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
+            if not os.environ.get(VARIABLE):  # what checkouts share, others may have to read
+                with contextlib.suppress(OSError):
+                    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
             self._connection = sqlite3.connect(path, timeout=WRITE_TIMEOUT, isolation_level=None)
             self._prepare()
         except sqlite3.DatabaseError as error:

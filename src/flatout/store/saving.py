@@ -17,7 +17,7 @@ from pathlib import Path
 
 from flatout.model.case import Case
 from flatout.model.errors import FlatoutError
-from flatout.store import origin
+from flatout.store import origin, permissions
 from flatout.store.cases import FILE, load, write_case
 from flatout.store.database import History, open_in
 from flatout.store.run_summary import program_file, run_of
@@ -36,6 +36,7 @@ def save(case: Case, directory: Path) -> Path:
     pointer.symlink_to(os.path.relpath(directory, home))
     os.replace(pointer, home / "latest")
     record(case, directory)
+    permissions.close(directory)
     return path
 
 

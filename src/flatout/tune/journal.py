@@ -5,15 +5,18 @@ A coordinator that is killed loses nothing that was finished; `--resume` reads t
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from flatout import store
 from flatout.model import codec, json_text
 from flatout.model.case import Case, Trial, to_plain
+from flatout.model.errors import CaseUnreadable
+from flatout.tune import identity
 
 FILE = "journal.jsonl"
 
@@ -29,10 +32,10 @@ class Journal:
     def begin(self, command: Sequence[str], directory: str) -> None:
         self._write({"begin": {"command": list(command), "directory": directory}})
 
-    def keep_scouted(self, case: Case) -> None:
+    def keep_scouted(self, case: Case, made_of: Mapping[str, Any]) -> None:
         self.scouted = case
-        store.write_atomically(self.path.parent / "scouted.json", json.dumps(case.to_json()))
-        self._write({"scouted": True})
+        store.write_atomically(self.path.parent / "scouted.json", json.dumps(case.to_json()), private=True)
+        self._write({"scouted": True, "identity": made_of})
 
     def keep(self, trial: Trial) -> None:
         self.trials[(trial.stage, trial.levers)] = trial
@@ -45,7 +48,7 @@ class Journal:
         return self.trials.get((stage, tuple(levers)))
 
     def _write(self, row: dict[str, Any]) -> None:
-        with open(self.path, "a", encoding="utf-8") as stream:
+        with open(self.path, "a", encoding="utf-8", opener=_private) as stream:
             stream.write(json.dumps(row) + "\n")
             stream.flush()
             os.fsync(stream.fileno())
@@ -53,10 +56,15 @@ class Journal:
     def _read(self) -> None:
         for row in rows(self.path):
             if "trial" in row:
-                trial = codec.read(Trial, row["trial"], "trial")
-                self.trials[(trial.stage, trial.levers)] = trial
+                with contextlib.suppress(CaseUnreadable):  # a damaged line is a trial to make again
+                    trial = codec.read(Trial, row["trial"], "trial")
+                    self.trials[(trial.stage, trial.levers)] = trial
             elif "scouted" in row:
                 self.scouted = store.load(self.path.parent / "scouted.json")
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
@@ -77,7 +85,12 @@ def unfinished(command: Sequence[str], home: Path | None = None) -> Path | None:
     cases = (home or Path.cwd() / store.HOME) / "cases"
     for path in sorted(cases.glob(f"*/{FILE}"), key=lambda path: -path.stat().st_mtime):
         found = rows(path)
-        begun = next((row["begin"] for row in found if "begin" in row), None)
-        if begun and begun["command"] == list(command) and not any("done" in row for row in found):
+        begun: dict[str, Any] = next((row["begin"] for row in found if isinstance(row.get("begin"), dict)), {})
+        if begun.get("command") == list(command) and not any("done" in row for row in found):
             return path.parent
     return None
+
+
+def changes_since(directory: Path) -> list[str]:
+    """What is no longer as it was when a tune was begun, in words. Nothing where nothing was observed yet."""
+    return next((identity.changes_since(row.get("identity")) for row in rows(directory / FILE) if "scouted" in row), [])

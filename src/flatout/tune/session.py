@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from flatout import store
@@ -24,9 +25,7 @@ def tune(request: TuneRequest) -> int:
     request.check()
     decide(request.leave)  # raises where trials cannot be fenced, before anything is kept
     command = launcher.command_for(request.program, request.arguments, request.module)
-    directory = journal.unfinished(command) if request.resume else None
-    if request.resume and directory is None:
-        sys.stderr.write("flatout: there is no unfinished tune of this command here; starting a new one\n")
+    directory = _unfinished(command) if request.resume else None
     directory = directory or store.new_directory(f"tune-{Path(request.program).stem or request.program}")
     with Progress(request.budget, request.quiet) as progress:
         case = Tuner(request, directory, progress).run()
@@ -34,6 +33,22 @@ def tune(request: TuneRequest) -> int:
     standard_error.show(case, "trials", directory, request.json, request.quiet)
     _write_patch(case, request)
     return 0 if case.steps is not None else 1
+
+
+def _unfinished(command: Sequence[str]) -> Path | None:
+    """The tune to go on with. Trials of a program that is another one by now are not reused."""
+    directory = journal.unfinished(command)
+    if directory is None:
+        sys.stderr.write("flatout: there is no unfinished tune of this command here; starting a new one\n")
+        return None
+    changes = journal.changes_since(directory)
+    if not changes:
+        return directory
+    more = f" and {len(changes) - 5} more" if len(changes) > 5 else ""
+    sys.stderr.write(
+        f"flatout: the trials of {directory.name} are not reused: {'; '.join(changes[:5])}{more}. Starting a new tune\n"
+    )
+    return None
 
 
 def _write_patch(case: Case, request: TuneRequest) -> None:

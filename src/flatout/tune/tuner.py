@@ -22,6 +22,7 @@ from flatout.tune.conclusions import FEWEST_STEPS, TOO_SHORT
 from flatout.tune.confirmation import Confirmation
 from flatout.tune.context import Context
 from flatout.tune.exploration import Exploration
+from flatout.tune.identity import identity_of
 from flatout.tune.race import Race
 from flatout.tune.request import TuneRequest
 from flatout.tune.scout import imports_of, ranked, scout
@@ -76,7 +77,7 @@ class Tuner:
             )
             if found.program.error == TOO_SHORT:
                 return found  # --resume looks again
-            context.journal.keep_scouted(found)
+            context.journal.keep_scouted(found, identity_of(context.launch.command, context.directory / "scout-1"))
         assert context.journal.scouted is not None
         return context.journal.scouted
 

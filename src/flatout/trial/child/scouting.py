@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 from flatout.observe.installing import finish
 from flatout.observe.streams import RANK, TRAINING
+from flatout.source import users_code
 
 if TYPE_CHECKING:
     from flatout.observe.observer import Observer
@@ -24,6 +26,8 @@ PLAY_SECONDS = 25.0
 OVER_SECONDS = 12.0
 """A kind of step that has not been seen for so long may be over for good."""
 
+MOST_FILES = 5000
+
 _LEAST_TRAINING = min(RANK[kind] for kind in TRAINING)
 _leave = os._exit
 
@@ -37,6 +41,7 @@ class Scout:
         """Of the highest kind."""
         self._last = 0.0
         """When the last of these ended."""
+        observer.hooks.at_end.append(self._write_files)
 
     def tick(self, stream: Stream, end: float, n: int) -> None:
         if not self._began:
@@ -58,6 +63,13 @@ class Scout:
             self.observer.recorder.fact("scouted", seconds=elapsed)
             finish(self.observer)
             _leave(0)
+
+    def _write_files(self) -> None:
+        """The program's own files: `tune --resume` reuses nothing where one of them has changed."""
+        named = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+        own = [name for name in named if isinstance(name, str) and users_code.is_users_file(name)]
+        files = sorted({users_code.absolute(name) for name in own})
+        self.observer.recorder.fact("source-files", files=files[:MOST_FILES])
 
 
 def _better_to_come(window: Window) -> bool:
