@@ -241,7 +241,7 @@ def test_a_running_tune_is_followed(client: Client) -> None:
     journal.begin(["python", "train.py"], "/home/ada")
     address = f"/follow/{directory.name}/progress.json"
     assert json.loads(client.page(address))["phase"] == "observing the unmodified program"
-    journal.keep_scouted(sample_case())
+    journal.keep_scouted(sample_case(), {})
     journal.keep(Trial(("xla",), "won", Interval(1.4, 1.3, 1.5), "exact"))
     journal.keep(Trial((HOSTILE,), "failed", None, note=HOSTILE))
     journal.keep(Trial(("bf16",), "noise", Interval(1.0, 0.5, float("inf"))))

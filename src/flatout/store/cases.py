@@ -31,9 +31,8 @@ def new_directory(title: str, home: Path | None = None) -> Path:
     permissions.make_private(cases.parent)
     ignore = cases.parent / ".gitignore"
     if not ignore.exists():
-        write_atomically(
-            ignore, "*\n", private=True
-        )  # a case holds paths and source lines, which do not belong in a repository
+        # A case holds paths and source lines, which do not belong in a repository.
+        write_atomically(ignore, "*\n", private=True)
     stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", title).strip("-.")[:60] or "case"
     stamp = time.strftime("%Y%m%d-%H%M%S")
     for number in range(1, 1000):
@@ -50,7 +49,7 @@ def new_directory(title: str, home: Path | None = None) -> Path:
 def write_atomically(path: Path, text: str, private: bool = False) -> None:
     """`private`: for the owner alone, whatever the umask says."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    opener = _private if private else None
+    opener = permissions.private if private else None
     try:
         # A command line or a path may hold bytes that are not UTF-8; JSON writes them as `\\udcff`.
         with open(temporary, "w", encoding="utf-8", errors="backslashreplace", opener=opener) as stream:
@@ -61,10 +60,6 @@ def write_atomically(path: Path, text: str, private: bool = False) -> None:
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def write_case(case: Case, directory: Path) -> Path:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from flatout.model import json_text
+from flatout.store.permissions import private
 
 FILE = "begun.json"
 GIT_TIMEOUT = 3.0
@@ -27,7 +28,8 @@ def begin(directory: Path) -> None:
     """Record what a new case starts from. A failure here never stops the run."""
     with contextlib.suppress(Exception):
         facts = {"pid": os.getpid(), "born": _start_time(os.getpid()), "at": time.time(), **_commit(Path.cwd())}
-        (directory / FILE).write_text(json.dumps(facts), encoding="utf-8")
+        with open(directory / FILE, "w", encoding="utf-8", opener=private) as stream:
+            stream.write(json.dumps(facts))
 
 
 def read(directory: Path) -> dict[str, Any]:

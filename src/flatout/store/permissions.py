@@ -20,6 +20,11 @@ def make_private(directory: Path) -> None:
     _close(os.fspath(directory))
 
 
+def private(path: str, flags: int) -> int:
+    """The `opener` of a file that only its owner may read."""
+    return os.open(path, flags, 0o600)
+
+
 def close(directory: Path) -> None:
     """Take from all others what they may do with a directory and everything below it. Links are not followed."""
     for folder, _, files in os.walk(directory, followlinks=False):

@@ -16,6 +16,7 @@ from flatout import store
 from flatout.model import codec, json_text
 from flatout.model.case import Case, Trial, to_plain
 from flatout.model.errors import CaseUnreadable
+from flatout.store import permissions
 from flatout.tune import identity
 
 FILE = "journal.jsonl"
@@ -48,7 +49,7 @@ class Journal:
         return self.trials.get((stage, tuple(levers)))
 
     def _write(self, row: dict[str, Any]) -> None:
-        with open(self.path, "a", encoding="utf-8", opener=_private) as stream:
+        with open(self.path, "a", encoding="utf-8", opener=permissions.private) as stream:
             stream.write(json.dumps(row) + "\n")
             stream.flush()
             os.fsync(stream.fileno())
@@ -61,10 +62,6 @@ class Journal:
                     self.trials[(trial.stage, trial.levers)] = trial
             elif "scouted" in row:
                 self.scouted = store.load(self.path.parent / "scouted.json")
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
