@@ -1,0 +1,177 @@
+"""Corruptions planted in six programs: which of them are taken for the same training? And is a right cure refused?
+
+Each corruption is a lever (`mutation=NAME`, `tests/programs/mutations/`) that promises exact numbers. Program and
+corrupted program run from start to end and are compared as `flatout tune` compares before it makes a claim
+(`tune.parity.compare_whole`), without the race. One run of a program serves all its corruptions. The honest cures are
+levers of flatout on the same programs. Bars: 95 % of the corruptions caught, no honest cure refused.
+
+    python benchmarks/mutations.py [PROGRAM …] [--only TEXT] [--honest | --corrupt]
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+HOME = ROOT / "tests" / "programs" / "mutations"
+os.environ["FLATOUT_PLUGINS"] = os.pathsep.join(
+    filter(None, [str(HOME / "plugins"), os.environ.get("FLATOUT_PLUGINS", "")])
+)
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+from flatout.measure.parity import Parity  # noqa: E402
+from flatout.process.watchdog import Watchdog  # noqa: E402
+from flatout.trial.child_process import Launch  # noqa: E402
+from flatout.trial.fork_servers import ForkServers  # noqa: E402
+from flatout.tune import parity  # noqa: E402
+from flatout.tune.starter import Starter  # noqa: E402
+
+SECONDS = 120.0
+"""What one run may take."""
+SAME = ("exact", "reassociated", "statistical")
+"""What lets a trial be claimed that promises exact or reassociated numbers."""
+HONEST = {
+    "fit": ("placebo", "steps-per-execution=4", "xla", "prefetch", "direct-fit", "threads=1"),
+    "tape": ("placebo", "function={train_step}", "function=parts", "prefetch"),
+    "traced": ("placebo", "xla", "prefetch", "threads=1", "relax-shapes"),
+    "pipeline": ("placebo", "xla", "prefetch", "parallel-map", "late-map", "vectorize-map"),
+    "vae": ("placebo", "function={train_critic}", "function=parts", "prefetch"),
+    "session": ("placebo", "prepared-runs", "threads=1", "feed-once"),
+}
+"""`{name}` is the line of that function."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    program: str
+    lever: str
+    honest: bool
+    parity: Parity
+    seconds: float
+
+    @property
+    def right(self) -> bool:
+        return (self.parity.verdict in SAME) == self.honest
+
+    @property
+    def outcome(self) -> str:
+        if self.honest:
+            return "accepted" if self.right else "REFUSED"
+        return "caught" if self.right else "MISSED"
+
+
+def main() -> int:
+    given = _arguments()
+    found: list[Pair] = []
+    for program in given.programs or sorted(HONEST):
+        for pair in compared(program, given.only, corrupt=not given.honest, honest=not given.corrupt):
+            found.append(pair)
+            text = f"{pair.parity.verdict}: {pair.parity.sentence}"
+            print(f"{program:9s} {pair.lever:34s} {pair.outcome:9s} {pair.seconds:5.1f} s  {text[:170]}", flush=True)
+    print()
+    print(table(found))
+    return 0 if all(pair.right for pair in found) else 1
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("programs", nargs="*", choices=[*sorted(HONEST), []], metavar="PROGRAM")
+    parser.add_argument("--only", default="", help="a regular expression that the lever has to match")
+    parser.add_argument("--honest", action="store_true", help="only the honest cures")
+    parser.add_argument("--corrupt", action="store_true", help="only the corruptions")
+    return parser.parse_args()
+
+
+def compared(program: str, only: str = "", *, corrupt: bool = True, honest: bool = True) -> Iterator[Pair]:
+    """The program against each of its corruptions and honest cures."""
+    levers = [(f"mutation={name}", False) for name in corruptions(program)] if corrupt else []
+    levers += [(text, True) for text in honest_cures(program)] if honest else []
+    levers = [(text, right) for text, right in levers if re.search(only, text)]
+    if not levers:
+        return
+    launch = Launch((sys.executable, str(HOME / f"{program}.py")))
+    with tempfile.TemporaryDirectory() as name, _starter(launch, Path(name)) as starter:
+        for text, right in levers:
+            began = time.monotonic()
+            trial = replace(launch, levers=(text,))
+            result = parity.compare_whole(launch, trial, starter, Path(name) / "runs", SECONDS)
+            yield Pair(program, text, right, result, time.monotonic() - began)
+
+
+@contextmanager
+def _starter(launch: Launch, directory: Path) -> Iterator[Starter]:
+    watchdog = Watchdog()
+    fork_servers = ForkServers(launch.command, watchdog, directory)
+    fork_servers.prepare(("tensorflow", "keras"), {})
+    try:
+        yield Starter(directory / "race", watchdog, fork_servers)
+    finally:
+        fork_servers.close()
+        watchdog.close()
+
+
+def corruptions(program: str) -> list[str]:
+    """Those that the program looks for, itself or in what it calls of `planted.py`."""
+    shared = {
+        node.name: node
+        for node in ast.walk(ast.parse((HOME / "planted.py").read_text()))
+        if isinstance(node, ast.FunctionDef)
+    }
+    found: set[str] = set()
+    waiting: list[ast.AST] = [ast.parse((HOME / f"{program}.py").read_text())]
+    seen: set[str] = set()
+    while waiting:
+        for call in (node for node in ast.walk(waiting.pop()) if isinstance(node, ast.Call)):
+            name = ast.unparse(call.func).rpartition(".")[2]
+            if name == "on":
+                found.update(one.value for one in call.args if isinstance(one, ast.Constant))
+            elif name in shared and name not in seen and name not in ("apply",):
+                seen.add(name)
+                waiting.append(shared[name])
+    return sorted(found)
+
+
+def honest_cures(program: str) -> list[str]:
+    path = HOME / f"{program}.py"
+    lines = {
+        node.name: f"{path}:{node.lineno}"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+    }
+    return [re.sub(r"\{(\w+)\}", lambda match: lines[match[1]], text) for text in HONEST[program]]
+
+
+def table(found: list[Pair]) -> str:
+    """Corruptions by program, then the counts."""
+    programs = sorted({pair.program for pair in found})
+    rows = [f"{'':34s} {' '.join(f'{name:>9s}' for name in programs)}"]
+    outcomes = {(_title(pair), pair.program): pair.outcome for pair in found}
+    for title in sorted({title for title, _ in outcomes}):
+        cells = (outcomes.get((title, name), "-") for name in programs)
+        rows.append(f"{title:34s} {' '.join(f'{cell:>9s}' for cell in cells)}")
+    for honest, what, good in ((False, "corruptions", "caught"), (True, "honest cures", "accepted")):
+        pairs = [pair for pair in found if pair.honest == honest]
+        right = sum(pair.right for pair in pairs)
+        if pairs:
+            kinds = len({_title(pair) for pair in pairs})
+            share = f"{right / len(pairs):.1%}"
+            rows.append(f"{right} of {len(pairs)} {good} ({share}); {kinds} {what} in {len(programs)} programs")
+    return "\n".join(rows)
+
+
+def _title(pair: Pair) -> str:
+    return re.sub(r"^mutation=", "", re.sub(r"=/.*/", "=", pair.lever))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
