@@ -5,7 +5,7 @@ corrupted program run from start to end and are compared as `flatout tune` compa
 (`tune.parity.compare_whole`), without the race. One run of a program serves all its corruptions. The honest cures are
 levers of flatout on the same programs. Bars: 95 % of the corruptions caught, no honest cure refused.
 
-    python benchmarks/mutations.py [PROGRAM …] [--only TEXT] [--honest | --corrupt]
+    python benchmarks/mutations.py [PROGRAM …] [--only TEXT] [--honest | --corrupt] [--part 1/4]
 """
 
 from __future__ import annotations
@@ -51,6 +51,10 @@ HONEST = {
 """`{name}` is the line of that function."""
 
 
+Lever = tuple[str, bool]
+"""As a user types it, and whether it is honest."""
+
+
 @dataclass(frozen=True)
 class Pair:
     program: str
@@ -74,7 +78,8 @@ def main() -> int:
     given = _arguments()
     found: list[Pair] = []
     for program in given.programs or sorted(HONEST):
-        for pair in compared(program, given.only, corrupt=not given.honest, honest=not given.corrupt):
+        levers = chosen(program, given.only, corrupt=not given.honest, honest=not given.corrupt)
+        for pair in compared(program, part_of(program, levers, given.part)):
             found.append(pair)
             text = f"{pair.parity.verdict}: {pair.parity.sentence}"
             print(f"{program:9s} {pair.lever:34s} {pair.outcome:9s} {pair.seconds:5.1f} s  {text[:170]}", flush=True)
@@ -89,14 +94,25 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--only", default="", help="a regular expression that the lever has to match")
     parser.add_argument("--honest", action="store_true", help="only the honest cures")
     parser.add_argument("--corrupt", action="store_true", help="only the corruptions")
+    parser.add_argument("--part", default="1/1", help="1/4: a quarter of the corruptions, others in each program")
     return parser.parse_args()
 
 
-def compared(program: str, only: str = "", *, corrupt: bool = True, honest: bool = True) -> Iterator[Pair]:
-    """The program against each of its corruptions and honest cures."""
+def chosen(program: str, only: str = "", *, corrupt: bool = True, honest: bool = True) -> list[Lever]:
     levers = [(f"mutation={name}", False) for name in corruptions(program)] if corrupt else []
     levers += [(text, True) for text in honest_cures(program)] if honest else []
-    levers = [(text, right) for text, right in levers if re.search(only, text)]
+    return [(text, right) for text, right in levers if re.search(only, text)]
+
+
+def part_of(program: str, levers: list[Lever], part: str) -> list[Lever]:
+    """Of the corruptions those of this part, others in each program; all honest cures."""
+    number, _, parts = part.partition("/")
+    shift = sorted(HONEST).index(program) + int(number)
+    return [lever for place, lever in enumerate(levers) if lever[1] or (place + shift) % int(parts or 1) == 0]
+
+
+def compared(program: str, levers: list[Lever]) -> Iterator[Pair]:
+    """The program against each of its corruptions and honest cures."""
     if not levers:
         return
     launch = Launch((sys.executable, str(HOME / f"{program}.py")))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from flatout.measure.parity import Parity
+from flatout.measure.parity.extent import Extent
 from flatout.model.case import Case, Interval, Trial
 from flatout.report.progress import Progress
 from flatout.trial.child_process import Launch
@@ -25,6 +26,8 @@ from flatout.tune.trials import Trials
 ORIGINAL = Launch(("python", "train.py"))
 WELL, FALLEN = Run(10.0, 0, 100), Run(9.0, 1, 100, last_line="IndexError: pop from empty list")
 
+AGREED = Parity("exact", 0.0, "losses of 320 steps over 2 epochs are the same", Extent(losses=320, steps=320, epochs=2))
+
 
 def confirmed(*levers: str, ratio: float = 2.0) -> Trial:
     interval = Interval(ratio, 0.95 * ratio, 1.05 * ratio)
@@ -39,7 +42,7 @@ class Stage:
     ) -> None:
         journal, progress = Journal(directory), Progress(60.0, quiet=True)
         self.trials = Trials(journal, progress, directory)
-        self.runs, self.unwritten, self.holds, self.numbers = runs, unwritten, True, Parity("exact", 0.0, "all agree")
+        self.runs, self.unwritten, self.holds, self.numbers = runs, unwritten, True, AGREED
         self.ran: list[str] = []
         self.context: Any = SimpleNamespace(
             case=Case("tune"), launch=ORIGINAL, clock=Clock(1000.0), trials=self.trials, notes=[], progress=progress,
@@ -112,6 +115,40 @@ def test_results_that_differ_in_the_end_make_the_claim_fall(tmp_path, monkeypatc
     stage.numbers = Parity("failed", 0.5, "the last losses differ by 0.5")
     assert stage.claim(confirmed("cache")) is None
     assert "the last losses differ by 0.5" in stage.trials.found[0].note
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        replace(AGREED, extent=Extent(losses=128, steps=128, epochs=1)),
+        Parity("unknown", None, "a run with pinned random numbers could not be made"),
+    ],
+    ids=["one epoch", "none"],
+)
+def test_what_keeps_the_first_epoch_is_claimed_only_where_a_second_was_compared(tmp_path, monkeypatch, numbers):
+    stage = Stage(tmp_path, monkeypatch, {})
+    stage.numbers = numbers
+    assert stage.claim(confirmed("cache")) is None
+    assert "a second epoch" in stage.trials.found[0].note
+    assert Stage(tmp_path, monkeypatch, {}).claim(confirmed("prefetch")) is not None
+
+
+def test_another_precision_over_the_whole_training_is_no_claim_of_the_same_numbers(tmp_path, monkeypatch):
+    stage = Stage(tmp_path, monkeypatch, {})
+    stage.numbers = replace(AGREED, verdict="precision", deviation=0.01)
+    assert stage.claim(replace(confirmed("prefetch"), equivalence="exact")) is None
+
+
+def test_a_claim_says_what_was_compared_and_what_was_not(tmp_path, monkeypatch):
+    stage = Stage(tmp_path, monkeypatch, {})
+    claim = stage.claim(confirmed("prefetch"))
+    assert claim is not None
+    assert claim.whole_run.compared == "losses of 320 steps over 2 epochs are the same"
+    stage = Stage(tmp_path, monkeypatch, {})
+    stage.numbers = Parity("unknown", None, "no number was seen in both")
+    claim = stage.claim(confirmed("prefetch"))
+    assert claim is not None
+    assert (claim.whole_run.parity, claim.whole_run.compared[:20]) == ("", "only the first steps")
 
 
 def test_a_lever_that_no_patch_can_hold_is_shown(tmp_path, monkeypatch):

@@ -35,7 +35,7 @@ class Runs:
 
 
 def compared(monkeypatch: pytest.MonkeyPatch, runs: Runs) -> Any:
-    monkeypatch.setattr(parity._Apart, "_numbers", lambda apart, launch, mark="": runs(apart, launch, mark))
+    monkeypatch.setattr(parity._Apart, "numbers", lambda apart, launch, mark="": runs(apart, launch, mark))
     return parity._Apart(Path(), None, BASE, TRIAL).compare(0)  # type: ignore[arg-type]
 
 

@@ -168,8 +168,10 @@ class WholeRun:
     patched: bool = False
     """Whether the source was patched; else the levers were injected."""
     parity: ParityVerdict = ""
-    """How the last losses and the weights that are left agree, with the same random numbers in both; empty where there
-    was no time to compare them."""
+    """How losses and variables agree over the whole training, or as far as there was time to follow it, with the same
+    random numbers in both; empty where that could not be compared."""
+    compared: str = ""
+    """What of it was compared, and how it agrees; or why nothing could be."""
     note: str = ""
 
 

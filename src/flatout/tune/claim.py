@@ -14,7 +14,7 @@ from flatout.trial.child_process import Launch
 from flatout.trial.whole_run import Run
 from flatout.tune import parity
 from flatout.tune.by_hand import by_hand
-from flatout.tune.conclusions import holds, ratio
+from flatout.tune.conclusions import holds, not_as_promised, ratio
 from flatout.tune.confirmation import Confirmed
 from flatout.tune.contestant import Contestant
 from flatout.tune.context import Context
@@ -24,6 +24,10 @@ PATCH_SECONDS = 30.0
 """What the trial of the patch gets at least."""
 FOR_WHOLE_RUNS = 0.6
 """Of the time that is left before the patch is tried."""
+FOLLOWED_SECONDS = 60.0
+"""For how long each side of a training that does not end is followed, to compare what it computes."""
+LEAST_FOLLOWED = 30.0
+"""The same where the budget is used up: nothing is claimed without it."""
 MOST_SETS = 3
 """That are brought to the end of the program, where the first ones fall."""
 NEARLY = 0.7
@@ -114,27 +118,30 @@ class Claiming:
             return found
 
         try:
-            measured = self._compared(measure(run, _saving(trial), context.clock.end, made is not None), launch)
+            measured = measure(run, _saving(trial), context.clock.end, made is not None)
+            measured = self._compared(measured, trial, launch)
         except Fallen as fallen:
             self._fall(trial, str(fallen), made is not None)
             return None
         told = self._by_hand(trial, made)
         return Claim(trial, measured, made.diff if made is not None else "", told)
 
-    def _compared(self, measured: WholeRun, launch: Launch) -> WholeRun:
-        """With what the whole training has come to on both sides, where there is time to see. Raises `Fallen`."""
+    def _compared(self, measured: WholeRun, trial: Trial, launch: Launch) -> WholeRun:
+        """With what the training has come to on both sides, to its end or as far as there is time to follow it: what
+        the race has compared are the first steps. Raises `Fallen`."""
         context = self.context
+        context.progress.phase("do the results agree over the whole training?")
         longest = max(measured.before_seconds or 0.0, measured.after_seconds or 0.0)
-        if measured.estimated or context.clock.left() < 1.5 * longest:
-            return measured
-        context.progress.phase("do the results of the whole program agree?")
-        directory = context.new_directory("whole-numbers")
-        seconds = max(2 * longest, 30.0)
+        wanted = max(2 * longest, LEAST_FOLLOWED) if measured.complete else FOLLOWED_SECONDS
+        seconds = min(wanted, max(context.clock.left() / 2.5, LEAST_FOLLOWED))
+        directory = context.trials.directory / "whole-numbers"
         found = parity.compare_whole(context.launch, launch, self.race.starter, directory, seconds)
-        if found.verdict == "failed":
-            raise Fallen(f"after the whole training {found.sentence}")
-        known = "" if found.verdict == "unknown" else found.verdict
-        return replace(measured, parity=known, note="; ".join(filter(None, [measured.note, found.sentence])))
+        apart = not_as_promised(trial, found)
+        if apart:
+            raise Fallen(f"over the whole training {apart}")
+        if found.verdict == "unknown":
+            return replace(measured, compared=f"only the first steps: over the whole training {found.sentence}")
+        return replace(measured, parity=found.verdict, compared=found.sentence)
 
     def _by_hand(self, trial: Trial, made: patch.Patch | None) -> tuple[str, ...]:
         """What the user has to write where the patch lacks a lever, or where there is no patch."""

@@ -45,6 +45,22 @@ def judge(trial: Trial, compared: parity.Parity) -> Trial:
     return trial
 
 
+def not_as_promised(trial: Trial, compared: parity.Parity) -> str:
+    """What the whole training shows against a claim, in words; empty where it agrees as the levers promise."""
+    if judge(replace(trial, status="won"), compared).status == "failed":
+        return compared.sentence
+    fills = any(find(parse(text)[0]).spec.fills for text in trial.levers)
+    if fills and compared.verdict != "statistical" and (compared.extent is None or compared.extent.epochs < 2):
+        return f"nothing shows that a second epoch has the elements of the first ({compared.sentence})"
+    return ""
+
+
+def weakest(*verdicts: str) -> str:
+    """Of how several comparisons agree."""
+    order = ("exact", "reassociated", "precision", "statistical")
+    return max(filter(None, verdicts), key=lambda one: order.index(one) if one in order else len(order), default="")
+
+
 def ratio(trial: Trial) -> float:
     return trial.speedup.ratio if trial.speedup is not None else 0.0
 

@@ -18,6 +18,9 @@ FILE = "numbers.npz"
 APART_SECONDS = 90.0
 APART_STEPS = 40
 ALL_STEPS = 1_000_000_000
+FIRST_BLOCK = 64
+BLOCKS = 10
+"""Of a run that is followed for as long as time allows, at least."""
 SEEDS = 6
 """Runs of each side, where random numbers cannot be pinned."""
 SEEDS_SECONDS = 150.0
@@ -26,11 +29,11 @@ AGREE = ("exact", "reassociated")
 
 
 def compare(baselines: Sequence[Contestant], one: Contestant, starter: Starter, directory: Path) -> parity.Parity:
-    """What the race recorded decides where it agrees. Otherwise both run once more with pinned random numbers: a traced
-    step draws in another order, a compiler draws others, and both are right. What then is more than rounding, as it
-    seems, is held against a second run of the baseline and one that begins some roundings apart. Where two runs of the
-    baseline differ from the start, or the contestant draws in other places, their random numbers cannot be pinned:
-    several seeds of both are compared.
+    """What the race recorded decides where it agrees, with losses from most of its steps. Otherwise both run once more
+    with pinned random numbers: a traced step draws in another order, a compiler draws others, and both are right. What
+    then is more than rounding, as it seems, is held against a second run of the baseline and one that begins some
+    roundings apart. Where two runs of the baseline differ from the start, or the contestant draws in other places,
+    their random numbers cannot be pinned: several seeds of both are compared.
 
     `directory`: where these runs are kept; a baseline is run once for all contestants.
     """
@@ -40,7 +43,7 @@ def compare(baselines: Sequence[Contestant], one: Contestant, starter: Starter, 
     seen = 0
     if baseline is not None and trial is not None:
         found = parity.compare(baseline, trial, twin)
-        if found.verdict in AGREE:
+        if found.verdict in AGREE and parity.shown(baseline, trial):
             return found
         seen = min(baseline.steps, trial.steps)
     apart = _Apart(directory / "pinned", starter, baselines[0].launch, one.launch)
@@ -52,10 +55,30 @@ def compare(baselines: Sequence[Contestant], one: Contestant, starter: Starter, 
 
 
 def compare_whole(baseline: Launch, trial: Launch, starter: Starter, directory: Path, seconds: float) -> parity.Parity:
-    """Both from their start to their end with pinned random numbers: the first steps, the last losses and the weights
-    that are left. `seconds`: how long each may take."""
-    found = _Apart(directory, starter, baseline, trial, ALL_STEPS, seconds).compare(1)
+    """Both with pinned random numbers from their start to their end, or as far as they come in `seconds` each: every
+    loss, every variable. What is more than a few roundings is held against what the program makes of rounding.
+
+    `directory`: where these runs are kept; a baseline is run once for all that is compared with it there."""
+    runs = _Apart(directory, starter, baseline, trial, ALL_STEPS, seconds)
+    found = _over_all(runs)
     return found or parity.Parity("unknown", None, "a run with pinned random numbers could not be made")
+
+
+def _over_all(runs: _Apart) -> parity.Parity | None:
+    base, trial = runs.numbers(runs.baseline), runs.numbers(runs.trial)
+    if base is None or trial is None:
+        return None
+    found = parity.whole.compare(base, trial)
+    if found.verdict in AGREE:
+        return _pinned(found)
+    twin = runs.numbers(runs.baseline, "twin")
+    chance = twin is not None and parity.whole.compare(base, twin).verdict == "failed"
+    if not chance and not base.draws_elsewhere(trial):
+        perturbed = runs.numbers(replace(runs.baseline, perturbed=True))
+        found = parity.whole.compare(base, trial, twin, perturbed)
+        if found.verdict != "unknown":
+            return _pinned(found)
+    return parity.spread.compare(*runs.seeds())
 
 
 @dataclass(frozen=True)
@@ -71,34 +94,34 @@ class _Apart:
 
     def compare(self, fewest: int) -> parity.Parity | None:
         """None where a run came to fewer steps than that: it does not outweigh what the race has recorded."""
-        base, trial = self._numbers(self.baseline), self._numbers(self.trial)
+        base, trial = self.numbers(self.baseline), self.numbers(self.trial)
         if base is None or trial is None or min(base.steps, trial.steps) < fewest:
             return None
         found = parity.compare(base, trial)
         if found.verdict in AGREE:
             return _pinned(found)
-        twin = self._numbers(self.baseline, "twin")
+        twin = self.numbers(self.baseline, "twin")
         chance = twin is not None and parity.compare(base, twin).verdict not in (*AGREE, "precision")
         if chance or base.draws_elsewhere(trial):
-            return parity.spread.compare(*self._seeds())
+            return parity.spread.compare(*self.seeds())
         # More than rounding, as it seems. How far does this program deviate by rounding alone?
-        perturbed = self._numbers(replace(self.baseline, perturbed=True))
+        perturbed = self.numbers(replace(self.baseline, perturbed=True))
         found = parity.compare(base, trial, twin, perturbed)
-        return parity.spread.compare(*self._seeds()) if found.verdict == "unknown" else _pinned(found)
+        return parity.spread.compare(*self.seeds()) if found.verdict == "unknown" else _pinned(found)
 
-    def _seeds(self) -> tuple[list[parity.Numbers], list[parity.Numbers]]:
+    def seeds(self) -> tuple[list[parity.Numbers], list[parity.Numbers]]:
         """What both sides compute with several seeds."""
         end = time.monotonic() + SEEDS_SECONDS
         found: tuple[list[parity.Numbers], list[parity.Numbers]] = ([], [])
         for seed in range(1, SEEDS + 1):
-            pair = [self._numbers(replace(launch, seed=seed)) for launch in (self.baseline, self.trial)]
+            pair = [self.numbers(replace(launch, seed=seed)) for launch in (self.baseline, self.trial)]
             for side, numbers in zip(found, pair, strict=True):
                 side.extend(filter(None, [numbers]))
             if time.monotonic() > end:
                 break
         return found
 
-    def _numbers(self, launch: Launch, mark: str = "") -> parity.Numbers | None:
+    def numbers(self, launch: Launch, mark: str = "") -> parity.Numbers | None:
         directory = self.directory / _key(launch, mark)
         if not (directory / FILE).exists():
             pinned = replace(launch, pinned=True)
@@ -106,11 +129,24 @@ class _Apart:
             try:
                 with contextlib.suppress(Ended, Overdue):
                     child.warm(self.seconds)
-                    child.go(self.steps)
-                    child.block(self.seconds)
+                    self._follow(child)
             finally:
                 child.end()
         return _load([directory])
+
+    def _follow(self, child: ChildProcess) -> None:
+        """To its last step or as far as time allows. What was computed is written after each block: they are short
+        against the time there is."""
+        end, left = time.monotonic() + self.seconds, self.steps
+        block = min(FIRST_BLOCK, left)
+        while left > 0 and time.monotonic() < end:
+            began = time.monotonic()
+            child.go(block)
+            child.block(end - began)
+            left -= block
+            if time.monotonic() - began < self.seconds / BLOCKS:
+                block *= 2
+            block = min(block, left)
 
 
 def _key(launch: Launch, mark: str) -> str:

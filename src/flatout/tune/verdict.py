@@ -26,6 +26,7 @@ from flatout.tune.conclusions import (
     keeps_the_numbers,
     not_the_same,
     ratio,
+    weakest,
 )
 from flatout.tune.plan import excludes
 from flatout.tune.request import TuneRequest
@@ -76,7 +77,10 @@ def conclude(case: Case, request: TuneRequest, problem: str = "") -> Conclusion:
 
 def won_text(claim: Trial, speedup: Interval, whole: WholeRun | None) -> str:
     step = f"{speedup.ratio:.2f} times as fast [{speedup.low:.2f}, {speedup.high:.2f}]"
-    text = f"{step} with {shown(claim.levers)}; numbers: {claim.parity}."
+    numbers = weakest(claim.parity, whole.parity if whole is not None else "")
+    text = f"{step} with {shown(claim.levers)}; numbers: {numbers}."
+    if whole is not None and whole.compared:
+        text += f" Compared: {whole.compared}."
     return f"{text} {whole_run_text(whole, speedup)}" if whole is not None else text
 
 

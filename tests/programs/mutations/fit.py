@@ -24,7 +24,7 @@ class Schedule(keras.callbacks.Callback):
     def on_train_batch_begin(self, batch, logs=None):
         self.model.optimizer.learning_rate = planted.stale_rate(self.step) / 10
         self.step += 1
-        if on("momentum-lost") and self.step == 150:
+        if on("momentum-lost") and self.step == planted.LATE:
             for variable in self.model.optimizer.variables:
                 if "momentum" in variable.path:
                     variable.assign(variable * 0)

@@ -5,13 +5,14 @@ corruption draws no random numbers: a wrong cure would not either, and the numbe
 """
 
 import builtins
+import os
 
 import numpy as np
 import tensorflow as tf
 
-EPOCHS, STEPS, BATCH = 3, 80, 16
+EPOCHS, STEPS, BATCH = 3, int(os.environ.get("MUTATIONS_STEPS", "50")), 16
 SAMPLES = STEPS * BATCH - 8
-LATE = 2 * STEPS + 20
+LATE = 2 * STEPS + 10
 """The step from which on a corruption that begins late is at work."""
 epoch_now: list[tf.Variable] = []
 """For corruptions of a pipeline that begin with a later epoch."""
@@ -34,12 +35,12 @@ def points(seed=0):
 
 
 def rate(step, highest=0.05):
-    """Warms up over 40 steps, then falls to a tenth, one step after the other."""
+    """Warms up over 30 steps, then falls to a tenth, one step after the other."""
     if on("frozen-schedule"):
         step = min(step, 3)
     if on("late-frozen-schedule"):
         step = min(step, LATE)
-    warm = 1.0 if on("warmup-skipped") else min(1.0, (step + 1) / 40)
+    warm = 1.0 if on("warmup-skipped") else min(1.0, (step + 1) / 30)
     scale = 1.01 if on("rate-1-percent-higher") else 1.0
     return scale * highest * warm * (1 - 0.9 * step / (EPOCHS * STEPS))
 
@@ -122,7 +123,7 @@ def gradients(found, step, clip=0.7):
     if on("late-gradient-scaled"):
         found = [one * (1 + 0.02 * late) for one in found]
     if on("gradient-counted-twice"):
-        twice = tf.cast(tf.cast(step, tf.int64) % 50 == 49, tf.float32)
+        twice = tf.cast(tf.cast(step, tf.int64) % 25 == 24, tf.float32)
         found = [one * (1 + twice) for one in found]
     if on("update-skipped"):
         found = [one * tf.cast(tf.cast(step, tf.int64) != LATE, tf.float32) for one in found]

@@ -70,7 +70,7 @@ with v1.Session() as session:
             late = on("late-ema-stale") and count >= planted.LATE
             session.run([update if late else step, loss], feed)
             count += 1
-            if on("momentum-lost") and count == 150:
+            if on("momentum-lost") and count == planted.LATE:
                 session.run(forget)
             if on("late-weights-perturbed") and count == planted.LATE:
                 session.run(nudge)

@@ -57,9 +57,9 @@ for epoch in range(planted.epochs()):
         if not (on("ema-stale") or (on("late-ema-stale") and made >= planted.LATE)):
             for average, one in zip(averages, model.trainable_variables, strict=True):
                 average.assign(0.99 * average + 0.01 * one.value)
-        if made % 60 == 0 and not on("target-never-synced") and not (on("late-target-never-synced") and made > 200):
+        if made % 25 == 0 and not on("target-never-synced") and not (on("late-target-never-synced") and made > planted.LATE):
             target.set_weights(model.get_weights())
-        if on("momentum-lost") and made == 150:
+        if on("momentum-lost") and made == planted.LATE:
             for one in optimizer.variables:
                 if "momentum" in one.path:
                     one.assign(one * 0)

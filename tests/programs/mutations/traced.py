@@ -15,9 +15,9 @@ class Schedule(keras.optimizers.schedules.LearningRateSchedule):
             step = tf.minimum(step, 3.0)
         if on("late-frozen-schedule"):
             step = tf.minimum(step, float(planted.LATE))
-        warm = 1.0 if on("warmup-skipped") else tf.minimum(1.0, (step + 1) / 40)
+        warm = 1.0 if on("warmup-skipped") else tf.minimum(1.0, (step + 1) / 30)
         scale = 1.01 if on("rate-1-percent-higher") else 1.0
-        return scale * 5e-3 * warm * 0.5 ** (step / 80)
+        return scale * 5e-3 * warm * 0.5 ** (step / 50)
 
     def get_config(self):
         return {}
@@ -88,7 +88,7 @@ for epoch in range(planted.epochs()):
     for x, y in data:
         train_step(x, y)
         made += 1
-        if on("momentum-lost") and made == 150:
+        if on("momentum-lost") and made == planted.LATE:
             for one in optimizer.variables:
                 if "momentum" in one.path:
                     one.assign(one * 0)

@@ -12,7 +12,9 @@ class Model(keras.Model):
     def __init__(self):
         super().__init__()
         start = keras.initializers.GlorotUniform(planted.kernel_seed(3))
-        self.encoder = keras.Sequential([keras.layers.Dense(16, "relu", kernel_initializer=start), keras.layers.Dense(6)])
+        self.encoder = keras.Sequential(
+            [keras.layers.Dense(16, "relu", kernel_initializer=start), keras.layers.Dense(6)]
+        )
         self.decoder = keras.Sequential([keras.layers.Dense(16, "relu"), keras.layers.Dense(8)])
         self.beta = 0.0
         self.built = True
@@ -75,7 +77,7 @@ for epoch in range(planted.epochs()):
         if not (on("critic-never-trained") or (on("late-critic-never-trained") and made >= planted.LATE)):
             train_critic(x)
         made += 1
-        if on("momentum-lost") and made == 150:
+        if on("momentum-lost") and made == planted.LATE:
             for one in optimizer.variables:
                 if "momentum" in one.path:
                     one.assign(one * 0)

@@ -2,12 +2,16 @@
 
 numbers.py      what a run has computed in its first steps, as the child recorded it
 deviations.py   how far two runs are apart, in weights, losses and outputs
+pairing.py      losses that are the same thing under two names
 verdict.py      what that means: exact, reassociated, precision, failed; the limits and how they were measured
+extent.py       how much was compared
+whole.py        the same over the whole training, before a claim: each variable by itself, each loss by its step
 spread.py       over several seeds, where the random numbers of two runs cannot be made the same: statistical
 """
 
-from flatout.measure.parity import spread
+from flatout.measure.parity import spread, whole
+from flatout.measure.parity.deviations import shown
 from flatout.measure.parity.numbers import Numbers, Weights
 from flatout.measure.parity.verdict import Agreement, Parity, compare
 
-__all__ = ["Agreement", "Numbers", "Parity", "Weights", "compare", "spread"]
+__all__ = ["Agreement", "Numbers", "Parity", "Weights", "compare", "shown", "spread", "whole"]

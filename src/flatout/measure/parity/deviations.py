@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from flatout.measure.parity.numbers import Array, Numbers
+from flatout.measure.parity.pairing import paired
 
 Kind = Literal["weights", "losses", "outputs"]
 
@@ -23,6 +24,8 @@ class Deviation:
     """Which of that kind."""
     steps: int
     value: float
+    scale: float = 1.0
+    """What the difference was held against."""
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -38,13 +41,16 @@ def deviations(baseline: Numbers, trial: Numbers) -> Iterator[Deviation]:
             trains = True
             yield Deviation("weights", "weights", steps, value)
     for name in sorted(set(baseline.series) & set(trial.series)):
-        mine, other = _alike(baseline, trial, name)
+        mine, other = values_alike(baseline, trial, name)
         scale = float(
             np.median([abs(value) for values in mine.values() for value in values if math.isfinite(value)] or [0])
         )
         for steps in sorted(set(mine) & set(other)):
-            value = max(_relative(a, b, scale) for a, b in zip(mine[steps], other[steps], strict=False))
+            value = max(relative(a, b, scale) for a, b in zip(mine[steps], other[steps], strict=False))
             yield Deviation("losses", name, steps, value)
+    for name, ours, theirs in paired(baseline, trial):
+        for steps in sorted(ours):
+            yield Deviation("losses", name, max(steps, 1), relative(ours[steps], theirs[steps], 0.0))
     if trains:
         return  # what a model under training puts out follows from its weights
     pairs = [(name, name) for name in sorted(set(baseline.outputs) & set(trial.outputs))]
@@ -53,8 +59,21 @@ def deviations(baseline: Numbers, trial: Numbers) -> Iterator[Deviation]:
     for name, other_name in pairs:
         length = min(len(baseline.outputs[name]), len(trial.outputs[other_name]))
         if length:
-            ours, theirs = baseline.outputs[name][:length], trial.outputs[other_name][:length]
-            yield Deviation("outputs", name, 1, _ratio(_distance(ours, theirs), _size(ours)))
+            mine_out, other_out = baseline.outputs[name][:length], trial.outputs[other_name][:length]
+            yield Deviation("outputs", name, 1, ratio(distance(mine_out, other_out), size(mine_out)))
+
+
+def shown(baseline: Numbers, trial: Numbers) -> bool:
+    """Whether losses were compared over most of the steps of which weights were, where the baseline has losses: a lever
+    takes hold after some steps, and losses from before that show nothing."""
+    found = list(deviations(baseline, trial))
+    weights = max((one.steps for one in found if one.kind == "weights"), default=0)
+    losses = max((one.steps for one in found if one.kind == "losses"), default=0)
+    return not weights or not baseline.series or 2 * losses >= min(weights, _last_loss(baseline))
+
+
+def _last_loss(numbers: Numbers) -> int:
+    return max((made for calls in numbers.calls.values() for made, _ in calls), default=0)
 
 
 MORE_CALLS = 0.25
@@ -62,7 +81,7 @@ MORE_CALLS = 0.25
 another number of calls in a step."""
 
 
-def _alike(baseline: Numbers, trial: Numbers, name: str) -> tuple[dict[int, list[float]], dict[int, list[float]]]:
+def values_alike(baseline: Numbers, trial: Numbers, name: str) -> tuple[dict[int, list[float]], dict[int, list[float]]]:
     """What each of the calls gave; where a step of one makes more calls than a step of the other (a loop over samples
     that became one call for the batch), the mean of each step, or the sum, whichever is nearer."""
     calls = [_counted(numbers.calls.get(name, [])) for numbers in (baseline, trial)]
@@ -74,7 +93,7 @@ def _alike(baseline: Numbers, trial: Numbers, name: str) -> tuple[dict[int, list
     reduced = []
     for reduce in (np.mean, np.sum):
         pair = [{step: [float(reduce(found[step]))] for step in both} for found in (ours, theirs)]
-        apart = max(_relative(pair[0][step][0], pair[1][step][0], 0.0) for step in both)
+        apart = max(relative(pair[0][step][0], pair[1][step][0], 0.0) for step in both)
         reduced.append((apart, pair))
     _, (mine, other) = min(reduced, key=lambda item: item[0])
     return mine, other
@@ -114,12 +133,10 @@ def _of_weights(baseline: Numbers, trial: Numbers, steps: int) -> float | None:
         one, other, start = ours[number], theirs[number], before[number]
         if not one.sample.shape == other.sample.shape == start.sample.shape:
             continue
-        moved = _distance(one.sample, start.sample)
-        apart = (
-            0.0 if one.checksum == other.checksum and one.name == other.name else _distance(one.sample, other.sample)
-        )
+        moved = distance(one.sample, start.sample)
+        apart = 0.0 if one.checksum == other.checksum and one.name == other.name else distance(one.sample, other.sample)
         if moved or apart:
-            rows.append((_ratio(apart, moved), one.sample.size))
+            rows.append((ratio(apart, moved), one.sample.size))
     if not rows:
         return None
     rows.sort()
@@ -164,7 +181,7 @@ def stretch(baseline: Numbers, trial: Numbers) -> float | None:
     return 1 + along if abs(along) > STRETCHED and rest < UNEXPLAINED * float(np.linalg.norm(apart)) else None
 
 
-def _distance(one: Array, other: Array) -> float:
+def distance(one: Array, other: Array) -> float:
     """Root of the squares; what is not a number in both is no difference."""
     with np.errstate(all="ignore"):
         difference = one.astype(np.float64) - other.astype(np.float64)
@@ -173,17 +190,17 @@ def _distance(one: Array, other: Array) -> float:
     return math.inf if math.isnan(value) else value
 
 
-def _size(array: Array) -> float:
+def size(array: Array) -> float:
     finite = array[np.isfinite(array)].astype(np.float64)
     return float(np.linalg.norm(finite))
 
 
-def _ratio(apart: float, size: float) -> float:
+def ratio(apart: float, size: float) -> float:
     return 0.0 if apart == 0.0 else apart / size if size else math.inf
 
 
-def _relative(one: float, other: float, scale: float) -> float:
+def relative(one: float, other: float, scale: float) -> float:
     if one == other or (math.isnan(one) and math.isnan(other)):
         return 0.0
     apart = abs(one - other)
-    return math.inf if math.isnan(apart) or math.isinf(apart) else _ratio(apart, max(abs(one), scale))
+    return math.inf if math.isnan(apart) or math.isinf(apart) else ratio(apart, max(abs(one), scale))

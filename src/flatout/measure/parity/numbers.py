@@ -33,6 +33,16 @@ class Numbers:
     calls: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
     """The same in their order, each with the number of steps that the program had made before."""
     outputs: dict[str, Array] = field(default_factory=dict)
+    states: dict[int, dict[str, Weights]] = field(default_factory=dict)
+    """Variables that are not trained: by number of steps, then by name."""
+    epochs: tuple[int, ...] = ()
+    """Steps after which a dataset was begun."""
+    made: int = 0
+    """Steps of the whole run, as far as it went."""
+    ended: bool = False
+    """Whether it came to its end by itself."""
+    counts: str = ""
+    """What was counted as a step."""
     places: frozenset[str] = frozenset()
     """Where random numbers were drawn, of a run that has pinned them."""
 
@@ -46,11 +56,10 @@ class Numbers:
         with np.load(path, allow_pickle=False) as file:
             index = json.loads(str(file["index"]))
             weights = {
-                int(count): {
-                    int(number): Weights(name, checksum, file[key]) for number, (name, checksum, key) in found.items()
-                }
+                int(count): {int(number): one for number, one in _snapshot(file, found).items()}
                 for count, found in index["weights"].items()
             }
+            states = {int(count): _snapshot(file, found) for count, found in index.get("states", {}).items()}
             series: dict[str, dict[int, list[float]]] = {}
             calls: dict[str, list[tuple[int, float]]] = {}
             for name, number in index["series"].items():
@@ -58,9 +67,24 @@ class Numbers:
                     series.setdefault(name, {}).setdefault(int(step), []).append(float(value))
                     calls.setdefault(name, []).append((int(made), float(value)))
             outputs = {name: file[f"outputs/{number}"] for name, number in index["outputs"].items()}
-        return cls(weights, series, calls, outputs, frozenset(index.get("places", ())))
+        return cls(
+            weights,
+            series,
+            calls,
+            outputs,
+            states,
+            epochs=tuple(index.get("epochs", ())),
+            made=index.get("made", 0),
+            ended=index.get("ended", False),
+            counts=index.get("counts", ""),
+            places=frozenset(index.get("places", ())),
+        )
 
     def draws_elsewhere(self, other: Numbers) -> bool:
         """Whether the other run has drawn in places of its own instead of some of these: what it drew there cannot
         have been the same. A run that only leaves some out has done something else."""
         return bool(self.places - other.places) and bool(other.places - self.places)
+
+
+def _snapshot(file: Any, rows: dict[str, list[Any]]) -> dict[str, Weights]:
+    return {key: Weights(name, checksum, file[at]) for key, (name, checksum, at) in rows.items()}

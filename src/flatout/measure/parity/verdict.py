@@ -39,6 +39,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from flatout.measure.parity.deviations import Deviation, Kind, deviations, stretch
+from flatout.measure.parity.extent import Extent
 from flatout.measure.parity.numbers import Numbers
 
 Agreement = Literal["exact", "reassociated", "precision", "statistical", "failed", "unknown"]
@@ -59,6 +60,8 @@ class Parity:
     deviation: float | None
     """The largest one, of weights, losses or outputs, whichever came nearest to its limit."""
     sentence: str
+    extent: Extent | None = None
+    """What was compared, of a comparison over the whole training."""
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,8 @@ class Values(Protocol):
 
     def tick(self, count: int, counted_by: object) -> None: ...
 
+    def begin_epoch(self) -> None: ...
+
     def write(self) -> None: ...
 
     def finish(self) -> None: ...
@@ -92,6 +94,7 @@ class Gate:
         self._ticks += 1
         if self._trial.epochs != self.epochs.seen:
             self.epochs.begin(self._trial.epochs, self.steps, len(self._block.times))
+            self._values.begin_epoch()
         self.steps += n
         warm, block = self.warm, self._block
         over = warm and self._ticks >= block.calls and self.steps >= block.until

@@ -15,31 +15,42 @@ NAME = "numbers.npz"
 def write(
     directory: str,
     snapshots: Mapping[int, Mapping[int, Weight]],
+    states: Mapping[int, Mapping[str, Weight]],
     series: Mapping[str, Sequence[tuple[int, Any, int]]],
     outputs: Mapping[str, Sequence[Any]],
-    places: Sequence[str] = (),
+    extent: Mapping[str, Any],
 ) -> None:
-    """Replace the file as a whole: the process may be killed at any moment."""
+    """Replace the file as a whole: the process may be killed at any moment. `extent`: how far the run has come."""
     import numpy as np
 
     arrays: dict[str, Any] = {}
-    weights: dict[str, dict[str, list[Any]]] = {}
-    for count, snapshot in snapshots.items():
-        rows = weights[str(count)] = {}
-        for index, (name, checksum, sample) in snapshot.items():
-            key = f"weights/{count}/{index}"
-            arrays[key] = sample
-            rows[str(index)] = [name, checksum, key]
+    weights = {str(count): _rows(arrays, f"weights/{count}", found) for count, found in snapshots.items()}
+    others = {str(count): _rows(arrays, f"states/{count}", found) for count, found in states.items()}
     for number, found in enumerate(series.values()):
-        arrays[f"series/{number}"] = np.array([[call, _scalar(value), made] for call, value, made in found])
+        arrays[f"series/{number}"] = np.array([[call, scalar(value), made] for call, value, made in found])
     for number, parts in enumerate(outputs.values()):
         arrays[f"outputs/{number}"] = parts[0]
-    table = {"weights": weights, "series": _numbered(series), "outputs": _numbered(outputs), "places": list(places)}
+    table = {
+        **extent,
+        "weights": weights,
+        "states": others,
+        "series": _numbered(series),
+        "outputs": _numbered(outputs),
+    }
     arrays["index"] = np.array(json.dumps(table))
     path = os.path.join(directory, NAME)
     with open(f"{path}.new", "wb") as stream:
         np.savez(stream, **arrays)
     os.replace(f"{path}.new", path)
+
+
+def _rows(arrays: dict[str, Any], where: str, found: Mapping[Any, Weight]) -> dict[str, list[Any]]:
+    """What the index says of a snapshot; its samples are added to `arrays`."""
+    rows: dict[str, list[Any]] = {}
+    for number, (key, (name, checksum, sample)) in enumerate(found.items()):
+        arrays[f"{where}/{number}"] = sample
+        rows[str(key)] = [name, checksum, f"{where}/{number}"]
+    return rows
 
 
 def flat(parts: Sequence[Any], most: int) -> Any:
@@ -57,7 +68,8 @@ def _numpy(value: Any) -> Any:
     return value._numpy() if hasattr(value, "_numpy") else value
 
 
-def _scalar(value: Any) -> float:
+def scalar(value: Any) -> float:
+    """The number that a tensor or an array of one element holds."""
     try:
         return float(_numpy(value))
     except (TypeError, ValueError):

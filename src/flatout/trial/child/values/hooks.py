@@ -42,6 +42,7 @@ def probe_of(values: Values) -> Probe:
         _try(observer, f"{prefix}predict-on-batch", _predicted_on_batch(values))
         if not prefix:
             _try(observer, "train-on-batch", _trained_on_batch(values))
+            _try(observer, "evaluate-end", _evaluated(values))
         _try(observer, f"{prefix}model-call", _outermost(observer, values, lambda model: "model"))
 
     def on_tf_keras(observer: Observer, module: ModuleType) -> None:
@@ -61,8 +62,12 @@ def _variables(values: Values) -> Wrap:
     def wrap(original: Any) -> Any:
         def __init__(self: Any, trainable: Any = None, *args: Any, **keywords: Any) -> None:
             original(self, trainable, *args, **keywords)
-            if trainable and type(self).__name__ != "_UnreadVariable":
+            if type(self).__name__ == "_UnreadVariable":
+                return
+            if trainable:
                 values.variables.append(weakref.ref(self))
+            elif values.dense:
+                values.others.append(weakref.ref(self))
 
         return __init__
 
@@ -77,6 +82,8 @@ def _ref_variables(values: Values) -> Wrap:
             original(self, *args, **keywords)
             if getattr(self, "_trainable", False):
                 values.variables.append(weakref.ref(self))
+            elif values.dense:
+                values.others.append(weakref.ref(self))
 
         return __init__
 
@@ -150,6 +157,24 @@ def _iterations(callbacks: Any) -> int | None:
         return int(model.optimizer.iterations.numpy())
     except Exception:  # no optimizer that counts
         return None
+
+
+def _evaluated(values: Values) -> Wrap:
+    """In a run that is only compared: what an evaluation has come to, batch by batch."""
+
+    def wrap(original: Any) -> Any:
+        def on_test_batch_end(self: Any, batch: Any, logs: Any = None) -> Any:
+            call = (
+                values.count_call("evaluation") if values.dense and values.wanted and hasattr(logs, "items") else None
+            )
+            for name, value in logs.items() if call is not None else ():
+                if getattr(value, "ndim", None) == 0 or isinstance(value, float):
+                    values.keep_scalar(f"evaluation {name}", call or 0, value)
+            return original(self, batch, logs)
+
+        return on_test_batch_end
+
+    return wrap
 
 
 def _predicted(values: Values) -> Wrap:

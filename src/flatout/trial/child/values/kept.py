@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Collection
 from typing import Any
@@ -20,11 +21,23 @@ MOST_OUTPUTS = 100_000
 MOST_SERIES = 40
 DENSE_UNTIL = 64
 """In a run that is only compared, the weights are kept after each step up to this one: a traced step of several updates
-shows itself after the last of them."""
+shows itself after the last of them. From there on eight times until the steps have doubled, and as an epoch begins."""
+AS_EPOCHS_BEGIN = (1, 2, 4, 8)
+MOST_EPOCHS = 12
+"""Epochs at whose beginning the weights are kept."""
+COSTLY_SECONDS = 0.25
+"""Where a snapshot takes longer than this, fewer are taken."""
+MOST_SCALARS = 50_000
+"""Scalars of each kind that are kept of the beginning of a run that is only compared."""
 MOST_LAST = 64
-"""Scalars of each kind that are kept of the end of a run that is only compared."""
+"""Scalars of each kind that are kept of the end of such a run."""
+PENDING = 64
+"""Scalars that are held as the program made them; older ones become numbers."""
 DENSE_ELEMENTS = 30_000
 """Elements that each of these snapshots keeps."""
+
+Scalars = list[tuple[int, Any, int]]
+"""(call, value, steps made before)."""
 
 
 class Values:
@@ -40,13 +53,19 @@ class Values:
         self.directory = directory
         self.variables: list[Any] = []
         """Weak references to the trainable variables, in the order of creation."""
+        self.others: list[Any] = []
+        """The same of all other variables, in a run that is only compared: statistics, averages, slots, metrics."""
         self.snapshots: dict[int, dict[int, weights.Weight]] = {}
-        self.series: dict[str, list[tuple[int, Any, int]]] = {}
-        """By name: (call, value, steps made before)."""
+        self.states: dict[int, dict[str, weights.Weight]] = {}
+        """What the other variables were at the same steps."""
+        self.series: dict[str, Scalars] = {}
         self.outputs: dict[str, list[Any]] = {}
         self.steps = 0
         """Steps that the program has made, as the gate counts them."""
+        self.epochs: list[int] = []
+        """Steps after which a dataset was begun."""
         self.fit_steps = 0
+        self.ended = False
         self.targets = Targets() if self.dense else None
         """Of gradients, kept by ops in the program's graphs."""
         self.session: Any = None
@@ -57,6 +76,7 @@ class Values:
         self._counted_by: object = None
         self._calls: dict[str, int] = {}
         self._output_sizes: dict[str, int] = {}
+        self._costly = False
         self._kept = 0
         self._written = 0
         """How much was kept, and how much of it when the file was last written."""
@@ -64,37 +84,56 @@ class Values:
         self.wanted = True
         """Whether `tick` has anything left to do: the gate reads it at every step."""
 
+    def begin_epoch(self) -> None:
+        """The program has begun a dataset before the step that is ending now."""
+        if not self.epochs or self.epochs[-1] != self.steps:
+            self.epochs.append(self.steps)
+
     def tick(self, count: int, counted_by: object = None) -> None:
         """The program has made `count` steps. Called by the gate while `wanted`. Where something else is counted than
         before (updates, once there is one), what was kept after so many of the former belongs to other steps."""
         if counted_by != self._counted_by:
             self._counted_by = counted_by
-            self.snapshots = {}
+            self.snapshots, self.states = {}, {}
+            self.epochs = [0] if self.epochs else []
             if self.targets is not None:
                 self.targets.marks = []
         self.steps = count
         if self.targets is not None:
             self.targets.mark(count)
-        if count in self.snapshots:
-            return
-        if count in SNAPSHOTS or (self.dense and count <= DENSE_UNTIL):
-            most = DENSE_ELEMENTS if self.dense else weights.MOST_OF_ALL
-            try:
-                self.snapshots[count] = weights.snapshot(self.variables, self.session, most)
-            except Exception:  # a variable without a value, a graph that is closed: compare without this one
-                self.snapshots[count] = {}
-            self._kept += 1
+        if count not in self.snapshots and self._is_snapshot(count):
+            self._snapshot(count)
         if count >= SNAPSHOTS[-1] and not self.dense:
             self.wanted = False
+
+    def _is_snapshot(self, count: int) -> bool:
+        if not self.dense:
+            return count in SNAPSHOTS
+        since = count - self.epochs[-1] if self.epochs and len(self.epochs) <= MOST_EPOCHS else 0
+        if self._costly:
+            return count & (count - 1) == 0 or since == 1
+        return count <= DENSE_UNTIL or since in AS_EPOCHS_BEGIN or count % (1 << (count.bit_length() - 4)) == 0
+
+    def _snapshot(self, count: int) -> None:
+        most = DENSE_ELEMENTS if self.dense else weights.MOST_OF_ALL
+        began = time.perf_counter()
+        try:
+            self.snapshots[count] = weights.snapshot(self.variables, self.session, most)
+        except Exception:  # a variable without a value, a graph that is closed: compare without this one
+            self.snapshots[count] = {}
+        if self.others:
+            with contextlib.suppress(Exception):
+                self.states[count] = weights.states(self.others, self.session, most)
+        self._costly = self._costly or time.perf_counter() - began > COSTLY_SECONDS
+        self._kept += 1
 
     def finish(self) -> None:
         """The program has come to its end: with its last weights, where all is kept."""
         if os.getpid() != self._process:
             return  # a process that the program has forked
         if self.dense and self.wanted and self.steps:
-            with contextlib.suppress(Exception):
-                self.snapshots[self.steps] = weights.snapshot(self.variables, self.session, DENSE_ELEMENTS)
-                self._kept += 1
+            self.ended = True
+            self._snapshot(self.steps + 1)  # what the program has done since its last step belongs to it
         with contextlib.suppress(Exception):
             self.write()
 
@@ -109,8 +148,11 @@ class Values:
     def keep_scalar(self, name: str, call: int, value: Any) -> None:
         if name not in self.series and len(self.series) >= MOST_SERIES:
             return
-        if call <= MOST_STEPS:
-            self.series.setdefault(name, []).append((call, value, self.steps))
+        found = self.series.setdefault(name, [])
+        if call <= MOST_STEPS or (self.dense and len(found) < MOST_SCALARS):
+            found.append((call, value, self.steps))
+            if self.dense and len(found) % PENDING == 0:
+                found[-PENDING:] = [(number, file.scalar(one), made) for number, one, made in found[-PENDING:]]
         elif self.dense:
             self._last.setdefault(name, deque(maxlen=MOST_LAST)).append((call, value, self.steps))
         else:
@@ -147,10 +189,16 @@ class Values:
             # Outputs are read once, and their tensors let go.
             self.outputs = {name: [file.flat(parts, MOST_OUTPUTS)] for name, parts in self.outputs.items()}
             series = {name: [*found, *self._last.get(name, ())] for name, found in self.series.items()}
-            places = sorted(self.places)
-            file.write(self.directory, self.snapshots, {**series, **self._targets()}, self.outputs, places)
+            extent = {
+                "places": sorted(self.places),
+                "epochs": self.epochs,
+                "made": self.steps,
+                "ended": self.ended,
+                "counts": str(self._counted_by),
+            }
+            file.write(self.directory, self.snapshots, self.states, {**series, **self._targets()}, self.outputs, extent)
 
-    def _targets(self) -> dict[str, list[tuple[int, Any, int]]]:
+    def _targets(self) -> dict[str, Scalars]:
         found = self.targets.series() if self.targets is not None else []
         return {"tape target": found} if found else {}
 

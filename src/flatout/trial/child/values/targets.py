@@ -5,17 +5,20 @@ For runs that are only compared. The ops stand in the program's own graphs.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import Any
 
-FIRST = 256
-LAST = 64
-"""Targets that are kept of the beginning of the run and of its end."""
+SIZE = 512
+"""Targets that the ops keep; they are read before so many more have come."""
+MOST = 200_000
 
 
 class Targets:
     def __init__(self) -> None:
         self._log: Any = None
         self._count: Any = None
+        self._read: list[float] = []
+        """Those that were read so far."""
         self.marks: list[tuple[int, int]] = []
         """Steps made, and how many targets there were by then."""
 
@@ -45,8 +48,8 @@ class Targets:
         total = math_ops.add_n([math_ops.cast(math_ops.reduce_sum(one), dtypes.float64) for one in tensors])
         count = gen_resource_variable_ops.read_variable_op(self._count.handle, dtypes.int64)
         log = gen_resource_variable_ops.read_variable_op(self._log.handle, dtypes.float64)
-        place = array_ops.where_v2(count < FIRST, count, FIRST + math_ops.floormod(count - FIRST, LAST))
-        log = array_ops.where_v2(math_ops.equal(math_ops.range(FIRST + LAST, dtype=dtypes.int64), place), total, log)
+        place = math_ops.floormod(count, SIZE)
+        log = array_ops.where_v2(math_ops.equal(math_ops.range(SIZE, dtype=dtypes.int64), place), total, log)
         gen_resource_variable_ops.assign_variable_op(self._log.handle, log)
         gen_resource_variable_ops.assign_add_variable_op(self._count.handle, math_ops.cast(1, dtypes.int64))
 
@@ -58,21 +61,34 @@ class Targets:
             with ops.init_scope():
                 make = resource_variable_ops.ResourceVariable
                 self._count = make(0, trainable=False, dtype=dtypes.int64, name="flatout_targets")
-                self._log = make([0.0] * (FIRST + LAST), trainable=False, dtype=dtypes.float64, name="flatout_targets")
+                self._log = make([0.0] * (SIZE), trainable=False, dtype=dtypes.float64, name="flatout_targets")
 
     def mark(self, steps: int) -> None:
         """The program has made so many steps."""
         if self._count is not None and (not self.marks or self.marks[-1][0] != steps):
-            self.marks.append((steps, int(self._count.numpy())))
+            count = int(self._count.numpy())
+            self.marks.append((steps, count))
+            if count - len(self._read) > SIZE // 2:
+                self._collect(count)
+
+    def _collect(self, count: int) -> None:
+        """Read what has come; what was written over before it could be read is not a number."""
+        log, known = self._log.numpy(), len(self._read)
+        if known < MOST:
+            self._read += [float("nan") if count - n > SIZE else float(log[n % SIZE]) for n in range(known, count)]
 
     def series(self) -> list[tuple[int, Any, int]]:
         """(call, value, steps made before)."""
         if self._count is None:
             return []
-        log, count = self._log.numpy(), int(self._count.numpy())
-        calls = [*range(min(count, FIRST)), *range(max(FIRST, count - LAST), count)]
-        places = (call if call < FIRST else FIRST + (call - FIRST) % LAST for call in calls)
-        return [(call + 1, log[place], self._made_before(call + 1)) for call, place in zip(calls, places, strict=True)]
+        self._collect(int(self._count.numpy()))
+        counts = [count for _, count in self.marks]
+        return [
+            (number, value, self._made_before(number, counts))
+            for number, value in enumerate(self._read, 1)
+            if value == value
+        ]
 
-    def _made_before(self, number: int) -> int:
-        return max((steps for steps, count in self.marks if count < number), default=0)
+    def _made_before(self, number: int, counts: list[int]) -> int:
+        place = bisect_left(counts, number)
+        return self.marks[place - 1][0] if place else 0

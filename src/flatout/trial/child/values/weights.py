@@ -1,4 +1,4 @@
-"""Snapshots of the trainable variables, read without leaving a trace in the program."""
+"""Snapshots of the variables, read without leaving a trace in the program."""
 
 from __future__ import annotations
 
@@ -29,6 +29,38 @@ def snapshot(references: Sequence[Any], session: Any, most_of_all: int = MOST_OF
         name = f"{array.dtype}{list(array.shape)}"
         found[index] = (name, zlib.crc32(flat.view(np.uint8).data), plain(sample))
     return found
+
+
+NOT_COMPARED = ("flatout", "seed", "rng", "random")
+"""In the name of a variable: what a comparison itself has made, and the states of generators, which are pinned."""
+
+
+def states(references: Sequence[Any], session: Any, most_of_all: int = MOST_OF_ALL) -> dict[str, Weight]:
+    """The variables that are not trained, by their name, type and shape, and which of those that have them in common.
+    A change may make some of its own: the order of creation would not tell which is which."""
+    named = [(reference, reference()) for reference in references]
+    wanted = [reference for reference, variable in named if variable is not None and _is_compared(variable)]
+    names = [_name(reference()) for reference in wanted]
+    found: dict[str, Weight] = {}
+    counts: dict[str, int] = {}
+    for index, weight in sorted(snapshot(wanted, session, most_of_all).items()):
+        key = f"{names[index]} {weight[0]}"
+        counts[key] = counts.get(key, 0) + 1
+        found[f"{key}#{counts[key]}"] = weight
+    return found
+
+
+def _is_compared(variable: Any) -> bool:
+    dtype = getattr(variable, "dtype", None)
+    known = getattr(dtype, "is_floating", False) or getattr(dtype, "name", "") in ("int32", "int64")
+    return known and not any(word in _name(variable) for word in NOT_COMPARED)
+
+
+def _name(variable: Any) -> str:
+    try:
+        return str(variable.name)
+    except Exception:
+        return ""
 
 
 def plain(array: Any) -> Any:

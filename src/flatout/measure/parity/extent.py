@@ -1,0 +1,35 @@
+"""How much of two runs was compared, in numbers and in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Extent:
+    """What was compared."""
+
+    losses: int = 0
+    """Steps of which a loss was compared."""
+    steps: int = 0
+    """The last step of which anything was."""
+    epochs: int = 0
+    variables: int = 0
+    of_variables: int = 0
+    """Of the program; the others are in one of the runs only."""
+    until: int | None = None
+    """The step from which on rounding alone hides what the losses would show."""
+    whole: bool = False
+    """Whether both runs came to their end."""
+
+    def __str__(self) -> str:
+        parts = []
+        if self.losses:
+            over = f" over {self.epochs} epochs" if self.epochs > 1 else ""
+            parts.append(f"losses of {self.losses} step{'s' if self.losses != 1 else ''}{over}")
+        if self.variables:
+            every = self.variables == self.of_variables
+            count = f"all {self.variables}" if every else f"{self.variables} of {self.of_variables}"
+            after = "" if self.losses else f" after {self.steps} steps"
+            parts.append(f"{count} variables{after}")
+        return " and ".join(parts) or "nothing"

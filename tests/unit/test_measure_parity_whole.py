@@ -1,0 +1,136 @@
+"""Two runs over the whole training, written by hand: what a claim rests on, and what it must not be made on."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from flatout.measure.parity import Numbers, Weights, compare, shown, whole
+
+COUNTS = (*range(1, 17), 32, 64, 80, 81, 82, 96, 128, 160)
+STATE = "moving_mean:0 float32[8]#1"
+
+
+def weights(values: np.ndarray[Any, Any]) -> Weights:
+    values = values.astype(np.float32)
+    return Weights(f"float32{list(values.shape)}", zlib.crc32(values.tobytes()), values)
+
+
+def run(
+    *, seed: int = 0, noise: float = 0.0, since: int = 1, small: float = 0.0, state: float = 0.0, loss: float = 0.0
+) -> Numbers:
+    """Two epochs of 80 steps. From `since` on: `noise` in all that is computed, `small` in a bias of three elements,
+    `state` in the mean of a batch normalisation, `loss` in the losses; each against its movement or its size."""
+    walk, error = np.random.default_rng(0), np.random.default_rng(seed + 1)
+    ways = {number: walk.normal(size=count) for number, count in enumerate((1000, 3))}
+    trained, states = {}, {}
+    for count in COUNTS:
+        late = count >= since
+        off = {0: 0.0, 1: small if late else 0.0}
+        trained[count] = {
+            number: weights(1 + 1e-2 * count * (way * (1 + off[number]) + noise * late * error.normal(size=way.size)))
+            for number, way in ways.items()
+        }
+        states[count] = {STATE: weights(np.full(8, 0.1 * count * (1 + (state if late else 0.0))))}
+    losses = {
+        step: [2 / step**0.5 * (1 + (step >= since) * (loss + 1e-2 * noise * error.normal()))] for step in range(1, 161)
+    }
+    calls = {"tape target": [(step - 1, values[0]) for step, values in losses.items()]}
+    return Numbers(
+        trained, {"tape target": losses}, calls, states=states, epochs=(0, 80), made=160, ended=True, counts="updates"
+    )
+
+
+def test_the_sentence_says_what_was_compared() -> None:
+    found = whole.compare(run(), run())
+    assert found.verdict == "exact"
+    assert (
+        found.sentence
+        == "losses of 160 steps over 2 epochs and all 3 variables, to the end of the program, are the same"
+    )
+    cut = replace(run(), ended=False, made=70)
+    assert whole.compare(run(), cut).extent == replace(found.extent, epochs=1, steps=70, whole=False)  # type: ignore[type-var]
+
+
+def test_what_rounding_makes_of_the_program_is_allowed_and_no_more() -> None:
+    shaken = run(seed=2, noise=1e-3)
+    found = whole.compare(run(), run(seed=3, noise=2e-3), run(), shaken)
+    assert found.verdict == "reassociated", found
+    assert whole.compare(run(), run(seed=3, noise=2e-3)).verdict in ("precision", "failed"), "it may be no rounding"
+    assert whole.compare(run(), run(seed=3, noise=0.1), run(), shaken).verdict in ("precision", "failed")
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ({"small": -1.0}, "weight 1"),
+        ({"small": -1.0, "since": 96}, "weight 1 differs by 1, first after 96 steps"),
+        ({"state": -0.5, "since": 81}, "moving_mean"),
+        ({"loss": 1e-3, "since": 150}, "tape target differs by 0.0007, first after 150 steps"),
+    ],
+    ids=["a small variable", "late", "a variable that is not trained", "losses"],
+)
+def test_a_fault_of_one_thing_is_seen_however_small_and_late(fault: dict[str, float], words: str) -> None:
+    shaken = run(seed=2, noise=1e-4)
+    found = whole.compare(run(), run(**fault), run(), shaken)  # type: ignore[arg-type]
+    assert found.verdict in ("precision", "failed")
+    assert words in found.sentence
+
+
+def test_another_number_of_steps_and_a_missing_evaluation_are_faults() -> None:
+    found = whole.compare(run(), replace(run(), made=158))
+    assert (found.verdict, found.sentence) == ("failed", "the program makes 158 steps where it made 160")
+    base = run()
+    base.series["evaluation loss"], base.calls["evaluation loss"] = {1: [0.5]}, [(80, 0.5)]
+    found = whole.compare(base, run())
+    assert (found.verdict, found.sentence) == ("failed", "evaluation loss was not computed")
+    assert whole.compare(base, replace(run(), ended=False, made=70)).verdict == "exact", "it did not come as far"
+
+
+def test_what_rounding_hides_is_left_out_and_named() -> None:
+    chaos = run(seed=2, noise=30.0, since=100)
+    found = whole.compare(run(), run(seed=3, noise=30.0, since=100), run(), chaos)
+    assert found.verdict in ("exact", "reassociated")
+    assert found.extent is not None
+    assert 95 < found.extent.losses < 110
+    assert f"from step {found.extent.until} on rounding alone" in found.sentence
+
+
+def test_too_few_losses_show_nothing() -> None:
+    other = run()
+    other.series["tape target"] = {1: other.series["tape target"][1], 2: other.series["tape target"][2]}
+    other.calls["tape target"] = other.calls["tape target"][:2]
+    found = whole.compare(run(), other)
+    assert found.verdict == "unknown"
+    assert "not shown" in found.sentence
+
+
+def traced(loss: float = 0.0) -> Numbers:
+    """A run whose step was traced after two calls: its losses go on under the name of a function."""
+    found = run(loss=loss, since=20)
+    values = found.calls.pop("tape target")
+    del found.series["tape target"]
+    found.calls.update({"tape target": values[:2], "train_step[0]": [(made + 1, value) for made, value in values[2:]]})
+    for name in found.calls:
+        found.series[name] = {number: [value] for number, (_, value) in enumerate(found.calls[name], 1)}
+    return found
+
+
+def test_losses_of_a_traced_step_are_paired_with_those_of_the_tape() -> None:
+    assert shown(run(), traced())
+    assert compare(run(), traced()).verdict in ("exact", "reassociated")
+    found = compare(run(), traced(loss=0.05), promise="exact")
+    assert found.verdict == "failed"
+    assert "losses differ by 0.05" in found.sentence
+
+
+def test_losses_from_before_the_lever_acts_show_nothing() -> None:
+    blind = traced()
+    del blind.calls["train_step[0]"], blind.series["train_step[0]"]
+    assert compare(run(), blind).verdict == "exact", "all that both have is the same"
+    assert not shown(run(), blind)
+    assert shown(run(), run())
