@@ -30,7 +30,7 @@ def _without_initialising() -> None:
 
 
 def put_up(writable: Sequence[str], landlock: int, mounts: bool, network: str, mark: int) -> None:
-    """In this process, for it and its children. Raises OSError, and then the program must not run.
+    """In this process, for it and its children. Raises, and then the program must not run.
 
     `landlock`: the version that holds files; 0: it does not. `mounts`: whether a namespace of mounts holds them as
     well. `network`: "namespace", "filter", or "" where it is not held.
@@ -39,6 +39,8 @@ def put_up(writable: Sequence[str], landlock: int, mounts: bool, network: str, m
     from flatout.process.fence import mounts as systems
     from flatout.process.fence import sockets, system
 
+    if network not in ("namespace", "filter", ""):
+        raise ValueError(f"there is no {network!r} that holds the network")
     if mark:
         carry(mark)
     spaces = (system.NEW_MOUNTS if mounts else 0) | (system.NEW_NETWORK if network == "namespace" else 0)

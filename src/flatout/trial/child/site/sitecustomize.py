@@ -20,7 +20,9 @@ def _wake() -> None:
         os.environ["PYTHONPATH"] = kept
     package = os.environ.pop("FLATOUT_PACKAGE", None)
     settings = os.environ.pop("FLATOUT_OBSERVE", None)
-    os.environ.pop("FLATOUT_TRIAL", None)
+    trial = os.environ.pop("FLATOUT_TRIAL", None)
+    if trial and not (settings and package):
+        raise RuntimeError("it has no settings")
     if settings and package:
         # flatout may live in another environment than the program: borrow its directory for this import only.
         sys.path.append(package)
