@@ -3,6 +3,9 @@
 `facts.jsonl` holds one JSON object a line (functions, traces, notes). `counters.jsonl` holds the totals that only grow
 and is replaced whole each time, so that a long run does not fill the disk. `ticks.bin` holds step candidates as rows of
 float64. A full disk stops the recording, never the program.
+
+A program may make ten million steps, each with facts of its own (a `fit` for every batch): of each kind so many are
+written and the others counted.
 """
 
 from __future__ import annotations
@@ -20,6 +23,11 @@ TICK_FIELDS = ("stream", "n", "start", "end", "input", "trace", "call", "sync")
 """Columns of ticks.bin. `input`, `trace`, `call` and `sync` are running totals in seconds at the end of the tick, so
 that the difference of two rows of the same stream is what happened between them."""
 
+MOST_FACTS = 200_000
+"""Of one kind, appended one by one: as many as there are rows of a stream (`following.MOST_ROWS`)."""
+MOST_BYTES = 32 << 20
+"""Of all facts of one kind."""
+
 
 class Recorder:
     def __init__(self, directory: str) -> None:
@@ -30,18 +38,25 @@ class Recorder:
         self._ticks = array.array("d")
         self._facts = _File(os.path.join(directory, "facts.jsonl"))
         self._rows = _File(os.path.join(directory, "ticks.bin"))
+        self._written: dict[str, list[int]] = {}
+        """By kind: facts and bytes that were appended, and facts that were left out."""
         self._counters = os.path.join(directory, "counters.jsonl")
         self.extend: Callable[[tuple[float, ...]], None] = self._ticks.extend
 
     def fact(self, kind: str, **data: Any) -> None:
         """Append one fact now. Values that JSON does not know are written as text."""
-        data["kind"] = kind
-        line = (json.dumps(data, default=str, ensure_ascii=True, separators=(",", ":")) + "\n").encode("ascii")
         counting = self._counting
         if counting is not None and counting[0] == threading.get_ident():
-            counting[1].append(line)
-        else:
-            self._guarded(lambda: self._facts.write(line))
+            counting[1].append(_line(kind, data))
+            return
+        written = self._written.setdefault(kind, [0, 0, 0])
+        if written[0] >= MOST_FACTS or written[1] >= MOST_BYTES:
+            written[2] += 1
+            return
+        line = _line(kind, data)
+        written[0] += 1
+        written[1] += len(line)
+        self._guarded(lambda: self._facts.write(line))
 
     @contextlib.contextmanager
     def counting(self) -> Iterator[None]:
@@ -55,6 +70,9 @@ class Recorder:
             yield
         finally:
             self._counting = None
+        left_out = {kind: found[2] for kind, found in list(self._written.items()) if found[2]}
+        if left_out:
+            lines.append(_line("left-out", {"facts": left_out}))
         self._guarded(lambda: _replace(self._counters, b"".join(lines)))
 
     def flush(self) -> None:
@@ -78,6 +96,11 @@ class Recorder:
             write()
         except OSError as error:
             self.broken = f"{error.strerror or error}"
+
+
+def _line(kind: str, data: dict[str, Any]) -> bytes:
+    data["kind"] = kind
+    return (json.dumps(data, default=str, ensure_ascii=True, separators=(",", ":")) + "\n").encode("ascii")
 
 
 class _File:

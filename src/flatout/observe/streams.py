@@ -32,6 +32,8 @@ RANK: dict[StreamKind, int] = {
 TRAINING: frozenset[StreamKind] = frozenset(("fit", "train-function", "apply", "session", "tape"))
 """Kinds whose ticks are steps of training. All others rank lower."""
 
+MOST_STREAMS = 2000
+
 
 def rank_of(kind: str) -> int:
     """The rank of a kind that was read from a recording; 0 for one that this version does not know."""
@@ -62,7 +64,17 @@ class Streams(dict[object, Stream]):
         self._numbers = itertools.count()
 
     def make(self, kind: StreamKind, key: object, name: str, **data: Any) -> Stream:
-        """Make a stream. The user's stack at this moment is where its steps are in the source."""
+        """Make a stream. The user's stack at this moment is where its steps are in the source.
+
+        A program that makes an optimizer or a function for every step makes a stream for each: those beyond the most
+        share one of their kind.
+        """
+        if len(self) >= MOST_STREAMS:
+            shared = ("further", kind)
+            if shared not in self:
+                self[shared] = Stream(next(self._numbers), kind)
+                self._recorder.fact("stream", id=self[shared].id, of=kind, name=f"further {kind}", stack=[], **data)
+            return self[shared]
         stream = self[key] = Stream(next(self._numbers), kind)
         stack = users_code.stack(sys._getframe(2))
         self._recorder.fact("stream", id=stream.id, of=kind, name=name, stack=stack, **data)

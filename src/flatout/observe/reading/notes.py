@@ -21,9 +21,22 @@ def read(recording: Recording, measured: Measured | None, split: StepSplit | Non
     return [
         *_on_the_program(recording, measured, program),
         *_on_lost_views(recording),
+        *_on_left_out(recording),
         *_on_the_end(recording, program),
         *_on_the_trace(measured, split),
     ]
+
+
+def _on_left_out(recording: Recording) -> Iterator[Note]:
+    """A run of millions of steps is recorded in part: what came first, and counts of all."""
+    for fact in recording.all("left-out"):
+        facts = fact.get("facts")
+        if isinstance(facts, dict) and facts:
+            counts = ", ".join(
+                f"{count:,} of {kind}" for kind, count in sorted(facts.items()) if isinstance(count, int)
+            )
+            text = f"The recording is bounded: further facts were counted but not kept ({counts})."
+            yield Note("info", text)
 
 
 def _on_the_program(recording: Recording, measured: Measured | None, program: Program) -> Iterator[Note]:

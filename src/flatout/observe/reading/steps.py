@@ -173,10 +173,11 @@ def measure(recording: Recording, stream: Stream) -> Measured:
 
 def _traced_within(recording: Recording, start: Floats, end: Floats) -> Floats:
     """Seconds of tracing that ended within each of these spans."""
-    traces = [fact for fact in recording.all("trace") if fact.get("outermost")]
-    at = np.array([fact["at"] for fact in traces])
-    seconds = np.array([fact["ms"] for fact in traces]) / 1e3
-    return np.array([seconds[(at > first) & (at <= last)].sum() for first, last in zip(start, end, strict=True)])
+    traces = sorted((fact["at"], fact["ms"] / 1e3) for fact in recording.all("trace") if fact.get("outermost"))
+    at = np.array([moment for moment, _ in traces])
+    until = np.concatenate((np.zeros(1), np.cumsum([seconds for _, seconds in traces])))
+    within: Floats = until[np.searchsorted(at, end, "right")] - until[np.searchsorted(at, start, "right")]
+    return within
 
 
 def _calls_of_fit(recording: Recording, end: Floats) -> list[int]:
