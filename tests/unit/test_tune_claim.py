@@ -19,9 +19,11 @@ from flatout.trial.whole_run import Run
 from flatout.tune import claim as claims
 from flatout.tune.claim import Claim, Claiming
 from flatout.tune.clock import Clock
+from flatout.tune.conclusions import claim_of
 from flatout.tune.confirmation import Confirmed
 from flatout.tune.journal import Journal
 from flatout.tune.trials import Trials
+from flatout.tune.verdict import won_text
 
 ORIGINAL = Launch(("python", "train.py"))
 WELL, FALLEN = Run(10.0, 0, 100), Run(9.0, 1, 100, last_line="IndexError: pop from empty list")
@@ -42,7 +44,9 @@ class Stage:
     ) -> None:
         journal, progress = Journal(directory), Progress(60.0, quiet=True)
         self.trials = Trials(journal, progress, directory)
-        self.runs, self.unwritten, self.holds, self.numbers = runs, unwritten, True, AGREED
+        self.runs, self.unwritten, self.numbers = runs, unwritten, AGREED
+        self.patched: dict[str, Any] = {"speedup": Interval(9.0, 1.5, 10.0)}
+        """What the trial of the patch shows."""
         self.ran: list[str] = []
         self.context: Any = SimpleNamespace(
             case=Case("tune"), launch=ORIGINAL, clock=Clock(1000.0), trials=self.trials, notes=[], progress=progress,
@@ -52,13 +56,15 @@ class Stage:
         self.race: Any = SimpleNamespace(starter=None, close=lambda: None)
         monkeypatch.setattr(claims.patch, "make", self._made)
         monkeypatch.setattr(claims.whole_run, "run", self._run)
-        monkeypatch.setattr(claims, "holds", lambda patched, best: self.holds)
         monkeypatch.setattr(claims.parity, "compare_whole", lambda *args: self.numbers)
-        monkeypatch.setattr(Trials, "keep", lambda trials, race, one, stage: confirmed(*one.levers))
+        monkeypatch.setattr(Trials, "keep", self._kept)
 
     def claim(self, *sets: Trial) -> Claim | None:
         self.trials.found += sets
         return Claiming(self.context, Confirmed(self.race, sets, {})).run()
+
+    def _kept(self, race: object, one: Any, stage: str) -> Trial:
+        return replace(confirmed(*one.levers), stage="patch", **self.patched)
 
     def _made(self, case: Case, levers: tuple[str, ...]) -> Patch:
         written = tuple(text for text in levers if text != self.unwritten)
@@ -92,6 +98,40 @@ def test_a_patch_that_breaks_the_program_is_withheld_and_the_levers_are_claimed(
     assert claim.patch == ""
     assert not claim.whole_run.patched
     assert any("IndexError: pop from empty list" in note.text for note in stage.context.notes)
+
+
+def test_a_patch_that_holds_a_part_is_claimed_with_its_own_speedup(tmp_path, monkeypatch):
+    stage = Stage(tmp_path, monkeypatch, {})
+    stage.patched = {"speedup": Interval(5.0, 4.0, 6.0), "parity": "exact"}
+    best = confirmed("direct-predict", ratio=44.0)
+    claim = stage.claim(best)
+    assert claim is not None
+    assert claim.patch
+    assert claim.trial.speedup == Interval(5.0, 4.0, 6.0)
+    assert "5.00 × of 44.00 ×" in stage.context.notes[0].text
+    case = Case("tune", trials=(best, claim.trial), tuned=("direct-predict",), patch=claim.patch)
+    assert claim_of(case) is claim.trial
+    assert claim_of(replace(case, patch="")) is best
+    assert won_text(claim.trial, claim.trial.speedup, None).startswith(
+        "5.00 times as fast [4.00, 6.00] with the patch for direct-predict; numbers: exact"
+    )
+
+
+@pytest.mark.parametrize(
+    ("shown", "why"),
+    [
+        ({"status": "noise", "speedup": Interval(1.1, 0.9, 1.3), "parity": "exact"}, "it is not faster beyond"),
+        ({"status": "noise", "speedup": None}, "there was no time to try it"),
+        ({"status": "failed", "parity": "failed", "note": "losses differ by 0.5"}, "losses differ by 0.5"),
+    ],
+)
+def test_why_a_patch_is_withheld(tmp_path, monkeypatch, shown, why):
+    stage = Stage(tmp_path, monkeypatch, {})
+    stage.patched = shown
+    claim = stage.claim(confirmed("cache"))
+    assert claim is not None
+    assert claim.patch == ""
+    assert f"The patch for cache is withheld: {why}" in stage.context.notes[0].text
 
 
 def test_where_the_levers_break_it_too_another_set_is_claimed(tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ from flatout.trial.child_process import Launch
 from flatout.trial.whole_run import Run
 from flatout.tune import parity
 from flatout.tune.by_hand import by_hand
-from flatout.tune.conclusions import holds, not_as_promised, ratio
+from flatout.tune.conclusions import holds, is_faster, not_as_promised, ratio
 from flatout.tune.confirmation import Confirmed
 from flatout.tune.contestant import Contestant
 from flatout.tune.context import Context
@@ -62,9 +62,10 @@ class Claiming:
 
     def _claim(self, trial: Trial) -> Claim | None:
         made = self._patch(trial)
-        one = self._patched(made, trial) if made is not None else None
-        if one is not None and made is not None:
-            claim = self._to_the_end(trial, one.launch, made)
+        patched = self._patched(made, trial) if made is not None else None
+        if patched is not None and made is not None:
+            one, own = patched
+            claim = self._to_the_end(own, one.launch, made)
             if claim is not None:
                 return claim
         return self._to_the_end(trial, self.context.contestant(trial.levers).launch, None)
@@ -79,8 +80,9 @@ class Claiming:
             return None
         return made if made.changes else None
 
-    def _patched(self, made: patch.Patch, best: Trial) -> Contestant | None:
-        """The patched program, raced; None where it cannot be started or does not hold the speedup."""
+    def _patched(self, made: patch.Patch, best: Trial) -> tuple[Contestant, Trial] | None:
+        """The patched program, raced, and the trial to be claimed: that of the levers where the patch holds its
+        speedup, its own where that is smaller. None where it cannot be started or is not faster."""
         context = self.context
         one = self.confirmed.patched.get(best.levers) or context.patched(made, best.levers)
         if one is None:
@@ -96,10 +98,12 @@ class Claiming:
             self.race.run([one], rules, TimeLimit(until, fewest_rounds=self.race.rounds_past_the_deadline(rules, 1)))
         trial = context.trials.keep(self.race, one, "patch")
         if holds(trial, best):
-            return one
-        unknown = "there was no time to try it" if trial.undecided else ""
-        why = unknown or trial.note or "it did not show the same speedup with the same numbers"
-        self._note("warning", f"The patch for {shown(best.levers)} is withheld: {why}.")
+            return one, best
+        if trial.status == "won" and is_faster(trial):
+            text = f"The patch holds a part of what was found: {ratio(trial):.2f} × of {ratio(best):.2f} × with"
+            self._note("info", f"{text} {shown(best.levers)} as a lever (flatout run --with @tuned).")
+            return one, trial
+        self._note("warning", f"The patch for {shown(best.levers)} is withheld: {_why_not(trial)}.")
         return None
 
     # ── the whole program ────────────────────────────────────────────────────────────────────────────────────
@@ -161,6 +165,13 @@ class Claiming:
         note = Note("warning" if level == "warning" else "info", text)
         if note not in self.context.notes:
             self.context.notes.append(note)
+
+
+def _why_not(patched: Trial) -> str:
+    if patched.undecided:
+        return "there was no time to try it"
+    same = patched.parity in ("", *parity.AGREE)
+    return "it is not faster beyond the noise" if same and patched.status in ("noise", "lost") else patched.note
 
 
 def _saving(trial: Trial) -> Saving | None:

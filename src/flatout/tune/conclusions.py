@@ -89,9 +89,11 @@ def not_the_same(trial: Trial) -> bool:
 
 
 def claim_of(case: Case) -> Trial | None:
-    """The confirmed trial of the levers that the case is tuned with."""
-    won = (trial for trial in case.trials if trial.stage == "combination" and trial.status == "won")
-    return next((trial for trial in won if trial.levers == case.tuned), None) if case.tuned else None
+    """The confirmed trial of the levers that the case is tuned with; that of the patch where it holds only a part."""
+    won = [trial for trial in case.trials if trial.status == "won" and trial.levers == case.tuned]
+    best = next((trial for trial in won if trial.stage == "combination"), None) if case.tuned else None
+    patched = next((trial for trial in won if trial.stage == "patch"), None)
+    return patched if best and case.patch and patched and not holds(patched, best) else best
 
 
 def holds(patched: Trial, best: Trial) -> bool:

@@ -78,7 +78,8 @@ def conclude(case: Case, request: TuneRequest, problem: str = "") -> Conclusion:
 def won_text(claim: Trial, speedup: Interval, whole: WholeRun | None) -> str:
     step = f"{speedup.ratio:.2f} times as fast [{speedup.low:.2f}, {speedup.high:.2f}]"
     numbers = weakest(claim.parity, whole.parity if whole is not None else "")
-    text = f"{step} with {shown(claim.levers)}; numbers: {numbers}."
+    what = f"the patch for {shown(claim.levers)}" if claim.stage == "patch" else shown(claim.levers)
+    text = f"{step} with {what}; numbers: {numbers}."
     if whole is not None and whole.compared:
         text += f" Compared: {whole.compared}."
     return f"{text} {whole_run_text(whole, speedup)}" if whole is not None else text

@@ -10,6 +10,7 @@ from typing import Any
 from flatout.model.vocabulary import StreamKind
 from flatout.observe.observer import Observer, Probe
 from flatout.observe.private_names import Wrap, patch
+from flatout.observe.probes.steps_of_loops import descends, mark_graphs
 from flatout.observe.ticks import CALL, KERAS, TRACE
 from flatout.source import users_code
 
@@ -192,8 +193,6 @@ def _called_while_tracing(functions: Functions, function: Any) -> None:
     """A function that trains and was traced before makes the function that now calls it one that trains, too."""
     cache = id(getattr(function, "_function_cache", None))
     if cache in functions.trains:
-        from flatout.observe.probes.steps_of_loops import mark_graphs
-
         mark_graphs(functions.trains[cache][1])
 
 
@@ -257,7 +256,7 @@ def _traced(
     outermost: bool,
 ) -> None:
     function_type, _, graph, options = args[:4]
-    if getattr(graph, "_flatout_trains", False) and options.function_cache is not None:
+    if options.function_cache is not None and (getattr(graph, "_flatout_trains", False) or descends(graph)):
         counter = getattr(graph, "_flatout_counter", None)
         functions.trains[id(options.function_cache)] = (counter is not None, counter)
     python = options.python_function

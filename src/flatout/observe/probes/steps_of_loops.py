@@ -2,11 +2,13 @@
 
 Eager: a call of the optimizer is a step. Traced: the graphs under construction are marked as those of functions that
 train, and the calls of these functions are the steps. Where the optimizer stands in a loop of the graph (`for x in ds`
-inside a tf.function), its own step counter tells how many steps a call has made.
+inside a tf.function), its own step counter tells how many steps a call has made. A function that takes gradients of
+variables and assigns to them by itself (`w.assign_sub(rate * gradient)`) trains as well.
 """
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from time import perf_counter
 from types import ModuleType
@@ -16,6 +18,8 @@ from flatout.observe.eager_lines import EagerLines
 from flatout.observe.observer import Observer, Probe
 from flatout.observe.private_names import Missing, patch
 from flatout.source import users_code
+
+_ASSIGN = frozenset(("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"))
 
 
 def on_tensorflow(observer: Observer, module: ModuleType) -> None:
@@ -86,6 +90,29 @@ def mark_graphs(counter: Any) -> None:
         depth += 1
 
 
+def descends(graph: Any) -> bool:
+    """Whether a traced graph changes variables of which it has taken gradients."""
+    sources = getattr(graph, "_flatout_sources", None)
+    if not sources:
+        return False
+    try:
+        outer = {id(inner): id(outer) for outer, inner in graph.captures}
+        assigned = (op.inputs[0] for op in graph.get_operations() if op.type in _ASSIGN)
+        return any(outer.get(id(handle)) in sources for handle in assigned)
+    except Exception:  # a kind of graph without captures
+        return False
+
+
+def _keep_sources(sources: Any) -> None:
+    """Note the variables of which the graph under construction takes gradients."""
+    from tensorflow.python.framework import ops
+    from tensorflow.python.util import nest
+
+    graph: Any = ops.get_default_graph()
+    handles = {id(one.handle) for one in nest.flatten(sources) if hasattr(one, "handle")}
+    graph._flatout_sources = getattr(graph, "_flatout_sources", set()) | handles
+
+
 def _counter(optimizer: Any) -> Any:
     def read() -> int:
         count = optimizer.iterations
@@ -114,7 +141,10 @@ def _tape(observer: Observer) -> None:
             try:
                 return original(self, *args, **kwargs)
             finally:
-                if eager():
+                if not eager():
+                    with contextlib.suppress(Exception):  # whatever a graph or a source may be
+                        _keep_sources(args[1] if len(args) > 1 else kwargs.get("sources"))
+                else:
                     frame = users_code.innermost(sys._getframe(1))
                     if frame is not None:
                         key = (frame.f_code, frame.f_lineno)
