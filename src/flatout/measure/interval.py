@@ -39,6 +39,7 @@ screening of `optimize` and its other batch sizes have one, so small gains there
 
 from __future__ import annotations
 
+import functools
 import math
 import statistics
 from collections.abc import Sequence
@@ -82,6 +83,7 @@ def is_bounded(interval: Interval) -> bool:
     return interval.low > 0 and not math.isinf(interval.high)
 
 
+@functools.cache
 def _rank(count: int, confidence: float) -> int | None:
     """The largest k for which k + 1 values from either end enclose the median often enough."""
     tail, best = 0.0, None

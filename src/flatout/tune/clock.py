@@ -20,6 +20,9 @@ BOUNDS = 0.2
 """Of the budget: what bounds and their baselines may take."""
 CONFIRMED_SETS = 4
 CONFIRMING_ROUNDS = 10
+STARTED_ANEW = 8
+BLOCKS_ANEW = 40
+"""In two groups of rounds with fresh processes: two baselines, the levers and their patch."""
 PARITY_RUNS = 4
 
 
@@ -61,8 +64,8 @@ class Clock:
         `start`: seconds until a trial is warm; `block`: seconds of a block of the baseline; `whole_run`: seconds of the
         whole program, None where it was not seen to end.
         """
-        starts = (CONFIRMED_SETS + 3) / 2 + PARITY_RUNS  # two at a time; runs that compare the numbers start alone
-        blocks = CONFIRMING_ROUNDS * (CONFIRMED_SETS + 2 + 3)
+        starts = (CONFIRMED_SETS + 3 + STARTED_ANEW) / 2 + PARITY_RUNS  # two at a time; those to compare numbers alone
+        blocks = CONFIRMING_ROUNDS * (CONFIRMED_SETS + 2) + BLOCKS_ANEW
         wanted = starts * start + blocks * block
         wanted += UNKNOWN_WHOLE_RUN * self.budget if whole_run is None else min(3.5 * whole_run, 0.4 * self.budget)
         self.reserved = min(max(wanted, LEAST_RESERVE), MOST_RESERVE * self.budget)

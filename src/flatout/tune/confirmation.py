@@ -19,6 +19,7 @@ from flatout.tune import plan
 from flatout.tune.conclusions import ratio
 from flatout.tune.contestant import Contestant
 from flatout.tune.context import Context
+from flatout.tune.fresh_processes import FreshProcesses
 from flatout.tune.race import Race
 
 MOST_LEVERS = 5
@@ -50,6 +51,8 @@ class Confirmation:
         self.context = context
         self.raced: dict[Levers, Contestant] = {}
         self.patched: dict[Levers, Contestant] = {}
+        self.finalist: Levers = ()
+        """The set that was started anew, to be claimed."""
 
     def run(self, winners: Sequence[str]) -> Confirmed:
         context = self.context
@@ -68,7 +71,23 @@ class Confirmation:
                 break
             self._race(race, [*missing, best.levers], until)
         best = self._best()
-        return Confirmed(race, self._in_order(best) if best is not None else [], self.patched)
+        ordered = [one.levers for one in self._in_order(best)] if best is not None else []
+        self._in_fresh_processes(race, ordered)
+        won = {one.levers: one for one in self._won()}
+        return Confirmed(race, [won[levers] for levers in ordered if levers in won], self.patched)
+
+    def _in_fresh_processes(self, race: Race, ordered: Sequence[Levers]) -> None:
+        """That to be claimed first, with its patch; then all that was raced is settled."""
+        fresh, one = FreshProcesses(self.context, race), None
+        if ordered:
+            self.finalist = levers = ordered[0]
+            one = self.raced.get(levers) or self.context.contestant(levers)
+            patched = [self.patched[levers]] if levers in self.patched else self._with_patch(levers)
+            fresh.run(one, patched, chosen=len(self.raced) > 1)
+            self.raced[levers] = one
+            self.patched.update({each.levers: each for each in patched})
+        trials = {levers: self._trial(levers) for levers in self.raced}
+        fresh.settle({trial: self.raced[levers] for levers, trial in trials.items() if trial is not None}, one)
 
     def _with_patch(self, levers: Levers) -> list[Contestant]:
         """The patched program in the same rounds, where one patch is likely to be the claim."""
@@ -108,9 +127,12 @@ class Confirmation:
         ]
         return found[-1] if found else None
 
+    def _won(self) -> list[Trial]:
+        return [one for one in self.context.trials.found if one.stage == "combination" and one.status == "won"]
+
     def _best(self) -> Trial | None:
         """The fastest set, without its passengers."""
-        won = [one for one in self.context.trials.found if one.stage == "combination" and one.status == "won"]
+        won = self._won()
         best = max(won, key=ratio, default=None)
         while best is not None:
             smaller = [trial for one in without_one(best.levers) if (trial := self._trial(one)) in won]
@@ -138,7 +160,7 @@ class Confirmation:
 
     def _in_order(self, best: Trial) -> list[Trial]:
         """That to be claimed first, then what may be claimed in its place, the fastest first."""
-        won = [one for one in self.context.trials.found if one.stage == "combination" and one.status == "won"]
+        won = self._won()
         best = next(one for one in won if one.levers == best.levers)
         others = sorted((one for one in won if one is not best), key=lambda one: -ratio(one))
         rest = [best, *(one for one in others if not set(one.levers) > set(best.levers))]

@@ -23,6 +23,10 @@ EPOCHS_OF_A_PROGRAM = 4
 """With fewer, blocks of whole epochs would hardly fit in between its warm-up and its end."""
 OVERTIME_SECONDS = 45.0
 """What a confirmation may take although its time is up."""
+ROUNDS_OF_GROUP = 5
+FEWEST_OF_GROUP = 3
+LONG_BLOCK_SECONDS = 1.0
+"""Rounds of each group of a confirmation, and how long a block is where they are the fewest."""
 WARM_STEPS = 5
 """Of a program that ends soon, or whose steps differ from each other."""
 SHORT_PROGRAM = 60
@@ -117,6 +121,7 @@ class Race(race.Race[Contestant]):
 
     def rewind(self) -> None:
         """Start the baselines anew with the next round, so that they run the same steps as those that begin then."""
+        self.begin_group()
         for one in self.baselines:
             if one.active:
                 one.close()
@@ -137,6 +142,21 @@ class Race(race.Race[Contestant]):
         rounds = rounds_needed(confidence_for(contestants)) + 2
         block = self.block_seconds() + 0.05 + 1.5 * again * start  # not all of these find another one to start with
         return contestants * start + rounds * (contestants + len(self.baselines)) * block
+
+    def apart_once(self, rounds: int) -> list[float]:
+        """By how much the baselines differed, where each group had one process of each: a mean of several differs
+        less."""
+        return self.apart(rounds) if all(one.starts <= len(self.groups) for one in self.baselines) else []
+
+    def seconds_to_confirm(self, contestants: int, groups: int) -> float:
+        """Of groups of rounds in which these and the baselines are started anew."""
+        everyone = contestants + len(self.baselines)
+        each = self.seconds_to_start(everyone) / 2 + self.rounds_of_group() * everyone * (self.block_seconds() + 0.05)
+        return groups * each
+
+    def rounds_of_group(self) -> int:
+        """Few are enough: processes differ more than the medians of a few rounds, and each group has its own."""
+        return ROUNDS_OF_GROUP if self.block_seconds() < LONG_BLOCK_SECONDS else FEWEST_OF_GROUP
 
     def _block_steps(self, baselines: Sequence[Contestant], contestants: Sequence[Contestant]) -> int:
         steps = max(one.steps for one in baselines)

@@ -47,7 +47,8 @@ class Trials:
     def replace(self, old: Trial, new: Trial) -> None:
         """More was learned of a trial."""
         self.found[self.found.index(old)] = new
-        self.journal.keep(new)
+        if not is_open(new):  # a resumed tune tries it again
+            self.journal.keep(new)
 
     def keep_all(self, race: Race, contestants: Sequence[Contestant], stage: TrialStage) -> None:
         for one in contestants:

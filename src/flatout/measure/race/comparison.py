@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal, TypeVar
 
 from flatout.measure.interval import CONFIDENCE, confidence_for, envelope, is_bounded, paired_ratio
@@ -15,11 +16,11 @@ Of = Literal["unit", "usual unit", "cpu"]
 T = TypeVar("T")
 
 
-def judge(baselines: Sequence[Contestant], one: Contestant, comparisons: int) -> Verdict:
+def judge(baselines: Sequence[Contestant], one: Contestant, comparisons: int, *, with_cpu: bool = True) -> Verdict:
     """What the rounds so far say of it."""
     confidence = confidence_for(comparisons)
     wall = _against_all(baselines, one, "unit", confidence)
-    cpu = _against_all(baselines, one, "cpu", confidence)
+    cpu = _against_all(baselines, one, "cpu", confidence) if with_cpu else None
     bounded = wall is not None and is_bounded(wall)
     speedup = wall if bounded else None
     return Verdict(
@@ -30,6 +31,13 @@ def judge(baselines: Sequence[Contestant], one: Contestant, comparisons: int) ->
         note=one.note,
         so_far=wall.ratio if wall is not None else None,
     )
+
+
+def claimed(verdict: Verdict, speedup: Interval | None) -> Verdict:
+    """The verdict with the interval that holds for other processes; what was broken stays so."""
+    if verdict.status in ("failed", "timeout"):
+        return verdict
+    return replace(verdict, status=status_of(speedup), speedup=speedup)
 
 
 def compare(base: Contestant, one: Contestant, confidence: float = CONFIDENCE) -> Interval | None:

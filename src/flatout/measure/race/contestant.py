@@ -78,6 +78,9 @@ class Contestant(ABC):
     exit: Exit | None = field(default=None, kw_only=True)
     verdict: Verdict | None = field(default=None, kw_only=True)
     """What the race has decided, once it has left."""
+    counts_from: int = field(default=0, kw_only=True)
+    """The first round that counts in a claim. Rounds by which it was chosen among others do not: the best of several
+    looks better than it is."""
 
     @property
     @abstractmethod
@@ -106,6 +109,12 @@ class Contestant(ABC):
     def leave(self, exit: Exit) -> None:
         self.exit = exit
         self.close()
+
+    def renew(self) -> None:
+        """Take part again, in a fresh process; what is broken or has no more work stays out."""
+        self.close()
+        if self.exit is not None and self.exit.why not in ("failed", "timeout", "ended"):
+            self.exit = self.verdict = None
 
     # ── what was measured, a value for each round ────────────────────────────────────────────────────────────
 

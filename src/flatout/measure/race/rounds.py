@@ -10,9 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from flatout.measure.interval import CONFIDENCE
 from flatout.measure.processors import STARVED
-from flatout.measure.race.comparison import compare, judge, ratios
+from flatout.measure.race.comparison import claimed, compare, judge, ratios
 from flatout.measure.race.contestant import Contestant, Exit, Status, Verdict
+from flatout.measure.race.processes import Fit, apart, fit
 from flatout.measure.race.rules import (
     DEFAULT,
     FAR_BEHIND,
@@ -86,8 +88,13 @@ class Race(Generic[AnyContestant]):
         self.round = 0
         self.taken: list[float] = []
         """Of each round: the share of the processors that other processes had."""
+        self.groups = [0]
+        """The rounds with which groups of rounds begin: between two of them everything was started anew."""
+        self.known: Sequence[float] = ()
+        """Differences between two baselines that were seen before, as logarithms."""
         self.given_up = GIVEN_UP
         """When a contestant is given up before it has an interval."""
+        self._fitted: tuple[tuple[int, ...], Fit] | None = None
         self._show = show
         self._random = random.Random(seed)
 
@@ -119,6 +126,36 @@ class Race(Generic[AnyContestant]):
             if one.active:
                 one.leave(Exit("finished"))
             one.verdict = one.verdict or self.verdict(one)
+
+    def renew(self, contestants: Sequence[AnyContestant]) -> None:
+        """Begin a group of rounds: the baselines and these are started anew."""
+        self.begin_group()
+        for one in (*self.baselines, *contestants):
+            one.renew()
+
+    def begin_group(self) -> None:
+        if self.round > self.groups[-1]:
+            self.groups.append(self.round)
+
+    def confirm(self, contestants: Sequence[AnyContestant], groups: int, rounds: int, limit: TimeLimit) -> None:
+        """Groups of rounds with these alone, each in fresh processes."""
+        for _ in range(groups):
+            self.renew(contestants)
+            taking_part = [one for one in contestants if one.active]
+            if taking_part:
+                self.run(taking_part, Rules("all-rounds", rounds), limit)
+
+    def claim(self, one: AnyContestant, confidence: float = CONFIDENCE) -> Verdict:
+        """What may be said of other processes of it; see `race.processes`."""
+        counted = [other for other in self.contestants if not other.broken]
+        state = (self.round, len(self.known), *(other.counts_from for other in counted))
+        if self._fitted is None or self._fitted[0] != state:
+            self._fitted = (state, fit(self.baselines, counted, self.groups, self.known))
+        return claimed(self.verdict(one), self._fitted[1].interval(one, confidence))
+
+    def apart(self, rounds: int) -> list[float]:
+        """By how much the two baselines differed in so many rounds of each group, as logarithms."""
+        return apart(self.baselines, self.groups, rounds)
 
     def verdict(self, one: AnyContestant) -> Verdict:
         return one.verdict or judge(self.baselines, one, self.rules.comparisons)
@@ -203,7 +240,7 @@ class Race(Generic[AnyContestant]):
         return self._behind_leader(one) if self.rules.until == "behind" else self._decided(one)
 
     def _decided(self, one: AnyContestant) -> Exit | None:
-        verdict = self.verdict(one)
+        verdict = judge(self.baselines, one, self.rules.comparisons, with_cpu=False)
         if verdict.rounds < self.rules.fewest_rounds:
             # The usual unit as well: a single long one tells nothing in few rounds.
             found = [*ratios(self.baselines, one), *ratios(self.baselines, one, "usual unit")]

@@ -1,0 +1,78 @@
+"""What is to be claimed runs again in processes that are started anew several times: a claim holds for the user's next
+run, not only for the processes that ran here. `flatout.measure.race.processes` makes the interval."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from flatout.measure.interval import confidence_for
+from flatout.measure.race import TimeLimit, Verdict
+from flatout.model.case import Trial
+from flatout.tune.contestant import Contestant
+from flatout.tune.context import Context
+from flatout.tune.race import FEWEST_OF_GROUP, OVERTIME_SECONDS, Race
+
+MOST_GROUPS = 2
+"""Of rounds in which what is to be claimed is started anew. More make the interval narrower, and each costs four starts
+of the program."""
+SHARE_OF_TIME = 0.5
+"""Of the time that is left: for these groups."""
+NOT_BEYOND = "not beyond what processes of the same program differ by"
+
+
+class FreshProcesses:
+    def __init__(self, context: Context, race: Race) -> None:
+        self.context = context
+        self.race = race
+        rounds = race.rounds_of_group()
+        earlier = [other for other in context.races if other is not race]
+        race.known = [apart for other in earlier for apart in other.apart_once(rounds)]
+
+    def run(self, levers: Contestant, patched: Sequence[Contestant], chosen: bool) -> None:
+        """Race these, the levers and their patch. `chosen`: the levers were the best of several sets, so the rounds
+        that have shown it do not count."""
+        race, finalists = self.race, [levers, *patched]
+        groups, limit = self._groups(len(finalists), 0 if any(levers.blocks) else 1)
+        if not groups:
+            return
+        self.context.progress.phase("confirming again, in processes started anew")
+        levers.counts_from = race.round if chosen else 0
+        race.confirm(finalists, groups, race.rounds_of_group(), limit)
+        for one in finalists:
+            one.verdict = race.claim(one)
+
+    def settle(self, raced: Mapping[Trial, Contestant], finalist: Contestant | None) -> None:
+        """What holds for other processes takes the place of what single processes have shown, in all these trials.
+
+        What was not started anew is one of several with one process each.
+        """
+        for trial, one in raced.items():
+            if one.verdict is None:
+                continue
+            anew = one is finalist and len(self.race.groups) > 1
+            verdict = one.verdict if anew else self.race.claim(one, confidence_for(len(raced)))
+            if trial.speedup is not None or verdict.speedup is not None:
+                self.context.trials.replace(trial, _settled(trial, verdict, one))
+
+    def _groups(self, finalists: int, fewest: int) -> tuple[int, TimeLimit]:
+        """How many groups of rounds there is time for."""
+        left = max(SHARE_OF_TIME * self.context.clock.left(), OVERTIME_SECONDS)
+        groups = MOST_GROUPS
+        while groups > fewest and self.race.seconds_to_confirm(finalists, groups) > left:
+            groups -= 1
+        return groups, TimeLimit(time.monotonic() + 2 * left, fewest_rounds=FEWEST_OF_GROUP)
+
+
+def _settled(trial: Trial, verdict: Verdict, one: Contestant) -> Trial:
+    """Numbers that differ, and what failed, stay as they are."""
+    fell = trial.status == "won" and verdict.status != "won"
+    return replace(
+        trial,
+        speedup=verdict.speedup,
+        status=verdict.status if trial.status in ("won", "lost") else trial.status,
+        rounds=max(trial.rounds, verdict.rounds),
+        step_ms=one.step_ms(),
+        note="; ".join(filter(None, [trial.note, NOT_BEYOND if fell else ""])),
+    )
