@@ -26,7 +26,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from _simulated import Noise, SimulatedTune, only_time
 
+from flatout.compare.comparison import Comparison, compare
+from flatout.compare.together import judge_together
 from flatout.model.case import Interval
+from flatout.store.run_summary import Run
 
 BLOCKS = (0.003, 0.01, 0.03)
 PROCESSES = (0.0, 0.01, 0.02, 0.03, 0.05)
@@ -36,6 +39,11 @@ QUICK = 40
 NOTHING_HELPS = ("xla", "cache", "prefetch", "parallel-map", "reuse-functions", "no-debug", "no-run-eagerly",
                  "caller-thread", "autotune", "direct-fit", "cancel-transposes", "extract-step")  # fmt: skip
 """The levers of a tune in which nothing helps."""
+
+PROGRAMS = 10
+RUN_NOISE = (0.01, 0.03, 0.06)
+RUNS = (1, 2, 3, 6)
+SLOWER = (0.1, 0.2, 0.4)
 
 Cell = tuple[float, ...]
 Work = Callable[[Cell, int], "Counts"]
@@ -89,6 +97,29 @@ def null_cell(cell: Cell, repetitions: int) -> Counts:
     return found
 
 
+def gate_cell(cell: Cell, repetitions: int) -> Counts:
+    """Builds of ten programs; `slower`: by how much one of them is, 0 for none. `covered` counts alarms for that one,
+    `claimed` those for any other."""
+    noise, runs, slower = cell
+    found = Counts()
+    for number in range(repetitions):
+        chance = random.Random(f"gate {cell} {number}")
+        judged = judge_together([compared(chance, noise, int(runs), slower * (not n)) for n in range(PROGRAMS)])
+        found.tried += 1
+        found.covered += judged[0].regressed and slower > 0
+        found.claimed += any(one.regressed for one in judged[slower > 0 :])
+    return found
+
+
+def compared(chance: random.Random, noise: float, runs: int, slower: float) -> Comparison:
+    before, after = (
+        [Run(str(n), "run", "train.py", steps=100, median_ms=ms * chance.lognormvariate(0.0, noise), error=0.003)
+         for n in range(runs)]
+        for ms in (10.0, 10.0 * (1 + slower))
+    )  # fmt: skip
+    return compare(before, after, max_regression=0.05)
+
+
 # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -119,11 +150,25 @@ def null_table(each: Each, repetitions: int) -> bool:
     return at_three <= 0.01
 
 
+def gate_table(each: Each, repetitions: int) -> bool:
+    print(f"gate: builds of {PROGRAMS} programs, {repetitions} each; threshold 5 %")
+    print("run noise  runs a side  false alarms   found: " + "  ".join(f"{s:.0%} slower" for s in SLOWER))
+    grid = list(itertools.product(RUN_NOISE, RUNS, (0.0, *SLOWER)))
+    found = dict(zip(grid, each(gate_cell, grid, repetitions), strict=True))
+    for noise, runs in itertools.product(RUN_NOISE, RUNS):
+        alarms = found[noise, runs, 0.0]
+        power = "  ".join(f"{share(found[noise, runs, s].covered, alarms):>10s}" for s in SLOWER)
+        print(f"{noise:9.0%}  {runs:11d}  {share(alarms.claimed, alarms):>12s}          {power}")
+    most = max(c.claimed / c.tried for (_, _, slower), c in found.items() if not slower)
+    print(f"most false alarms: {most:.1%} (bar 5 %)\n")
+    return most <= 0.05
+
+
 def share(count: int, of: Counts) -> str:
     return f"{100 * count / max(of.tried, 1):.1f}"
 
 
-TABLES = {"tune": tune_table, "null": null_table}
+TABLES = {"tune": tune_table, "null": null_table, "gate": gate_table}
 
 
 def main() -> int:

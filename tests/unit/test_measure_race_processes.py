@@ -48,7 +48,7 @@ def raced(*contestants: Started, baselines: tuple[Started, ...] = (), groups: in
     two = baselines or (Started("a", (1.0, 1.02, 0.99)), Started("b", (1.01, 0.99, 1.0)))
     race: Race[Started] = Race(two)
     race.run(contestants, Rules(rounds=7), TimeLimit())
-    race.confirm(contestants, groups, 4, TimeLimit())
+    race.confirm(contestants, groups, 4)
     return race
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
@@ -20,6 +20,8 @@ CONFIDENCE = 0.95
 ONE_WAY = 0.9
 """A regression test is one-sided: an interval of 90 % leaves 5 % on that side. Runs that alternated are precise enough
 to use the whole interval that is shown, which gives fewer false alarms."""
+MARGIN = 0.8
+"""Of the false alarms that may be: for several programs, as their spread is an estimate too."""
 BACKGROUND_LOAD = 0.03
 """Share of the cores that other programs may use without effect: a system is never completely idle."""
 SPREAD_PER_LOAD = 0.5
@@ -50,6 +52,8 @@ class Comparison:
     max_regression: float | None = None
     in_turns: bool = False
     """Whether the runs of both sides alternated and were compared in pairs."""
+    programs: int = 1
+    """Programs that were compared together: an alarm is then certain for all of them at once."""
 
     @property
     def regressed(self) -> bool:
@@ -116,6 +120,17 @@ def compare(
         max_regression,
         bool(paired),
     )
+
+
+def among_others(found: Comparison, spread: run_spread.Spread, programs: int, left: int) -> Comparison:
+    """The comparison as one of several: with the spread of runs that all of them show, and so sure that of all of them
+    together none is a false alarm with 95 %. `left`: those that are still to be judged (Holm)."""
+    before, after = len(found.before), len(found.after)
+    half = _half(spread, found.machine, before, after, CONFIDENCE) if found.step.share is not None else None
+    step = ratio_change("step", found.step.before_ms, found.step.after_ms, half)
+    sure = 1 - MARGIN * (1 - (CONFIDENCE if found.in_turns else ONE_WAY)) / left
+    least = _least(step, _half(spread, found.machine, before, after, sure))
+    return replace(found, step=step, spread=spread, least=least, programs=programs)
 
 
 def _half(known: run_spread.Spread, machine: MachineShift | None, before: int, after: int, confidence: float) -> float:
@@ -200,6 +215,9 @@ def _outcome(found: Comparison) -> str:
     if found.regressed and found.least is not None:
         sure = f"at least {100 * found.least:.1f} % with 95 % certainty"
         return f"Slower, above {threshold}: a step takes {formatting.more(share)}, {sure} ({times})."
+    if step.outcome == "slower" and allowed is not None and share.ratio > allowed:
+        together = f" for {found.programs} programs at once" if found.programs > 1 else ""
+        return f"Slower, but not certain enough{together}: a step takes {formatting.more(share)} ({times})."
     if step.outcome == "slower":
         within = f", but within {threshold}" if allowed is not None else ""
         return f"Slower{within}: a step takes {formatting.more(share)} ({times})."

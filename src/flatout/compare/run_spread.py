@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean
 
+from flatout.measure import student
+
 PRIOR = 0.03
 """Standard deviation of the logarithm of a run's median, for a machine that does nothing else."""
 PRIOR_WEIGHT = 10
@@ -28,6 +30,8 @@ class Spread:
     """Degrees of freedom of the estimate, the prior included."""
     repeats: int
     """Degrees of freedom that come from repeats."""
+    seen: float = 0.0
+    """What repeats alone show, without the prior; 0 where there are none."""
 
     def half_width(self, before: int, after: int, confidence: float) -> float:
         """Half the interval of the logarithm of a ratio between `before` runs and `after` runs."""
@@ -49,11 +53,15 @@ def estimate(
             freedom += len(group) - 1
     variance = (weight * (prior**2 + within**2) + squares) / (weight + freedom)
     # Repeats that agree do not make a run more precise than its own steps allow.
-    return Spread(math.sqrt(max(variance, within**2)), weight + freedom, freedom)
+    seen = math.sqrt(squares / freedom) if freedom else 0.0
+    return Spread(math.sqrt(max(variance, within**2)), weight + freedom, freedom, seen)
 
 
 def student_quantile(confidence: float, freedom: float) -> float:
-    """The quantile of Student's t for a two-sided interval (Cornish–Fisher; good to 0.1 % from six degrees on)."""
+    """The quantile of Student's t for a two-sided interval; from ten degrees on Cornish–Fisher, which is
+    exact enough there at any confidence."""
+    if freedom < 10:
+        return student.quantile(confidence, max(int(freedom), 1))
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     return (
         z

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from flatout.compare import formatting
 from flatout.compare.comparison import Comparison, compare
+from flatout.compare.together import judge_together
 from flatout.history.series import Series, State
 from flatout.report import markdown
 from flatout.report.formatting import clean
@@ -105,7 +106,10 @@ def judge(
     """Compare all programs that were run in the newest state, or those named, with the baseline."""
     ancestors = _ancestors(baseline, where or Path.cwd())
     chosen = [one for one in all_series if _is_named(one, programs)] if programs else _newest(all_series)
-    return Gate(baseline, max_regression, tuple(_judge(one, baseline, ancestors, max_regression) for one in chosen))
+    results = [_judge(one, baseline, ancestors, max_regression) for one in chosen]
+    together = iter(judge_together([one.comparison for one in results if one.comparison is not None]))
+    results = [replace(one, comparison=next(together)) if one.comparison is not None else one for one in results]
+    return Gate(baseline, max_regression, tuple(results))
 
 
 def add_to_summary(text: str) -> None:

@@ -3,16 +3,15 @@ run, not only for the processes that ran here. `flatout.measure.race.processes` 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from flatout.measure.interval import confidence_for
-from flatout.measure.race import TimeLimit, Verdict
+from flatout.measure.race import Verdict
 from flatout.model.case import Trial
 from flatout.tune.contestant import Contestant
 from flatout.tune.context import Context
-from flatout.tune.race import FEWEST_OF_GROUP, OVERTIME_SECONDS, Race
+from flatout.tune.race import OVERTIME_SECONDS, Race
 
 MOST_GROUPS = 2
 """Of rounds in which what is to be claimed is started anew. More make the interval narrower, and each costs four starts
@@ -34,12 +33,12 @@ class FreshProcesses:
         """Race these, the levers and their patch. `chosen`: the levers were the best of several sets, so the rounds
         that have shown it do not count."""
         race, finalists = self.race, [levers, *patched]
-        groups, limit = self._groups(len(finalists), 0 if any(levers.blocks) else 1)
+        groups = self._groups(len(finalists), 0 if any(levers.blocks) else 1)
         if not groups:
             return
         self.context.progress.phase("confirming again, in processes started anew")
         levers.counts_from = race.round if chosen else 0
-        race.confirm(finalists, groups, race.rounds_of_group(), limit)
+        race.confirm(finalists, groups, race.rounds_of_group())
         for one in finalists:
             one.verdict = race.claim(one)
 
@@ -56,13 +55,13 @@ class FreshProcesses:
             if trial.speedup is not None or verdict.speedup is not None:
                 self.context.trials.replace(trial, _settled(trial, verdict, one))
 
-    def _groups(self, finalists: int, fewest: int) -> tuple[int, TimeLimit]:
+    def _groups(self, finalists: int, fewest: int) -> int:
         """How many groups of rounds there is time for."""
         left = max(SHARE_OF_TIME * self.context.clock.left(), OVERTIME_SECONDS)
         groups = MOST_GROUPS
         while groups > fewest and self.race.seconds_to_confirm(finalists, groups) > left:
             groups -= 1
-        return groups, TimeLimit(time.monotonic() + 2 * left, fewest_rounds=FEWEST_OF_GROUP)
+        return groups
 
 
 def _settled(trial: Trial, verdict: Verdict, one: Contestant) -> Trial:

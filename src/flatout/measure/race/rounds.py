@@ -137,13 +137,13 @@ class Race(Generic[AnyContestant]):
         if self.round > self.groups[-1]:
             self.groups.append(self.round)
 
-    def confirm(self, contestants: Sequence[AnyContestant], groups: int, rounds: int, limit: TimeLimit) -> None:
-        """Groups of rounds with these alone, each in fresh processes."""
+    def confirm(self, contestants: Sequence[AnyContestant], groups: int, rounds: int) -> None:
+        """Groups of exactly so many rounds with these alone, each in fresh processes."""
         for _ in range(groups):
             self.renew(contestants)
             taking_part = [one for one in contestants if one.active]
             if taking_part:
-                self.run(taking_part, Rules("all-rounds", rounds), limit)
+                self.run(taking_part, Rules("all-rounds", rounds), TimeLimit(0.0, fewest_rounds=rounds))
 
     def claim(self, one: AnyContestant, confidence: float = CONFIDENCE) -> Verdict:
         """What may be said of other processes of it; see `race.processes`."""
