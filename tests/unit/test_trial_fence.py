@@ -217,8 +217,14 @@ def program(user: Path, text: str, name: str = "train.py") -> list[str]:
 HELD = {**SHELL, **METADATA} if means().mounts else SHELL
 
 
-def test_a_command_changes_no_file(tmp_path: Path, watchdog: Watchdog) -> None:
+@pytest.mark.parametrize("where", ["in-its-directory", "elsewhere"])
+def test_a_command_changes_no_file(
+    where: str, tmp_path: Path, watchdog: Watchdog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It writes to a copy of its working directory where the kernel offers that; elsewhere it is refused."""
     ways = ways_of_shell(tmp_path, HELD)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(ways.places if where == "in-its-directory" else tmp_path / "elsewhere")
     before = ways.states()
     assert attempt(tmp_path, watchdog, ways.words).ended
     assert ways.harmed_by(before) == []
@@ -300,7 +306,7 @@ def test_a_kernel_that_cannot_fence_is_an_error_that_says_what_to_do() -> None:
 
 
 def test_a_refused_write_says_so(user: Path, tmp_path: Path, watchdog: Watchdog) -> None:
-    done = attempt(tmp_path, watchdog, script(user, "set -e; echo lost > notes.txt; echo not reached"))
+    done = attempt(tmp_path, watchdog, script(user, "set -e; echo lost > ../outside/c.txt; echo not reached"))
     assert done.failed
     assert "--unfenced" in done.last_line
     done = whole_run.run(
@@ -311,6 +317,27 @@ def test_a_refused_write_says_so(user: Path, tmp_path: Path, watchdog: Watchdog)
     )
     assert not done.failed
     assert (user / "project" / "notes.txt").read_text() == "lost\n"
+
+
+@pytest.mark.skipif(not means().copies, reason="this kernel offers no copies of directories")
+def test_a_script_works_with_what_it_and_its_pythons_write(user: Path, tmp_path: Path, watchdog: Watchdog) -> None:
+    """Programs of every kind see the same copy, and the user's files stay."""
+    text = """
+        set -e
+        mkdir -p runs/one
+        {python} -c "open('runs/one/a.txt', 'w').write('1'); import os; os.rename('notes.txt', 'runs/notes.txt')"
+        test "$(cat runs/one/a.txt)" = 1
+        {python} -I -c "open('runs/one/a.txt', 'a').write('2')"
+        mv runs/one/a.txt data/moved.txt
+        {python} -c "assert open('data/moved.txt').read() == '12'; assert open('runs/notes.txt').read() == 'real'"
+        rm -rf data
+        test ! -e data -a ! -e notes.txt
+    """
+    words = script(user, textwrap.dedent(text))
+    before = state(user)
+    done = attempt(tmp_path, watchdog, words)
+    assert done.exit_code == 0, (tmp_path / "trial" / "output.txt").read_text()
+    assert state(user) == before
 
 
 # ── the network ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -17,7 +17,7 @@ from flatout.cures import environment_of, in_order
 from flatout.model.errors import Internal
 from flatout.model.vocabulary import StreamKind
 from flatout.observe.settings import ObserveSettings
-from flatout.process.fence.means import NOTHING, Fence, Leave, around, decide
+from flatout.process.fence.means import NOTHING, Fence, Leave, around, decide, with_copy
 from flatout.process.fork_server import ForkedProcess, ServerGone
 from flatout.process.launch import Command
 from flatout.process.launch import start as launch_process
@@ -196,7 +196,10 @@ def prepared(launch: Launch, directory: Path, role: Role, fence: Fence | None = 
 def _fence(launch: Launch, directory: Path) -> Fence:
     """Raises `CannotFence`."""
     also = (launch.compiled,) if launch.compiled else ()
-    return around(decide(launch.leave), directory, also, os.environ)
+    fence = around(decide(launch.leave), directory, also, os.environ)
+    if program_index(launch.command) is not None:
+        return fence
+    return with_copy(fence, os.getcwd())  # a shell script makes directories and copies files by other programs
 
 
 def _started(launch: Launch, directory: Path, ends: tuple[int, int], fence: Fence) -> subprocess.Popen[bytes]:
@@ -249,7 +252,7 @@ def _settings(launch: Launch, directory: Path, role: Role, fence: Fence) -> Chil
             launch.seed,
             launch.pinned,
             launch.perturbed,
-            fence.writable,
+            (*fence.writable, *fence.copied),
             fence.held,
             fence.moves,
             launch.leave.network,

@@ -29,11 +29,14 @@ def _without_initialising() -> None:
         sys.modules[name] = package
 
 
-def put_up(writable: Sequence[str], landlock: int, mounts: bool, network: str, mark: int) -> None:
+def put_up(
+    writable: Sequence[str], landlock: int, mounts: bool, network: str, mark: int, copied: Sequence[str] = ()
+) -> None:
     """In this process, for it and its children. Raises, and then the program must not run.
 
     `landlock`: the version that holds files; 0: it does not. `mounts`: whether a namespace of mounts holds them as
-    well. `network`: "namespace", "filter", or "" where it is not held.
+    well; those of directories that are `copied` may be written, in memory. `network`: "namespace", "filter", or ""
+    where it is not held.
     """
     from flatout.process.fence import landlock as files
     from flatout.process.fence import mounts as systems
@@ -49,9 +52,9 @@ def put_up(writable: Sequence[str], landlock: int, mounts: bool, network: str, m
     if network == "namespace":
         sockets.raise_loopback()
     if mounts:
-        systems.read_only(writable)
+        systems.read_only(writable, copied)
     if landlock:
-        files.restrict(writable, landlock)
+        files.restrict([*writable, *copied], landlock)
     if network == "filter":
         sockets.no_network()
 
@@ -80,6 +83,7 @@ def _tried() -> dict[str, Any]:
     version = landlock.version()
     return {
         "mounts": _holds(_mounts_are_held),
+        "copies": _holds(_copies_are_written),
         "landlock": version if version and _holds(lambda: _files_are_held(version)) else 0,
         "namespace": _holds(lambda: _loopback_is_left()),
         "filter": _holds(lambda: _no_socket_is_left()),
@@ -112,6 +116,15 @@ def _files_are_held(version: int) -> bool:
 def _mounts_are_held() -> bool:
     put_up((), 0, True, "", 0)
     return bool(os.statvfs(_HERE).f_flag & os.ST_RDONLY)
+
+
+def _copies_are_written() -> bool:
+    """On this directory, with memory mounted on another for as long as that takes."""
+    put_up(("/dev/shm" if os.path.isdir("/dev/shm") else "/tmp",), 0, True, "", 0, (_HERE,))
+    path = os.path.join(_HERE, f"flatout-{os.getpid()}")
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL))
+    os.unlink(path)
+    return True
 
 
 def _loopback_is_left() -> bool:

@@ -5,6 +5,7 @@
 | writes | Landlock 2 and later | Linux 5.19 and later, containers included |
 | writes | Landlock 1; files that move between directories are copied | Linux 5.13 to 5.18, without namespaces |
 | writes, modes, owners, times | file systems mounted read-only | as root, or where users may make namespaces |
+| writes of commands that are no Python program: into a copy | overlayfs on the working directory | the same |
 | network | a namespace with a loopback of its own | as root, or where users may make namespaces |
 | network | a filter of system calls; loopback is refused too | elsewhere: most containers |
 | processes | a mark that all of them inherit | Linux |
@@ -42,6 +43,8 @@ class Means:
     landlock: int = 0
     """Its version; 0: there is none."""
     mounts: bool = False
+    copies: bool = False
+    """Whether directories can be shown as copies to write to."""
     namespace: bool = False
     filter: bool = False
 
@@ -67,6 +70,8 @@ class Fence:
     mounts: bool = False
     network: Literal["namespace", "filter", ""] = ""
     mark: int = 0
+    copied: tuple[str, ...] = ()
+    """Directories that every program of the trial sees as copies, and may write."""
 
     @property
     def held(self) -> bool:
@@ -129,6 +134,24 @@ def writable(directory: Path, also: Sequence[str], environment: Mapping[str, str
     caches = [os.path.expanduser(path) for path in COMPILER_CACHES]
     caches += [environment[name] for name in CACHE_VARIABLES if environment.get(name)]
     return tuple(os.path.realpath(path) for path in (str(directory), *also, *caches))
+
+
+def with_copy(fence: Fence, directory: str) -> Fence:
+    """The same, with a directory that other programs than Python may write too, where the kernel offers that."""
+    directory = os.path.realpath(directory)
+    plain = not set(directory) & set(',:\\"') and directory != "/"
+    if not (fence.mounts and means().copies and plain) or _has_mounts(directory):
+        return fence
+    return replace(fence, copied=(directory,))
+
+
+def _has_mounts(directory: str) -> bool:
+    """Other file systems below a directory would be missing from its copy."""
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as stream:
+            return any(line.split()[4].startswith(f"{directory}/") for line in stream)
+    except (OSError, IndexError):
+        return True
 
 
 def _new_mark() -> int:
