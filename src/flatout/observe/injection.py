@@ -31,6 +31,13 @@ class Injection:
         if what and what not in self.notes and len(self.notes) < 5:
             self.note(what)
 
+    def take_back(self, what: str, why: str) -> None:
+        """A change that was recorded as `what` is undone."""
+        self.changes = max(self.changes - 1, 0)
+        if what in self.notes:
+            self.notes.remove(what)
+        self.note(why)
+
     def note(self, text: str) -> None:
         """Record something that the reader of the trial should know."""
         if text not in self.notes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from flatout.cures import _frozen
 from flatout.model.case import Case
 from flatout.model.evidence.steps import EagerTape, StepStack, Stream
 from flatout.source.editing import array_arguments, case_facts
@@ -31,7 +32,7 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     while lines and made < MOST_STEPS:
         line = lines.pop(0)
         new = _taken_out(text, line, forward)
-        if new is None:
+        if new is None or _frozen.of_new(text, new, path, case) is not None:
             refused.append(line)
             continue
         moved = LineMap(text, new)
@@ -40,7 +41,7 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     while made and refused:
         line = refused.pop(0)
         new = _update_taken_out(text, line)
-        if new is not None:
+        if new is not None and _frozen.of_new(text, new, path, case) is None:
             moved = LineMap(text, new)
             text, refused = new, [moved.line(other) for other in refused]
     return text if made else None
@@ -87,6 +88,10 @@ def by_hand(source: str, path: str, case: Case, value: str) -> str | None:
         search = Search(ast.parse(source), line, forward)
         if search.found() is None and search.refusal is not None:
             return f"the step is not taken out of the loop: {search.refusal.text}"
+        new = _taken_out(source, line, forward)
+        why = _frozen.of_new(source, new, path, case) if new is not None else None
+        if why is not None:
+            return f"the step is not taken out of the loop: {why}"
     return None
 
 

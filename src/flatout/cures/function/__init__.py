@@ -28,6 +28,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
+from flatout.cures import _frozen
 from flatout.cures._spec import Cure
 from flatout.model import queries
 from flatout.model.case import Case
@@ -156,6 +157,12 @@ def _stacks_of_calls(case: Case) -> Iterator[Stack]:
             yield item.stack
 
 
+def by_hand(case: Case, value: str) -> str:
+    from flatout.cures.function.edit import by_hand
+
+    return _frozen.told(lambda text, path, case: by_hand(text, path, case, value), case)
+
+
 CURE = Cure(
     equivalence="reassociated",
     side="host",
@@ -165,4 +172,5 @@ CURE = Cure(
     values=values,
     skip=skip,
     several=True,
+    by_hand=by_hand,
 )

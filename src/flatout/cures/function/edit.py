@@ -6,6 +6,7 @@ import ast
 
 import libcst as cst
 
+from flatout.cures import _frozen
 from flatout.cures.function import PARTS
 from flatout.model.case import Case
 from flatout.model.evidence.steps import StepStack, Stream
@@ -13,6 +14,7 @@ from flatout.source.editing import imports, tf_functions, traced_parts
 from flatout.source.editing.case_facts import same_file
 from flatout.source.editing.document import read
 from flatout.source.editing.line_tracking import LineMap
+from flatout.source.editing.project import CALLED
 from flatout.source.editing.step_search import Search
 from flatout.source.editing.step_writing import written
 
@@ -40,6 +42,8 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
         return None  # a generator has no graph
     if any(True for _ in tf_functions.wrappings(document, definition.name.value)):
         return None  # traced at the place where it is used
+    if _frozen.of_function(source, path, case, int(line)) is not None:
+        return None
     below: cst.CSTNode = definition
     for decorator in reversed(definition.decorators):
         if document.dotted(decorator.decorator) not in _INSIDE:
@@ -56,7 +60,11 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
 def by_hand(source: str, path: str, case: Case, value: str) -> str | None:
     """What to write where `function=parts` has no edit."""
     if value != PARTS:
-        return None
+        file, _, at = value.rpartition(":")
+        return _frozen.of_function(source, path, case, int(at)) if at.isdigit() and same_file(path, file) else None
+    why = _frozen.of_names(source, path, case, CALLED)
+    if why is not None:
+        return why
     found = traced_parts.models_on(source, _lines(case, path, "model"))
     if not found:
         return None
@@ -69,6 +77,8 @@ def by_hand(source: str, path: str, case: Case, value: str) -> str | None:
 
 def _parts(source: str, path: str, case: Case) -> str | None:
     """Models that are called eagerly, where they are made, and updates of the weights, as functions of their own."""
+    if _frozen.of_names(source, path, case, CALLED) is not None:
+        return None
     text = source
     for of in ("model", "apply"):
         for line in _lines(case, path, of):

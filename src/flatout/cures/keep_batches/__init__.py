@@ -16,7 +16,7 @@ Exact: the same batches, computed once.
 ## In the source
 ```python
 class Pictures(keras.utils.PyDataset):
-    @functools.cache
+    @functools.lru_cache(maxsize=1024)
     def __getitem__(self, index): ...
 ```
 """

@@ -1,14 +1,17 @@
-"""`keep-batches`: `@functools.cache` for the `__getitem__` of the PyDataset that `fit` is given."""
+"""`keep-batches`: `@functools.lru_cache` for the `__getitem__` of the PyDataset that `fit` is given."""
 
 from __future__ import annotations
 
 import libcst as cst
 
+from flatout.cures import _frozen
 from flatout.model.case import Case
 from flatout.source.editing import arrays, calls, case_facts, imports
 from flatout.source.editing.document import Document, read
 from flatout.source.editing.tf_functions import called_name
 
+MOST_BATCHES = 1024
+"""Kept by the edit, which cannot ask how much memory is free, as the lever does."""
 _KINDS = ("keras.utils.PyDataset", "keras.utils.Sequence")
 
 
@@ -19,7 +22,9 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     classes = {node.name.value: node for node in document.all(cst.ClassDef) if _is_data(document, node)}
     wanted = {name for call in _fits(document, path, case) if (name := _class_of(document, call)) in classes}
     for name in wanted or (classes if len(classes) == 1 else ()):
-        _cache(document, classes[name])
+        method = _method(classes[name])
+        if method is not None and not _changes(source, path, case, document.line(method)):
+            _cache(document, method)
     return document.result()
 
 
@@ -41,15 +46,26 @@ def _class_of(document: Document, fit: cst.Call) -> str:
     return called_name(data.func) if isinstance(data, cst.Call) else ""
 
 
-def _cache(document: Document, node: cst.ClassDef) -> None:
-    method = next(
-        (item for item in node.body.body if isinstance(item, cst.FunctionDef) and item.name.value == "__getitem__"),
-        None,
-    )
-    if method is None or method.decorators or method.asynchronous is not None:
-        return
+def _method(node: cst.ClassDef) -> cst.FunctionDef | None:
+    functions = (item for item in node.body.body if isinstance(item, cst.FunctionDef))
+    method = next((item for item in functions if item.name.value == "__getitem__"), None)
+    plain = method is not None and not method.decorators and method.asynchronous is None
+    return method if plain else None
+
+
+def _changes(source: str, path: str, case: Case, line: int) -> bool:
+    """Whether batches depend on something that changes from epoch to epoch, or are drawn anew."""
+    project = _frozen.project_of(source, path, case)
+    code = project.at(path, line)
+    return code is None or _frozen.in_project(project, [code], _frozen.KERAS_CALLS) is not None
+
+
+def _cache(document: Document, method: cst.FunctionDef) -> None:
     known = next((b.name for b in imports.bindings(document, method) if b.stands_for == "functools"), "")
     if not known:
         imports.add_stdlib_import(document, "functools")
     start = document.span(method)[0]
-    document.insert(start, f"@{known or 'functools'}.cache{document.newline}{document.indentation(start)}")
+    document.insert(
+        start,
+        f"@{known or 'functools'}.lru_cache(maxsize={MOST_BATCHES}){document.newline}{document.indentation(start)}",
+    )

@@ -19,6 +19,7 @@ Delete the line that switches it on.
 
 from __future__ import annotations
 
+from flatout.cures import _frozen
 from flatout.cures._spec import Cure
 from flatout.model.case import Case
 from flatout.model.evidence.program import Switch
@@ -32,6 +33,8 @@ SWITCHES = {
     "data.experimental.enable_debug_mode": False,
 }
 """Functions of `tf`, and whether they switch by their argument (True) or by being called."""
+TRACES = ("config.run_functions_eagerly", "config.experimental_run_functions_eagerly")
+"""Those without which functions are traced that ran as Python."""
 
 
 def skip(case: Case) -> str | None:
@@ -40,4 +43,8 @@ def skip(case: Case) -> str | None:
     return None if on else "no debugging switch is on"
 
 
-CURE = Cure(equivalence="reassociated", side="host", skip=skip)
+def by_hand(case: Case, value: str) -> str:
+    return _frozen.told(_frozen.of_traced, case)
+
+
+CURE = Cure(equivalence="reassociated", side="host", skip=skip, by_hand=by_hand)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import libcst as cst
 
-from flatout.cures.no_debug import SWITCHES
+from flatout.cures import _frozen
+from flatout.cures.no_debug import SWITCHES, TRACES
 from flatout.model.case import Case
 from flatout.source.editing import calls, statements
 from flatout.source.editing.document import Document, read
@@ -14,13 +15,14 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     document = read(source)
     if document is None:
         return None
-    statements.delete(document, *(item for item in document.all(cst.Expr) if _switches(document, item.value)))
+    left = TRACES if _frozen.of_traced(source, path, case) is not None else ()
+    statements.delete(document, *(item for item in document.all(cst.Expr) if _switches(document, item.value, left)))
     return document.result()
 
 
-def _switches(document: Document, call: cst.BaseExpression) -> bool:
+def _switches(document: Document, call: cst.BaseExpression, left: tuple[str, ...]) -> bool:
     name = document.dotted(call.func).removeprefix("tensorflow.") if isinstance(call, cst.Call) else ""
     by_argument = SWITCHES.get(name)
-    if by_argument is None or not isinstance(call, cst.Call):
+    if by_argument is None or name in left or not isinstance(call, cst.Call):
         return False
     return not by_argument or [calls.literal(arg.value) for arg in call.args] == ["True"]

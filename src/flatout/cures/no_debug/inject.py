@@ -7,9 +7,10 @@ import functools
 from types import ModuleType
 from typing import Any
 
+from flatout.cures import _frozen_here
 from flatout.cures._keras_arguments import caller_location
 from flatout.cures._spec import Hooks
-from flatout.cures.no_debug import SWITCHES
+from flatout.cures.no_debug import SWITCHES, TRACES
 from flatout.observe.injection import Injection
 from flatout.observe.private_names import Missing, patch
 
@@ -24,6 +25,10 @@ def _left_out(injection: Injection, name: str, original: Any) -> Any:
     def switch(*args: Any, **kwargs: Any) -> Any:
         if any(value is False for value in (*args, *kwargs.values())):
             return original(*args, **kwargs)  # the program switches it off itself
+        why = _frozen_here.traced() if name in TRACES else None
+        if why is not None:
+            injection.note(f"tf.{name} stays on: {why}")
+            return original(*args, **kwargs)
         injection.changed(f"tf.{name} left out{caller_location()}")
         return _Writer() if name.endswith("enable_dump_debug_info") else None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from flatout.cures import _frozen
 from flatout.model.case import Case
 from flatout.source.editing import calls, statements
 from flatout.source.editing.document import read
@@ -11,7 +12,7 @@ from flatout.source.editing.document import read
 
 def edit(source: str, path: str, case: Case, value: str) -> str | None:
     document = read(source) if "run_eagerly" in source else None
-    if document is None:
+    if document is None or _frozen.of_keras(source, path, case) is not None:
         return None
     for call in document.all(cst.Call):
         given = calls.keyword(call, "run_eagerly")

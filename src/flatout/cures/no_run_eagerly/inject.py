@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
+from flatout.cures import _frozen_here
 from flatout.cures._keras_arguments import Arguments, caller_location, change_arguments
 from flatout.cures._spec import Hooks
 from flatout.observe.injection import Injection
@@ -20,8 +21,15 @@ def on_tf_keras(injection: Injection, module: ModuleType) -> None:
 
 
 def _install(injection: Injection, compile_key: str, property_key: str) -> None:
+    def is_free() -> bool:
+        """Whether nothing in the program's own steps and layers needs to run as Python."""
+        why = _frozen_here.keras()
+        if why is not None:
+            injection.note(f"the model stays eager: {why}")
+        return why is None
+
     def in_compile(model: Any, arguments: Arguments) -> None:
-        if arguments.get("run_eagerly"):
+        if arguments.get("run_eagerly") and is_free():
             arguments["run_eagerly"] = False
             injection.changed(f"run_eagerly taken back{caller_location()}")
 
@@ -29,9 +37,10 @@ def _install(injection: Injection, compile_key: str, property_key: str) -> None:
     holder, name, was = resolve(property_key)
 
     def set_run_eagerly(model: Any, value: Any) -> None:
-        if value:
+        free = bool(value) and is_free()
+        if free:
             injection.changed(f"run_eagerly taken back{caller_location()}")
-        was.fset(model, False if value else value)
+        was.fset(model, False if free else value)
 
     replace(holder, name, property(was.fget, set_run_eagerly, was.fdel, was.__doc__))
 

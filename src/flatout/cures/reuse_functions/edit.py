@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator
 
 import libcst as cst
 
+from flatout.cures import _frozen
 from flatout.model.case import Case
 from flatout.source.editing import calls, case_facts, loop_invariants, statements, tf_functions
 from flatout.source.editing.document import FUNCTIONS, Document, free, read
@@ -16,12 +18,9 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     if document is None:
         return None
     for line in case_facts.lines(case, path, "function-per-call"):
-        made = [
-            call
-            for call in document.all(cst.Call)
-            if document.dotted(call.func) == tf_functions.TRACED and line in document.lines(call) and call.args
-        ]
-        decorated = tf_functions.definition(document, line)
+        made, decorated = _made(document, line), tf_functions.definition(document, line)
+        if _refusal(document, path, case, line) is not None:
+            continue  # each new one reads what the loop has changed
         if made and _out_of_loop(document, made[0]):
             continue
         if made and (_on_the_object(document, made[0]) or _beside_the_function(document, made[0])):
@@ -29,6 +28,30 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
         if decorated is not None and tf_functions.decorator(document, decorated) is not None:
             _definition_out_of_loop(document, decorated)
     return document.result()
+
+
+def refusals(source: str, path: str, case: Case) -> Iterator[str]:
+    """Why a function that is made again and again cannot be made once."""
+    document = read(source)
+    for line in case_facts.lines(case, path, "function-per-call") if document is not None else ():
+        why = _refusal(document, path, case, line) if document is not None else None
+        if why is not None:
+            yield why
+
+
+def _refusal(document: Document, path: str, case: Case, line: int) -> str | None:
+    made, decorated = _made(document, line), tf_functions.definition(document, line)
+    name = tf_functions.called_name(made[0].args[0].value) if made else decorated.name.value if decorated else ""
+    return _frozen.of_making(document.source, path, case, name, line)
+
+
+def _made(document: Document, line: int) -> list[cst.Call]:
+    """The calls of `tf.function` on a line."""
+    return [
+        call
+        for call in document.all(cst.Call)
+        if document.dotted(call.func) == tf_functions.TRACED and line in document.lines(call) and call.args
+    ]
 
 
 def _out_of_loop(document: Document, call: cst.Call) -> bool:

@@ -23,10 +23,12 @@ action = policy(state)
 
 from __future__ import annotations
 
+from flatout.cures import _frozen
 from flatout.cures._spec import Cure
 from flatout.model.case import Case
 from flatout.model.evidence.program import Switch
 from flatout.model.evidence.steps import EagerLine
+from flatout.source.editing.project import CALLED
 
 OFTEN = 3
 """Calls from which a line is worth a change. A scouting run sees the first few of them only."""
@@ -40,10 +42,15 @@ def skip(case: Case) -> str | None:
     return "no model is called eagerly again and again"
 
 
+def by_hand(case: Case, value: str) -> str:
+    return _frozen.told(lambda text, path, case: _frozen.of_names(text, path, case, CALLED), case)
+
+
 CURE = Cure(
     equivalence="reassociated",
     side="host",
     conflicts=("free-compute",),
     after=("no-debug", "function", "extract-step"),
     skip=skip,
+    by_hand=by_hand,
 )
