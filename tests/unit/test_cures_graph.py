@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from flatout.cures import catalogue
-from flatout.cures._free_variables import FreeVariables
+from flatout.cures._free_variables import FreeVariables, in_order
 from flatout.cures._function_replacement import copy_of, replace
 from flatout.cures._scalars import Scalars
 from flatout.cures._tracing import Unfit
@@ -172,6 +172,120 @@ def test_changes_around_a_function_are_noticed(tmp_path: Path) -> None:
         seen.append(now())
     with pytest.raises(Unfit, match="random"):
         FreeVariables(scope["draws"], ())
+
+
+HIDDEN = """
+import types
+import numpy as np
+
+class Schedule:
+    limit = 1.0
+    def __init__(self): self.n = 0
+    def value(self): return self.n * self.limit
+
+class Slots:
+    __slots__ = ("rate",)
+    def __init__(self): self.rate = 0.1
+
+class Settings: beta = 0.0
+
+class Part:
+    def __init__(self): self.scale = 1.0
+    def __call__(self, x): return x * self.scale
+
+space = types.SimpleNamespace(gamma=1.0)
+table = {f"k{i}": i for i in range(50)}
+nested = {"rates": [0.1, 0.2]}
+weights = np.ones(4)
+large = np.ones((100, 100))
+aliased = Schedule()
+
+def on(settings, x): return settings.limit * x
+
+class Trainer:
+    def __init__(self):
+        self.schedule, self.slots, self.parts = Schedule(), Slots(), [Part(), Part()]
+        self.weight, self.epoch, self.count, self.hook = (lambda x: x * self.epoch), 0, 0, None
+
+    @property
+    def beta(self): return self.epoch / 10
+
+    def step(self, x):
+        held = aliased
+        y = self.schedule.value() * self.slots.rate * Settings.beta * self.beta * self.weight(x) * space.gamma
+        y = y + table["k49"] + nested["rates"][1] + weights + large[0, 0] + getattr(self, "count")
+        y = y + on(self.schedule, x)
+        for part in self.parts:
+            y = part(y)
+        return y * held.n + (0 if self.hook is None else 1)
+
+def change(name):
+    trainer = made[0]
+    if name == "method of another object": trainer.schedule.n += 1
+    elif name == "class attribute through an object": Schedule.limit = 2.0
+    elif name == "class attribute": Settings.beta = 0.5
+    elif name == "slot": trainer.slots.rate = 0.2
+    elif name == "property and lambda": trainer.epoch += 1
+    elif name == "another lambda": trainer.weight = lambda x: x
+    elif name == "namespace": space.gamma = 2.0
+    elif name == "long dictionary": table["k49"] = -1
+    elif name == "dictionary with a list": nested["rates"][1] = 0.5
+    elif name == "array in place": weights[2] = 7
+    elif name == "large array in place": large.__imul__(2)
+    elif name == "setattr": setattr(trainer, "count", trainer.count + 1)
+    elif name == "object in a list": trainer.parts[1].scale = 3.0
+    elif name == "object under another name": aliased.n = 4
+    elif name == "none": trainer.hook = 1
+    else: raise KeyError(name)
+
+made = [Trainer()]
+"""
+
+WAYS = [
+    *("method of another object", "class attribute through an object", "class attribute", "slot"),
+    *("property and lambda", "another lambda", "namespace", "long dictionary", "dictionary with a list"),
+    *("array in place", "large array in place", "setattr", "object in a list", "object under another name", "none"),
+]
+
+
+def hidden(directory: Path) -> tuple[dict[str, Any], Any]:
+    path = directory / "hidden.py"
+    path.write_text(HIDDEN)
+    scope: dict[str, Any] = {"__name__": "hidden"}
+    exec(compile(HIDDEN, str(path), "exec"), scope)
+    return scope, scope["made"][0]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_changes_are_noticed_wherever_they_are(tmp_path: Path, way: str) -> None:
+    scope, trainer = hidden(tmp_path)
+    around = FreeVariables(scope["Trainer"].step, (trainer, 1.0))
+    before = around.now((trainer, 1.0))
+    assert around.now((trainer, 1.0)) == before
+    assert around.now((trainer, 2.0)) == before, "data goes into the graph"
+    scope["change"](way)
+    after = around.now((trainer, 1.0))
+    assert after != before
+    assert f"{tmp_path / 'hidden.py'}:" in around.differing(before, after)
+
+
+def test_arguments_by_name_are_looked_into(tmp_path: Path) -> None:
+    scope, trainer = hidden(tmp_path)
+    given = in_order(scope["on"], (), {"x": 1.0, "settings": trainer.schedule})
+    around = FreeVariables(scope["on"], given)
+    before = around.now(given)
+    trainer.schedule.limit = 5.0
+    assert around.now(given) != before
+
+
+def test_what_the_function_does_not_read_may_change(tmp_path: Path) -> None:
+    scope, trainer = hidden(tmp_path)
+    around = FreeVariables(scope["Trainer"].step, (trainer, 1.0))
+    before = around.now((trainer, 1.0))
+    trainer.losses = [1.0]
+    trainer.schedule.history = 3
+    scope["made"].append(None)
+    assert around.now((trainer, 1.0)) == before
 
 
 def test_a_number_counts_as_changing_at_its_second_change() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any
 
-from flatout.cures._free_variables import FreeVariables
+from flatout.cures._free_variables import FreeVariables, in_order
 from flatout.cures._tracing import Traced, Unfit, inside
 from flatout.observe.injection import Injection
 
@@ -76,6 +76,7 @@ class Step:
         self.eager = context.executing_eagerly
         self.free_variables: FreeVariables | None = None
         self.kept: dict[tuple[Any, ...], tuple[Traced, list[Any]]] = {}
+        self.around: tuple[Any, ...] = ()
         self.off = False
         replace(function, self)
 
@@ -94,17 +95,31 @@ class Step:
         return self.run(*args, **kwargs)
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        given = in_order(self.run, args, kwargs)
         if self.free_variables is None:
-            self.free_variables = FreeVariables(self.run, args)
+            self.free_variables = FreeVariables(self.run, given)
+        free = self.free_variables
         objects = [value for value in (*args, *kwargs.values()) if not is_data(value)]
-        key = (*map(id, objects), *self.free_variables.now(args))
+        around = free.now(given)
+        key = (*map(id, objects), *around)
         found = self.kept.get(key)
         if found is None:
-            if len(self.kept) >= MOST_KEPT:
-                raise Unfit(f"Python values around it change again and again ({MOST_KEPT} times so far)")
+            self._expect_few(free.differing(self.around, around))
             made = Traced(self.run, self.run.__name__, self._changed, self._left)
-            found = self.kept[key] = (made, [*objects, *self.free_variables.objects(args)])
+            found = self.kept[key] = (made, [*objects, *free.objects(given)])
+        self.around = around
         return found[0].call(args, kwargs)
+
+    def _expect_few(self, changed: str) -> None:
+        """Raises `Unfit` where what the function reads changes again and again."""
+        if not self.kept:
+            return
+        what = changed or "an object among its arguments"
+        self.injection.note(f"{what} is read in the traced step and changes: it is traced anew for each value")
+        if len(self.kept) >= MOST_KEPT:
+            why = f"{what} is read in the traced step and changes again and again ({MOST_KEPT} times so far)"
+            self.injection.give_up(f"{self.where} is traced no longer: {why}")
+            raise Unfit(why)
 
     def _changed(self) -> None:
         self.injection.changed(self.text)

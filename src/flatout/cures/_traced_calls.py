@@ -7,10 +7,11 @@ records each part as one operation.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
 from typing import Any, NamedTuple
 
+from flatout.cures._fingerprint import PLAIN
 from flatout.cures._free_variables import FreeVariables
 from flatout.cures._function_replacement import is_data
 from flatout.cures._tracing import Traced, Unfit, inside
@@ -19,6 +20,8 @@ from flatout.observe.private_names import Missing, patch
 from flatout.source import side_effects, users_code
 
 MOST_KEPT = 32
+_Bound = tuple[FunctionType, tuple[Any, ...]]
+"""A function, and the object that it is a method of."""
 
 
 class Parts:
@@ -70,30 +73,38 @@ class Part(NamedTuple):
     """Held, so that no other object gets one of the identities in `key`."""
 
 
-def _part(objects: list[Any], *values: Any) -> Part:
-    return Part((*map(id, objects), *values), objects)
+class _Around:
+    """What a graph of an object's call depends on besides its data: what the program's own functions in it read."""
 
-
-class _Model:
-    """What a graph of a model's call depends on besides its data: attributes that its own layers read, and which
-    layers are frozen, as batch normalization behaves otherwise then."""
-
-    def __init__(self, model: Any) -> None:
-        self.model = model
-        self.against = _against(model)
+    def __init__(
+        self, holder: Any, functions: Iterable[tuple[FunctionType, tuple[Any, ...]]], against: str = ""
+    ) -> None:
+        self.holder = holder
+        self.against = against
         self.free: list[tuple[FreeVariables, tuple[Any, ...]]] = []
-        self.layers = list(model._flatten_layers())
-        if self.against is None:
+        if not against:
             try:
-                self.free = [(FreeVariables(call, (layer,)), (layer,)) for layer, call in _own_calls(model)]
+                self.free = [(FreeVariables(function, given), given) for function, given in functions]
             except Unfit as error:
                 self.against = str(error)
 
-    def part(self) -> Part:
-        frozen = tuple(getattr(layer, "trainable", True) for layer in self.layers)
+    def part(self, *more: Any) -> Part:
+        """`more`: further values that it depends on."""
         values = [value for free, given in self.free for value in free.now(given)]
         held = [value for free, given in self.free for value in free.objects(given)]
-        return Part((id(self.model), frozen, *values), [self.model, *held])
+        return Part((id(self.holder), *more, *values), [self.holder, *held])
+
+
+class _Model(_Around):
+    """Of a model also which layers are frozen, as batch normalization behaves otherwise then."""
+
+    def __init__(self, model: Any) -> None:
+        calls = ((call, (layer,)) for layer, call in _own_calls(model))
+        super().__init__(model, calls, _against(model) or "")
+        self.layers = list(model._flatten_layers())
+
+    def part(self, *more: Any) -> Part:
+        return super().part(tuple(getattr(layer, "trainable", True) for layer in self.layers), *more)
 
 
 def trace_models(injection: Injection, key: str) -> None:
@@ -120,13 +131,20 @@ def trace_models(injection: Injection, key: str) -> None:
 
 def trace_losses(injection: Injection, key: str) -> None:
     parts = Parts(injection, "calls of losses")
+    known: dict[int, _Around] = {}
 
     def wrap(original: Any) -> Any:
         def __call__(self: Any, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
             given = (y_true, y_pred, sample_weight)
             if not parts.eagerly() or not is_data(given) or getattr(y_pred, "_keras_mask", None) is not None:
                 return original(self, *given)
-            return parts.call(f"the loss {self.name}", _part([self]), functools.partial(original, self), *given)
+            loss = known.get(id(self))
+            if loss is None:
+                loss = known[id(self)] = _Around(self, _own_functions(self, ("call", "fn")))
+            part = loss.part()
+            if loss.against and part.key not in parts.kept:
+                parts.leave(f"the loss {self.name}", part, loss.against)
+            return parts.call(f"the loss {self.name}", part, functools.partial(original, self), *given)
 
         return __call__
 
@@ -136,6 +154,7 @@ def trace_losses(injection: Injection, key: str) -> None:
 def trace_updates(injection: Injection, key: str) -> None:
     """Keras 3: `apply(gradients, variables)`."""
     parts = Parts(injection, "updates of optimizers")
+    known: dict[int, _Around] = {}
 
     def wrap(original: Any) -> Any:
         def apply(self: Any, grads: Any, trainable_variables: Any = None) -> Any:
@@ -147,7 +166,8 @@ def trace_updates(injection: Injection, key: str) -> None:
             def update(*values: Any) -> None:
                 original(self, list(values), variables)
 
-            return parts.call(f"the optimizer {self.name}", _part([self, *(variables or ())]), update, *gradients)
+            part = _update_part(parts, known, self, variables or [])
+            return parts.call(f"the optimizer {self.name}", part, update, *gradients)
 
         return apply
 
@@ -157,6 +177,7 @@ def trace_updates(injection: Injection, key: str) -> None:
 def trace_legacy_updates(injection: Injection, key: str) -> None:
     """tf_keras: `apply_gradients(pairs)`."""
     parts = Parts(injection, "updates of optimizers")
+    known: dict[int, _Around] = {}
 
     def wrap(original: Any) -> Any:
         def apply_gradients(self: Any, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
@@ -168,12 +189,41 @@ def trace_legacy_updates(injection: Injection, key: str) -> None:
             def update(*values: Any) -> None:
                 original(self, list(zip(values, variables, strict=True)))
 
-            parts.call(f"the optimizer {self.name}", _part([self, *variables]), update, *(value for value, _ in pairs))
+            part = _update_part(parts, known, self, variables)
+            parts.call(f"the optimizer {self.name}", part, update, *(value for value, _ in pairs))
             return self.iterations
 
         return apply_gradients
 
     _patch(injection, key, wrap)
+
+
+def _update_part(parts: Parts, known: dict[int, _Around], optimizer: Any, variables: list[Any]) -> Part:
+    """An update depends on its variables, on the numbers that the optimizer keeps (`clipnorm`), and on what the
+    program's own optimizer or schedule reads."""
+    around = known.get(id(optimizer))
+    if around is None:
+        schedule = getattr(optimizer, "_learning_rate", None)
+        functions = [*_own_functions(optimizer, ("update_step", "apply")), *_own_functions(schedule, ("__call__",))]
+        around = known[id(optimizer)] = _Around(optimizer, functions)
+    numbers = tuple((name, value) for name, value in vars(optimizer).items() if isinstance(value, PLAIN))
+    part = around.part(numbers, *map(id, variables))
+    if around.against and part.key not in parts.kept:
+        parts.leave(f"the optimizer {optimizer.name}", part, around.against)
+    return Part(part.key, [*part.objects, *variables])
+
+
+def _own_functions(holder: Any, names: Iterable[str]) -> Iterator[_Bound]:
+    """Methods of the program's own classes, and functions of the program that an object of Keras holds."""
+    for name in names:
+        method, held = (
+            getattr(type(holder), name, None),
+            vars(holder).get(name) if hasattr(holder, "__dict__") else None,
+        )
+        if isinstance(method, FunctionType) and users_code.is_users(method.__code__):
+            yield method, (holder,)
+        if isinstance(held, FunctionType) and users_code.is_users(held.__code__):
+            yield held, ()
 
 
 def _against(model: Any) -> str | None:

@@ -31,6 +31,12 @@ class Injection:
         if what and what not in self.notes and len(self.notes) < 5:
             self.note(what)
 
+    def give_up(self, why: str) -> None:
+        """What the lever has changed holds no longer: a trial with it is shown as failed."""
+        if self.changes and not self.failed:
+            self.failed = why
+        self.note(why)
+
     def take_back(self, what: str, why: str) -> None:
         """A change that was recorded as `what` is undone."""
         self.changes = max(self.changes - 1, 0)

@@ -15,7 +15,7 @@ class LeverReport:
     """Things that it has changed; 0: it found nothing to change yet."""
     notes: tuple[str, ...] = ()
     failed: str = ""
-    """The error with which it could not be installed; empty where it was."""
+    """The error with which it could not be installed, or why it gave up; empty where it is at work."""
 
 
 class Installed(Protocol):

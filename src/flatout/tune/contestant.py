@@ -132,7 +132,8 @@ class Contestant(race.Contestant):
                 continue
             except Overdue as overdue:
                 return Exit("timeout", f"{overdue} for {self.steps} steps")
-            return self._block(done, mark.taken_since(done.cpu))
+            block = self._block(done, mark.taken_since(done.cpu))
+            return Exit("failed", self.failed_levers()) if self.failed_levers() else block
         return None
 
     def _block(self, done: BlockDone, taken: float) -> Block:
@@ -143,6 +144,14 @@ class Contestant(race.Contestant):
         self.epoch = done.epoch_steps or self.epoch
         steps, starts = max(done.steps, 1), list(done.epoch_starts)
         return Block(list(done.times), steps, done.cpu, taken, list(done.counts), starts, done.queued)
+
+    def failed_levers(self) -> str:
+        """Why levers could not be installed, or have given up; empty where all are at work."""
+        failed = ((name, facts) for name, facts in self.report.items() if facts.failed)
+        return "; ".join(
+            f"{name} {'gave up' if facts.changes else 'could not be installed'}: {facts.failed}"
+            for name, facts in failed
+        )
 
     def idle(self) -> bool:
         """Whether its levers were injected and have changed nothing so far."""

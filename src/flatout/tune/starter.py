@@ -73,10 +73,8 @@ class Starter:
             one.leave(Exit("timeout", f"{overdue}, starting up"))
             return
         one.report, one.done = warm.levers, warm.steps
-        failed = {name: facts.failed for name, facts in one.report.items() if facts.failed}
-        if failed:
-            texts = (f"{name} could not be installed: {text}" for name, text in failed.items())
-            one.leave(Exit("failed", "; ".join(texts)))
+        if one.failed_levers():
+            one.leave(Exit("failed", one.failed_levers()))
             return
         if one.idle() and not one.launch.warm_steps:  # after a fixed number of steps it may still come
             one.unchanged = True
