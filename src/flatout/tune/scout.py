@@ -16,6 +16,7 @@ from flatout.observe.streams import RANK, TRAINING
 from flatout.process.launch import run_until
 from flatout.process.watchdog import Watchdog
 from flatout.trial.child_process import Launch, prepared
+from flatout.trial.refusals import blamed
 from flatout.trial.settings import ScoutSettings
 from flatout.tune.conclusions import TOO_SHORT
 
@@ -45,6 +46,8 @@ def scout(
         exit_code=code if code is not None and code >= 0 else None,
     )
     case = replace(name_offered(diagnose(assemble(directory, program, summary))), kind="tune")
+    if code and case.steps is None and not case.program.error:  # it says so itself, unless it is no Python program
+        case = replace(case, program=replace(case.program, error=blamed(directory / "output.txt") or None))
     if code is None and case.steps is None:  # what it did not do yet says nothing about it
         return replace(case, program=replace(case.program, error=TOO_SHORT), notes=())
     return case
