@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from flatout.causes import catalogue
 from flatout.causes._accounting import counted_once, listed_once, rank
 from flatout.model import queries
 from flatout.model.case import Case, Finding, Pipeline, Program, Split, Stage, Steps, Where
-from flatout.model.evidence.program import CpuUse
+from flatout.model.evidence.program import CpuUse, KerasCall
 from flatout.model.evidence.steps import EpochStart, HostSync, Tracing
 from flatout.model.observed import Device, Distribution
 from flatout.observe.reading.recording import Recording
@@ -139,3 +140,11 @@ def test_python_of_a_pipeline_costs_the_core_that_computing_lacks():
     assert queries.crowded_ms(case(1.6)) == pytest.approx(9.0)
     assert queries.crowded_ms(case(1.0)) == 0.0, "a core is free"
     assert queries.crowded_ms(case(1.9, (Device("GPU:0", "gpu"),))) == 0.0
+
+
+@pytest.mark.parametrize(("steps", "calls", "named"), [(100, 8, True), (100, 7, False), (6, 6, True), (3, 3, False)])
+def test_a_call_in_each_of_a_few_slow_steps_is_a_call_in_a_loop(steps, calls, named):
+    case = case_of(KerasCall("predict", calls=calls, ms=100.0 * calls, batches=calls, where=Where("agent.py", 7)))
+    assert case.steps is not None
+    case = replace(case, steps=replace(case.steps, count=steps))
+    assert bool(list(CAUSES["predict-in-loop"].in_run(case))) == named

@@ -40,7 +40,6 @@ from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.model.evidence.steps import EagerLine
 
-CALLS = 8
 DISPATCH = 0.8
 """Share of an eager call of a small model that is dispatch, and gone in a graph."""
 EAGER = ("apply", "tape", "model")
@@ -51,7 +50,7 @@ def in_run(case: Case) -> Iterator[Finding]:
     if case.steps is None or queries.step_kind(case) in EAGER:
         return
     for item in case.evidence_of(EagerLine):
-        if item.of != "model" or item.calls < CALLS:
+        if item.of != "model" or not queries.is_often(case, item.calls):
             continue
         each = item.ms / item.per_step
         yield from queries.finding(

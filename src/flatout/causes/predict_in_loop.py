@@ -54,15 +54,13 @@ from flatout.source.analysis.scopes import Loop, Site
 from flatout.source.analysis.syntax import constant, keyword, last_name, loaded_names, stored_names
 from flatout.source.repairs import LeverEdit, Repair
 
-CALLS = 8
-
 
 def in_run(case: Case) -> Iterator[Finding]:
     if case.steps is None:
         return
     for item in case.evidence_of(KerasCall):
         calls, batches = item.calls, item.batches
-        if item.method not in _DIRECT or calls < CALLS or batches > 2 * calls:
+        if item.method not in _DIRECT or not queries.is_often(case, calls) or batches > 2 * calls:
             continue
         per_call = item.per_call_ms
         cost, estimate = _cost(case, item, per_call)

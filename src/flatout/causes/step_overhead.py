@@ -53,7 +53,6 @@ from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
 from flatout.source.analysis.syntax import argument, constant, keyword, takes_unknown
 
-CALLS = 8
 SMALL_MS = 20.0
 MATTERS = 0.25
 OWN_MATTERS = 0.12
@@ -106,7 +105,7 @@ def _fixes(case: Case) -> list[Fix]:
 
 def _less_around_each_call(case: Case) -> Iterator[Fix]:
     if queries.step_kind(case) in ("train-function", "function") and any(
-        item.method in BATCH_METHODS and item.calls >= CALLS and item.single == item.calls
+        item.method in BATCH_METHODS and queries.is_often(case, item.calls) and item.single == item.calls
         for item in case.evidence_of(KerasCall)
     ):
         text = "Set the metrics back in the graph of the step, not from Python before each train_on_batch."

@@ -43,7 +43,6 @@ from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.model.evidence.steps import EagerLine
 
-CALLS = 8
 KINDS = {"get-weights": "get_weights", "set-weights": "set_weights", "assign": "assign"}
 
 
@@ -53,7 +52,7 @@ def in_run(case: Case) -> Iterator[Finding]:
         return
     places: dict[tuple[str | None, int], list[EagerLine]] = defaultdict(list)
     for item in case.evidence_of(EagerLine):
-        if item.of in KINDS and item.calls >= CALLS and item.where is not None:
+        if item.of in KINDS and queries.is_often(case, item.calls) and item.where is not None:
             places[(item.where.file, item.first)].append(item)
     for items in places.values():
         dearest = max(items, key=lambda item: item.ms)

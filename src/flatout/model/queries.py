@@ -301,3 +301,14 @@ def busiest_gpu(case: Case) -> Device | None:
 def kernels_per_step(case: Case, device: Device) -> float:
     """The trace holds as many steps as fit into its window."""
     return (device.detail.kernels or 0) * step_ms(case) / device.window_ms
+
+
+OFTEN = 8
+"""Calls from which on something is done again and again, however many steps there are."""
+EACH_STEP = 4
+"""The same for what is done in each step, where steps are slow and few were seen."""
+
+
+def is_often(case: Case, calls: int) -> bool:
+    """Whether so many calls are more than a beginning."""
+    return calls >= OFTEN or (case.steps is not None and calls >= max(EACH_STEP, case.steps.count))
