@@ -5,6 +5,7 @@ Only the model is run, by the route that the manifest names. `load.py` is not ex
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Callable
@@ -25,6 +26,9 @@ from flatout.routes import find
 from flatout.routes._route import Contents, Route
 
 SECONDS = 120.0
+MANIFEST_FIELDS: dict[str, type] = {
+    "route": str, "setting": dict, "batch": int, "files": dict, "serving": dict, "inputs": list, "outputs": list,
+}  # fmt: skip
 MARGIN = 0.01
 """How much the agreement may be below that of the machine that made the artefact: processors round differently."""
 
@@ -72,8 +76,11 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         manifest = json_text.read_object(path, largest=64 << 20)
         if manifest["schema"] > artefact.SCHEMA:
             raise ArtefactUnreadable(f"{path} was written by a newer flatout: update with `pip install -U flatout`.")
-        for name in ("route", "setting", "batch", "files", "serving", "inputs", "outputs"):
-            manifest[name]
+        for name, kind in MANIFEST_FIELDS.items():
+            if not isinstance(manifest[name], kind):
+                raise ValueError(f"its {name} is {json.dumps(manifest[name])[:60]}")
+        if not all(isinstance(digest, str) for digest in manifest["files"].values()):
+            raise ValueError("its files have no digests")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ArtefactUnreadable(
             f"{directory} is not an artefact of `flatout optimize`: {artefact.MANIFEST} cannot be read ({error})."

@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import struct
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-UNREADABLE = (OSError, ValueError, EOFError, KeyError, TypeError, SyntaxError, RuntimeError, MemoryError)
-"""What numpy raises for a damaged file, with zipfile's and zlib's own errors turned into ValueError by `read`."""
-
 
 def read(path: str | Path) -> dict[str, NDArray[Any]]:
-    """The arrays of a file by name; that of a `.npy` file is named `""`. Raises one of `UNREADABLE`."""
+    """The arrays of a file by name; that of a `.npy` file is named `""`. Raises OSError or ValueError alone."""
     check_size(path)
     try:
         stored = np.load(path, allow_pickle=False)
@@ -28,8 +24,10 @@ def read(path: str | Path) -> dict[str, NDArray[Any]]:
             return {"": stored}
         with stored:
             return {name: stored[name] for name in stored.files}
-    except (zipfile.BadZipFile, zlib.error, struct.error, IndexError) as error:
-        raise ValueError(str(error) or type(error).__name__) from None
+    except (OSError, ValueError):
+        raise
+    except Exception as error:  # of numpy, zipfile, zlib, tokenize: whatever a damaged file makes them raise
+        raise ValueError(f"{type(error).__name__}: {error}") from None
 
 
 def check_size(path: str | Path) -> None:

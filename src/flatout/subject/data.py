@@ -50,7 +50,7 @@ def _read_features(path: str) -> dict[str, Any]:
 def _read_file(path: Path) -> Samples:
     try:
         arrays = array_files.read(path)
-    except array_files.UNREADABLE as error:
+    except (OSError, ValueError) as error:
         hint = (
             "It contains Python objects, which would run code when read. Save plain arrays."
             if "allow_pickle" in str(error)

@@ -15,6 +15,9 @@ from flatout.observe.recorder import TICK_FIELDS
 
 Fact = dict[str, Any]
 
+LARGEST = 1e12
+"""Seconds, steps and numbers of streams stay below."""
+
 
 @dataclass(frozen=True)
 class Recording:
@@ -61,4 +64,6 @@ def load(directory: Path) -> Recording:
         raw = (directory / "ticks.bin").read_bytes()
         rows = np.frombuffer(raw[: len(raw) // 8 * 8], dtype=np.float64)
     width = len(TICK_FIELDS)
-    return Recording(directory, dict(facts), rows[: len(rows) // width * width].reshape(-1, width), damaged)
+    ticks = rows[: len(rows) // width * width].reshape(-1, width)
+    sound = np.abs(ticks).max(axis=1, initial=0.0) < LARGEST  # not so for NaN either
+    return Recording(directory, dict(facts), ticks[sound], damaged + int((~sound).sum()))

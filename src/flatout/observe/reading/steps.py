@@ -113,7 +113,7 @@ def choose(found: list[Stream]) -> Stream | None:
     if not usable:
         return None
     widest = max(stream.covered for stream in usable)
-    wide = [stream for stream in usable if stream.covered >= COVERS * widest]
+    wide = [stream for stream in usable if stream.covered >= COVERS * widest] or usable
     best = max(rank_of(stream.kind) for stream in wide)
     alike = [stream for stream in wide if rank_of(stream.kind) == best]
     longest = max(stream.covered for stream in alike)

@@ -26,7 +26,7 @@ from flatout.process import array_files
 SUFFIXES = frozenset((".npy", ".npz"))
 VALUE = "value"
 OVERHEAD = 96
-UNREADABLE = (*array_files.UNREADABLE, zipfile.BadZipFile)
+UNREADABLE = (OSError, ValueError, EOFError, KeyError, MemoryError, zipfile.BadZipFile)
 
 
 @functools.lru_cache(maxsize=4)
