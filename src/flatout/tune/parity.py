@@ -15,6 +15,8 @@ from flatout.tune.contestant import Contestant
 from flatout.tune.starter import Starter
 
 FILE = "numbers.npz"
+PINNED = "pinned"
+"""Where the short runs are kept, beside those of the whole training."""
 APART_SECONDS = 90.0
 APART_STEPS = 40
 ALL_STEPS = 1_000_000_000
@@ -46,7 +48,7 @@ def compare(baselines: Sequence[Contestant], one: Contestant, starter: Starter, 
         if found.verdict in AGREE and parity.shown(baseline, trial):
             return found
         seen = min(baseline.steps, trial.steps)
-    apart = _Apart(directory / "pinned", starter, baselines[0].launch, one.launch)
+    apart = _Apart(directory / PINNED, starter, baselines[0].launch, one.launch)
     again = apart.compare(min(seen, APART_STEPS) // 2)
     if again is not None or found.verdict == "unknown":
         return found if again is None else again
@@ -78,7 +80,8 @@ def _over_all(runs: _Apart) -> parity.Parity | None:
         found = parity.whole.compare(base, trial, twin, perturbed)
         if found.verdict != "unknown":
             return _pinned(found)
-    return parity.spread.compare(*runs.seeds())
+    short = replace(runs, directory=runs.directory.parent / PINNED, steps=APART_STEPS, seconds=APART_SECONDS)
+    return parity.spread.compare(*short.seeds())
 
 
 @dataclass(frozen=True)
