@@ -53,7 +53,7 @@ def test_the_sentence_says_what_was_compared() -> None:
         == "losses of 160 steps over 2 epochs and all 3 variables, to the end of the program, are the same"
     )
     cut = replace(run(), ended=False, made=70)
-    assert whole.compare(run(), cut).extent == replace(found.extent, epochs=1, steps=70, whole=False)  # type: ignore[type-var]
+    assert whole.compare(run(), cut).extent == replace(found.extent, losses=70, epochs=1, steps=70, whole=False)  # type: ignore[type-var]
 
 
 def test_what_rounding_makes_of_the_program_is_allowed_and_no_more() -> None:

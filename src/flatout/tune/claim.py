@@ -18,7 +18,7 @@ from flatout.tune.conclusions import holds, is_faster, not_as_promised, ratio
 from flatout.tune.confirmation import Confirmed
 from flatout.tune.contestant import Contestant
 from flatout.tune.context import Context
-from flatout.tune.whole_runs import Fallen, Saving, measure
+from flatout.tune.whole_runs import Different, Fallen, Saving, measure
 
 PATCH_SECONDS = 30.0
 """What the trial of the patch gets at least."""
@@ -126,7 +126,7 @@ class Claiming:
             measured = measure(run, _saving(trial), context.clock.end, made is not None)
             measured = self._compared(measured, trial, launch)
         except Fallen as fallen:
-            self._fall(trial, str(fallen), made is not None)
+            self._fall(trial, fallen, made is not None)
             return None
         told = self._by_hand(trial, made)
         return Claim(trial, measured, made.diff if made is not None else "", told)
@@ -143,7 +143,7 @@ class Claiming:
         found = parity.compare_whole(context.launch, launch, self.race.starter, directory, seconds)
         apart = not_as_promised(trial, found)
         if apart:
-            raise Fallen(f"over the whole training {apart}")
+            raise Different(f"over the whole training, {apart}")
         if found.verdict == "unknown":
             return replace(measured, compared=f"only the first steps: over the whole training {found.sentence}")
         return replace(measured, parity=found.verdict, compared=found.sentence)
@@ -154,13 +154,16 @@ class Claiming:
         lacking = could.unwritten if could is not None else trial.levers
         return tuple(by_hand(self.context.case, text) for text in lacking)
 
-    def _fall(self, trial: Trial, how: str, as_patch: bool) -> None:
+    def _fall(self, trial: Trial, fallen: Fallen, as_patch: bool) -> None:
         what = "the patch" if as_patch else "the levers"
-        text = f"the whole program does not end with {what} as it does without: {how}"
+        different = isinstance(fallen, Different)
+        how = "does not compute the same with {what}" if different else "does not end with {what} as it does without"
+        text = f"the whole program {how.format(what=what)}: {fallen}"
         self._note("warning", f"{shown(trial.levers)}: {text}")
         if not as_patch:
-            failed = replace(trial, status="failed", note="; ".join(filter(None, [trial.note, text])))
-            self.context.trials.replace(trial, failed)
+            parity = "failed" if different else trial.parity
+            told = "; ".join(filter(None, [trial.note, text]))
+            self.context.trials.replace(trial, replace(trial, status="failed", parity=parity, note=told))
 
     def _note(self, level: str, text: str) -> None:
         note = Note("warning" if level == "warning" else "info", text)

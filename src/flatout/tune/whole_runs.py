@@ -30,6 +30,10 @@ class Fallen(Internal):
     """The changed program does not end as the original does. The text says how it ended."""
 
 
+class Different(Fallen):
+    """It ends, and has computed something else. The text says what."""
+
+
 @dataclass(frozen=True)
 class Saving:
     """What the claim says of one step."""

@@ -203,14 +203,14 @@ def _extent(baseline: Numbers, trial: Numbers, found: list[Deviation], decided: 
     for one in decided:
         if one.kind == "losses" and _is_loss(one.what):
             by_name[one.what].add(one.steps)
-    losses = max(map(len, by_name.values()), default=0)
     known = {one.key for one in decided}
     hidden = [one.steps for one in found if one.kind == "losses" and one.key not in known]
     variables = {one.what for one in decided if one.kind == "weights"}
     every = {f"weight {key}" for row in baseline.weights.values() for key in row}
     every |= {key for row in baseline.states.values() for key in row}
     steps = min(baseline.made, trial.made) or max((one.steps for one in decided), default=0)
-    last = max((max(found) for found in by_name.values()), default=steps)
+    losses = min(max(map(len, by_name.values()), default=0), steps)
+    last = max((max(seen) for seen in by_name.values()), default=steps)
     epochs = sum(1 for begin in baseline.epochs if begin < min(steps, last))
     whole = baseline.ended and trial.ended
     return Extent(losses, steps, epochs, len(variables), len(every), min(hidden, default=None), whole)
