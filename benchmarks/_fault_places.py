@@ -98,7 +98,7 @@ class Place:
         words = {
             "run": ["run", "--no-trace", "train.py", "300"],
             "tune": ["tune", "--lever", "sleep-less", "--lever", "sleep-more", "--budget", "90s",
-                     *(["--resume"] if again else []), "--json", "case.json", "train.py", "100000"],
+                     *(["--resume"] if again else []), "--json", "case.json", "train.py", "3000"],
             "convert": ["data", "convert", "pictures", "shards", "--kind", "files", "--shuffle", "1",
                         "--shard-size", "300KB"],
             "optimize": ["optimize", "model.keras", "--data", "data.npz", "--budget", "60s", "--output", "out",

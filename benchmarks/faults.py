@@ -68,6 +68,9 @@ def main() -> None:
                 row = Row(name, command)
                 try:
                     fault(row, Path(directory), generator, max(1, round(options.moments * SHARES.get(command, 0.1))))
+                except KeyboardInterrupt:
+                    print("interrupted: what was done so far", flush=True)
+                    options.faults, options.commands[:] = [], []
                 except Exception as error:
                     row.wrong.append(f"the campaign itself failed: {type(error).__name__}: {error}")
             rows.append(row)
@@ -110,6 +113,7 @@ def kill(row: Row, directory: Path, generator: random.Random, moments: int) -> N
             row.tried += 1
             row.hit[victim] += 1
             row.check([f"after a kill of the {victim}: {text}" for text in place.complaints()])
+            print(f"{row.tried}/{moments} {row.command}: {victim}; {len(row.wrong)} wrong", file=sys.stderr, flush=True)
             if "Traceback" in place.told() and victim == "coordinator":
                 row.wrong.append(f"a traceback: {place.told()[-300:]}")
             lost = [trial for trial in known if trial not in place.trials()]

@@ -19,7 +19,8 @@ from shards_made import blobs, converted
 from trace_bytes import plane, space
 
 from flatout import store
-from flatout.check import notebooks
+from flatout.check import cache, notebooks
+from flatout.check import settings as check_settings
 from flatout.check.checker import Checker
 from flatout.check.selection import select
 from flatout.data.shards import example, extract, schema, tfrecord
@@ -31,7 +32,8 @@ from flatout.observe.reading.recording import load as load_recording
 from flatout.optimize import verification
 from flatout.process.messages import decode, encode
 from flatout.report import html, terminal
-from flatout.store import origin
+from flatout.serve import progress
+from flatout.store import database, origin, run_summary
 from flatout.subject import data as subject_data
 from flatout.subject import trust
 from flatout.trace import analyse
@@ -236,6 +238,52 @@ def test_models_and_samples(tmp_path: Path) -> None:
 
     expect_no_traceback("samples", seeds, read_samples)
     expect_no_traceback("configs", [json.dumps(config).encode()], read_config)
+
+
+def test_histories(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    with database.History(path) as history:
+        history.add(run_summary.run_of(sample_case(), "x"), "key", "x", 1.0)
+        history._connection.execute("PRAGMA journal_mode = DELETE")
+    seed = path.read_bytes()
+
+    def read(content: bytes) -> None:
+        for file in tmp_path.glob("history.db*"):
+            file.unlink()
+        path.write_bytes(content)
+        with database.History(path) as history:
+            history.entries()
+            history.keys()
+
+    expect_no_traceback("histories", [seed], read)
+
+
+def test_caches_settings_and_progress(tmp_path: Path) -> None:
+    made = cache.Cache(tmp_path, "mark")
+    made.put("x.py", Checker(select(["all"])).check("import tensorflow as tf\ntf.Session()\n", "x.py"))
+    made.save()
+    file = tmp_path / cache.DIRECTORY / "cache.json"
+    kept = file.read_bytes()
+    project = b'[tool.flatout.check]\nselect = ["host-sync"]\nignore = []\nper-file-ignores = {"x.py" = ["all"]}\n'
+    directory = tmp_path / "tune-x"
+    directory.mkdir()
+    rows = b'{"begin": {"command": []}}\n{"scouted": true}\n{"trial": {"levers": ["xla"], "status": "won"}}\n'
+
+    def read_cache(content: bytes) -> None:
+        file.write_bytes(content)
+        cache.Cache(tmp_path, "mark").get("x.py")
+
+    def read_settings(content: bytes) -> None:
+        (tmp_path / "pyproject.toml").write_bytes(content)
+        check_settings.load(tmp_path)
+
+    def read_progress(content: bytes) -> None:
+        (directory / journal.FILE).write_bytes(content)
+        progress._of_tune(directory)
+
+    expect_no_traceback("caches", [kept], read_cache)
+    expect_no_traceback("projects", [project], read_settings)
+    expect_no_traceback("progress", [rows], read_progress)
 
 
 def test_the_same_seed_gives_the_same_inputs() -> None:

@@ -66,7 +66,7 @@ class Cache:
             return None
         try:
             outcome = _outcome(found)
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
             return None
         self._used[name] = found
         return outcome

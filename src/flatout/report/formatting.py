@@ -6,6 +6,7 @@ it.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -92,7 +93,7 @@ def size(count: float | None) -> str:
 def number(value: float | None) -> str:
     if value is None:
         return "–"
-    if value == int(value):
+    if math.isfinite(value) and value == int(value):
         return f"{int(value):,}"
     return f"{value:,.1f}" if abs(value) >= 10 else f"{value:.3g}"
 

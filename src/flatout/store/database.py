@@ -106,7 +106,10 @@ class History:
         return [found for row in reversed(rows) if (found := _entry(row)) is not None]
 
     def keys(self) -> set[str]:
-        return {row[0] for row in self._connection.execute("SELECT key FROM runs")}
+        try:
+            return {row[0] for row in self._connection.execute("SELECT key FROM runs")}
+        except sqlite3.DatabaseError as error:
+            raise self._unusable(error) from None
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
