@@ -160,7 +160,7 @@ def ways_of_shell(tmp_path: Path, ways: Mapping[str, str]) -> Ways:
     for name, text in ways.items():
         here = place(places / name)
         script(here, text)
-        lines.append(f"(cd {here}/project; HOME={here}/home ./train.sh)")
+        lines.append(f"(cd {here}/project && HOME={here}/home ./train.sh)")
     master.write_text("\n".join(lines) + "\n")
     master.chmod(0o755)
     return Ways(tuple(ways), places, (str(master),))
@@ -203,7 +203,7 @@ def attempt(tmp_path: Path, watchdog: Watchdog, words: Sequence[str], leave: Lea
 def script(user: Path, text: str) -> list[str]:
     """A shell script of the user's, as a command."""
     path = user / "project" / "train.sh"
-    path.write_text("#!/bin/sh\n" + text.format(python=sys.executable, project=user / "project") + "\n")
+    path.write_text("#!/bin/sh\n: ${TMPDIR:?}\n" + text.format(python=sys.executable, project=user / "project") + "\n")
     path.chmod(0o755)
     return [str(path)]
 
@@ -251,11 +251,14 @@ def test_a_forked_trial_changes_no_file(ways_of_python: Ways, tmp_path: Path, wa
 
 
 def test_each_of_them_is_a_way_out_where_there_is_no_fence(ways_of_python: Ways, tmp_path: Path) -> None:
-    """The tests above are able to fail."""
+    """The tests above are able to fail. Nothing outside of the test's own directory is written: each way names its
+    place or `TMPDIR`, and a script without that variable ends."""
+    (tmp_path / "shell" / "tmp").mkdir(parents=True)
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "shell" / "tmp")}
     of_shell = ways_of_shell(tmp_path / "shell", {**SHELL, **METADATA})
     for ways in (of_shell, ways_of_python):
         before = ways.states()
-        subprocess.run(ways.words, timeout=200, check=False, capture_output=True)
+        subprocess.run(ways.words, env=environment, timeout=200, check=False, capture_output=True)
         until(lambda ways=ways, before=before: ways.harmed_by(before) == list(ways.names), 10)
 
 
@@ -454,6 +457,16 @@ def test_no_process_outlives_a_trial_that_ends(user: Path, tmp_path: Path, watch
     until(lambda: _state(strays[0]) != "T")
     tree.kill()
     assert marked(command.mark) == [] or _state(strays[0]) in "ZX"
+
+
+@pytest.mark.skipif(means().landlock < 6, reason="this kernel does not hold signals")
+def test_processes_of_others_are_not_killed(user: Path, tmp_path: Path, watchdog: Watchdog) -> None:
+    with subprocess.Popen(["sleep", "1000"]) as other:
+        words = script(user, f"sleep 1000 & kill $! && kill -9 {other.pid}")
+        assert attempt(tmp_path, watchdog, words).failed
+        assert "not permitted" in (tmp_path / "trial" / "output.txt").read_text()
+        assert other.poll() is None
+        other.kill()
 
 
 def test_the_watchdog_kills_what_has_left_the_group(user: Path, tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ _CREATE, _ADD, _RESTRICT = 444, 445, 446  # the same numbers on every architectu
 _WRITE = 1 << 1
 _MAKE_AND_REMOVE = sum(1 << bit for bit in range(4, 13))
 _REFER, _TRUNCATE = 1 << 13, 1 << 14
+_SIGNALS, _SCOPES = 2, 6
+"""Version 6 also keeps signals to the processes of the trial."""
 _NEVER = {"mem", "kmem", "port"}
 
 
@@ -39,8 +41,9 @@ def version() -> int:
 def restrict(writable: Sequence[str], of: int) -> None:
     """`of`: the version to use. Raises OSError, and then nothing may be run."""
     rights = _WRITE | _MAKE_AND_REMOVE | (_REFER if of >= 2 else 0) | (_TRUNCATE if of >= 3 else 0)
-    handled = ctypes.c_uint64(rights)
-    rules = system.call(_CREATE, ctypes.byref(handled), ctypes.c_size_t(8), ctypes.c_uint32(0))
+    handled = (ctypes.c_uint64 * 3)(rights, 0, _SIGNALS)  # files, network, scopes
+    size = ctypes.sizeof(handled) if of >= _SCOPES else ctypes.sizeof(ctypes.c_uint64)
+    rules = system.call(_CREATE, ctypes.byref(handled), ctypes.c_size_t(size), ctypes.c_uint32(0))
     try:
         for path in [*writable, "/proc", *_devices("/dev")]:
             _allow(rules, path, rights)

@@ -8,10 +8,10 @@ loopback included.
 
 from __future__ import annotations
 
+import _socket as socket  # what `socket` imports besides takes longer than all the rest here
 import ctypes
 import errno
 import os
-import socket
 import struct
 
 from flatout.process.fence import system
@@ -24,10 +24,13 @@ def raise_loopback() -> None:
     """Of a new network namespace. Raises OSError where the kernel refuses."""
     import fcntl
 
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
+    handle = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
         name = struct.pack("16sH14x", b"lo", 0)
-        flags = struct.unpack("16sH14x", fcntl.ioctl(handle, _GET_FLAGS, name))[1]
-        fcntl.ioctl(handle, _SET_FLAGS, struct.pack("16sH14x", b"lo", flags | _UP))
+        flags = struct.unpack("16sH14x", fcntl.ioctl(handle.fileno(), _GET_FLAGS, name))[1]
+        fcntl.ioctl(handle.fileno(), _SET_FLAGS, struct.pack("16sH14x", b"lo", flags | _UP))
+    finally:
+        handle.close()
 
 
 # ── the filter ───────────────────────────────────────────────────────────────────────────────────────────────────────
