@@ -123,3 +123,26 @@ def test_nothing_is_claimed_where_nothing_helps():
 
 def test_a_gain_is_still_found():
     assert coverage.tune_cell((0.01, 0.02, 1.3), 40).claimed == 40
+
+
+def test_where_steps_differ_the_sums_of_a_group_are_compared():
+    """Playing becomes a hundred times as fast, learning stays as it is: the median of the rounds depends on which of
+    the two came more often."""
+
+    def blocks(play: float, learn: float, error: float) -> list[Block | None]:
+        times = [play, play, learn, play, learn, learn, play]
+        return [Block([error * time], 1, 0.0) for time in times]
+
+    def contestant(title: str, play: float, learn: float, *errors: float) -> Started:
+        one = Started(title, (1.0,))
+        one.varies = True
+        one.blocks = [block for error in errors for block in blocks(play, learn, error)]
+        return one
+
+    baselines = [contestant("a", 1.0, 1.0, 1.0, 1.01), contestant("b", 1.0, 1.0, 1.01, 1.0)]
+    faster = contestant("faster", 0.01, 1.0, 1.0, 1.01)
+    interval = fit(baselines, [faster], [0, 7]).interval(faster, 0.95)
+    assert interval is not None
+    assert interval.ratio == pytest.approx(7 / (4 * 0.01 + 3), rel=0.01)
+    assert interval.low > 2.1
+    assert interval.high < 2.5

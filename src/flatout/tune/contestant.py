@@ -93,8 +93,6 @@ class Contestant(race.Contestant):
     """Steps after which the program ended by itself, the fewest seen."""
     epoch: int = 0
     """Steps from one start of a dataset to the next; 0 while unknown."""
-    varies: bool = False
-    """Steps differ from each other: all contestants must count the same ones."""
     unchanged: bool = False
     """None of its levers has changed anything: there is nothing to compare."""
     report: dict[str, LeverReport] = field(default_factory=dict)

@@ -78,6 +78,8 @@ class Contestant(ABC):
     exit: Exit | None = field(default=None, kw_only=True)
     verdict: Verdict | None = field(default=None, kw_only=True)
     """What the race has decided, once it has left."""
+    varies: bool = field(default=False, kw_only=True)
+    """Its units differ from each other, and so does the ratio from block to block: what counts is their sum."""
     counts_from: int = field(default=0, kw_only=True)
     """The first round that counts in a claim. Rounds by which it was chosen among others do not: the best of several
     looks better than it is."""

@@ -3,7 +3,9 @@
 Two processes of one program differ by some percent for as long as they live: other addresses, another placement of
 threads. Rounds do not average that out. So a claim is made from several **groups** of rounds, and between two groups
 everything is started anew. In each group a contestant has one **level**: the median, over its rounds, of the logarithm
-of its time against the mean of the baselines in the same round. The levels are fitted by least squares,
+of its time against the mean of the baselines in the same round. Where the steps of a program differ from each other
+(episodes, replay), it is the logarithm of the sums of both: every group runs the same steps, and a lever may make some
+of them a hundred times as fast and others not at all. The levels are fitted by least squares,
 
     level = group + contestant + error of the process
 
@@ -118,6 +120,7 @@ def _levels(
     base = [[_log(time) for time in one.unit_times()] for one in baselines]
     own = [[_log(time) for time in one.unit_times()] for one in contestants]
     rounds = max(map(len, base), default=0)
+    varies = any(one.varies for one in baselines)
     rows: list[tuple[int, Contestant | None, float]] = []
     ends = [*groups[1:], rounds]
     most = most or min((end - begin for begin, end in zip(groups, ends, strict=True) if end > begin), default=0)
@@ -125,19 +128,23 @@ def _levels(
         there = [times for times in base if 2 * _count(times[begin:end]) > end - begin]
         middle = [_mean([times[i] for times in there if i < len(times)], len(there)) for i in range(begin, end)]
         for times in there:
-            level = _level(times[begin:end], middle, most)
+            level = _level(times[begin:end], middle, most, varies)
             rows += [(group, None, level)] if level is not None else []
         for one, times in zip(contestants, own, strict=True):
             if begin < one.counts_from:
                 continue
-            level = _level(times[begin:end], middle, most)
+            level = _level(times[begin:end], middle, most, varies)
             rows += [(group, one, level)] if level is not None else []
     return rows
 
 
-def _level(times: Sequence[float | None], middle: Sequence[float | None], most: int) -> float | None:
-    found = [t - m for t, m in zip(times, middle, strict=False) if t is not None and m is not None]
-    return statistics.median(found[:most]) if found else None
+def _level(
+    times: Sequence[float | None], middle: Sequence[float | None], most: int, varies: bool = False
+) -> float | None:
+    found = [(t, m) for t, m in zip(times, middle, strict=False) if t is not None and m is not None][:most]
+    if varies and found:
+        return math.log(sum(math.exp(t) for t, _ in found) / sum(math.exp(m) for _, m in found))
+    return statistics.median(t - m for t, m in found) if found else None
 
 
 def _mean(logs: Sequence[float | None], count: int) -> float | None:
