@@ -14,15 +14,18 @@ from flatout.source.editing.document import Document
 
 OFTEN = 3
 """Calls from which a line is worth a change. A scouting run sees the first few of them only."""
+TWICE = 2
+"""The same for a line of each step, where no more steps than that were seen."""
 
 
 def lines_of(case: Case, path: str, method: str) -> set[int]:
     """Lines of this file that call the method again and again, each time for one batch of arrays."""
+    often = min(OFTEN, max(TWICE, case.steps.count)) if case.steps is not None else OFTEN
     return {
         item.where.line
         for item in case.evidence_of(KerasCall)
         if item.method == method
-        and item.calls >= OFTEN
+        and item.calls >= often
         and item.single == item.calls
         and item.where is not None
         and item.where.line

@@ -1,0 +1,18 @@
+"""Which calls of Keras' own loops an edit replaces."""
+
+from __future__ import annotations
+
+import pytest
+
+from flatout.cures._keras_call_edits import lines_of
+from flatout.model.case import Case, Steps, Where
+from flatout.model.evidence.program import KerasCall
+from flatout.model.observed import Distribution
+
+
+@pytest.mark.parametrize(("steps", "calls", "taken"), [(50, 3, True), (50, 2, False), (2, 2, True), (1, 1, False)])
+def test_a_line_of_each_step_counts_although_few_steps_were_seen(steps, calls, taken):
+    ms = Distribution(median=900.0, p10=900.0, p90=900.0, mean=900.0, low=900.0, high=900.0)
+    called = KerasCall("predict", calls=calls, ms=1.0, batches=calls, single=calls, where=Where("/agent.py", 59))
+    case = Case("tune", steps=Steps(steps, "calls of a tf.function that trains", ms), evidence=(called,))
+    assert lines_of(case, "/agent.py", "predict") == ({59} if taken else set())
