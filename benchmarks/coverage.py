@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import math
 import os
 import random
 import sys
@@ -24,10 +25,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import numpy as np
 from _simulated import Noise, SimulatedTune, only_time
+from _simulated_optimize import accuracy_check, claim
 
 from flatout.compare.comparison import Comparison, compare
 from flatout.compare.together import judge_together
+from flatout.measure.race import status_of
 from flatout.model.case import Interval
 from flatout.store.run_summary import Run
 
@@ -40,6 +44,8 @@ NOTHING_HELPS = ("xla", "cache", "prefetch", "parallel-map", "reuse-functions", 
                  "caller-thread", "autotune", "direct-fit", "cancel-transposes", "extract-step")  # fmt: skip
 """The levers of a tune in which nothing helps."""
 
+SAMPLES = (100, 500, 2000)
+DROPS = (0.0, 0.005, 0.01, 0.02)
 PROGRAMS = 10
 RUN_NOISE = (0.01, 0.03, 0.06)
 RUNS = (1, 2, 3, 6)
@@ -59,6 +65,8 @@ class Counts:
     wrong: int = 0
     """Claimed, and the interval does not hold the truth."""
     nominated: int = 0
+    bias: float = 0.0
+    """Mean of the logarithm of what is published over the truth."""
 
     def add(self, interval: Interval | None, truth: float, claimed: bool) -> None:
         held = interval is not None and interval.low <= truth <= interval.high
@@ -94,6 +102,28 @@ def null_cell(cell: Cell, repetitions: int) -> Counts:
             found.claimed += bool(winners) and tune.confirm(winners)[1]
         found.tried += 1
         found.nominated += bool(winners)
+    return found
+
+
+def optimize_cell(cell: Cell, repetitions: int) -> Counts:
+    """The fastest of three that are all as fast: what is published of it."""
+    block, process, ratio = cell
+    found = Counts()
+    for number in range(repetitions):
+        published = claim(Noise(block, process, random.Random(f"optimize {cell} {number}")), ratio)
+        found.add(published, ratio, status_of(published) == "won")
+        found.bias += math.log(published.ratio / ratio) / repetitions
+    return found
+
+
+def accuracy_cell(cell: Cell, repetitions: int) -> Counts:
+    """`claimed` counts what is accepted; half of the drop is one way, in the other half answers also get better."""
+    samples, drop = cell
+    found = Counts()
+    chance = np.random.default_rng([int(samples), int(1000 * drop)])
+    for number in range(repetitions):
+        found.tried += 1
+        found.claimed += not accuracy_check(chance, int(samples), drop, 0.01 * (number % 2)).problem
     return found
 
 
@@ -150,6 +180,36 @@ def null_table(each: Each, repetitions: int) -> bool:
     return at_three <= 0.01
 
 
+def optimize_table(each: Each, repetitions: int) -> bool:
+    print("optimize: coverage of the nominal 95 % interval of the fastest of three equal finalists (bias of its ratio)")
+    print("block  process  " + "".join(f"{f'{ratio:g}×':>16s}" for ratio in (1.0, 1.3)))
+    grid = list(itertools.product(BLOCKS, PROCESSES, (1.0, 1.3)))
+    found = dict(zip(grid, each(optimize_cell, grid, repetitions), strict=True))
+    for block, process in itertools.product(BLOCKS, PROCESSES):
+        row = [found[block, process, ratio] for ratio in (1.0, 1.3)]
+        texts = (f"{share(c.covered, c)} ({100 * c.bias:+.2f} %)" for c in row)
+        print(f"{block:5.1%}  {process:7.0%}  " + "".join(f"{text:>16s}" for text in texts))
+    least = min(c.covered / c.tried for c in found.values())
+    print(f"least: {least:.1%} of {repetitions} (bar 93 %)\n")
+    return least >= 0.93
+
+
+def accuracy_table(each: Each, repetitions: int) -> bool:
+    repetitions *= 2
+    print(f"accuracy: accepted, of {repetitions}, where a drop of 1 % is allowed")
+    print("samples   true drop: " + "  ".join(f"{drop:6.1%}" for drop in DROPS))
+    grid = list(itertools.product(SAMPLES, DROPS))
+    found = dict(zip(grid, each(accuracy_cell, grid, repetitions), strict=True))
+    for samples in SAMPLES:
+        print(
+            f"{samples:7d}              "
+            + "  ".join(f"{share(found[samples, d].claimed, found[samples, d]):>6s}" for d in DROPS)
+        )
+    most = max(found[samples, 0.02].claimed / repetitions for samples in SAMPLES)
+    print(f"accepted although 2 % worse: {most:.1%} at most (bar 5 %)\n")
+    return most <= 0.05
+
+
 def gate_table(each: Each, repetitions: int) -> bool:
     print(f"gate: builds of {PROGRAMS} programs, {repetitions} each; threshold 5 %")
     print("run noise  runs a side  false alarms   found: " + "  ".join(f"{s:.0%} slower" for s in SLOWER))
@@ -168,7 +228,13 @@ def share(count: int, of: Counts) -> str:
     return f"{100 * count / max(of.tried, 1):.1f}"
 
 
-TABLES = {"tune": tune_table, "null": null_table, "gate": gate_table}
+TABLES = {
+    "tune": tune_table,
+    "null": null_table,
+    "optimize": optimize_table,
+    "accuracy": accuracy_table,
+    "gate": gate_table,
+}
 
 
 def main() -> int:

@@ -1,5 +1,8 @@
 """What an artefact has to pass before it is timed."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -10,7 +13,10 @@ from flatout.routes import catalogue
 from flatout.routes._route import Contents
 from flatout.routes.litert import Float32, Int8
 from flatout.routes.tensorflow import Bfloat16
-from flatout.subject.metric import lower_is_better
+from flatout.subject.metric import MetricEvaluator, lower_is_better
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+import coverage
 
 SOURCE = np.random.default_rng(0)
 ORIGINAL = [SOURCE.normal(size=(200, 10)).astype("float32"), SOURCE.normal(size=(200, 10)).astype("float32")]
@@ -139,3 +145,69 @@ def test_every_route_says_who_it_is():
         assert name == route.name
         assert all((route.family, route.format, route.precision, route.equivalence))
         assert type(route).__module__.startswith("flatout.routes.")
+
+
+# ── the bound of the drop ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def strictly(samples: int, wrong: int, allowed: float = 0.01, error: float = 0.01) -> CheckResult:
+    """The original is always right, the artefact is wrong for the first ones."""
+    answers = np.ones(samples)
+    answers[:wrong] = 0
+    evaluator = MetricEvaluator(lambda labels, outputs: float(np.mean(labels[0] == outputs[0])), [np.ones(samples)])
+    evaluator.original = [np.ones(samples)]
+    values = {"metric": evaluator.evaluate([answers]), "original": 1.0}
+    values |= {"without": evaluator._without([answers], 20), "original_without": [1.0] * 20}
+    budget = AccuracyBudget(allowed, "accuracy")
+    checked = checks.check_metric(CheckResult("", 0.99, samples=samples, error=error), values["metric"], 1.0, budget)
+    return checks.check_drop_bound(checked, values, budget)
+
+
+def test_a_drop_is_accepted_by_the_end_of_its_interval():
+    assert not strictly(2000, 4).problem
+    assert strictly(2000, 4).bound == pytest.approx(0.0047, abs=0.0005)
+    assert "worse, 0.01 is allowed" in strictly(2000, 30).problem
+
+
+def test_too_few_samples_are_said_with_the_number_that_would_decide():
+    found = strictly(200, 1)
+    assert found.drop == pytest.approx(0.005)
+    assert "200 samples are too few: up to 0.026 worse is possible (95 %), 0.01 is allowed" in found.problem
+    assert "about 1,400 samples would decide" in found.problem
+
+
+def test_few_samples_are_enough_where_the_answers_are_the_same_up_to_rounding():
+    assert not strictly(40, 0, error=1e-6).problem
+    assert strictly(40, 0, error=1e-2).problem
+
+
+def test_agreement_is_accepted_by_the_end_of_its_interval():
+    chance = np.random.default_rng(3)
+    original = [chance.normal(size=(40, 8))]
+    given = [original[0].copy()]
+    given[0][7] += 0.8
+    checked = answers_of(original, given)
+    assert not checked.problem
+    assert checked.agreement > 0.98
+    bounded = checks.check_agreement_bound(checked, original, given, AccuracyBudget(0.02))
+    assert "40 samples are too few" in bounded.problem
+    same = checks.check_agreement_bound(answers_of(original, original), original, original, AccuracyBudget(0.02))
+    assert (same.problem, same.bound) == ("", pytest.approx(0.0))
+
+
+def answers_of(original, given):
+    return checks.check_answers(Int8(), original, given, AccuracyBudget(0.02))
+
+
+def test_a_worse_artefact_is_seldom_accepted():
+    """Seeded. By the estimate alone 12 % were accepted with 500 samples, 39 % with 100."""
+    for samples in (100, 500, 2000):
+        assert coverage.accuracy_cell((samples, 0.02), 60).claimed == 0
+    assert coverage.accuracy_cell((2000, 0.0), 40).claimed >= 34
+
+
+def test_the_claim_is_made_of_rounds_that_did_not_choose_the_winner():
+    """Seeded: coverage of the published interval, and no bias towards the luckier of three."""
+    found = coverage.optimize_cell((0.003, 0.02, 1.3), 120)
+    assert found.covered >= 111
+    assert abs(found.bias) < 0.004

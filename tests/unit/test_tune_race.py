@@ -279,6 +279,11 @@ def test_where_steps_differ_all_count_the_same_ones_and_each_block_has_many(tmp_
 
 def test_a_lever_that_compiles_anew_in_each_block_is_as_slow_as_that():
     assert Block([0.007] * 15 + [12.0] + [0.007] * 15, 31, 0.1).per_step(1) == pytest.approx(0.407, abs=0.001)
+    at_start = [Block([0.007, 12.0] + [0.007] * 29, 31, 0.1), Block([12.0] + [0.007] * 30, 31, 0.1)]
+    assert [block.per_step(2) for block in at_start] == pytest.approx([0.421, 0.421], abs=0.001), "no pause explains it"
+    assert Block([0.9] + [0.02] * 10, 11, 0.1).per_step(1) == pytest.approx(0.020), "a cold start is the pause's"
+    queued = Block([12.0] + [0.02] * 10, 11, 0.1, queued=True)
+    assert queued.per_step(1) == pytest.approx(1.22)
 
 
 def test_calls_of_different_numbers_of_steps_are_weighed():

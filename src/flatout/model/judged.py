@@ -101,6 +101,9 @@ class Serving:
     """The user's metric on held-out samples."""
     drop: float | None = None
     """How much worse than the original's; negative is better."""
+    drop_bound: float | None = None
+    """It is worse by at most this, with 95 %: of the metric, of the agreement where there is none; None where only some
+    samples were answered."""
     agreement: float | None = None
     """With the original's answers: 1 is the same, 0 no better than their mean."""
     samples: int = 0

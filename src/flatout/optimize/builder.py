@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from flatout.environment.machine import cores, free_memory
+from flatout.measure.drop import GROUPS
 from flatout.measure.race.rules import HOPELESS, LONG_UNIT_SECONDS
 from flatout.optimize import checks
 from flatout.optimize.candidates import BASELINE, Candidate
@@ -40,8 +41,9 @@ KEPT_FREE = 2 << 30
 """Contestants stay open for the race only while this much memory is free."""
 OUT_OF_TIME = "there was no time left to try it: give more with --budget"
 
-Evaluate = Callable[[Path], dict[str, Any]]
-"""Takes a file of answers, returns `metric` of these answers and of the `original`'s."""
+Evaluate = Callable[[Path, int], dict[str, Any]]
+"""Takes a file of answers, returns `metric` of these answers and of the `original`'s; and both `without` each of so
+many groups of samples."""
 
 
 @dataclass(frozen=True)
@@ -215,7 +217,8 @@ class Builder:
     def check(self, one: Contestant, strictly: bool = False) -> list[Array]:
         """Compare the answers to held-out samples with the original's; the result is kept in the candidate.
 
-        Strictly: on all samples. Otherwise on some of them, with a tolerance for a few wrong ones by chance.
+        Strictly: on all samples, and the upper end of the drop's interval has to be within what is allowed. Otherwise
+        on some of them, with a tolerance for a few wrong ones by chance.
         """
         candidate = one.candidate
         output = self.directory / f"answers-{next(self._numbers):03d}.npz"
@@ -225,14 +228,18 @@ class Builder:
         checked = checks.check_answers(
             candidate.route, self.subject.answers("held_out"), answers, budget, self.subject.float16_error
         )
+        if strictly and self.accuracy.evaluate is None:
+            checked = checks.check_agreement_bound(checked, self.subject.answers("held_out"), answers, budget)
         if candidate.given and checked.wrong_precision:  # nothing is stated about a file made elsewhere
             checked = replace(checked, problem="", wrong_precision=False)
         if self.accuracy.evaluate is not None and checked.samples:
             with self._evaluation:
-                values = self.accuracy.evaluate(output)
+                values = self.accuracy.evaluate(output, GROUPS if strictly else 0)
             chance = 0.0 if strictly else CHANCE_SAMPLES / checked.samples
-            budget = replace(budget, max_drop=budget.max_drop + chance)
-            checked = checks.check_metric(checked, float(values["metric"]), float(values["original"]), budget)
+            wider = replace(budget, max_drop=budget.max_drop + chance)
+            checked = checks.check_metric(checked, float(values["metric"]), float(values["original"]), wider)
+            if strictly:
+                checked = checks.check_drop_bound(checked, values, budget)
         candidate.checked = checked
         output.unlink(missing_ok=True)
         if checked.problem:

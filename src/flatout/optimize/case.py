@@ -104,6 +104,7 @@ def _serving(candidate: Candidate, one: Contestant | None) -> Serving:
         latencies=(latency,) if latency is not None else (),
         metric=checked.metric if checked else None,
         drop=checked.drop if checked else None,
+        drop_bound=_finite(checked.bound) if checked else None,
         agreement=_finite(checked.agreement) if checked else None,
         samples=checked.samples if checked else 0,
         size_bytes=candidate.size_bytes,
@@ -199,11 +200,13 @@ def _accuracy(outcome: Outcome, winner: Contestant) -> str:
     checked = winner.candidate.checked
     if checked is None or outcome.subject.data == "synthetic":
         return "; accuracy not checked"
+    most = f" (at most {max(checked.bound, 0.0):.2g} worse, 95 %)" if checked.bound is not None else ""
+    on = f"on {checked.samples:,} held-out samples{most}"
     if checked.metric is not None and checked.drop is not None:
         direction = "worse" if checked.drop > 0 else "better"
         change = "unchanged" if abs(checked.drop) < 5e-5 else f"{abs(checked.drop):.4f} {direction}"
-        return f"; {outcome.budget.metric} {checked.metric:.4f}, {change}, on {checked.samples:,} held-out samples"
-    return f"; agreement {checked.agreement:.5f} on {checked.samples:,} held-out samples"
+        return f"; {outcome.budget.metric} {checked.metric:.4f}, {change}, {on}"
+    return f"; agreement {checked.agreement:.5f} {on}"
 
 
 def _size(outcome: Outcome, winner: Contestant, objective: str) -> str:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from flatout.measure.agreement import agreement, relative_error
+from flatout.measure.drop import GROUPS, Drop, drop_of
 from flatout.routes._route import Contents, Route
 
 Array = np.ndarray[Any, Any]
@@ -28,6 +29,8 @@ FLOAT32_ERROR = 1e-4
 SHARE_OF_FLOAT16 = 0.25
 """The error of a float32 artefact may be at most this share of the original's own error in float16: in some models
 small differences grow, and the error in float16 shows how much."""
+FEWEST_FOR_BOUND = 8
+"""Samples from which on the agreement has an interval."""
 SATURATED_SHARE = 0.2
 """Share of answers at one end of their range from which on they count as saturated."""
 
@@ -55,6 +58,10 @@ class CheckResult:
     samples: int = 0
     wrong_precision: bool = False
     """The answers are not those of the precision that the route states."""
+    error: float = 0.0
+    """Relative, of the answers."""
+    bound: float | None = None
+    """The drop (of the agreement, without a metric) is at most this, with 95 %; None where that was not asked."""
 
 
 def check_contents(route: Route, contents: Contents, parameters: int) -> str:
@@ -87,11 +94,12 @@ def check_answers(
     far_off = agreed < 1 - max(budget.max_drop, 0.01)
     if far_off and (problem := _wrong_order(original, given, agreed) or _saturation(original, given)):
         return CheckResult(problem, agreed, samples=count)
-    if problem := _wrong_precision(route, relative_error(original, given), float16_error):
-        return CheckResult(problem, agreed, samples=count, wrong_precision=True)
+    error = relative_error(original, given)
+    if problem := _wrong_precision(route, error, float16_error):
+        return CheckResult(problem, agreed, samples=count, wrong_precision=True, error=error)
     if budget.metric is None and agreed < 1 - budget.max_drop:
         problem = f"its answers agree with the original's to {agreed:.4f}; at least {1 - budget.max_drop:g} is required"
-    return CheckResult(problem, agreed, samples=count)
+    return CheckResult(problem, agreed, samples=count, error=error)
 
 
 def _wrong_precision(route: Route, error: float, float16_error: float) -> str:
@@ -112,7 +120,51 @@ def check_metric(checked: CheckResult, value: float, original: float, budget: Ac
             f"{budget.max_drop:g} is allowed"
         )
     finite = math.isfinite(value)
-    return CheckResult(problem, checked.agreement, value if finite else None, drop if finite else None, checked.samples)
+    return replace(checked, problem=problem, metric=value if finite else None, drop=drop if finite else None)
+
+
+def check_drop_bound(checked: CheckResult, values: Mapping[str, Any], budget: AccuracyBudget) -> CheckResult:
+    """Accept the drop of the metric only where the upper end of its interval is within what is allowed.
+
+    `values`: the metric of the artefact and of the original, of all samples and without each group of them.
+    """
+    if checked.problem or checked.drop is None:
+        return checked
+    pairs = zip(values.get("without", ()), values.get("original_without", ()), strict=True)
+    without = [budget.drop(float(mine), float(its)) for mine, its in pairs]
+    known = [one for one in without if math.isfinite(one)]
+    # Right or wrong: each sample moves such a metric by 1 / n. What is the same up to rounding moves none.
+    shares = all(0 <= float(values[name]) <= 1 for name in ("metric", "original")) and not budget.lower_is_better
+    counts = shares and checked.error > FLOAT32_ERROR
+    drop = drop_of(checked.drop, known, checked.samples, counts)
+    seen = f"{budget.metric} is {checked.metric:.4g}, the original's {float(values['original']):.4g}"
+    return _bounded(checked, drop, f"{seen}, but", budget)
+
+
+def check_agreement_bound(
+    checked: CheckResult, original: Sequence[Array], given: Sequence[Array], budget: AccuracyBudget
+) -> CheckResult:
+    """The same for the agreement with the original's answers, where there is no metric."""
+    if checked.problem or checked.agreement is None or checked.samples < FEWEST_FOR_BOUND:
+        return checked
+    groups = min(GROUPS, checked.samples // 2)
+    parts = [np.arange(checked.samples) % groups != group for group in range(groups)]
+    original = [array[: checked.samples] for array in original]
+    without = [1 - min(agreement([a[rest] for a in original], [b[rest] for b in given])) for rest in parts]
+    counts = all(array.dtype.kind != "f" for array in original)
+    drop = drop_of(1 - checked.agreement, without, checked.samples, counts and checked.error > FLOAT32_ERROR)
+    return _bounded(checked, drop, f"its answers agree with the original's to {checked.agreement:.4f}, but", budget)
+
+
+def _bounded(checked: CheckResult, drop: Drop, seen: str, budget: AccuracyBudget) -> CheckResult:
+    bound = drop.bound()
+    if bound <= budget.max_drop + 1e-12:
+        return replace(checked, bound=bound)
+    needed = drop.samples_to_show(budget.max_drop)
+    would = f"about {needed:,} samples would decide" if needed else "more samples are needed to decide"
+    most = f"up to {bound:.2g} worse" if math.isfinite(bound) else "any drop"
+    few = f"{drop.samples:,} samples are too few: {most} is possible (95 %), {budget.max_drop:g} is allowed"
+    return replace(checked, problem=f"{seen} {few}; {would}", bound=bound if math.isfinite(bound) else None)
 
 
 def _wrong_form(original: Sequence[Array], given: Sequence[Array]) -> str:

@@ -193,7 +193,7 @@ def _open(one: Contestant, builder: Builder) -> None:
 
 
 def _evaluate_in(worker: Worker) -> Evaluate:
-    def evaluate(answers: Path) -> dict[str, Any]:
-        return worker.ask("evaluate", EVALUATE_SECONDS, answers=str(answers))
+    def evaluate(answers: Path, groups: int) -> dict[str, Any]:
+        return worker.ask("evaluate", EVALUATE_SECONDS * (1 + bool(groups)), answers=str(answers), groups=groups)
 
     return evaluate

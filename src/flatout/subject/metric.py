@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from flatout.model.errors import InvalidOption
 from flatout.subject.original import import_object
@@ -35,19 +36,34 @@ class MetricEvaluator:
         self.original: Sequence[Array] = ()
         """The original's answers to all held-out samples."""
         self._original_values: dict[int, float] = {}
+        self._original_without: dict[tuple[int, int], list[float]] = {}
 
-    def __call__(self, answers: Path) -> dict[str, float]:
-        """The metric of these answers, and of the original's answers to the same samples."""
+    def __call__(self, answers: Path, groups: int = 0) -> dict[str, Any]:
+        """The metric of these answers, and of the original's answers to the same samples. With `groups`: also of all
+        samples but those of a group, for each of so many."""
         with np.load(answers, allow_pickle=False) as stored:
             outputs = [stored[f"out{i}"] for i in range(len(stored.files))]
         count = len(outputs[0])
         if count not in self._original_values:
             self._original_values[count] = self.evaluate([output[:count] for output in self.original])
-        return {"metric": self.evaluate(outputs), "original": self._original_values[count]}
+        found: dict[str, Any] = {"metric": self.evaluate(outputs), "original": self._original_values[count]}
+        groups = min(groups, count // 2)
+        if groups > 1:
+            if (count, groups) not in self._original_without:
+                original = [output[:count] for output in self.original]
+                self._original_without[count, groups] = self._without(original, groups)
+            found |= {"without": self._without(outputs, groups)}
+            found |= {"original_without": self._original_without[count, groups]}
+        return found
 
-    def evaluate(self, outputs: Sequence[Array]) -> float:
-        count = len(outputs[0])
-        value = float(self.function([labels[:count] for labels in self.labels], outputs))
+    def _without(self, outputs: Sequence[Array], groups: int) -> list[float]:
+        kept = (np.arange(len(outputs[0])) % groups != group for group in range(groups))
+        return [self.evaluate([output[rest] for output in outputs], rest) for rest in kept]
+
+    def evaluate(self, outputs: Sequence[Array], of: NDArray[np.bool_] | None = None) -> float:
+        """`of`: the samples that these answer; None: the first ones."""
+        kept = slice(len(outputs[0])) if of is None else np.flatnonzero(of)
+        value = float(self.function([labels[kept] for labels in self.labels], outputs))
         return value if np.isfinite(value) else float("nan")
 
 

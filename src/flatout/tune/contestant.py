@@ -22,6 +22,9 @@ COSTLY_START = 0.05
 UNSETTLED = 0.25
 """A step after the pause that differs by this much from the later ones still profits from full buffers, or suffers from
 cold caches."""
+STALL_SECONDS = 2.0
+STALL_TIMES = 20
+"""A first call that takes longer than both, seconds and usual calls, is no effect of the pause."""
 MOST_STARTS = 60
 """Of one program that keeps ending. A start from the fork server costs little, and the deadline is there anyway."""
 BLOCK_LIMIT_SECONDS = 75.0
@@ -51,12 +54,15 @@ class Block(race.Block):
     def per_step(self, dropped: int) -> float:
         """Seconds of a step, without the first calls, on which the pause before them has an effect.
 
-        A long call later on counts: a lever that compiles anew now and then is as slow as that.
+        A long call later on counts: a lever that compiles anew now and then is as slow as that. So does a first call
+        that no pause can explain: the pause itself is not in its time, cold caches and empty buffers cost far less.
         """
-        if self.queued:
-            return self.usual_seconds
+        dropped = 1 if self.queued and len(self.times) > 1 else dropped
         counts = self.counts or [1] * len(self.times)
-        return sum(self.times[dropped:]) / (self.units * sum(counts[dropped:]) / sum(counts))
+        steps = self.units * sum(counts[dropped:]) / sum(counts)
+        usual = statistics.median(self.times[dropped:])
+        stalled = sum(t for t in self.times[:dropped] if t > max(STALL_SECONDS, STALL_TIMES * usual))
+        return (sum(self.times[dropped:]) + stalled) / steps
 
     @functools.cached_property
     def usual_seconds(self) -> float:

@@ -65,6 +65,13 @@ class Fit:
         reach = student.quantile(confidence, self.spread.freedom) * error
         return Interval(math.exp(log), math.exp(log - reach), math.exp(log + reach))
 
+    def widened(self, interval: Interval, confidence: float) -> Interval:
+        """The interval of one process against another, as it holds for other processes of both."""
+        reach = math.sqrt(2) * student.quantile(confidence, self.spread.freedom) * self.spread.share
+        low, high = (math.log(end / interval.ratio) for end in (interval.low, interval.high))
+        ends = (interval.ratio * math.exp(sign * math.hypot(end, reach)) for sign, end in ((-1, low), (1, high)))
+        return Interval(interval.ratio, *ends)
+
 
 def fit(
     baselines: Sequence[Contestant],

@@ -147,11 +147,15 @@ class Race(Generic[AnyContestant]):
 
     def claim(self, one: AnyContestant, confidence: float = CONFIDENCE) -> Verdict:
         """What may be said of other processes of it; see `race.processes`."""
+        return claimed(self.verdict(one), self.fitted().interval(one, confidence))
+
+    def fitted(self) -> Fit:
+        """How far processes lie apart, by all that has run so far."""
         counted = [other for other in self.contestants if not other.broken]
         state = (self.round, len(self.known), *(other.counts_from for other in counted))
         if self._fitted is None or self._fitted[0] != state:
             self._fitted = (state, fit(self.baselines, counted, self.groups, self.known))
-        return claimed(self.verdict(one), self._fitted[1].interval(one, confidence))
+        return self._fitted[1]
 
     def apart(self, rounds: int) -> list[float]:
         """By how much the two baselines differed in so many rounds of each group, as logarithms."""

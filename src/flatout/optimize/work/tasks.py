@@ -43,9 +43,9 @@ class Tasks:
         self._evaluator = prepared.evaluator
         return prepared.summary()
 
-    def evaluate(self, answers: str) -> dict[str, Any]:
+    def evaluate(self, answers: str, groups: int = 0) -> dict[str, Any]:
         """The user's metric for the answers in this file."""
-        return dict(self._evaluator(Path(answers)))
+        return dict(self._evaluator(Path(answers), groups))
 
     # ── converting ───────────────────────────────────────────────────────────────────────────────────────────
 
