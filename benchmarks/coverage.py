@@ -5,7 +5,7 @@ is known. Nothing imports TensorFlow. Bars: 93 % coverage in every cell, 1 % fal
 helps (3 % between processes), 5 % false alarms of a gate with ten programs. `docs/method.md` explains the tables.
 
     python benchmarks/coverage.py [tune] [null] [optimize] [accuracy] [gate]
-    python benchmarks/coverage.py --repetitions 2000     for the tables of docs/method.md
+    python benchmarks/coverage.py --repetitions 400      for the tables of docs/method.md
     python benchmarks/coverage.py --quick                a look
 """
 
@@ -38,7 +38,7 @@ from flatout.store.run_summary import Run
 BLOCKS = (0.003, 0.01, 0.03)
 PROCESSES = (0.0, 0.01, 0.02, 0.03, 0.05)
 RATIOS = (1.0, 1.05, 1.3, 3.0)
-REPETITIONS = 400
+REPETITIONS = 300
 QUICK = 40
 NOTHING_HELPS = ("xla", "cache", "prefetch", "parallel-map", "reuse-functions", "no-debug", "no-run-eagerly",
                  "caller-thread", "autotune", "direct-fit", "cancel-transposes", "extract-step")  # fmt: skip

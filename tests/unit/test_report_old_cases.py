@@ -34,10 +34,10 @@ def test_there_is_a_case_of_every_kind() -> None:
 
 
 def _without_nulls(value: Any, within: str = "") -> Any:
-    """Details and data that are null are the same as details that are left out."""
+    """Details, data and fields of serving that are null are the same as those that are left out."""
     if isinstance(value, dict):
         pairs = {key: _without_nulls(item, key) for key, item in value.items()}
-        return {key: item for key, item in pairs.items() if item is not None or within not in ("detail", "data")}
+        return {key: item for key, item in pairs.items() if item is not None or within not in ("detail", "data", "serving")}
     return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 

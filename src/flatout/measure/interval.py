@@ -32,7 +32,8 @@ programs (each process off by a normal error of its own for good, each block by 
     2 %  /  1 %                           9.3 %        3.4 %
     2 %  / 30 %                           3.9 %        0.3 %
 
-The claims of `tune` and `optimize`, whose contestants are processes, are therefore made against two baselines. The
+The claims of `tune` and `optimize`, whose contestants are processes, are therefore made against two baselines, and from
+processes that are started anew: `race.processes` makes their intervals, `docs/method.md` has how often they hold. The
 screening of `optimize` and its other batch sizes have one, so small gains there are less sure. Within one process
 (`data`, `compress`) there is no error of a process to guard against: in the simulation one baseline stays below 5 %.
 """
