@@ -102,7 +102,7 @@ class Place:
             "convert": ["data", "convert", "pictures", "shards", "--kind", "files", "--shuffle", "1",
                         "--shard-size", "300KB"],
             "optimize": ["optimize", "model.keras", "--data", "data.npz", "--budget", "60s", "--output", "out",
-                         "--force", "--route", "tensorflow"],
+                         "--force", "--route", "tf-frozen"],
         }  # fmt: skip
         return [sys.executable, "-m", "flatout", *words[self.name]]
 
