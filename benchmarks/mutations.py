@@ -30,6 +30,7 @@ os.environ["FLATOUT_PLUGINS"] = os.pathsep.join(
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 from flatout.measure.parity import Parity  # noqa: E402
+from flatout.process import fork_server  # noqa: E402
 from flatout.process.watchdog import Watchdog  # noqa: E402
 from flatout.trial.child_process import Launch  # noqa: E402
 from flatout.trial.fork_servers import ForkServers  # noqa: E402
@@ -131,6 +132,7 @@ def compared(program: str, levers: list[Lever]) -> Iterator[Pair]:
 @contextmanager
 def _starter(launch: Launch, directory: Path) -> Iterator[Starter]:
     watchdog = Watchdog()
+    fork_server.IMPORT_SECONDS = SECONDS  # however busy the machine is
     fork_servers = ForkServers(launch.command, watchdog, directory)
     fork_servers.prepare(("tensorflow", "keras"), {})
     try:
