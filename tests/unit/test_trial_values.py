@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flatout.trial.child.values import Values
+from flatout.trial.child.values import Values, weights
 from flatout.trial.child.values.kept import MOST_STEPS
 
 
@@ -41,3 +41,35 @@ def test_calls_are_counted_up_to_the_last_that_is_kept(tmp_path: Path) -> None:
     assert [values.count_call("model") for _ in range(2)] == [1, 2]
     numbers = [values.count_call("step") for _ in range(MOST_STEPS + 2)]
     assert numbers == [*range(1, MOST_STEPS + 1), None, None]
+
+
+def test_a_run_that_is_only_compared_is_looked_at_to_its_end_and_as_epochs_begin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(weights, "snapshot", lambda *given: {})
+    values = Values(str(tmp_path), dense=True)
+    values.begin(str(tmp_path))
+    for step in range(1, 301):
+        if step in (1, 78, 250):
+            values.begin_epoch()
+        values.tick(step)
+    assert values.epochs == [0, 77, 249]
+    assert set(range(1, 65)) <= set(values.snapshots)
+    assert {78, 79, 81, 85, 250, 251, 253, 257} <= set(values.snapshots), "as the epochs begin"
+    assert {128, 144, 160, 256, 288} <= set(values.snapshots), "and in between"
+    assert len(values.snapshots) < 110
+    values.finish()
+    assert 301 in values.snapshots, "what follows the last step"
+    assert values.ended
+
+
+def test_all_losses_of_such_a_run_are_kept(tmp_path: Path) -> None:
+    numpy = pytest.importorskip("numpy")
+    values = Values(str(tmp_path), dense=True)
+    values.begin(str(tmp_path))
+    for step in range(1, 401):
+        values.steps = step
+        values.keep_scalar("loss", step, numpy.float32(step))
+    values.write()
+    with numpy.load(tmp_path / "numbers.npz") as stored:
+        assert stored["series/0"][:, 1].tolist() == [float(step) for step in range(1, 401)]
