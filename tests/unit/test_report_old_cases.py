@@ -37,7 +37,8 @@ def _without_nulls(value: Any, within: str = "") -> Any:
     """Details, data and fields of serving that are null are the same as those that are left out."""
     if isinstance(value, dict):
         pairs = {key: _without_nulls(item, key) for key, item in value.items()}
-        return {key: item for key, item in pairs.items() if item is not None or within not in ("detail", "data", "serving")}
+        optional = within in ("detail", "data", "serving")
+        return {key: item for key, item in pairs.items() if item is not None or not optional}
     return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 

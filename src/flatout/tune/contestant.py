@@ -25,7 +25,7 @@ cold caches."""
 STALL_SECONDS = 2.0
 STALL_TIMES = 20
 """A first call that takes longer than both, seconds and usual calls, is no effect of the pause."""
-MOST_STARTS = 60
+MOST_STARTS = 80
 """Of one program that keeps ending. A start from the fork server costs little, and the deadline is there anyway."""
 BLOCK_LIMIT_SECONDS = 75.0
 
