@@ -68,7 +68,8 @@ class FreeVariables:
     def differing(self, one: tuple[Any, ...], other: tuple[Any, ...]) -> str:
         """What has changed between two results of `now`, with the line that reads it; empty for nothing."""
         pairs = zip(self.chains.values(), one, other, strict=False)
-        return next((chain.text for chain, before, after in pairs if before != after), "")
+        found = [chain for chain, before, after in pairs if before != after]
+        return max(found, key=lambda chain: len(chain.attributes)).text if found else ""
 
     def _look(self, function: FunctionType, arguments: dict[str, Chain], args: tuple[Any, ...]) -> None:
         """`arguments`: the ways to what is known to be given to the function."""
@@ -105,8 +106,9 @@ class FreeVariables:
         self._meet(value)
         if isinstance(value, (FunctionType, MethodType)):
             function = value.__func__ if isinstance(value, MethodType) else value
-            if isinstance(function, FunctionType) and users_code.is_users(function.__code__):
-                self._look(function, {}, args)
+            if not isinstance(function, FunctionType) or not users_code.is_users(function.__code__):
+                return  # of a library
+            self._look(function, {}, args)
         if isinstance(value, (ModuleType, type)) or value is MISSING:
             return
         if len(self.chains) >= _MOST:

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from flatout.cures import _frozen_here
 from flatout.observe.injection import Injection
 from flatout.observe.private_names import patch
 from flatout.source import users_code
@@ -38,7 +39,7 @@ def stays_eager(injection: Injection, arguments: Arguments) -> bool:
     """Whether a model that is compiled with these arguments will run eagerly, with `no-run-eagerly` or without."""
     injections = injection.observer.injections
     undone = injections is not None and "no-run-eagerly" in injections.names
-    return bool(arguments.get("run_eagerly")) and not undone
+    return bool(arguments.get("run_eagerly")) and not (undone and _frozen_here.keras() is None)
 
 
 def caller_location() -> str:
