@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -39,6 +41,16 @@ def test_a_fault_beyond_chance_fails_and_is_named(how: dict[str, float]) -> None
     found = spread.compare(runs(0), runs(100, **how))
     assert found.verdict == "failed"
     assert "where chance gives" in found.sentence
+
+
+def test_a_run_that_came_further_is_compared_as_far_as_the_others() -> None:
+    short = [replace(one, series={"fit loss": dict(list(one.series["fit loss"].items())[:12])}) for one in runs(0)]
+    assert spread.compare(short, runs(100)).verdict == "statistical"
+
+
+def test_rounding_is_no_shift_where_all_seeds_give_the_same() -> None:
+    assert spread.compare([run(1)] * 4, [run(1, loss=1.00001)] * 4).verdict == "statistical"
+    assert spread.compare([run(1)] * 4, [run(1, loss=1.01)] * 4).verdict == "failed"
 
 
 def test_a_comparison_that_would_see_nothing_is_none() -> None:

@@ -72,6 +72,15 @@ def test_a_call_in_a_chain_stays_the_same_where_others_come_in(tmp_path: Path) -
     assert places._text(str(tmp_path / "edited.py"), 2) == "shuffle(100, seed=None)"
 
 
+def test_a_model_that_is_called_in_another_way_draws_in_the_same_place(tmp_path: Path) -> None:
+    (tmp_path / "plain.py").write_text("a = np.random.choice(n, p=self.actor.predict(s[None], verbose=0)[0].ravel())\n")
+    (tmp_path / "edited.py").write_text("a = np.random.choice(n, p=_traced_actor(s[None])[0].numpy().ravel())\n")
+    (tmp_path / "other.py").write_text("a = np.random.choice(m, p=self.actor.predict(s[None], verbose=0)[0].ravel())\n")
+    one, two, other = (places._text(str(tmp_path / name), 1) for name in ("plain.py", "edited.py", "other.py"))
+    assert one == two == "np.random.choice(n, p=_(s[None])[0])"
+    assert other != one
+
+
 def test_a_source_that_is_not_there_or_not_python_has_a_place_all_the_same(tmp_path: Path) -> None:
     assert places._text(str(tmp_path / "none.py"), 3) == ""
     (tmp_path / "broken.py").write_text("def (:\n")

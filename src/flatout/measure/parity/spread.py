@@ -21,6 +21,8 @@ FEWEST_RUNS = 4
 """Of each side."""
 FALSE_ALARMS = 0.01
 POWER = 0.9
+ROUNDING = 1e-3
+"""A shift by this share of a value may come from rounding alone, where all seeds give the same."""
 BLUNT = 0.2
 """A shift by this share of a value that would be missed in more than one case of ten makes the comparison worthless."""
 
@@ -42,7 +44,8 @@ def compare(baselines: Sequence[Numbers], trials: Sequence[Numbers]) -> Parity:
     count = min(len(baselines), len(trials))
     if count < FEWEST_RUNS:
         return Parity(UNKNOWN, None, f"the random numbers cannot be pinned, and only {count} seeds were tried")
-    found = _shifts([_summary(one) for one in baselines], [_summary(one) for one in trials])
+    common = _Common.of([*baselines, *trials])
+    found = _shifts([_summary(one, common) for one in baselines], [_summary(one, common) for one in trials])
     if not found:
         return Parity(UNKNOWN, None, "the random numbers cannot be pinned, and no number was seen in all runs")
     worst = max(found, key=lambda one: one.size / one.allowed if one.allowed else math.inf if one.size else 0.0)
@@ -59,15 +62,33 @@ def compare(baselines: Sequence[Numbers], trials: Sequence[Numbers]) -> Parity:
     return Parity(STATISTICAL, worst.size, f"{how} {len(sharp)} values agree; {seen}")
 
 
-def _summary(numbers: Numbers) -> dict[str, float]:
+@dataclass(frozen=True)
+class _Common:
+    """How far all runs have come: one that is faster has made more steps in the same time."""
+
+    values: dict[str, int]
+    """Of each series."""
+    weights: tuple[int, ...]
+    """Steps after which all runs have kept their weights."""
+
+    @classmethod
+    def of(cls, runs: Sequence[Numbers]) -> _Common:
+        names = set.intersection(*(set(one.series) for one in runs))
+        values = {name: min(sum(map(len, one.series[name].values())) for one in runs) for name in names}
+        kept = set.intersection(*(set(one.weights) for one in runs))
+        return cls(values, tuple(sorted(kept)))
+
+
+def _summary(numbers: Numbers, common: _Common) -> dict[str, float]:
     found: dict[str, float] = {}
-    for name, calls in numbers.series.items():
-        values = [value for call in sorted(calls) for value in calls[call]]
+    for name, count in common.values.items():
+        calls = numbers.series[name]
+        values = [value for call in sorted(calls) for value in calls[call]][:count]
         half = len(values) // 2
         if half:
             found[f"the first half of {name}"] = float(np.mean(values[:half]))
             found[f"the second half of {name}"] = float(np.mean(values[half:]))
-    counts = sorted(numbers.weights)
+    counts = common.weights
     if len(counts) > 1:
         first, last = numbers.weights[counts[0]], numbers.weights[counts[-1]]
         moved = [
@@ -92,7 +113,7 @@ def _shifts(ours: Sequence[dict[str, float]], theirs: Sequence[dict[str, float]]
             continue
         error = math.sqrt(np.var(one, ddof=1) / len(one) + np.var(other, ddof=1) / len(other))
         freedom = min(len(one), len(other)) - 1  # fewer than Welch's: on the safe side
-        limit = _quantile(1 - FALSE_ALARMS / 2 / len(common), freedom) * error
+        limit = max(_quantile(1 - FALSE_ALARMS / 2 / len(common), freedom) * error, ROUNDING * scale)
         size = abs(float(np.mean(other)) - float(np.mean(one)))
         visible = limit + _quantile(POWER, freedom) * error
         found.append(Shift(name, size / scale, limit / scale, visible / scale))

@@ -2,12 +2,13 @@
 
 A line number would not do, nor would the function: an edited copy of the program has other lines, and may have the same
 statement in a function that was taken out of a loop. In the user's code a place is the text of the calls in the
-statement that draw; in a library it is the function.
+statement that draw, with what other calls inside of them work on; in a library it is the function.
 """
 
 from __future__ import annotations
 
 import ast
+import copy
 import linecache
 import re
 import sys
@@ -131,8 +132,26 @@ def _statement(node: ast.stmt) -> tuple[int, int, str]:
 
 def _call(node: ast.Call) -> str:
     """Without the call that it is chained to: `shuffle(100)` stays what it is where a stage comes in before it."""
-    given = [*map(ast.unparse, node.args), *map(ast.unparse, node.keywords)]
+    given = [ast.unparse(_Plain().visit(copy.deepcopy(one))) for one in (*node.args, *node.keywords)]
     return f"{_name(node.func)}({', '.join(given)})"
+
+
+class _Plain(ast.NodeTransformer):
+    """Leaves of other calls only what they work on: an edit may call the same model in another way."""
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        name = _name(node.func)
+        if _DRAWS.search(name.lower()):
+            self.generic_visit(node)
+            return node
+        if isinstance(node.func, ast.Attribute) and _calls(node.func.value):  # `….numpy().ravel()`
+            chained: ast.expr = self.visit(node.func.value)
+            return chained
+        return ast.Call(ast.Name("_"), [self.visit(one) for one in node.args[:1]], [])
+
+
+def _calls(node: ast.expr) -> bool:
+    return any(isinstance(one, ast.Call) for one in ast.walk(node))
 
 
 def _name(function: ast.expr) -> str:
