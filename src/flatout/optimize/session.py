@@ -66,7 +66,7 @@ def optimize(request: OptimizeRequest, *, quiet: bool = False, in_memory: InMemo
         shutil.rmtree(directory, ignore_errors=True)  # nothing was measured: there is no case
         raise
     finally:
-        for name in ("subject", "candidates"):
+        for name in ("subject", "candidates", "logs/tmp"):
             shutil.rmtree(directory / name, ignore_errors=True)
 
 
