@@ -338,3 +338,11 @@ def test_effects_of_what_the_program_traces_itself() -> None:
     wrapped = "import tensorflow as tf\ndef one(x):\n    print(x)\nstep = tf.function(one)\n"
     assert "print" in (_frozen.traced_in(Project({"a.py": wrapped})) or "")
     assert _frozen.traced_in(Project({"a.py": wrapped.replace("print", "tf.print")})) is None
+    anew = """
+import tensorflow as tf
+def one(x): return x * settings.beta
+for epoch in range(3):
+    settings.beta = epoch
+    tf.function(one)(epoch)
+"""
+    assert _frozen.traced_in(Project({"a.py": anew})) is None, "made anew, it reads anew"

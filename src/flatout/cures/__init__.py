@@ -24,6 +24,10 @@ Modules with a leading underscore are what several cures share:
     _function_replacement  puts the traced version in place of a Python function
     _traced_calls          traces calls of models, losses and optimizers one by one
     _free_variables        the Python values that a function reads from outside
+    _fingerprint           a Python value as something that can be compared later
+    _loads                 what the source of a function reads
+    _frozen                why an edit must not trace a function, from the source of all files
+    _frozen_here           the same for the program of this process, for levers
     _scalars               Python numbers among the arguments of a function, which change from call to call
 """
 

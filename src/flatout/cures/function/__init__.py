@@ -13,7 +13,9 @@ When Python and dispatch take a good part of the step: small and medium models, 
 Reassociated: the same operations, which a graph may fuse and reorder; losses agree to rounding. Ops that draw random
 numbers without a seed of their own draw others in a graph. A function that does what a trace cannot hold (prints,
 lists that grow, attributes that are set, exceptions that are caught, NumPy numbers) is left as it is. So is one whose
-tracing fails.
+tracing fails. Python values that it reads (attributes, globals, closures, lists, arrays) are compared before each call:
+a changed one is traced anew, and after eight of them the lever gives up by name. There is no edit for a function that
+reads what the program changes between two calls.
 
 ## In the source
 ```python

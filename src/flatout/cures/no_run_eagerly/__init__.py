@@ -9,8 +9,8 @@ small convolutional model became 2.7 times as fast.
 
 ## What it changes
 Reassociated: the same operations, which a graph may fuse and reorder; losses agree to rounding. A `train_step`, a
-loss or a layer that needs eager values (`.numpy()`, a Python list that grows) fails or acts only once; the trial then
-fails or its losses differ.
+loss or a layer that counts, prints, lets a list grow, or reads what the program changes while it trains stays eager,
+and the line is named. One that needs eager values (`.numpy()`) fails, and the trial with it.
 
 ## In the source
 ```python

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from flatout.source import side_effects
-from flatout.source.editing.dataflow import called_name
+from flatout.source.editing.dataflow import LOOPS, called_name
 from flatout.source.editing.project import MAKERS, Code, Project
 from flatout.source.editing.repeated_code import Part, Repeated
 
@@ -245,8 +245,13 @@ def given_to_compile(project: Project) -> list[Code]:
 
 
 def wrapped(project: Project) -> Iterator[str]:
-    """The names of what is given to `tf.function`."""
+    """The names of what is given to `tf.function`, where the result is kept: one that is made in a loop, or called at
+    once, reads everything anew."""
     for path, module in project.modules.items():
+        anew = {id(node.func) for node in ast.walk(module) if isinstance(node, ast.Call)}
+        anew |= {id(node) for loop in ast.walk(module) if isinstance(loop, LOOPS) for node in ast.walk(loop)}
         for node in ast.walk(module):
-            if isinstance(node, ast.Call) and node.args and project.dotted(node.func, path) == "tensorflow.function":
+            if not isinstance(node, ast.Call) or not node.args or id(node) in anew:
+                continue
+            if project.dotted(node.func, path) == "tensorflow.function":
                 yield called_name(node.args[0])
