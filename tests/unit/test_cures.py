@@ -14,6 +14,7 @@ from flatout import cures
 from flatout.cures import _catalogue
 from flatout.model.case import Case
 from flatout.model.errors import UnknownLever
+from flatout.process.fence.means import Fence
 
 PAGE = ("## What it does", "## When it pays", "## What it changes", "## In the source")
 INPUT = ("autotune", "vectorize-map", "parallel-map", "threadpool", "cache", "prefetch")
@@ -75,7 +76,7 @@ def test_a_child_installs_its_levers_in_that_order(tmp_path: Path) -> None:
     from flatout.trial import child_process
 
     launch = child_process.Launch(("python", "train.py"), levers=("prefetch", "parallel-map", "vectorize-map"))
-    settings = child_process._settings(launch, tmp_path, child_process.ScoutSettings())
+    settings = child_process._settings(launch, tmp_path, child_process.ScoutSettings(), Fence())
     assert settings.levers == ("vectorize-map", "parallel-map", "prefetch")
 
 

@@ -51,6 +51,7 @@
         ├── OutOfTime             optimize: a search that used up its time
         ├── ServerGone            process: no fork server, or no longer
         ├── Fallen                tune: a claim that the whole program did not bear out
+        │   └── Different         tune: the changed program ends with other results
         ├── Ended                 trial: a program that ended by itself
         └── Overdue               trial: a program that did not answer in time
 
