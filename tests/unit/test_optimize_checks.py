@@ -200,7 +200,7 @@ def answers_of(original, given):
 
 
 def test_a_worse_artefact_is_seldom_accepted():
-    """Seeded. By the estimate alone 12 % were accepted with 500 samples, 39 % with 100."""
+    """Seeded. The estimate alone let some of them pass."""
     for samples in (100, 500, 2000):
         assert coverage.accuracy_cell((samples, 0.02), 60).claimed == 0
     assert coverage.accuracy_cell((2000, 0.0), 40).claimed >= 34
