@@ -300,10 +300,11 @@ def steps(row: Row, directory: Path, generator: random.Random, moments: int) -> 
     observer = Observer(made, ObserveSettings(trace=False, sample=False))
     stream = observer.streams.make("fit", "steps", "steps")
     before = _peak_mb()
-    halfway = 0.0
+    halfway, began = 0.0, time.perf_counter()
     for number in range(count):
-        made.fact("epoch", number=0, at=float(number))
-        observer.ticks.tick(stream, number + 0.1, number + 0.9)
+        at = began + 1e-3 * number  # steps of a millisecond
+        made.fact("epoch", number=0, at=at)
+        observer.ticks.tick(stream, at, at + 9e-4)
         if number == count // 2:
             halfway = _peak_mb()
     observer.finish()
