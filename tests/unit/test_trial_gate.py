@@ -255,13 +255,18 @@ def test_iterators_that_were_held_are_kept_and_young_ones_go():
     assert len(keeper.old) == MOST
 
 
+def observed(window: SimpleNamespace) -> SimpleNamespace:
+    recorder = SimpleNamespace(fact=lambda *_, **__: None)
+    return SimpleNamespace(window=window, recorder=recorder, trial=TrialState(), hooks=SimpleNamespace(at_end=[]))
+
+
 def test_the_scout_stays_while_it_is_open_what_the_step_is(monkeypatch):
     """Six batches of `fit` and then predictions: after three seconds nobody knows yet which of them take the time."""
     left: list[int] = []
     monkeypatch.setattr(scouting, "_leave", left.append)
     monkeypatch.setattr(scouting, "finish", lambda observer: None)
     window = SimpleNamespace(opened_times=1, is_open=False, opened_for=None, best=100)
-    observer = SimpleNamespace(window=window, recorder=SimpleNamespace(fact=lambda *_, **__: None), trial=TrialState())
+    observer = observed(window)
     fit, predict = SimpleNamespace(rank=100), SimpleNamespace(rank=50)
 
     scout = scouting.Scout(observer)
@@ -284,7 +289,7 @@ def test_the_scout_stays_for_slow_steps(monkeypatch):
     monkeypatch.setattr(scouting, "_leave", left.append)
     monkeypatch.setattr(scouting, "finish", lambda observer: None)
     window = SimpleNamespace(opened_times=1, is_open=False, opened_for=None, best=100)
-    observer = SimpleNamespace(window=window, recorder=SimpleNamespace(fact=lambda *_, **__: None), trial=TrialState())
+    observer = observed(window)
     fit, model = SimpleNamespace(rank=100), SimpleNamespace(rank=30)
     scout = scouting.Scout(observer)
     for step in range(5):
@@ -301,7 +306,7 @@ def test_the_scout_waits_for_an_agent_to_learn(monkeypatch):
     monkeypatch.setattr(scouting, "_leave", left.append)
     monkeypatch.setattr(scouting, "finish", lambda observer: None)
     window = SimpleNamespace(opened_times=1, is_open=False, opened_for=None, best=50)
-    observer = SimpleNamespace(window=window, recorder=SimpleNamespace(fact=lambda *_, **__: None), trial=TrialState())
+    observer = observed(window)
     fit, predict = SimpleNamespace(rank=100), SimpleNamespace(rank=50)
     observer.trial.compiled = True
     scout = scouting.Scout(observer)
