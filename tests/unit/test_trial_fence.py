@@ -250,11 +250,13 @@ def test_a_forked_trial_changes_no_file(ways_of_python: Ways, tmp_path: Path, wa
     assert ways_of_python.harmed_by(before) == []
 
 
-def test_each_of_them_is_a_way_out_where_there_is_no_fence(ways_of_python: Ways, tmp_path: Path) -> None:
-    """The tests above are able to fail. Nothing outside of the test's own directory is written: each way names its
-    place or `TMPDIR`, and a script without that variable ends."""
-    (tmp_path / "shell" / "tmp").mkdir(parents=True)
-    environment = {**os.environ, "TMPDIR": str(tmp_path / "shell" / "tmp")}
+def test_without_a_fence(ways_of_python: Ways, tmp_path: Path) -> None:
+    """The tests above are able to fail: each of them is a way out where there is no fence. Nothing outside of the
+    test's own directory is written: each way names its place or `TMPDIR`, and a script without that variable ends. The
+    names are short because the path of a socket is."""
+    temporary = tmp_path / "t"
+    temporary.mkdir()
+    environment = {**os.environ, "TMPDIR": str(temporary)}
     of_shell = ways_of_shell(tmp_path / "shell", {**SHELL, **METADATA})
     for ways in (of_shell, ways_of_python):
         before = ways.states()
