@@ -144,6 +144,13 @@ def test_where_the_levers_break_it_too_another_set_is_claimed(tmp_path, monkeypa
     assert "IndexError: pop from empty list" in fallen.note
 
 
+def test_no_further_set_is_tried_when_the_time_is_up(tmp_path, monkeypatch):
+    stage = Stage(tmp_path, monkeypatch, {"patched": FALLEN, "cache+xla": FALLEN})
+    stage.context.clock = Clock(0.0)
+    assert stage.claim(confirmed("cache", "xla", ratio=3.0), confirmed("cache")) is None
+    assert "cache" not in stage.ran
+
+
 def test_nothing_is_claimed_where_everything_falls(tmp_path, monkeypatch):
     stage = Stage(tmp_path, monkeypatch, {"patched": FALLEN, "cache": FALLEN})
     assert stage.claim(confirmed("cache")) is None

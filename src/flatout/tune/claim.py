@@ -51,8 +51,10 @@ class Claiming:
     def run(self) -> Claim | None:
         """Of the confirmed sets the first that comes to the end of the program, with a patch where there is one."""
         found: Claim | None = None
-        for trial in self.confirmed.sets[:MOST_SETS]:
-            if found is not None and (self.context.clock.left() <= 0 or ratio(trial) < NEARLY * ratio(found.trial)):
+        for number, trial in enumerate(self.confirmed.sets[:MOST_SETS]):
+            if number and self.context.clock.left() <= 0:
+                break
+            if found is not None and ratio(trial) < NEARLY * ratio(found.trial):
                 break
             claim = self._claim(trial)
             if claim is not None and claim.patch:
