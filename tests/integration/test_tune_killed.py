@@ -108,7 +108,7 @@ def test_killed_and_resumed(moment: str, place: Path) -> None:
     known = [row["trial"] for row in rows(place) if "trial" in row]
 
     again = tune(place, "--resume", "--json", "case.json")
-    told = again.communicate(timeout=300)[1]
+    told = again.communicate(timeout=500)[1]
     assert again.returncode == 0, told
     assert not left_behind(place)
     case = json.loads((place / "case.json").read_text())
@@ -137,7 +137,7 @@ def test_interrupted_by_the_user(place: Path) -> None:
     until(lambda: any("scouted" in row for row in rows(place)), 180)
     time.sleep(2)  # any moment after it is as good: nothing waits for this one
     running.send_signal(signal.SIGINT)
-    told = running.communicate(timeout=400)[1]
+    told = running.communicate(timeout=500)[1]
     assert running.returncode in (0, 1), told
     assert "Interrupted" in told
     assert (place / "case.json").exists()

@@ -248,3 +248,19 @@ def test_draws_in_other_places_are_told_from_draws_that_are_left_out() -> None:
     assert not both.draws_elsewhere(without)
     assert not both.draws_elsewhere(both)
     assert not without.draws_elsewhere(both)
+
+
+def test_of_an_evaluation_the_last_batch_is_compared():
+    """Each batch shows the mean of all so far; several of them in one call show the last one alone."""
+    means = [2.07, 2.05, 2.06, 2.05]
+    slow = [(steps, value - steps / 1000) for steps in (90, 180, 270) for value in means]
+    fast = [(steps, means[-1] - steps / 1000) for steps in (90, 180, 270)]
+    runs = [Numbers(series=_by_call(calls), calls={"evaluation loss": calls}) for calls in (slow, fast)]
+    assert compare(*runs).verdict == "exact"
+    wrong = [(steps, value * 1.02) for steps, value in fast]
+    other = Numbers(series=_by_call(wrong), calls={"evaluation loss": wrong})
+    assert compare(runs[0], other).verdict != "exact"
+
+
+def _by_call(calls: list[tuple[int, float]]) -> dict[str, dict[int, list[float]]]:
+    return {"evaluation loss": {call: [value] for call, (_, value) in enumerate(calls, 1)}}

@@ -76,6 +76,8 @@ def _last_loss(numbers: Numbers) -> int:
     return max((made for calls in numbers.calls.values() for made, _ in calls), default=0)
 
 
+EVALUATION = "evaluation "
+"""How the names of series begin that an evaluation shows."""
 MORE_CALLS = 0.25
 """Where two runs make more calls in the same steps than this, beyond what the end of a block cuts off, they make
 another number of calls in a step."""
@@ -83,7 +85,8 @@ another number of calls in a step."""
 
 def values_alike(baseline: Numbers, trial: Numbers, name: str) -> tuple[dict[int, list[float]], dict[int, list[float]]]:
     """What each of the calls gave; where a step of one makes more calls than a step of the other (a loop over samples
-    that became one call for the batch), the mean of each step, or the sum, whichever is nearer."""
+    that became one call for the batch), the mean of each step, or the sum, whichever is nearer. Of an evaluation, the
+    last: each of its batches shows the mean of all so far."""
     calls = [_counted(numbers.calls.get(name, [])) for numbers in (baseline, trial)]
     ours, theirs = map(_by_step, calls)
     both = sorted(set(ours) & set(theirs))
@@ -91,12 +94,16 @@ def values_alike(baseline: Numbers, trial: Numbers, name: str) -> tuple[dict[int
     if not both or one_each or _as_many(*calls):
         return baseline.series[name], trial.series[name]
     reduced = []
-    for reduce in (np.mean, np.sum):
+    for reduce in (_last,) if name.startswith(EVALUATION) else (np.mean, np.sum):
         pair = [{step: [float(reduce(found[step]))] for step in both} for found in (ours, theirs)]
         apart = max(relative(pair[0][step][0], pair[1][step][0], 0.0) for step in both)
         reduced.append((apart, pair))
     _, (mine, other) = min(reduced, key=lambda item: item[0])
     return mine, other
+
+
+def _last(values: list[float]) -> float:
+    return values[-1]
 
 
 def _counted(calls: list[tuple[int, float]]) -> list[tuple[int, float]]:
