@@ -62,10 +62,3 @@ def test_a_comparison_that_would_see_nothing_is_none() -> None:
 def test_too_few_runs_or_nothing_in_common_is_unknown() -> None:
     assert spread.compare(runs(0)[:3], runs(100)).verdict == "unknown"
     assert spread.compare([Numbers()] * 4, runs(0)).verdict == "unknown"
-
-
-@pytest.mark.parametrize(
-    ("probability", "freedom", "value"), [(0.975, 5, 2.5706), (0.9, 3, 1.6377), (0.995, 10, 3.1693)]
-)
-def test_quantiles_are_those_of_the_tables(probability: float, freedom: int, value: float) -> None:
-    assert spread._quantile(probability, freedom) == pytest.approx(value, abs=2e-3)

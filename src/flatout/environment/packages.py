@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import re
+from collections.abc import Iterable
 from typing import Any
 
 TENSORFLOWS = (
@@ -91,3 +92,8 @@ def _version(name: str) -> str | None:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return None
+
+
+def versions(names: Iterable[str]) -> dict[str, str]:
+    """Of those packages that are installed."""
+    return {name: version for name in names if (version := _version(name)) is not None}

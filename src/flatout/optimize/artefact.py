@@ -8,7 +8,6 @@ check.npz       samples with the original's answers and the artefact's, for `fla
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import json
 import platform
 import shutil
@@ -20,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from flatout.environment import gather
+from flatout.environment import gather, packages
 from flatout.environment.machine import cores
 from flatout.model.case import Interval, Serving, to_plain
 from flatout.model.errors import OutputNotWritable
@@ -111,13 +110,7 @@ def write_manifest(
 
 
 def versions() -> dict[str, str]:
-    found = {"python": platform.python_version(), "platform": sys.platform}
-    for name in PACKAGES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
+    return {"python": platform.python_version(), "platform": sys.platform, **packages.versions(PACKAGES)}
 
 
 def digest(path: Path) -> str:

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from flatout.environment import packages
 from flatout.model.version import __version__
 
 PACKAGES = ("tensorflow", "tensorflow-cpu", "tf-nightly", "keras", "tf_keras")
@@ -65,13 +65,7 @@ def _named(command: Sequence[str]) -> Iterable[str]:
 
 
 def _versions() -> dict[str, str]:
-    found = {"flatout": __version__}
-    for name in PACKAGES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
+    return {"flatout": __version__, **packages.versions(PACKAGES)}
 
 
 def _digest(path: str) -> str:

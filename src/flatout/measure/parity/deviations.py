@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from flatout.measure.parity.numbers import Array, Numbers
+from flatout.measure.parity.numbers import EVALUATION, Array, Numbers
 from flatout.measure.parity.pairing import paired
 
 Kind = Literal["weights", "losses", "outputs"]
@@ -76,8 +76,6 @@ def _last_loss(numbers: Numbers) -> int:
     return max((made for calls in numbers.calls.values() for made, _ in calls), default=0)
 
 
-EVALUATION = "evaluation "
-"""How the names of series begin that an evaluation shows."""
 MORE_CALLS = 0.25
 """Where two runs make more calls in the same steps than this, beyond what the end of a block cuts off, they make
 another number of calls in a step."""

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+EVALUATION = "evaluation "
+"""How the names of series begin that an evaluation shows."""
 
 
 @dataclass(frozen=True)

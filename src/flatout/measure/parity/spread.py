@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from flatout.measure import student
 from flatout.measure.parity.numbers import Numbers
 from flatout.measure.parity.verdict import FAILED, STATISTICAL, UNKNOWN, Parity
 
@@ -113,21 +114,8 @@ def _shifts(ours: Sequence[dict[str, float]], theirs: Sequence[dict[str, float]]
             continue
         error = math.sqrt(np.var(one, ddof=1) / len(one) + np.var(other, ddof=1) / len(other))
         freedom = min(len(one), len(other)) - 1  # fewer than Welch's: on the safe side
-        limit = max(_quantile(1 - FALSE_ALARMS / 2 / len(common), freedom) * error, ROUNDING * scale)
+        limit = max(student.quantile(1 - FALSE_ALARMS / len(common), freedom) * error, ROUNDING * scale)
         size = abs(float(np.mean(other)) - float(np.mean(one)))
-        visible = limit + _quantile(POWER, freedom) * error
+        visible = limit + student.quantile(2 * POWER - 1, freedom) * error
         found.append(Shift(name, size / scale, limit / scale, visible / scale))
     return found
-
-
-def _quantile(probability: float, freedom: int) -> float:
-    """Of Student's distribution, by bisection of its integral."""
-    normal = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - 0.5 * math.log(freedom * math.pi)
-    low, high = 0.0, 2000.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        angles = np.linspace(0.0, math.atan(middle / math.sqrt(freedom)), 2001)
-        density = math.exp(normal) * math.sqrt(freedom) * np.cos(angles) ** (freedom - 1)
-        below = 0.5 + float(np.sum((density[1:] + density[:-1]) / 2 * np.diff(angles)))
-        low, high = (middle, high) if below < probability else (low, middle)
-    return (low + high) / 2

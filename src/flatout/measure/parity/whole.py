@@ -21,7 +21,7 @@ import numpy as np
 
 from flatout.measure.parity.deviations import Deviation, distance, ratio, relative, size, values_alike
 from flatout.measure.parity.extent import Extent
-from flatout.measure.parity.numbers import Numbers, Weights
+from flatout.measure.parity.numbers import EVALUATION, Numbers, Weights
 from flatout.measure.parity.verdict import EXACT, FAILED, LIMITS, PRECISION, REASSOCIATED, UNKNOWN, Agreement, Parity
 
 WIDER = 8.0
@@ -36,8 +36,6 @@ LEAST_OF_SIZE = {"weights": 1e-5, "states": 1e-2}
 size; what is not trained, such as a metric that begins anew, may come back to where it was."""
 FEWEST_LOSSES = 10
 """Of the same steps in both, where the program has as many at all. With fewer, nothing is shown."""
-MADE_FOR_SURE = "evaluation "
-"""How series are named that a change may not do away with."""
 
 
 def compare(baseline: Numbers, trial: Numbers, twin: Numbers | None = None, perturbed: Numbers | None = None) -> Parity:
@@ -83,7 +81,7 @@ def _lacks(baseline: Numbers, trial: Numbers, alike: list[Numbers]) -> str:
         return f"the program makes {trial.made} steps where it made {baseline.made}"
     horizon = trial.made if not trial.ended else max(trial.made, baseline.made)
     for name in sorted(set(baseline.series) - set(trial.series)):
-        if name.startswith(MADE_FOR_SURE) and any(made <= horizon for made, _ in baseline.calls.get(name, [])):
+        if name.startswith(EVALUATION) and any(made <= horizon for made, _ in baseline.calls.get(name, [])):
             return f"{name} was not computed"
     return ""
 
@@ -191,7 +189,7 @@ def _precision(one: Deviation) -> float:
 
 
 def _is_loss(name: str) -> bool:
-    return not name.startswith("evaluation ")
+    return not name.startswith(EVALUATION)
 
 
 def _outputs_only(decided: list[Deviation]) -> bool:
