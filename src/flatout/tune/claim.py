@@ -125,8 +125,8 @@ class Claiming:
             return found
 
         try:
-            end = context.clock.end - min(2 * LEAST_FOLLOWED, context.clock.left() / 2)  # the rest is for comparing
-            measured = measure(run, _saving(trial), end, made is not None)
+            kept = min(2 * LEAST_FOLLOWED, max(context.clock.left(), 0.0) / 2)  # for comparing the results
+            measured = measure(run, _saving(trial), context.clock.end - kept, made is not None)
             measured = self._compared(measured, trial, launch)
         except Fallen as fallen:
             self._fall(trial, fallen, made is not None)
