@@ -135,3 +135,44 @@ def test_losses_from_before_the_lever_acts_show_nothing() -> None:
     assert compare(run(), blind).verdict == "exact", "all that both have is the same"
     assert not shown(run(), blind)
     assert shown(run(), run())
+
+
+METRIC = "accuracy/count:0 float32[]#1"
+
+
+def counting(*, at_update: bool, each: float = 32.0) -> Numbers:
+    """Two epochs of 8 steps with a metric that is counted up after the update and begins anew with each epoch."""
+    found = run()
+    states, total = {}, 0.0
+    for step in range(1, 17):
+        total = 0.0 if step == 9 else total
+        before, total = total, total + each
+        states[step] = {METRIC: weights(np.array(before if at_update else total))}
+    states[17] = {METRIC: weights(np.array(total))}
+    return replace(found, states=states, made=16, counts="updates" if at_update else "calls")
+
+
+def test_what_a_step_changes_after_its_update_is_compared_at_the_same_moment() -> None:
+    eager, traced = counting(at_update=True), counting(at_update=False)
+    for pair in ((eager, traced), (traced, eager), (eager, eager)):
+        found = whole.compare(*pair)
+        assert found.verdict == "exact", found
+        assert found.extent is not None
+        assert found.extent.variables == 3
+    for other in (counting(at_update=False, each=31.0), replace(traced, counts=eager.counts)):
+        found = whole.compare(eager, other)
+        assert found.verdict == "failed"
+        assert "accuracy/count" in found.sentence
+
+
+def test_a_metric_that_lacks_the_last_step_is_seen_at_the_end() -> None:
+    late = counting(at_update=False)
+    late.states[17] = late.states[15]
+    assert whole.compare(counting(at_update=True), late).verdict in ("precision", "failed")
+
+
+def test_what_a_model_puts_out_is_compared_where_nothing_is_trained() -> None:
+    still = {count: {0: weights(np.ones(4))} for count in (1, 2, 4)}
+    base = Numbers(still, {}, outputs={"predict[0]": np.arange(8.0)}, made=4, counts="calls")
+    assert whole.compare(base, replace(base, outputs={"predict[0]": np.arange(8.0) + 1e-7})).verdict == "reassociated"
+    assert whole.compare(base, replace(base, outputs={"call[0]": np.arange(8.0) * 1.5})).verdict == "failed"

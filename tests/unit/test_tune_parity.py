@@ -43,7 +43,7 @@ def test_pinned_runs_that_agree_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = Runs()
     found = compared(monkeypatch, runs)
     assert found.verdict == "exact"
-    assert found.sentence.startswith("with the same random numbers in both, 40 losses are the same")
+    assert found.sentence.startswith("with the same random numbers in both, losses of 40 steps are the same")
     assert runs.asked == [("base", 0, False), ("trial", 0, False)]
 
 

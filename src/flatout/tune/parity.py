@@ -61,27 +61,8 @@ def compare_whole(baseline: Launch, trial: Launch, starter: Starter, directory: 
     loss, every variable. What is more than a few roundings is held against what the program makes of rounding.
 
     `directory`: where these runs are kept; a baseline is run once for all that is compared with it there."""
-    runs = _Apart(directory, starter, baseline, trial, ALL_STEPS, seconds)
-    found = _over_all(runs)
+    found = _Apart(directory, starter, baseline, trial, ALL_STEPS, seconds).compare()
     return found or parity.Parity("unknown", None, "a run with pinned random numbers could not be made")
-
-
-def _over_all(runs: _Apart) -> parity.Parity | None:
-    base, trial = runs.numbers(runs.baseline), runs.numbers(runs.trial)
-    if base is None or trial is None:
-        return None
-    found = parity.whole.compare(base, trial)
-    if found.verdict in AGREE:
-        return _pinned(found)
-    twin = runs.numbers(runs.baseline, "twin")
-    chance = twin is not None and parity.whole.compare(base, twin).verdict == "failed"
-    if not chance and not base.draws_elsewhere(trial):
-        perturbed = runs.numbers(replace(runs.baseline, perturbed=True))
-        found = parity.whole.compare(base, trial, twin, perturbed)
-        if found.verdict != "unknown":
-            return _pinned(found)
-    short = replace(runs, directory=runs.directory.parent / PINNED, steps=APART_STEPS, seconds=APART_SECONDS)
-    return parity.spread.compare(*short.seeds())
 
 
 @dataclass(frozen=True)
@@ -95,22 +76,24 @@ class _Apart:
     steps: int = APART_STEPS
     seconds: float = APART_SECONDS
 
-    def compare(self, fewest: int) -> parity.Parity | None:
+    def compare(self, fewest: int = 0) -> parity.Parity | None:
         """None where a run came to fewer steps than that: it does not outweigh what the race has recorded."""
         base, trial = self.numbers(self.baseline), self.numbers(self.trial)
         if base is None or trial is None or min(base.steps, trial.steps) < fewest:
             return None
-        found = parity.compare(base, trial)
+        found = parity.whole.compare(base, trial)
         if found.verdict in AGREE:
             return _pinned(found)
         twin = self.numbers(self.baseline, "twin")
-        chance = twin is not None and parity.compare(base, twin).verdict not in (*AGREE, "precision")
-        if chance or base.draws_elsewhere(trial):
-            return parity.spread.compare(*self.seeds())
-        # More than rounding, as it seems. How far does this program deviate by rounding alone?
-        perturbed = self.numbers(replace(self.baseline, perturbed=True))
-        found = parity.compare(base, trial, twin, perturbed)
-        return parity.spread.compare(*self.seeds()) if found.verdict == "unknown" else _pinned(found)
+        chance = twin is not None and parity.whole.compare(base, twin).verdict == "failed"
+        if not chance and not base.draws_elsewhere(trial):
+            # More than rounding, as it seems. How far does this program deviate by rounding alone?
+            perturbed = self.numbers(replace(self.baseline, perturbed=True))
+            found = parity.whole.compare(base, trial, twin, perturbed)
+            if found.verdict != "unknown":
+                return _pinned(found)
+        short = replace(self, directory=self.directory.parent / PINNED, steps=APART_STEPS, seconds=APART_SECONDS)
+        return parity.spread.compare(*short.seeds())
 
     def seeds(self) -> tuple[list[parity.Numbers], list[parity.Numbers]]:
         """What both sides compute with several seeds."""

@@ -53,14 +53,19 @@ def deviations(baseline: Numbers, trial: Numbers) -> Iterator[Deviation]:
             yield Deviation("losses", name, max(steps, 1), relative(ours[steps], theirs[steps], 0.0))
     if trains:
         return  # what a model under training puts out follows from its weights
+    yield from of_outputs(baseline, trial)
+
+
+def of_outputs(baseline: Numbers, trial: Numbers) -> Iterator[Deviation]:
+    """As far as both have put them out."""
     pairs = [(name, name) for name in sorted(set(baseline.outputs) & set(trial.outputs))]
     if not pairs and len(baseline.outputs) == len(trial.outputs) == 1:
         pairs = [(next(iter(baseline.outputs)), next(iter(trial.outputs)))]  # a model that is called by a function now
     for name, other_name in pairs:
         length = min(len(baseline.outputs[name]), len(trial.outputs[other_name]))
         if length:
-            mine_out, other_out = baseline.outputs[name][:length], trial.outputs[other_name][:length]
-            yield Deviation("outputs", name, 1, ratio(distance(mine_out, other_out), size(mine_out)))
+            ours, theirs = baseline.outputs[name][:length], trial.outputs[other_name][:length]
+            yield Deviation("outputs", name, 1, ratio(distance(ours, theirs), size(ours)))
 
 
 def shown(baseline: Numbers, trial: Numbers) -> bool:

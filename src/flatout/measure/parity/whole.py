@@ -19,7 +19,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from flatout.measure.parity.deviations import Deviation, distance, ratio, relative, size, values_alike
+from flatout.measure.parity.deviations import (
+    Deviation,
+    distance,
+    of_outputs,
+    ratio,
+    relative,
+    size,
+    stretch,
+    values_alike,
+)
 from flatout.measure.parity.extent import Extent
 from flatout.measure.parity.numbers import EVALUATION, Numbers, Weights
 from flatout.measure.parity.verdict import EXACT, FAILED, LIMITS, PRECISION, REASSOCIATED, UNKNOWN, Agreement, Parity
@@ -58,6 +67,9 @@ def compare(baseline: Numbers, trial: Numbers, twin: Numbers | None = None, pert
         return Parity(UNKNOWN, None, text)
     worst = max(decided, key=lambda one: one.value / (allowed[one.key] or 1.0))
     verdict = _verdict(worst, allowed[worst.key] or 0.0, decided)
+    stride = stretch(baseline, trial) if verdict == REASSOCIATED else None
+    if stride is not None and (twin is None or stretch(baseline, twin) is None):
+        return Parity(FAILED, abs(stride - 1), f"each update is {stride:.5g} times as large as the baseline's", extent)
     return Parity(verdict, worst.value, _sentence(extent, worst, verdict, decided), extent)
 
 
@@ -88,20 +100,22 @@ def _lacks(baseline: Numbers, trial: Numbers, alike: list[Numbers]) -> str:
 
 def _deviations(baseline: Numbers, trial: Numbers) -> Iterator[Deviation]:
     yield from _of_variables(baseline.weights, trial.weights, "weights")
-    yield from _of_variables(*_shared_states(baseline, trial), "states")
+    yield from _of_states(baseline, trial)
     for name in sorted(set(baseline.series) & set(trial.series)):
         mine, other = values_alike(baseline, trial, name)
         scale = float(np.median([abs(one) for found in mine.values() for one in found if np.isfinite(one)] or [0]))
         for step in sorted(set(mine) & set(other)):
             value = max(relative(a, b, scale) for a, b in zip(mine[step], other[step], strict=False))
             yield Deviation("losses", name, step, value, max(*map(abs, mine[step]), scale))
-    if baseline.weights or baseline.series:
-        return
-    for name in sorted(set(baseline.outputs) & set(trial.outputs)):
-        length = min(len(baseline.outputs[name]), len(trial.outputs[name]))
-        ours, theirs = baseline.outputs[name][:length], trial.outputs[name][:length]
-        if length:
-            yield Deviation("outputs", name, 1, ratio(distance(ours, theirs), size(ours)))
+    if not baseline.series and not _moves(baseline):
+        yield from of_outputs(baseline, trial)  # what a model under training puts out follows from its weights
+
+
+def _moves(numbers: Numbers) -> bool:
+    """Whether any weight has changed."""
+    checksums: dict[int, int] = {}
+    rows = (row for found in numbers.weights.values() for row in found.items())
+    return any(checksums.setdefault(number, one.checksum) != one.checksum for number, one in rows)
 
 
 def _shared_states(
@@ -120,6 +134,47 @@ def _shared_states(
     return kept(baseline), kept(trial)
 
 
+def _of_states(baseline: Numbers, trial: Numbers) -> Iterator[Deviation]:
+    """An eager step is seen at its update, a traced one at its end: what a step changes after its update (metrics,
+    averages, networks that follow another) is one step behind in the eager one. Where the two are not seen at the same
+    moment, each variable is compared at the moment at which it differs least."""
+    ours, theirs = _shared_states(baseline, trial)
+    choices = [list(_of_variables(ours, theirs, "states"))]
+    if baseline.counts != trial.counts:
+        last = min(baseline.made, trial.made)
+        final = [one for one in choices[0] if one.steps > last]
+        choices += [[*_of_variables(_later(ours), theirs, "states", last), *final]]
+        choices += [[*_of_variables(ours, _later(theirs), "states", last), *final]]
+    at_once, *otherwise = map(_by_thing, choices)
+    for what, found in at_once.items():
+        others = [other[what] for other in otherwise if 2 * len(other.get(what, [])) >= len(found)]
+        yield from min((found, *others), key=_mean)
+
+
+def _later(states: dict[int, dict[str, Weights]]) -> dict[int, dict[str, Weights]]:
+    """What each variable was one step later, but for where it has begun anew by then."""
+    first: dict[str, Weights] = {}
+    for _, found in sorted(states.items()):
+        for key, one in found.items():
+            first.setdefault(key, one)
+    return {
+        count - 1: {key: one for key, one in found.items() if count == 2 or one.checksum != first[key].checksum}
+        for count, found in states.items()
+        if count > 1
+    }
+
+
+def _by_thing(found: list[Deviation]) -> dict[str, list[Deviation]]:
+    rows: dict[str, list[Deviation]] = defaultdict(list)
+    for one in found:
+        rows[one.what].append(one)
+    return rows
+
+
+def _mean(found: list[Deviation]) -> float:
+    return float(np.mean([min(one.value, 1.0) for one in found]))
+
+
 def _groups(numbers: Numbers) -> dict[str, int]:
     found: dict[str, set[str]] = defaultdict(set)
     for states in numbers.states.values():
@@ -132,10 +187,10 @@ def _group(key: str) -> str:
     return key.rpartition("#")[0]
 
 
-def _of_variables(ours: dict, theirs: dict, kind: str) -> Iterator[Deviation]:  # type: ignore[type-arg]
+def _of_variables(ours: dict, theirs: dict, kind: str, last: float = math.inf) -> Iterator[Deviation]:  # type: ignore[type-arg]
     """Each variable at each of the common steps, against how far it has moved since it was first seen."""
     first: dict[object, Weights] = {}
-    for steps in sorted(ours):
+    for steps in (count for count in sorted(ours) if count <= last):
         for key, one in ours[steps].items():
             start = first.setdefault(key, one)
             other = theirs.get(steps, {}).get(key)
