@@ -43,7 +43,7 @@ REPORT = """
 
     def finish():
         levers = injections() if os.environ.get("FLATOUT_LEVERS_ON") else None
-        answer = {"results": results, "calls": calls}
+        answer = {"results": results, "calls": dict(calls)}  # a cache makes a second pass where it is asked
         answer["ready"] = levers.ready if levers else None  # it may add notes
         reports = levers.report() if levers else {}
         answer["levers"] = {name: dataclasses.asdict(report) for name, report in reports.items()}
@@ -62,6 +62,23 @@ OVERFLOW = """
         cached = caching.Cached(source, limit)
         numbers = [int(number) for _ in range(2) for _, number in cached.dataset]
         results[name] = [numbers, cached.overflown, cached.passes, calls.pop("texts")]
+        results[f"{name} differs"] = cached.differs(60)
+        calls.pop("texts")
+
+    # one element of a pass of 160 is drawn anew in the second
+    def augmented(number):
+        return tf.numpy_function(lambda value: np.random.rand() if value == 100 else 0.0, [number], tf.float64)
+
+    once = iter(range(160))
+    for name, source in (
+        ("drawn once", tf.data.Dataset.range(160).map(augmented)),
+        ("turned", tf.data.Dataset.range(160).map(lambda n: tf.numpy_function(lambda v: next(turned), [n], np.int64))),
+        ("read once", tf.data.Dataset.from_generator(lambda: once, output_signature=tf.TensorSpec((), tf.int64))),
+    ):
+        turned = iter([*range(160), *range(159, -1, -1)] * 3)
+        cached = caching.Cached(source, 10**6)
+        cached_elements = list(cached.dataset)
+        results[f"{name} differs"] = cached.differs(60)
 """
 
 PIPELINES = """
@@ -212,6 +229,18 @@ def test_a_cache_beyond_its_limit_still_gives_every_element(bare):
     assert bare["results"]["wide"] == [[*range(10), *range(10)], False, 2, 10]
 
 
+def test_elements_of_a_second_pass_are_held_against_a_cache(bare):
+    results = bare["results"]
+    assert results["tight differs"] == results["wide differs"] == ""
+    assert results["drawn once differs"] == "element 100 is another one"
+    assert results["turned differs"] == "element 0 is another one"
+    assert results["read once differs"] == "it ends after 0 elements"
+
+
+def test_a_cache_of_python_that_draws_has_failed(others):
+    assert "differs from the first" in others["levers"]["cache"]["failed"]
+
+
 def same(answer: dict[str, Any], bare: dict[str, Any]) -> None:
     for name, found in answer["results"].items():
         assert found == bare["results"][name], name
@@ -251,6 +280,10 @@ OTHERS = """
         for number in parts:
             if number == 3:
                 break
+
+    # Python that draws in each pass, filled: a cache would freeze it
+    drawn = tf.data.Dataset.range(20).map(lambda n: tf.numpy_function(lambda v: np.random.rand(), [n], tf.float64))
+    results["drawn"] = values(drawn, 2)
 
     # maps that are left serial
     def noisy(number):
@@ -324,7 +357,7 @@ def test_serial_maps_make_several_calls_and_keep_the_order(others):
     said = notes(others, "parallel-map")
     assert "(random)" in said
     assert "(python)" in said
-    assert others["levers"]["parallel-map"]["changes"] == 3
+    assert others["levers"]["parallel-map"]["changes"] == 4
 
 
 @pytest.mark.parametrize("package", ["keras", "tf_keras"])

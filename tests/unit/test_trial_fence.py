@@ -22,7 +22,7 @@ from flatout.model.errors import CannotFence
 from flatout.process.fence.means import NOTHING, Fence, Leave, Means, decide, means
 from flatout.process.launch import start
 from flatout.process.watchdog import Tree, Watchdog, marked
-from flatout.trial import loggers, refusals, whole_run
+from flatout.trial import loggers, refusals, temporary, whole_run
 from flatout.trial.child_process import ChildProcess, Launch
 from flatout.trial.fork_servers import ForkServers
 from waiting import until
@@ -493,3 +493,68 @@ def _state(pid: int) -> str:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
     except OSError:
         return "X"
+
+
+# ── the temporary directory ──────────────────────────────────────────────────────────────────────────────────────────
+
+SOCKETS = """
+import multiprocessing, os, socket, sys, tempfile
+if __name__ == "__main__":
+    with multiprocessing.Manager() as manager:
+        manager.list([1]).append(2)
+    worker = multiprocessing.get_context("forkserver").Process(target=os.getpid)
+    worker.start()
+    worker.join()
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(os.path.join(tempfile.mkdtemp(), "socket"))
+    open(os.path.join(tempfile.gettempdir(), "..", "place"), "w").write(tempfile.gettempdir())
+    sys.exit(worker.exitcode)
+"""
+
+
+@pytest.mark.parametrize("forked", [False, True])
+def test_a_trial_in_a_deep_directory_makes_sockets(
+    forked: bool, user: Path, tmp_path: Path, watchdog: Watchdog
+) -> None:
+    """Its temporary directory has a short name, which is gone with it."""
+    words, deep = program(user, SOCKETS), tmp_path / ("d" * 100)
+    directory = deep / "trial"
+    servers = ForkServers(words, watchdog, deep)
+    servers.packages = ("json",)
+    try:
+        if forked:
+            child = ChildProcess(Launch(tuple(words)), directory, watchdog, servers)
+            assert not isinstance(child.process, subprocess.Popen), "it was not forked"
+            code = child.process.wait(timeout=120)
+            child.end()
+        else:
+            code = whole_run.run(Launch(tuple(words)), directory, watchdog, 120).exit_code
+    finally:
+        servers.close()
+    assert code == 0, (directory / "output.txt").read_text()
+    place = (directory / "place").read_text()
+    assert len(place) <= temporary.LONGEST
+    assert not os.path.lexists(place)
+
+
+def test_the_short_name_is_gone_where_flatout_is_killed(tmp_path: Path) -> None:
+    watchdog, link = Watchdog(), tmp_path / "link"
+    link.symlink_to(tmp_path / "tmp")
+    child = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    watchdog.watch(child.pid, 0, str(link))
+    watchdog.close()  # as where this process is gone
+    assert child.wait(timeout=10) == -signal.SIGKILL
+    assert not link.is_symlink()
+
+
+def test_a_short_name_of_somebody_else_is_not_used(tmp_path: Path) -> None:
+    deep = tmp_path / ("d" * 100)
+    link = temporary.link_of(deep)
+    os.symlink(tmp_path, link)
+    try:
+        assert temporary.make(deep) == str(deep / "tmp")
+        temporary.remove_link(deep)
+        assert os.path.lexists(link)
+    finally:
+        os.unlink(link)
+    assert temporary.link_of(Path("/short")) == ""

@@ -12,7 +12,6 @@ import hashlib
 import itertools
 import time
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -20,6 +19,7 @@ from flatout.model.evidence.pipelines import PipelineDigest
 from flatout.model.vocabulary import ParityVerdict
 from flatout.observe import stages
 from flatout.pipeline import copies, recipes
+from flatout.pipeline.fingerprints import any_order_allowed, fingerprints
 
 EPOCHS = 2
 """The second epoch reads from caches, and has another order of shuffles."""
@@ -50,7 +50,7 @@ def compare(before: Any, after: Any, seconds: float = 60.0, epochs: int = EPOCHS
     if found.result == "differs" and found.whole:
         if stages.runs_python(left) and _varies(source := copies.unshuffled(left, seeded=True), seconds):
             found = _compare_varying(source, copies.unshuffled(right, seeded=True), seconds)
-        elif any_order or _any_order(before):
+        elif any_order or any_order_allowed(before):
             found = replace(_compare_multisets(*_comparable(before, after)[:2], seconds), note="in another order")
     return replace(found, note="; ".join(text for text in (note, found.note) if text))
 
@@ -83,14 +83,6 @@ def _compare_varying(before: Any, after: Any, seconds: float) -> Compared:
         )
     rows = _compare_multisets(before, after, seconds)
     return Compared(rows.result, rows.elements, rows.whole, rows.note or "in another order each time, as before")
-
-
-def _any_order(dataset: Any) -> bool:
-    """Whether the program allows any order."""
-    if dataset.options().deterministic is False:
-        return True
-    chain = [stage for stage, _ in stages.chain(dataset)]
-    return any(stages.kind(stage) == "Shuffle" or getattr(stage, "_deterministic", "") == "false" for stage in chain)
 
 
 def _compare_in_order(before: Any, after: Any, seconds: float, epochs: int) -> Compared:
@@ -143,25 +135,3 @@ def digest(dataset: Any, seconds: float) -> PipelineDigest:
         if time.perf_counter() - began > seconds:
             return PipelineDigest(None, count, whole=False)
     return PipelineDigest(total.hexdigest(), count, whole=True)
-
-
-def fingerprints(dataset: Any) -> Iterator[bytes]:
-    """A fingerprint of each element: types, shapes and every bit."""
-    for element in dataset:
-        yield fingerprint(element)
-
-
-def fingerprint(element: Any) -> bytes:
-    import numpy as np
-    import tensorflow as tf
-
-    digest = hashlib.blake2b(digest_size=16)
-    for tensor in tf.nest.flatten(element, expand_composites=True):
-        values = np.asarray(tensor)
-        digest.update(f"{values.dtype}{values.shape}".encode())
-        if values.dtype == object:
-            for text in values.reshape(-1):
-                digest.update(len(text).to_bytes(8, "little") + text)
-        else:
-            digest.update(np.ascontiguousarray(values).tobytes())
-    return digest.digest()

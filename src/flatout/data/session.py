@@ -28,7 +28,7 @@ from flatout.process.fence.means import NOTHING, Leave
 from flatout.process.launch import start
 from flatout.process.messages import encode
 from flatout.process.watchdog import Tree, Watchdog
-from flatout.trial import launcher
+from flatout.trial import launcher, temporary
 from flatout.trial.child_process import Launch, prepared
 from flatout.trial.refusals import last_words
 from flatout.trial.settings import GuestSettings
@@ -62,7 +62,7 @@ def run(
     request: PipelineRequest, directory: Path, quiet: bool = False, sources: Sequence[tuple[str, str]] = ()
 ) -> Case:
     """Run the child. Returns its case, with the program and its steps added."""
-    (directory / "tmp").mkdir(parents=True, exist_ok=True)
+    directory.mkdir(parents=True, exist_ok=True)
     module = request.target if request.module else None
     launch = Launch(request.command, module=module, seed=None, sources=tuple(sources), leave=request.leave)
     command = prepared(launch, directory, GuestSettings("flatout.data.child", encode(request.task)))
@@ -72,7 +72,7 @@ def run(
     late = False
     process = start(command.words, command.environment, directory / "output.txt")
     tree = Tree(process.pid, command.mark)
-    watchdog.watch(tree.group, tree.mark)
+    watchdog.watch(tree.group, tree.mark, command.link)
     try:
         with Progress(directory / PROGRESS, request.seconds, quiet) as progress:
             while process.poll() is None:
@@ -87,6 +87,7 @@ def run(
         tree.kill()
         code = process.wait()
         watchdog.forget(process.pid)
+        temporary.remove_link(directory)
         watchdog.close()
     program = Program(
         command=request.command,

@@ -7,11 +7,14 @@ the elements are the same in any case.
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from typing import Any
 
 from flatout.environment import cgroup
 from flatout.observe import stages
 from flatout.pipeline import recipes
+from flatout.pipeline.fingerprints import any_order_allowed, fingerprint
 
 FREE = {
     "TensorSlice", "Tensor", "Range", "Counter", "Zip", "Batch", "Options", "Take", "Skip", "Shard", "Prefetch",
@@ -100,9 +103,10 @@ class Cached:
             self._passes = tf.Variable(0, dtype=tf.int64, trainable=False)
             self._elements = tf.Variable(0, dtype=tf.int64, trainable=False)
             self._bytes = tf.Variable(0, dtype=tf.int64, trainable=False)
-        counted = stage if known_bytes(stage) is not None else self._counted(stage)
+        self._stage = stage
+        self._kept = (stage if known_bytes(stage) is not None else self._counted(stage)).cache()
         # What follows the cache yields nothing, unless the cache ran full; it shows that a pass is over.
-        self.dataset = counted.cache().concatenate(tf.data.Dataset.range(1).flat_map(lambda _: self._rest(stage)))
+        self.dataset = self._kept.concatenate(tf.data.Dataset.range(1).flat_map(lambda _: self._rest(stage)))
 
     @property
     def passes(self) -> int:
@@ -112,6 +116,25 @@ class Cached:
     @property
     def overflown(self) -> bool:
         return bool(self._bytes.read_value()._numpy() > self.limit)
+
+    def differs(self, seconds: float) -> str:
+        """Where a second pass gives other elements than the cache holds, in words; as far as there is time to see.
+        Where the program allows any order, a whole pass has to give the same elements."""
+        end, ordered = time.perf_counter() + seconds, not any_order_allowed(self._stage)
+        kept: Counter[bytes] = Counter()
+        again: Counter[bytes] = Counter()
+        second = iter(self._stage)
+        for number, element in enumerate(self._kept):
+            other = next(second, None)
+            if other is None:
+                return f"it ends after {number} elements"
+            kept[fingerprint(element)] += 1
+            again[fingerprint(other)] += 1
+            if ordered and kept != again:
+                return f"element {number} is another one"
+            if time.perf_counter() > end:
+                return ""
+        return "" if kept == again else "there are other elements in it"
 
     def _counted(self, stage: Any) -> Any:
         import tensorflow as tf

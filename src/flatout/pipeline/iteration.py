@@ -12,7 +12,7 @@ import contextlib
 import functools
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -93,18 +93,25 @@ def rewritten(dataset: Any, iterator: Any = None) -> Any:
     iterated = getattr(given, "_flatout_iterated", None)
     if iterated is None:
         iterated = given._flatout_iterated = Iterated(given)
-        thread = _rewriters.known[0][0].observer.thread
-        probes, thread.busy = thread.busy, thread.busy | TRACE | CALL  # no wait, no call and no step of the program
-        _rewriters.busy.on = True
-        try:
+        with unseen():
             _rewrite(iterated)
-        finally:
-            _rewriters.busy.on = False
-            thread.busy = probes
     iterated.opened += 1
     if iterator is not None:
         iterated.iterators = [*iterated.iterators[-8:], weakref.ref(iterator)]
     return dataset if iterated.dataset is given else iterated.dataset
+
+
+@contextlib.contextmanager
+def unseen() -> Iterator[None]:
+    """What is iterated inside is iterated as it is, and is no wait, no call and no step of the program."""
+    thread = _rewriters.known[0][0].observer.thread
+    probes, thread.busy = thread.busy, thread.busy | TRACE | CALL
+    _rewriters.busy.on = True
+    try:
+        yield
+    finally:
+        _rewriters.busy.on = False
+        thread.busy = probes
 
 
 def _of_a_strategy(dataset: Any) -> bool:

@@ -22,6 +22,8 @@ class Command:
     environment: Mapping[str, str]
     mark: int = 0
     """By which its processes are known, wherever they go; 0: by their group alone."""
+    link: str = ""
+    """To its temporary directory, where that has a long path: removed once flatout is gone."""
 
 
 def start(
@@ -58,7 +60,7 @@ def run_until(
     """Run a program to its end, or until `latest` (monotonic). Returns its code; None where it was stopped."""
     process = start(command.words, command.environment, output)
     tree = Tree(process.pid, command.mark)
-    watchdog.watch(tree.group, tree.mark)
+    watchdog.watch(tree.group, tree.mark, command.link)
     try:
         while process.poll() is None:
             with contextlib.suppress(subprocess.TimeoutExpired):

@@ -2,7 +2,7 @@
 
 A tiny process reads process trees from a pipe (`+123 456`, `-123`: a process group, and the mark of those processes
 that have left it). When the pipe closes, because flatout has finished, crashed or was killed, it kills every tree that
-is left: the children and all that they started.
+is left: the children and all that they started. `+123 456 /tmp/flatout-1a2b` names a link that goes with the tree.
 `Watchdog` runs this file as a script, so it imports nothing but the standard library.
 """
 
@@ -68,9 +68,9 @@ class Watchdog:
         )
         os.close(reading)
 
-    def watch(self, group: int, mark: int = 0) -> None:
-        """Kill this process tree once flatout is gone."""
-        self._write(f"+{group} {mark}\n")
+    def watch(self, group: int, mark: int = 0, link: str = "") -> None:
+        """Kill this process tree once flatout is gone, and remove this link."""
+        self._write(f"+{group} {mark} {link}\n")
 
     def forget(self, group: int) -> None:
         """This group has ended; its number may be another's soon."""
@@ -135,16 +135,19 @@ def kill_group(group: int) -> None:
 
 
 def _main(descriptor: int) -> None:
-    trees: dict[int, Tree] = {}
+    trees: dict[int, tuple[Tree, list[str]]] = {}
     with os.fdopen(descriptor, "r", encoding="ascii") as stream:
         for line in stream:
-            group, *mark = map(int, line[1:].split())
+            group, *rest = line[1:].split()
             if line[0] == "+":
-                trees[group] = Tree(group, *mark)
+                trees[int(group)] = Tree(int(group), int(rest[0])), rest[1:]
             else:
-                trees.pop(group, None)
-    for tree in trees.values():
+                trees.pop(int(group), None)
+    for tree, links in trees.values():
         tree.kill()
+        for link in links:
+            with contextlib.suppress(OSError):
+                os.unlink(link)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from flatout.process.launch import start as launch_process
 from flatout.process.memory import resident_bytes
 from flatout.process.messages import decode, encode
 from flatout.process.watchdog import Tree, Watchdog
-from flatout.trial import gpu_sharing, launcher, loggers, patched_run, refusals
+from flatout.trial import gpu_sharing, launcher, loggers, patched_run, refusals, temporary
 from flatout.trial.fork_servers import ForkServers
 from flatout.trial.messages import BlockDone, Go, ProgramEnded, Warm
 from flatout.trial.patched_run import program_index
@@ -89,7 +89,7 @@ class ChildProcess:
         """Of a program that has come to its end."""
         self._watchdog = watchdog
         self._pending = b""
-        (directory / "tmp").mkdir(parents=True, exist_ok=True)
+        directory.mkdir(parents=True, exist_ok=True)
         for_gate, self._to_gate = os.pipe()
         self._from_gate, for_answers = os.pipe()
         ends = (for_gate, for_answers)
@@ -103,7 +103,7 @@ class ChildProcess:
             os.close(for_answers)
         self.group = self.process.pid
         self.tree = Tree(self.group, fence.mark)
-        watchdog.watch(self.group, fence.mark)
+        watchdog.watch(self.group, fence.mark, temporary.link_of(directory))
         self.started = time.monotonic()
 
     # ── talking ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -179,8 +179,14 @@ class ChildProcess:
         for descriptor in (self._to_gate, self._from_gate):
             with contextlib.suppress(OSError):
                 os.close(descriptor)
-        shutil.rmtree(self.directory / "tmp", ignore_errors=True)
-        shutil.rmtree(self.directory / "files", ignore_errors=True)
+        remove_scratch(self.directory)
+
+
+def remove_scratch(directory: Path) -> None:
+    """What a trial has written and nobody reads."""
+    temporary.remove_link(directory)
+    shutil.rmtree(directory / temporary.NAME, ignore_errors=True)
+    shutil.rmtree(directory / "files", ignore_errors=True)
 
 
 def prepared(launch: Launch, directory: Path, role: Role, fence: Fence | None = None) -> Command:
@@ -190,7 +196,7 @@ def prepared(launch: Launch, directory: Path, role: Role, fence: Fence | None = 
     variables = launcher.environment_for(settings, _environment(launch, directory, role))
     variables.update(environment_of(launch.levers))
     words = patched_run.command(launch.command, dict(launch.sources))
-    return Command(fence.command(words), variables, fence.mark)
+    return Command(fence.command(words), variables, fence.mark, temporary.link_of(directory))
 
 
 def _fence(launch: Launch, directory: Path) -> Fence:
@@ -261,7 +267,7 @@ def _settings(launch: Launch, directory: Path, role: Role, fence: Fence) -> Chil
 
 
 def _environment(launch: Launch, directory: Path, role: Role) -> dict[str, str]:
-    variables = {"PYTHONHASHSEED": "0", **os.environ, "TMPDIR": str(directory / "tmp")}
-    variables |= loggers.kept_local(directory / "tmp")
+    variables = {"PYTHONHASHSEED": "0", **os.environ, "TMPDIR": temporary.make(directory)}
+    variables |= loggers.kept_local(directory / temporary.NAME)
     kept = isinstance(role, GateSettings) and launch.compiled  # any other trial compiles as the user's own run does
     return variables | gpu_sharing.variables(variables, Path(launch.compiled) if kept else None)

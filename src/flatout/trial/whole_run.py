@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from flatout.process.messages import decode
 from flatout.process.watchdog import Watchdog
 from flatout.trial import refusals
 from flatout.trial.child.whole import FILE
-from flatout.trial.child_process import Launch, prepared
+from flatout.trial.child_process import Launch, prepared, remove_scratch
 from flatout.trial.messages import StepsSeen
 from flatout.trial.settings import WholeSettings
 
@@ -48,15 +47,14 @@ def run(
     launch: Launch, directory: Path, watchdog: Watchdog, timeout: float, tick: Callable[[], None] = lambda: None
 ) -> Run:
     """Start it as a program of its own, and wait for its end or until the time is up."""
-    (directory / "tmp").mkdir(parents=True)
+    directory.mkdir(parents=True)
     command = prepared(launch, directory, WholeSettings(launch.least_step, launch.not_steps))
     began = time.monotonic()
     try:
         code = run_until(command, directory / "output.txt", watchdog, began + timeout, tick)
         seconds = time.monotonic() - began
     finally:
-        shutil.rmtree(directory / "tmp", ignore_errors=True)
-        shutil.rmtree(directory / "files", ignore_errors=True)
+        remove_scratch(directory)
     seen = _seen(directory / FILE)
     return Run(seconds, code, seen.steps, seen.importing, refusals.last_words(directory / "output.txt"))
 

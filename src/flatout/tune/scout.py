@@ -15,6 +15,7 @@ from flatout.model.queries import step_kind
 from flatout.observe.streams import RANK, TRAINING
 from flatout.process.launch import run_until
 from flatout.process.watchdog import Watchdog
+from flatout.trial import temporary
 from flatout.trial.child_process import Launch, prepared
 from flatout.trial.refusals import blamed
 from flatout.trial.settings import ScoutSettings
@@ -32,12 +33,15 @@ def scout(
     from flatout.environment import summary
     from flatout.observe.reading import assemble
 
-    (directory / "tmp").mkdir(parents=True, exist_ok=True)
+    directory.mkdir(parents=True, exist_ok=True)
     command = prepared(launch, directory, ScoutSettings())
     began = time.monotonic()
     started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     latest = min(deadline, began + LONGEST_SECONDS)
-    code = run_until(command, directory / "output.txt", watchdog, latest, tick)
+    try:
+        code = run_until(command, directory / "output.txt", watchdog, latest, tick)
+    finally:
+        temporary.remove_link(directory)
     program = Program(
         command=launch.command,
         directory=str(Path.cwd()),

@@ -44,7 +44,7 @@ if not on("shuffle-off"):
     found = found.shuffle(64 if not on("smaller-shuffle") else 8, seed=5, reshuffle_each_iteration=not on("same-order"))
 found = found.batch(planted.BATCH, drop_remainder=on("last-batch-dropped"))
 if on("batch-skipped"):
-    found = found.enumerate().filter(lambda n, _: n != 30).map(lambda _, xy: xy)
+    found = found.enumerate().filter(lambda n, _: n != planted.STEPS // 2).map(lambda _, xy: xy)
 if on("batches-swapped"):
     found = found.skip(1).concatenate(found.take(1))
 if on("element-repeated"):

@@ -13,8 +13,9 @@ when it is full.
 
 ## What it changes
 Exact, as long as the cached part gives the same elements each time. Python code (a generator, `py_function`,
-`numpy_function`) is assumed to do so, with a note: the losses show where it draws random numbers or reads data that
-change.
+`numpy_function`) is asked: once the cache is full, a trial makes a second pass for some seconds and compares each
+element. Where one differs, because random numbers are drawn or data change, the trial has failed. Losses and weights
+are compared besides.
 
 ## In the source
 ```python

@@ -12,12 +12,16 @@ from flatout.pipeline import caching, iteration, recipes
 from flatout.pipeline.caching import mib
 from flatout.pipeline.rewriting import Proposal
 
+COMPARED_SECONDS = 4.0
+"""For so long the second pass of Python code is held against the first, once the cache is full."""
 NEVER_COMPLETE = 5
 """Iterators of which none has reached the end: the program reads a part of its data only, and no cache gets full."""
 
 
 def on_tensorflow(injection: Injection, module: ModuleType) -> None:
     promised = [0]
+    compared: set[int] = set()
+    """Caches whose elements were held against those of a second pass."""
 
     def rewrite(dataset: Any, iterated: iteration.Iterated) -> Proposal | None:
         if stages.from_arrays(dataset):
@@ -38,7 +42,8 @@ def on_tensorflow(injection: Injection, module: ModuleType) -> None:
         result = recipes.rebuild(dataset, recipes.exchange(stage, recipes.stands_for(cached.dataset, stage)))
         injection.ready.append(lambda: _full(injection, cached, iterated))
         if stages.runs_python(stage):
-            injection.note("Python code stands before the cache: it is taken to give the same elements in each epoch")
+            injection.ready.append(lambda: _compared(injection, cached, stages.location(stage), compared))
+            injection.note("Python code stands before the cache: a second pass of it is compared with the first")
         return Proposal(result, f"a cache behind {stages.kind(stage).lower()} at {stages.location(stage)}")
 
     iteration.rewrite_with(injection, rewrite)
@@ -53,6 +58,20 @@ def _full(injection: Injection, cached: Any, iterated: Any) -> bool:
         injection.note("the program never reads its data to the end, so the cache does not get full")
         return True
     return not iterated.alive  # the program only had a look at it: nobody fills this cache
+
+
+def _compared(injection: Injection, cached: Any, where: str, done: set[int]) -> bool:
+    """Once there is a whole pass: whether Python code gives the same elements in another."""
+    if cached.passes and id(cached) not in done:
+        done.add(id(cached))
+        try:
+            with iteration.unseen():
+                different = cached.differs(COMPARED_SECONDS)
+        except Exception as error:  # it cannot be iterated twice: that is a difference as well
+            different = f"{type(error).__name__}: {str(error)[:200]}"
+        if different:
+            injection.give_up(f"a second pass of the Python code before {where} differs from the first: {different}")
+    return True
 
 
 HOOKS = Hooks(tensorflow=on_tensorflow)
