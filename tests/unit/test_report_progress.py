@@ -17,7 +17,7 @@ from flatout.report.progress import Progress, cells
         (Row("base", 0.0123, None, None, None), ("base", "12.300 ms", "")),
         (Row("new", None, None, None, None), ("new", "", "")),
         (Row("young", 0.01, None, 1.234, None), ("young", "10.000 ms", "1.23× so far")),
-        (Row("fast", 0.005, Interval(2.0, 1.9, 2.1), 2.0, "won"), ("fast", "5.000 ms", "2.00× [1.90, 2.10]  won")),
+        (Row("fast", 0.005, Interval(2.0, 1.9, 2.1), 2.0, "won"), ("fast", "5.000 ms", "2.00× [1.90, 2.10]  faster")),
         (Row("bad", 0.01, None, 1.0, "failed", "no luck"), ("bad", "10.000 ms", "1.00× so far  no luck")),
     ],
 )
@@ -42,9 +42,9 @@ def test_without_a_terminal_there_is_a_line_for_each_thing_that_happens():
     lines = stream.getvalue().splitlines()
     assert [line.partition("  ")[2] for line in lines] == [
         lines[0].partition("  ")[2],
-        "xla: won  2.00× [1.90, 2.10]  numbers: exact",
-        "cache: not decided",
-        "bf16: failed  (it crashed)",
+        "compile the steps with XLA: 2.00 times as fast (1.90 to 2.10); bit for bit the same",
+        "cache the dataset in memory: not decided",
+        "compute in bfloat16: failed (it crashed)",
     ]
     assert "starting the baselines" in lines[0]
     assert "left at most" in lines[0]

@@ -44,8 +44,8 @@ def plain(case: Case, view: str, width: int = 80, **options: Any) -> str:
 # ── what a reader finds ──
 
 
-def test_the_overview_says_it_all() -> None:
-    text = plain(sample_case(), "overview", 120, directory=Path(".flatout/cases/x"))
+def test_the_details_say_it_all() -> None:
+    text = plain(sample_case(), "details", 120, directory=Path(".flatout/cases/x"))
     assert text.index("The step waits for its input 61 %") < text.index("Step  400")
     for expected in (
         "median 118.2 ms",
@@ -99,14 +99,14 @@ def test_each_view_shows_its_numbers(view: str, expected: list[str]) -> None:
 def test_a_view_without_data_says_so_and_what_would_give_it(view: str) -> None:
     text = plain(Case(kind="run"), view)
     assert text.strip()
-    if view != "overview":
+    if view not in ("overview", "details"):
         assert "flatout" in text
         assert re.search(r"\b(No|not recorded|was not)\b", text)
 
 
 def test_a_well_tuned_program_is_told_so() -> None:
     steps = sample_case().steps
-    assert "Nothing worth changing" in plain(Case(kind="run", verdict="fine", steps=steps), "overview")
+    assert "Nothing worth changing" in plain(Case(kind="run", verdict="fine", steps=steps), "details")
 
 
 def test_a_program_without_steps_is_not_called_well_tuned() -> None:
@@ -114,13 +114,13 @@ def test_a_program_without_steps_is_not_called_well_tuned() -> None:
 
 
 def test_an_unknown_view_lists_the_known_ones() -> None:
-    with pytest.raises(UnknownView, match="overview, timeline, ops"):
+    with pytest.raises(UnknownView, match="overview, details, timeline, ops"):
         render(sample_case(), "flames")
 
 
 def test_the_thirtieth_finding_has_one_line() -> None:
     findings = tuple(Finding("float64", f"number {i}", cost_ms=1.0) for i in range(30))
-    text = plain(Case(kind="run", findings=findings), "overview")
+    text = plain(Case(kind="run", findings=findings), "details")
     assert "number 9" in text
     assert "number 10" not in text
     assert "30  float64" in text

@@ -16,11 +16,17 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
 T = TypeVar("T")
+
+VerboseOption = Annotated[
+    bool, typer.Option("--verbose", help="Print everything: evidence, every trial, every reason.")
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print the verdict only.")]
+JsonOption = Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the case as JSON (- is stdout).")]
 
 
 def command(

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from flatout.cli._options import QuietOption, VerboseOption
+
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
 """Everything after PROGRAM is the program's own, options included."""
 
@@ -46,7 +48,8 @@ def register(app: typer.Typer) -> None:
             str | None, typer.Option("--json", metavar="FILE", help="Write the case as JSON (- is stdout).")
         ] = None,
         view: Annotated[str, typer.Option(help="The view to print at the end.")] = "overview",
-        quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the verdict only.")] = False,
+        quiet: QuietOption = False,
+        verbose: VerboseOption = False,
     ) -> None:
         """Run a program unchanged, observe it, and print where each step's time goes and why.
 
@@ -67,7 +70,7 @@ def register(app: typer.Typer) -> None:
             nsys=nsys,
             levers=tuple(levers.split(",")) if levers else (),
             json=json,
-            view=view,
+            view="details" if verbose else view,
             quiet=quiet,
         )
         from flatout.trial.launcher import leave_like

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+
 import typer
+
+from flatout.cli._options import VerboseOption
 
 
 def register(app: typer.Typer) -> None:
@@ -13,13 +17,14 @@ def register(app: typer.Typer) -> None:
             "overview",
             "--view",
             "-v",
-            help="overview, timeline, ops, memory, input, functions, placement or devices.",
+            help="overview, details, timeline, ops, memory, input, functions, placement, devices, trials or patch.",
         ),
         json: str = typer.Option(None, "--json", metavar="FILE", help="Write the case as JSON (- is stdout)."),
         width: int = typer.Option(None, "--width", min=20, help="Columns; those of the terminal by default."),
+        verbose: VerboseOption = False,
     ) -> None:
-        """Show a kept case: the verdict and the findings, or one view of it."""
-        show(case, view, json, width)
+        """Show a kept case: one screen with the verdict, all of it with --verbose, or one view."""
+        show(case, "details" if verbose else view, json, width)
 
 
 def show(reference: str | None, view: str, json: str | None, width: int | None) -> None:
@@ -35,6 +40,12 @@ def show(reference: str | None, view: str, json: str | None, width: int | None) 
         write(case, json)
         if json == "-":
             return  # standard output gets the JSON only
+    if view == "patch" and case.patch and not sys.stdout.isatty():
+        from flatout.source.editing import unified_diff
+
+        sys.stdout.buffer.write(unified_diff.to_bytes(case.patch))
+        sys.stdout.flush()
+        return
     from flatout.report.terminal import render
 
     try:

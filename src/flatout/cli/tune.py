@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from flatout.cli._options import QuietOption, VerboseOption
 from flatout.cli.run import PASS_ON, ModuleOption, NetworkOption, ProgramArgument, UnfencedOption
 from flatout.model.errors import InvalidOption
 
@@ -40,7 +41,8 @@ def register(app: typer.Typer) -> None:
         ] = None,
         unfenced: UnfencedOption = False,
         network: NetworkOption = False,
-        quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the verdict only.")] = False,
+        quiet: QuietOption = False,
+        verbose: VerboseOption = False,
     ) -> None:
         """Try cures on the unmodified program, side by side, and say what won, by how much, and at what price.
 
@@ -62,6 +64,7 @@ def register(app: typer.Typer) -> None:
             resume=resume,
             json=json,
             quiet=quiet,
+            verbose=verbose,
             patch=Path(patch) if patch else None,
             apply=apply,
             leave=Leave(unfenced, network),

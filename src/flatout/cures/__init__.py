@@ -40,6 +40,7 @@ from flatout.cures._catalogue import (
     in_order,
     is_injected,
     levers,
+    load,
     order,
     rewrites,
 )
@@ -59,6 +60,7 @@ __all__ = [
     "in_order",
     "is_injected",
     "levers",
+    "load",
     "name_offered",
     "order",
     "rewrites",

@@ -41,6 +41,9 @@ class Cure:
     """What the change may do to the numbers; `bound` for a trial that shows an upper limit and is no cure."""
     side: Side
     """The part of a step that it can shorten."""
+    does: str | Mapping[str, str] = ""
+    """What a person does who makes the change, as a command: `cache the dataset in memory`; for each setting where they
+    differ (`""`: all others). `{value}` is the setting; `{function}` and `{place}` name the function at a location."""
     conflicts: tuple[str, ...] = ()
     """Cures that cannot be combined with it."""
     after: tuple[str, ...] = ()

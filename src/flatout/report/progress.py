@@ -10,12 +10,18 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from flatout.measure.race import Row, View
 from flatout.model.case import Interval, Trial
-from flatout.model.levers import shown
+from flatout.report import words
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-MARKS = {"won": "won", "lost": "slower", "noise": "no measurable difference", "failed": "failed", "timeout": "too slow"}
+MARKS = {
+    "won": "faster",
+    "lost": "slower",
+    "noise": "no measurable difference",
+    "failed": "failed",
+    "timeout": "too slow",
+}
 
 
 class Progress:
@@ -70,13 +76,9 @@ class Progress:
             self._draw(race.rows())
 
     def finished(self, trial: Trial) -> None:
-        speedup = "" if trial.speedup is None else f"  {interval_text(trial.speedup)}"
-        parity = f"  numbers: {trial.parity}" if trial.parity else ""
-        note = f"  ({trial.note})" if trial.status in ("failed", "timeout") and trial.note else ""
-        mark = "as if it cost nothing" if trial.stage == "bound" else MARKS[trial.status]
-        if trial.undecided:
-            mark = "not decided"
-        self.say(f"{shown(trial.levers)}: {mark}{speedup}{parity}{note}")
+        note = f" ({trial.note})" if trial.status in ("failed", "timeout") and trial.note else ""
+        parity = f"; {words.agreement(trial.parity)}" if trial.parity else ""
+        self.say(f"{words.change_here(trial.levers)}: {_told(trial)}{parity}{note}")
 
     def _elapsed(self) -> float:
         return time.monotonic() - self.began
@@ -106,6 +108,15 @@ def cells(row: Row) -> tuple[str, str, str]:
         ratio = f"{row.so_far:.2f}× so far" if row.so_far is not None else ""
     state = row.note or (MARKS[row.status] if row.status is not None else "")
     return row.name, unit, f"{ratio}  {state}".strip()
+
+
+def _told(trial: Trial) -> str:
+    speedup = "" if trial.speedup is None else words.speedup(trial.speedup)
+    if trial.undecided or trial.stage == "bound":
+        return "not decided" if trial.undecided or not speedup else f"would be {speedup}"
+    if trial.status == "won" and speedup:
+        return speedup
+    return f"{MARKS[trial.status]}, {speedup}" if speedup else MARKS[trial.status]
 
 
 def interval_text(interval: Interval) -> str:

@@ -10,13 +10,15 @@ from flatout.model.case import Case
 
 
 def show(case: Case, view: str, directory: Path, json: str | None = None, quiet: bool = False) -> None:
-    """Write the case as JSON where asked for, and print a view of it; the verdict alone where it is to be quiet."""
+    """Write the case as JSON where asked for, and print a view of it; the first sentence where it is to be quiet."""
     if json is not None:
         from flatout.report.json import write
 
         write(case, json)
     if quiet:
-        sys.stderr.write(f"flatout: {case.verdict}\n")
+        from flatout.report.terminal import headline
+
+        sys.stderr.write(f"flatout: {headline(case)}\n")
         return
     from flatout.report.terminal import render
 

@@ -138,7 +138,7 @@ class Claiming:
         """With what the training has come to on both sides, to its end or as far as there is time to follow it: what
         the race has compared are the first steps. Raises `Fallen`."""
         context = self.context
-        context.progress.phase("do the results agree over the whole training?")
+        context.progress.phase("are the results the same over the whole training?")
         longest = max(measured.before_seconds or 0.0, measured.after_seconds or 0.0)
         wanted = max(2 * longest, LEAST_FOLLOWED) if measured.complete else FOLLOWED_SECONDS
         seconds = min(wanted, max(context.clock.left() / 2.5, LEAST_FOLLOWED))

@@ -10,7 +10,8 @@ from flatout.cures import levers as all_levers
 from flatout.measure.race import Rules, TimeLimit
 from flatout.measure.race.rules import Until
 from flatout.model.case import Case, Interval
-from flatout.model.levers import parse, shown
+from flatout.model.levers import parse
+from flatout.report import words
 from flatout.trial.child_process import Launch
 from flatout.tune import plan
 from flatout.tune.clock import BOUNDS
@@ -108,7 +109,8 @@ class Exploration:
             context.trials.skip(levers, f"{NO_TIME}: a larger --budget tries it")
             return
         contestants = [context.contestant((*self.base, text)) for text in levers]
-        context.progress.phase(f"trying {', '.join(one.title for one in contestants)}")
+        told = "; ".join(words.change_here(one.levers[-1:]) for one in contestants)
+        context.progress.phase(f"trying {'this' if len(contestants) == 1 else 'these'}: {told}")
         if context.varies:
             race.rewind()
         race.starter.start(contestants)
@@ -187,7 +189,7 @@ class Exploration:
         """The program with the winners in it: what costs most now? None where it does not run with all of them."""
         context = self.context
         base = (*self.base, *plan.combinations(won)[-1])
-        context.progress.phase(f"observing the program again, with {shown(base)}")
+        context.progress.phase(f"observing the program again, with: {words.change_here(base)}")
         launch = context.contestant(base).launch
         directory, until = context.new_directory("scout-again"), context.clock.exploring_until
         changed = scout(launch, directory, context.watchdog, until, context.progress.tick)

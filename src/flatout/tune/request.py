@@ -29,6 +29,8 @@ class TuneRequest:
     resume: bool = False
     json: str | None = None
     quiet: bool = False
+    verbose: bool = False
+    """Print every trial and every lever that was left out, not one screen."""
     patch: Path | None = None
     """Where to write the patch."""
     apply: bool = False

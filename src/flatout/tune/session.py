@@ -30,7 +30,7 @@ def tune(request: TuneRequest) -> int:
     with Progress(request.budget, request.quiet) as progress:
         case = Tuner(request, directory, progress).run()
     saving.save(case, directory)
-    standard_error.show(case, "trials", directory, request.json, request.quiet)
+    standard_error.show(case, "details" if request.verbose else "overview", directory, request.json, request.quiet)
     _write_patch(case, request)
     return 0 if case.steps is not None else 1
 

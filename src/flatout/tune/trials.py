@@ -11,6 +11,7 @@ from flatout.measure.race.rules import PROMISING
 from flatout.model.case import Trial
 from flatout.model.levers import parse
 from flatout.model.vocabulary import TrialStage
+from flatout.report import words
 from flatout.report.progress import Progress
 from flatout.tune import parity
 from flatout.tune.conclusions import is_open, judge, promise
@@ -61,7 +62,7 @@ class Trials:
     def keep(self, race: Race, one: Contestant, stage: TrialStage) -> Trial:
         trial = self._trial(race, one, stage)
         if stage != "bound" and trial.status == "won":
-            self.progress.say(f"{one.title}: do the numbers agree?")
+            self.progress.say(f"{words.change_here(one.levers)}: are the results the same?")
             trial = judge(trial, parity.compare(race.baselines, one, race.starter, self.directory))
         self.found = [one for one in self.found if (one.stage, one.levers) != (stage, trial.levers)]
         self.found.append(trial)

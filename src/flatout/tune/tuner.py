@@ -114,4 +114,5 @@ def _disturbed(races: Iterable[Race]) -> list[Note]:
     if len(starved) < STARVED * len(taken) or not starved:
         return []
     text = f"Something else had {100 * statistics.median(starved):.0f} % of the processors in {len(starved)} of "
-    return [Note("warning", f"{text}{len(taken)} rounds: the intervals are wider than on a quiet machine.")]
+    wider = f"{text}{len(taken)} rounds: the intervals are wider than on a quiet machine."
+    return [Note("warning", wider, "Run it again on one to see small gains.")]

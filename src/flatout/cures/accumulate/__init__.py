@@ -37,5 +37,11 @@ def values(case: Case) -> Sequence[str]:
 
 
 CURE = Cure(
-    equivalence="semantic", side="compute", conflicts=("batch-size",), values=values, skip=skip, by_default=False
+    does="split each batch in {value} and add up the gradients",
+    equivalence="semantic",
+    side="compute",
+    conflicts=("batch-size",),
+    values=values,
+    skip=skip,
+    by_default=False,
 )

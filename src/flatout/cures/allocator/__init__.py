@@ -66,4 +66,11 @@ def environment(value: str) -> dict[str, str]:
     return {"LD_PRELOAD": f"{path}:{kept}" if kept else path} if path else {}
 
 
-CURE = Cure(equivalence="exact", side="runtime", values=values, skip=skip, environment=environment)
+CURE = Cure(
+    does={"glibc-keep": "let malloc keep freed memory", "": "allocate memory with {value}"},
+    equivalence="exact",
+    side="runtime",
+    values=values,
+    skip=skip,
+    environment=environment,
+)

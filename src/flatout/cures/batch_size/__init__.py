@@ -35,5 +35,11 @@ def values(case: Case) -> Sequence[str]:
 
 
 CURE = Cure(
-    equivalence="semantic", side="compute", conflicts=("accumulate",), values=values, skip=skip, by_default=False
+    does="make batches {value} times as large",
+    equivalence="semantic",
+    side="compute",
+    conflicts=("accumulate",),
+    values=values,
+    skip=skip,
+    by_default=False,
 )

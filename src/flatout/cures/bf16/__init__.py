@@ -41,6 +41,7 @@ def skip(case: Case) -> str | None:
 
 
 CURE = Cure(
+    does="compute in bfloat16",
     equivalence="precision",
     side="compute",
     conflicts=("fp16",),

@@ -57,6 +57,7 @@ def steady_work(pipeline: Pipeline) -> list[Stage]:
 
 
 CURE = Cure(
+    does="cache the dataset in memory",
     equivalence="exact",
     side="input",
     # It keeps what the others have made.

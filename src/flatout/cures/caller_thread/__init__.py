@@ -36,4 +36,4 @@ def skip(case: Case) -> str | None:
     return why
 
 
-CURE = Cure(equivalence="exact", side="runtime", skip=skip)
+CURE = Cure(does="run sessions in the calling thread", equivalence="exact", side="runtime", skip=skip)

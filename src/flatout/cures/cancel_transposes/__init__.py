@@ -34,4 +34,4 @@ def skip(case: Case) -> str | None:
     return "no transposes between layouts were seen"
 
 
-CURE = Cure(equivalence="reassociated", side="compute", skip=skip)
+CURE = Cure(does="remove transposes that undo each other", equivalence="reassociated", side="compute", skip=skip)

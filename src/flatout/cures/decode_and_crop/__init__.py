@@ -22,4 +22,4 @@ from __future__ import annotations
 
 from flatout.cures._spec import Cure
 
-CURE = Cure(equivalence="exact", side="input", after=("forward",))
+CURE = Cure(does="decode pictures only where they are cropped", equivalence="exact", side="input", after=("forward",))

@@ -45,6 +45,7 @@ def skip(case: Case) -> str | None:
 
 
 CURE = Cure(
+    does="run train_on_batch as one graph",
     equivalence="reassociated",
     side="host",
     skip=skip,

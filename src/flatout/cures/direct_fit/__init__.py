@@ -34,4 +34,11 @@ def skip(case: Case) -> str | None:
     return "neither fit nor evaluate is called again and again on a single batch of arrays"
 
 
-CURE = Cure(equivalence="reassociated", side="host", skip=skip, conflicts=("free-compute",), after=("no-run-eagerly",))
+CURE = Cure(
+    does="run fit on single batches as one graph",
+    equivalence="reassociated",
+    side="host",
+    skip=skip,
+    conflicts=("free-compute",),
+    after=("no-run-eagerly",),
+)

@@ -36,4 +36,10 @@ def skip(case: Case) -> str | None:
     return None
 
 
-CURE = Cure(equivalence="reassociated", side="host", skip=skip, after=("no-run-eagerly",))
+CURE = Cure(
+    does="call the model's graph instead of predict",
+    equivalence="reassociated",
+    side="host",
+    skip=skip,
+    after=("no-run-eagerly",),
+)

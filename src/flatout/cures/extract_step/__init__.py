@@ -63,6 +63,7 @@ def skip(case: Case) -> str | None:
 
 
 CURE = Cure(
+    does="move the training step into a @tf.function",
     equivalence="reassociated",
     side="host",
     conflicts=("function", "free-compute"),

@@ -31,4 +31,4 @@ def skip(case: Case) -> str | None:
     return None if asked or found else "nothing selects double precision"
 
 
-CURE = Cure(equivalence="precision", side="compute", skip=skip)
+CURE = Cure(does="compute in single precision (float32)", equivalence="precision", side="compute", skip=skip)

@@ -21,4 +21,4 @@ from __future__ import annotations
 
 from flatout.cures._spec import Cure
 
-CURE = Cure(equivalence="exact", side="input", after=("tidy",))
+CURE = Cure(does="filter and take earlier in the pipeline", equivalence="exact", side="input", after=("tidy",))

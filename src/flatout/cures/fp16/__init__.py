@@ -40,6 +40,7 @@ def skip(case: Case) -> str | None:
 
 
 CURE = Cure(
+    does="compute in float16",
     equivalence="precision",
     side="compute",
     conflicts=("bf16",),

@@ -29,4 +29,4 @@ def skip(case: Case) -> str | None:
     return None if kind == "train-function" else "the steps are not those of a traced function that trains"
 
 
-CURE = Cure(equivalence="bound", side="compute", conflicts=("function",), skip=skip)
+CURE = Cure(does="steps that compute nothing", equivalence="bound", side="compute", conflicts=("function",), skip=skip)

@@ -166,6 +166,10 @@ def by_hand(case: Case, value: str) -> str:
 
 
 CURE = Cure(
+    does={
+        "parts": "trace calls of models, losses and optimizers with tf.function",
+        "": "trace {function} with @tf.function{place}",
+    },
     equivalence="reassociated",
     side="host",
     conflicts=("free-compute",),

@@ -21,4 +21,4 @@ from __future__ import annotations
 
 from flatout.cures._spec import Cure
 
-CURE = Cure(equivalence="exact", side="input", after=("forward",))
+CURE = Cure(does="run the generator in a process of its own", equivalence="exact", side="input", after=("forward",))

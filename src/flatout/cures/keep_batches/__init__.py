@@ -38,4 +38,4 @@ def skip(case: Case) -> str | None:
     return _pipelines.no_wait(case)
 
 
-CURE = Cure(equivalence="exact", side="input", skip=skip, fills=True)
+CURE = Cure(does="keep the batches of the PyDataset", equivalence="exact", side="input", skip=skip, fills=True)

@@ -22,4 +22,9 @@ from __future__ import annotations
 
 from flatout.cures._spec import Cure
 
-CURE = Cure(equivalence="exact", side="input", after=("decode-and-crop", "generator-process", "parallel-reads"))
+CURE = Cure(
+    does="map after shuffle and batch",
+    equivalence="exact",
+    side="input",
+    after=("decode-and-crop", "generator-process", "parallel-reads"),
+)

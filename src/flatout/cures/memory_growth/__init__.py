@@ -31,4 +31,4 @@ def skip(case: Case) -> str | None:
     return "memory growth is already on" if growth and all(growth.values()) else None
 
 
-CURE = Cure(equivalence="exact", side="runtime", skip=skip, by_default=False)
+CURE = Cure(does="allocate GPU memory as needed", equivalence="exact", side="runtime", skip=skip, by_default=False)

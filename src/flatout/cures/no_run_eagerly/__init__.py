@@ -39,4 +39,6 @@ def by_hand(case: Case, value: str) -> str:
     return _frozen.told(_frozen.of_keras, case)
 
 
-CURE = Cure(equivalence="reassociated", side="host", skip=skip, by_hand=by_hand)
+CURE = Cure(
+    does="compile the model without run_eagerly", equivalence="reassociated", side="host", skip=skip, by_hand=by_hand
+)

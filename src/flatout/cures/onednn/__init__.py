@@ -51,4 +51,15 @@ def environment(value: str) -> dict[str, str]:
     return {VARIABLE: "1" if value == "1" else "0"}
 
 
-CURE = Cure(equivalence="reassociated", side="runtime", values=values, skip=skip, environment=environment)
+CURE = Cure(
+    does={
+        "0": "switch oneDNN's kernels off",
+        "1": "switch oneDNN's kernels on",
+        "": "switch oneDNN's kernels off or on",
+    },
+    equivalence="reassociated",
+    side="runtime",
+    values=values,
+    skip=skip,
+    environment=environment,
+)

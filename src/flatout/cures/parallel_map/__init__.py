@@ -37,6 +37,7 @@ def skip(case: Case) -> str | None:
 
 
 CURE = Cure(
+    does="run calls of map in parallel",
     equivalence="semantic",
     side="input",
     # A map that works on whole batches is the one to make parallel.

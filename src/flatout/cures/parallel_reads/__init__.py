@@ -21,4 +21,4 @@ from __future__ import annotations
 
 from flatout.cures._spec import Cure
 
-CURE = Cure(equivalence="exact", side="input", after=("forward",))
+CURE = Cure(does="read several files at a time", equivalence="exact", side="input", after=("forward",))

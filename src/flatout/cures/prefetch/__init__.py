@@ -49,6 +49,7 @@ def is_small(buffer: str) -> bool:
 
 
 CURE = Cure(
+    does="prefetch at the end of the pipeline",
     equivalence="exact",
     side="input",
     # It belongs behind the last stage.

@@ -36,4 +36,10 @@ from __future__ import annotations
 from flatout.cures._session_runs import reason_against
 from flatout.cures._spec import Cure
 
-CURE = Cure(equivalence="exact", side="host", after=("caller-thread", "feed-once"), skip=reason_against)
+CURE = Cure(
+    does="look up a session's fetches and feeds once",
+    equivalence="exact",
+    side="host",
+    after=("caller-thread", "feed-once"),
+    skip=reason_against,
+)

@@ -32,4 +32,4 @@ def skip(case: Case) -> str | None:
     return None if often else "no tf.function is traced again for another shape or number"
 
 
-CURE = Cure(equivalence="reassociated", side="host", skip=skip)
+CURE = Cure(does="trace once for all shapes and numbers", equivalence="reassociated", side="host", skip=skip)

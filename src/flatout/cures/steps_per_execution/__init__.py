@@ -55,6 +55,7 @@ def by_hand(case: Case, value: str) -> str:
 
 
 CURE = Cure(
+    does="run {value} steps in one call (steps_per_execution)",
     equivalence="reassociated",
     side="host",
     # A model that runs eagerly makes one step per call.

@@ -63,6 +63,7 @@ def _tuned(stage: Any) -> bool:
 
 
 CURE = Cure(
+    does="give the pipeline {value} threads of its own",
     equivalence="exact",
     side="input",
     # The pool's size follows from the number of parallel calls.

@@ -56,4 +56,11 @@ def environment(value: str) -> dict[str, str]:
     return {"TF_NUM_INTRAOP_THREADS": value, "OMP_NUM_THREADS": value}
 
 
-CURE = Cure(equivalence="reassociated", side="runtime", values=values, skip=skip, environment=environment)
+CURE = Cure(
+    does="use {value} threads inside an operation",
+    equivalence="reassociated",
+    side="runtime",
+    values=values,
+    skip=skip,
+    environment=environment,
+)

@@ -47,6 +47,7 @@ def by_hand(case: Case, value: str) -> str:
 
 
 CURE = Cure(
+    does="call models through tf.function",
     equivalence="reassociated",
     side="host",
     conflicts=("free-compute",),

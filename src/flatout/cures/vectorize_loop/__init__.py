@@ -49,6 +49,7 @@ def skip(case: Case) -> str | None:
 
 
 CURE = Cure(
+    does="replace the loop over samples with tf.vectorized_map",
     equivalence="reassociated",
     side="compute",
     conflicts=("whole-batch",),

@@ -43,6 +43,7 @@ def _late_batch(case: Case) -> bool:
 
 
 CURE = Cure(
+    does="map whole batches",
     equivalence="exact",
     side="input",
     # Behind late-map, which may leave no map before the batch.

@@ -47,4 +47,11 @@ def skip(case: Case) -> str | None:
     return "the iterations of the loop have side effects, or use their samples in another way"
 
 
-CURE = Cure(equivalence="reassociated", side="host", conflicts=("vectorize-loop",), values=values, skip=skip)
+CURE = Cure(
+    does="pass whole batches to the model",
+    equivalence="reassociated",
+    side="host",
+    conflicts=("vectorize-loop",),
+    values=values,
+    skip=skip,
+)

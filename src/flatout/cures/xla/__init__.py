@@ -54,6 +54,7 @@ def values(case: Case) -> Sequence[str]:
 
 
 CURE = Cure(
+    does="compile the steps with XLA",
     equivalence="reassociated",
     side="compute",
     conflicts=("no-xla",),

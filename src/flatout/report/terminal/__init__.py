@@ -13,7 +13,9 @@ from pathlib import Path
 from flatout.model.case import Case
 from flatout.model.errors import UnknownView
 from flatout.report.formatting import clean, elide
+from flatout.report.labels import NO_VERDICT
 from flatout.report.terminal import (
+    details,
     devices,
     functions,
     input,
@@ -21,10 +23,13 @@ from flatout.report.terminal import (
     memory,
     ops,
     overview,
+    patch,
     placement,
+    run_screen,
     serving,
     timeline,
     trials,
+    tune_screen,
 )
 from flatout.report.terminal.output import Output
 from flatout.report.terminal.page import Page
@@ -40,6 +45,7 @@ VIEWS = {
     name: View(module.write, module.has_data)
     for name, module in {
         "overview": overview,
+        "details": details,
         "timeline": timeline,
         "ops": ops,
         "memory": memory,
@@ -48,6 +54,7 @@ VIEWS = {
         "placement": placement,
         "devices": devices,
         "trials": trials,
+        "patch": patch,
         "serving": serving,
         "stages": inspected_pipeline,
     }.items()
@@ -73,9 +80,16 @@ def render(
     output = Output.of(width, color, unicode)
     page = output.page(case.program.directory)
     VIEWS[view].write(case, page, directory)
-    if view == "overview":
+    if view == "details" or (view == "overview" and case.kind not in overview.SCREENS):
         _more(case, page, directory)
     return output.text(page)
+
+
+def headline(case: Case) -> str:
+    """The first sentence of the overview: what `--quiet` prints."""
+    if case.kind == "run":
+        return run_screen.headline(case)
+    return tune_screen.headline(case) if case.kind == "tune" else clean(case.verdict) or NO_VERDICT
 
 
 def _more(case: Case, page: Page, directory: Path | None) -> None:
@@ -83,6 +97,6 @@ def _more(case: Case, page: Page, directory: Path | None) -> None:
     page.gap()
     if directory is not None:
         page.labelled("case", elide(clean(directory), page.width - 6, middle=True), indent=0, room=6)
-    filled = [name for name, view in VIEWS.items() if name != "overview" and view.has_data(case)]
+    filled = [name for name, view in VIEWS.items() if name not in ("overview", "details") and view.has_data(case)]
     if filled:
         page.labelled("more", "flatout show --view NAME  where NAME is ", ", ".join(filled), indent=0, room=6)

@@ -1,4 +1,4 @@
-"""The overview: the verdict, where the time of a step goes, the findings and what to do about them."""
+"""The overview: one screen for a run or a tune; of other cases all there is, as in the view `details`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from pathlib import Path
 from flatout.model.case import Case, Steps
 from flatout.report.formatting import clean, duration, elide, share
 from flatout.report.labels import NO_VERDICT, device_name, name_of_steps
-from flatout.report.terminal import findings, serving, trials
+from flatout.report.terminal import findings, run_screen, screen, serving, trials, tune_screen
 from flatout.report.terminal.charts import PARTS, stacked, typical_spark
 from flatout.report.terminal.page import Column, Page
 
 _LEVELS = {"error": ("error", "bold red"), "warning": ("warning", "yellow"), "info": ("note", "cyan")}
+SCREENS = {"run": run_screen.write, "tune": tune_screen.write}
 
 
 def has_data(case: Case) -> bool:
@@ -19,6 +20,14 @@ def has_data(case: Case) -> bool:
 
 
 def write(case: Case, page: Page, directory: Path | None) -> None:
+    if case.kind in SCREENS:
+        screen.write(case, page, directory, SCREENS[case.kind])
+    else:
+        details(case, page, directory)
+
+
+def details(case: Case, page: Page, directory: Path | None) -> None:
+    """The verdict, where the time of a step goes, all findings with their evidence, trials, notes."""
     _program(case, page)
     page.gap()
     page.line((clean(case.verdict) or NO_VERDICT, "bold"), indent=0)

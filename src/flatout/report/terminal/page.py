@@ -43,6 +43,7 @@ class Column:
 class Page:
     def __init__(self, width: int, color: bool, base: str = "") -> None:
         self.width = width
+        self._color = color
         self._base = base
         self._stream = io.StringIO()
         self._console = Console(
@@ -61,6 +62,19 @@ class Page:
     def text(self) -> str:
         lines = (line.rstrip() for line in self._stream.getvalue().splitlines())
         return "\n".join(lines).strip("\n") + "\n"
+
+    def draft(self) -> Page:
+        """An empty page of the same form, to see how long something becomes."""
+        return Page(self.width, self._color, self._base)
+
+    @property
+    def length(self) -> int:
+        """Lines."""
+        return self.text().count("\n")
+
+    def take(self, other: Page) -> None:
+        """Add what was written to a draft."""
+        self._stream.write(other._stream.getvalue())
 
     def gap(self) -> None:
         """An empty line, unless there is one already."""
@@ -81,9 +95,9 @@ class Page:
             sentence.append_text(_styled(part))
         self._console.print(Padding(sentence, (0, 0, 0, indent)))
 
-    def code(self, line: str) -> None:
+    def code(self, line: str, indent: int = 4) -> None:
         """A line of code as written; a line that is too long is wrapped."""
-        self._console.print(Padding(Text(line, style="green", overflow="fold"), (0, 0, 0, 4)))
+        self._console.print(Padding(Text(line, style="green", overflow="fold"), (0, 0, 0, indent)))
 
     def labelled(self, label: str, *parts: Part, indent: int = 4, room: int = 10, style: str = "dim") -> None:
         """A label, followed by a sentence whose further lines are aligned with its first one."""

@@ -1,0 +1,122 @@
+"""The screen of a run: what costs most, where the time of the run and of a step goes, what to change, what to type."""
+
+from __future__ import annotations
+
+from flatout.model import queries
+from flatout.model.case import Case, Finding, Steps
+from flatout.report import words
+from flatout.report.formatting import clean, duration, elide, share
+from flatout.report.labels import NO_VERDICT, STEP_PARTS, name_of_steps
+from flatout.report.terminal import screen
+from flatout.report.terminal.charts import PARTS, stacked
+from flatout.report.terminal.page import Page
+from flatout.report.terminal.screen import Room, labelled
+
+WORTH = 0.05
+"""Share of a step or of the run from which on a finding is told before all else."""
+
+
+def write(case: Case, page: Page, room: Room) -> None:
+    screen.title(case, page)
+    page.line((headline(case), "bold"), indent=0)
+    page.gap()
+    if case.steps is not None:
+        _time(case, case.steps, page)
+    _findings(case, page, room)
+    page.gap()
+    screen.notes(case, page, room)
+    _next(case, page, room)
+
+
+def headline(case: Case) -> str:
+    """One sentence that needs no knowledge of flatout."""
+    first = next((item for item in case.findings if (item.cost_share or 0.0) >= WORTH), None)
+    if case.steps is None or first is None or not case.verdict.partition(" goes to ")[2].startswith(first.cause):
+        return clean(case.verdict) or NO_VERDICT
+    whole = duration(queries.whole_ms(case)) if first.of == "step" else duration(queries.run_ms(case))
+    what = f"each {name_of_steps(case.steps.kind).removesuffix('s')}" if first.of == "step" else "the run"
+    cost = f"{duration(first.cost_ms)} of {whole}" if first.cost_ms else whole
+    return f"{share(first.cost_share)} of {what} ({cost}) goes to one cause: {clean(screen.lower(first.summary))}"
+
+
+def _time(case: Case, steps: Steps, page: Page) -> None:
+    """The run as a whole, and one step."""
+    _run_bar(case, page)
+    spread = (
+        f"{duration(steps.ms.p10)} to {duration(steps.ms.p90)} for most of {steps.count:,} {name_of_steps(steps.kind)}"
+    )
+    labelled(page, "A step", f"{duration(steps.ms.median)} ({spread})")
+    split = steps.split_ms
+    total = split.total() if split is not None else 0.0
+    if split is None or total <= 0:
+        return
+    values = {name: float(getattr(split, name)) for name, _, _ in PARTS}
+    bar = stacked(values, min(page.width, 100) - screen.ROOM - 2)
+    page.labelled("", bar, indent=0, room=screen.ROOM)
+    legend = [f"{glyph} {_part(name)} {share(values[name] / total)}" for name, glyph, _ in PARTS if values[name] > 0]
+    page.fields(legend, indent=screen.ROOM, separator="  ")
+
+
+def _run_bar(case: Case, page: Page) -> None:
+    """Where the time of the whole run goes."""
+    seconds, part = case.program.seconds, queries.steps_share(case)
+    if seconds and case.steps is not None:
+        inside = duration(1000 * seconds * part)
+        outside = duration(1000 * seconds * (1 - part))
+        labelled(
+            page, "This run", f"{duration(1000 * seconds)}: {inside} in steps, {outside} to start, to end and between"
+        )
+
+
+def _part(name: str) -> str:
+    return {"idle": "waiting in the runtime"}.get(name, STEP_PARTS[name])
+
+
+def _findings(case: Case, page: Page, room: Room) -> None:
+    told = [item for item in case.findings if item.full_share >= WORTH or item.cost_share is None][: room.findings]
+    told = told or list(case.findings[: min(room.findings, 1)])
+    if not told:
+        return
+    page.heading("What to change", "" if len(told) == 1 else "the most expensive first")
+    repeated = clean(screen.lower(told[0].summary)) in headline(case)
+    for number, finding in enumerate(told, 1):
+        _finding(number, finding, page, room, with_summary=not (number == 1 and repeated))
+
+
+def _finding(number: int, finding: Finding, page: Page, room: Room, with_summary: bool) -> None:
+    code = clean(finding.where.code) if finding.where and finding.where.code else ""
+    spot = page.location(finding.where, min(48, page.width - 6)) or "the whole program"
+    page.line((f"{number}  ", "bold"), (spot, "cyan"), elide(f"   {code}", page.width - 5 - len(spot)) if code else "")
+    if with_summary:
+        page.labelled("why", elide(clean(finding.summary), room.words), indent=5, room=7)
+    page.labelled("costs", _cost(finding), f"   ({clean(finding.cause, 40)})", indent=5, room=7)
+    if finding.fixes:
+        safe = f" [{words.agreement(finding.fixes[0].equivalence)}]"
+        page.labelled("do", elide(screen.advice(finding), room.words), safe, indent=5, room=7)
+
+
+def _cost(finding: Finding) -> str:
+    if finding.cost_ms is None or not (finding.cost_ms or finding.counted_before):
+        return "not known"
+    of = "of each step" if finding.of == "step" else "of the run"
+    parts = [f"{duration(finding.cost_ms)} {of}, {share(finding.cost_share)}"] if finding.cost_ms else []
+    if finding.counted_before:
+        parts.append(f"{'and ' if parts else ''}{share(finding.counted_before)} that is also counted above")
+    sure = {"high": "", "medium": "; likely", "low": "; an upper estimate"}.get(finding.confidence, "")
+    return ", ".join(parts) + sure
+
+
+def _next(case: Case, page: Page, room: Room) -> None:
+    program = elide(screen.command_words(case), max(page.width - 30, 40))
+    if case.program.error or case.program.exit_code or case.program.signal:
+        labelled(page, "Next", (f"flatout run {program}", "cyan"), "   again, when the program runs to its end")
+    elif case.steps is not None and case.program.command:
+        what = "tries the cures on this program, measures them and writes the patch"
+        if not case.findings:
+            what = "measures whether anything gives more all the same"
+        labelled(page, "Next", (f"flatout tune {program}", "cyan"), f"   {what}")
+    shown = min(room.findings, len(case.findings))
+    remarks = sum(note.level == "info" for note in case.notes)
+    name = clean(case.findings[0].cause, 40) if case.findings else ""
+    explain = f" · flatout explain {name}" if name else ""
+    screen.rest(page, explain, (len(case.findings) - shown, "more finding"), (remarks, "remark"))

@@ -1,0 +1,233 @@
+"""The screen of a tune: what it has come to, what that does to the run, how it is known, the patch, what to type."""
+
+from __future__ import annotations
+
+from flatout.model.case import Case, Trial, WholeRun
+from flatout.model.evidence.outcomes import LeverSkipped
+from flatout.model.levers import shown
+from flatout.model.text import LONGEST, clean_code
+from flatout.report import words
+from flatout.report.formatting import clean, duration, elide, share
+from flatout.report.labels import NO_VERDICT, STEP_NAMES
+from flatout.report.terminal import screen
+from flatout.report.terminal.page import Page
+from flatout.report.terminal.screen import Room, labelled
+
+WEAKNESS = ("exact", "reassociated", "precision", "statistical")
+
+
+def write(case: Case, page: Page, room: Room) -> None:
+    screen.title(case, page)
+    claim = claimed(case)
+    page.line((headline(case), "bold"), indent=0)
+    page.gap()
+    if claim is not None:
+        _gain(case, claim, page, room)
+    elif case.conclusion is not None:
+        _reason(case, page, room)
+    _slow(case, page, room)
+    _patch(case, page, room)
+    page.gap()
+    screen.notes(case, page, room)
+    _next(case, page, claim)
+
+
+def headline(case: Case) -> str:
+    """One sentence that needs no knowledge of flatout."""
+    claim = claimed(case)
+    names, outcome = words.names_in(case), case.conclusion.outcome if case.conclusion is not None else ""
+    if claim is not None and claim.speedup is not None:
+        count = len(claim.levers)
+        how = "one change" if count == 1 else f"{count} changes"
+        told = "; ".join(words.lever(text, names) for text in claim.levers)
+        return (
+            f"{_steps(case)} are {words.speedup(claim.speedup)} with {how}: {told}. "
+            f"{_capital(words.agreement(_numbers(case, claim)))}."
+        )
+    tried = [trial for trial in case.trials if trial.stage == "single"]
+    if outcome == "done":
+        none = f"none of {len(tried)} changes that were tried is faster" if tried else "no change fits this program"
+        return f"Nothing worth changing: {none}."
+    best = _different(case)
+    if outcome == "not-the-same" and best is not None and best.speedup is not None:
+        did = f"{words.speedup(best.speedup)}: {words.trial(best, names)}"
+        return f"No change is proposed. One was {did}; but {_differs(best)}."
+    if outcome == "undecided" and tried:
+        so_far = f"{screen.several(len(tried), 'change')} {'was' if len(tried) == 1 else 'were'} tried"
+        return f"Not decided yet: the time was up. {so_far}, and none is proven so far."
+    return clean(case.verdict) or NO_VERDICT
+
+
+def claimed(case: Case) -> Trial | None:
+    """The trial whose speedup is claimed: the interval that the verdict states."""
+    if not case.tuned or (case.conclusion is not None and case.conclusion.outcome != "won"):
+        return None
+    won = [one for one in case.trials if one.status == "won" and one.levers == case.tuned and one.speedup is not None]
+    stages = [one for one in won if one.stage in ("combination", "patch")]
+    told = (one for one in stages if one.speedup is not None and f"[{one.speedup.low:.2f}," in case.verdict)
+    return next(told, next(iter(stages), None))
+
+
+def _gain(case: Case, claim: Trial, page: Page, room: Room) -> None:
+    whole = case.whole_run
+    if whole is not None:
+        labelled(page, "This run", whole_run(whole), _pays(whole, claim))
+    before = f"{duration(claim.step_ms * claim.speedup.ratio)} → " if claim.step_ms and claim.speedup else ""
+    if claim.step_ms and claim.speedup is not None:
+        bounds = f"{words.factor(claim.speedup.low)} to {words.factor(claim.speedup.high)}"
+        rounds = f"; {bounds} is the 95 % interval of {claim.rounds} paired rounds" if claim.rounds else ""
+        labelled(page, "A step", f"{before}{duration(claim.step_ms)}, measured side by side{rounds}")
+    told = words.compared(whole.compared) if whole is not None and whole.compared else words.compared(_how(claim))
+    if told:
+        labelled(page, "Same?", elide(told, room.words))
+
+
+def whole_run(whole: WholeRun) -> str:
+    """What the change does to the run from its start to its end."""
+    if whole.after_seconds is None:
+        return clean(whole.note) or "not measured"
+    before = f"{duration(1000 * whole.before_seconds)} → " if whole.before_seconds is not None else ""
+    text = f"{before}{duration(1000 * whole.after_seconds)}"
+    if whole.speedup is not None:
+        text += f", {words.speedup(whole.speedup)} as a whole"
+    how = "estimated from its steps" if whole.estimated else f"measured in {whole.pairs} pairs of runs"
+    text += f"; start-up and warm-up included, {how}"
+    if not whole.complete:
+        text += f". The end was not reached: {clean(whole.note, 120)}" if whole.note else ". The end was not reached"
+    elif whole.speedup is not None and whole.speedup.low <= 1.0:
+        text += ". Runs this short may gain nothing; longer ones gain more"
+    return f"{text}."
+
+
+def _pays(whole: WholeRun, claim: Trial) -> str:
+    """What the change costs once, and after how many steps that is earned back; only where both runs were measured."""
+    if whole.pairs < 2 or not whole.complete or not claim.step_ms or claim.speedup is None:
+        return ""
+    if whole.before_seconds is None or whole.after_seconds is None:
+        return ""
+    saved = claim.step_ms * (claim.speedup.ratio - 1) / 1000
+    once = whole.after_seconds - whole.before_seconds + whole.steps * saved
+    if saved <= 0 or once < 0.02 * whole.before_seconds:
+        return ""
+    steps = screen.several(max(round(once / saved), 1), "step")
+    return f" About {duration(1000 * once)} is spent once (tracing, compiling), and earned back after {steps}."
+
+
+def _reason(case: Case, page: Page, room: Room) -> None:
+    """How an outcome is known that is no win."""
+    assert case.conclusion is not None
+    best = _different(case)
+    if case.conclusion.outcome == "not-the-same" and best is not None:
+        told = words.compared(_how(best)).replace("agree to", "differ by up to").replace("agrees to", "differs by")
+        labelled(page, "Why", elide(told or _capital(clean(best.note).rpartition("; ")[2]), min(room.words, 500)))
+        return
+    reason = clean(case.conclusion.reason).partition(" By hand: the lever")[0]
+    for begin in ("Nothing worth changing: ", "Undecided: "):
+        reason = reason.removeprefix(begin)
+    if reason and reason not in headline(case):
+        names = words.names_in(case)
+        for trial in case.trials:
+            reason = (
+                reason.replace(shown(trial.levers), words.change(trial.levers, names)) if trial.upon == () else reason
+            )
+        labelled(page, "Why", elide(_capital(reason.replace(" ×", "×")), min(room.words, 700)))
+
+
+def _slow(case: Case, page: Page, room: Room) -> None:
+    told = [item for item in case.findings if (item.cost_share or 0.0) >= 0.05][: room.findings]
+    if not told:
+        return
+    page.heading("What is slow" if len(told) == 1 else "What is slow, the most expensive first")
+    for number, finding in enumerate(told, 1):
+        spot = page.location(finding.where, min(48, page.width - 6)) or "the whole program"
+        part = "of each step" if finding.of == "step" else "of the run"
+        page.line(
+            (f"{number}  ", "bold"),
+            (spot, "cyan"),
+            f"   {share(finding.cost_share)} {part} ({clean(finding.cause, 40)})",
+        )
+        page.line(elide(clean(finding.summary), min(room.words, 3 * page.width)), indent=5)
+        if claimed(case) is None and finding.fixes:
+            page.labelled("do", elide(screen.advice(finding), room.words), indent=5, room=4)
+
+
+def _patch(case: Case, page: Page, room: Room) -> None:
+    if case.conclusion is not None and case.conclusion.by_hand:
+        page.heading("To write by hand")
+        for told in case.conclusion.by_hand[: max(room.findings, 1)]:
+            page.line(elide(clean(told), room.words))
+    if not case.patch or not room.patch:
+        return
+    lines = [row for row in case.patch.splitlines() if not row.startswith("--- ")]
+    left = len(lines) - room.patch
+    note = f"the first {room.patch} of {len(lines)} lines" if left > 0 else ""
+    page.heading("The patch", note or "measured as written: same speedup, same results")
+    for row in lines[: room.patch]:
+        page.code(elide(clean_code(row), min(LONGEST, page.width - 4)))
+
+
+def _next(case: Case, page: Page, claim: Trial | None) -> None:
+    command, what = _advice(case, claim, elide(screen.command_words(case), max(page.width - 40, 40)))
+    labelled(page, "Next", (command, "cyan"), f"   {what}")
+    skipped = len(case.evidence_of(LeverSkipped))
+    counts = (len(case.trials), "trial"), (skipped, "change not tried")
+    screen.rest(page, " tells of each" if any(count for count, _ in counts) else "", *counts)
+
+
+def _advice(case: Case, claim: Trial | None, program: str) -> tuple[str, str]:
+    """The command to type next, and what it does."""
+    if claim is not None and case.patch:
+        return "flatout show --view patch | patch -p1", "makes the change in this directory"
+    if claim is not None:
+        return f"flatout run --with @tuned {program}", "runs it with the change, the source untouched"
+    if case.conclusion is not None and case.conclusion.command:
+        return clean(case.conclusion.command, 300), "goes on from here"
+    if case.findings:
+        return f"flatout explain {clean(case.findings[0].cause, 40)}", "tells what to do by hand"
+    return "flatout report -o report.html", "writes all of it as a page"
+
+
+def _steps(case: Case) -> str:
+    return _capital(STEP_NAMES.get(case.steps.kind, "steps")) if case.steps is not None else "Steps"
+
+
+def _numbers(case: Case, claim: Trial) -> str:
+    """The weaker of what the race and the comparison of the whole training show."""
+    found = [claim.parity, case.whole_run.parity if case.whole_run is not None else ""]
+    known = [one for one in found if one]
+    return max(known, key=lambda one: WEAKNESS.index(one) if one in WEAKNESS else len(WEAKNESS), default="unknown")
+
+
+def _how(claim: Trial) -> str:
+    """The part of a trial's note that tells how it was compared."""
+    parts = clean(claim.note, 600).split("; ")
+    begins = [n for n, part in enumerate(parts) if "agree" in part or "are the same" in part or "is the same" in part]
+    return "; ".join(parts[begins[0] :]) if begins else ""
+
+
+def _different(case: Case) -> Trial | None:
+    """The fastest of what was faster and is not proposed, as its results are not the same or could not be compared."""
+    found = [
+        trial
+        for trial in case.trials
+        if trial.speedup is not None
+        and trial.stage != "bound"
+        and trial.speedup.low > 1.0
+        and (trial.status in ("failed", "noise") or trial.equivalence in ("precision", "semantic"))
+    ]
+    return max(found, key=lambda trial: trial.speedup.ratio if trial.speedup is not None else 0.0, default=None)
+
+
+def _differs(trial: Trial) -> str:
+    if trial.status == "won":
+        what = "computes in lower precision" if trial.equivalence == "precision" else "changes the training"
+        return f"it {what}, which --allow {clean(trial.equivalence, 20)} accepts"
+    if trial.parity in ("", "unknown", "exact", "reassociated", "statistical"):
+        return (
+            "the program does not end well with it" if trial.status == "failed" else "its results could not be compared"
+        )
+    return "its results differ by more than rounding" if trial.parity == "precision" else "its results are different"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,202 @@
+"""The one screen of a run or a tune: within its lines, in words for people, with the answers that a reader needs.
+
+The questions of a reader who knows TensorFlow and not flatout: what is slow, which line, what to do, how much it gives,
+is it safe, what to type next.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from flatout.model.case import Case, Finding, Fix, Interval, Note, Trial, Where, WholeRun
+from flatout.report import words
+from flatout.report.terminal import headline, render
+
+FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
+CASES = {
+    path.stem if path.parent.name == "screens" else path.parent.name: path
+    for path in sorted([*FIXTURES.glob("screens/*.json"), *FIXTURES.glob("cases/before-rebuild/*/case.json")])
+    if json.loads(path.read_text(encoding="utf-8"))["kind"] in ("run", "tune")
+}
+TERMS = ("reassociated", "numbers:", "function=", "lever ", "semantic")
+"""Words of the JSON, which a newcomer cannot know."""
+
+
+def case_of(name: str) -> Case:
+    return Case.from_json(json.loads(CASES[name].read_text(encoding="utf-8")))
+
+
+def screen(case: Case, width: int = 100) -> str:
+    return render(case, "overview", width, color=False, unicode=True, directory=Path("/home/ada/.flatout/cases/one"))
+
+
+def test_there_are_ten_cases_and_more() -> None:
+    assert len(CASES) >= 10
+
+
+@pytest.mark.parametrize(("width", "most"), [(80, 45), (100, 35), (120, 35)])
+@pytest.mark.parametrize("name", CASES)
+def test_it_is_one_screen(name: str, width: int, most: int) -> None:
+    lines = screen(case_of(name), width).splitlines()
+    assert 8 <= len(lines) <= most
+    assert max(map(cell_len, lines)) <= width
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_ends_with_what_to_type(name: str) -> None:
+    lines = screen(case_of(name)).splitlines()
+    assert any(line.startswith("Next     flatout ") for line in lines[-8:]), lines
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_is_told_in_words_for_people(name: str) -> None:
+    text = screen(case_of(name))
+    assert not [term for term in TERMS if term in text]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_most_there_can_be_is_still_one_screen(width: int) -> None:
+    long = "A sentence that goes on for quite a while, as sentences about programs do. " * 12
+    finding = Finding("eager-step", long, Where("/home/ada/train.py", 3, None, "x" * 300), cost_ms=5.0, cost_share=0.4,
+                      fixes=(Fix(long),))  # fmt: skip
+    won = case_of("tune-won")
+    assert won.conclusion is not None
+    case = dataclasses.replace(
+        won,
+        findings=(finding,) * 9,
+        notes=(Note("warning", long, long),) * 6,
+        patch=won.patch * 40,
+        conclusion=dataclasses.replace(won.conclusion, by_hand=(long,) * 5),
+        whole_run=dataclasses.replace(won.whole_run or WholeRun(), compared=long, note=long),
+    )
+    assert screen(case, width).count("\n") <= (45 if width < 100 else 35)
+    run = dataclasses.replace(case, kind="run", trials=(), patch="", conclusion=None)
+    assert screen(run, width).count("\n") <= (45 if width < 100 else 35)
+
+
+# ── the answers ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_run_answers_what_is_slow_where_and_what_to_do() -> None:
+    text = " ".join(screen(case_of("run-slow")).split())
+    for answer in (
+        "79 % of each training step (145.3 ms of 184.9 ms) goes to one cause: the training step runs eagerly",
+        "examples/slow_training.py:76",
+        "Decorate the step function with @tf.function. [same results up to rounding]",
+        "Next flatout tune examples/slow_training.py",
+    ):
+        assert answer in text, answer
+
+
+def test_a_tune_answers_how_much_it_gives_and_whether_it_is_safe() -> None:
+    text = " ".join(screen(case_of("tune-won")).split())
+    for answer in (
+        "Training steps are 4.04 times as fast (3.47 to 4.71) with one change: trace `train_step` with @tf.function "
+        "(slow_training.py:76). Same results up to rounding.",
+        "28.3 s → 15.2 s, 1.86 times as fast (1.42 to 2.45) as a whole",
+        "is the 95 % interval of 22 paired rounds",
+        "Losses of 10 steps and 43 of 44 variables, to the end of the program, agree.",
+        "+ @tf.function",
+        "39 changes not tried",
+    ):
+        assert answer in text, answer
+
+
+def test_what_is_not_the_same_is_not_proposed() -> None:
+    text = headline(case_of("tune-not-the-same"))
+    assert text.startswith("No change is proposed. One was 3.78 times as fast (2.72 to 4.74): trace `train_step`")
+    assert text.endswith("its results differ by more than rounding.")
+
+
+def test_an_undecided_tune_says_how_to_go_on() -> None:
+    text = screen(case_of("tune-undecided"))
+    assert "Not decided yet" in text
+    assert "Next     flatout tune --resume --budget 15m dqn.py" in text
+
+
+def test_a_run_that_may_gain_nothing_says_so() -> None:
+    assert "Runs this short may gain nothing" in " ".join(screen(case_of("tune-gpu")).split())
+
+
+def test_a_program_that_failed_is_not_to_be_tuned_next() -> None:
+    text = screen(case_of("raises_after_20_steps"))
+    assert "The program failed: DataIsBroken" in text
+    assert "flatout tune" not in text
+
+
+def test_what_is_spent_once_and_when_it_pays() -> None:
+    won = case_of("tune-won")
+    whole = WholeRun(Interval(1.5, 1.4, 1.6), before_seconds=30.0, after_seconds=20.0, pairs=2, complete=True, steps=96)
+    text = " ".join(screen(dataclasses.replace(won, whole_run=whole)).split())
+    assert re.search(r"About 3\.\d+ s is spent once \(tracing, compiling\), and earned back after 2\d steps\.", text)
+    one_pair = dataclasses.replace(whole, pairs=1)
+    assert "earned back" not in screen(dataclasses.replace(won, whole_run=one_pair))
+
+
+# ── words ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("lever", "told"),
+    [
+        ("function=/home/ada/train.py:26", "trace `step` with @tf.function (train.py:26)"),
+        ("function=/home/ada/train.py:27", "trace the function with @tf.function (train.py:27)"),
+        ("function=parts", "trace calls of models, losses and optimizers with tf.function"),
+        ("steps-per-execution=16", "run 16 steps in one call (steps_per_execution)"),
+        ("allocator=glibc-keep", "let malloc keep freed memory"),
+        ("no-such-cure=3", "no-such-cure=3"),
+    ],
+)
+def test_a_lever_in_words(lever: str, told: str) -> None:
+    assert words.lever(lever, {"/home/ada/train.py:26": "step"}) == told
+
+
+def test_every_cure_says_what_a_person_does() -> None:
+    from flatout.cures import catalogue
+
+    cures = catalogue()
+    assert cures
+    for name, cure in cures.items():
+        told = [cure.spec.does] if isinstance(cure.spec.does, str) else list(cure.spec.does.values())
+        assert told, name
+        assert all(told), name
+        for text in told:
+            assert text[0].islower() or text[0] == "{", name
+            assert not text.endswith("."), name
+            assert set(re.findall(r"\{(\w+)\}", text)) <= {"value", "function", "place"}, name
+
+
+def test_every_word_of_the_vocabulary_has_words_for_people() -> None:
+    from typing import get_args
+
+    from flatout.model.vocabulary import Equivalence, ParityVerdict
+
+    known = {word for kind in (*get_args(ParityVerdict), Equivalence) for word in get_args(kind) or (kind,)}
+    assert {word for word in known if isinstance(word, str) and word} <= words.AGREEMENTS.keys()
+
+
+def test_the_function_is_named_from_the_source_while_it_is_there(tmp_path: Path) -> None:
+    program = tmp_path / "train.py"
+    program.write_text("import tensorflow\n\ndef train_step(x):\n    return x\n")
+    assert words.change_here([f"function={program}:3"]) == "trace `train_step` with @tf.function (train.py:3)"
+
+
+def test_what_was_compared_without_the_sizes_of_deviations() -> None:
+    text = (
+        "with the same random numbers in both, losses of 10 steps and 43 of 44 variables agree (losses to 6e-05, "
+        "variables to 0.04 of their movement); from step 11 on rounding alone makes losses differ"
+    )
+    assert words.compared(text) == (
+        "Losses of 10 steps and 43 of 44 variables agree. From step 11 on a rounding error alone makes losses differ "
+        "as far (same random numbers in both)."
+    )
+
+
+def test_a_trial_is_told_without_what_the_program_had_already() -> None:
+    assert words.trial(Trial(("xla", "cache"), "won", stage="single")) == "cache the dataset in memory"
