@@ -15,7 +15,7 @@ import pytest
 from rich.cells import cell_len
 
 from flatout.model.case import Case, Finding, Fix, Interval, Note, Trial, Where, WholeRun
-from flatout.report import words
+from flatout.report import pull_request, words
 from flatout.report.terminal import headline, render
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
@@ -200,3 +200,26 @@ def test_what_was_compared_without_the_sizes_of_deviations() -> None:
 
 def test_a_trial_is_told_without_what_the_program_had_already() -> None:
     assert words.trial(Trial(("xla", "cache"), "won", stage="single")) == "cache the dataset in memory"
+
+
+# ── the text of a pull request ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_pull_request_has_verdict_table_patch_proof_and_the_rest() -> None:
+    text = pull_request.render(case_of("tune-won"))
+    parts = ("### Training steps are 4.04", "| a step | 181.0 ms | 44.8 ms |", "```diff\n--- a/", "**How it was proved.**",
+             "Repeat it: `flatout tune", "<details>", "- accumulate: ", "</details>")  # fmt: skip
+    places = [text.index(part) for part in parts]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_case_has_a_pull_request(name: str) -> None:
+    text = pull_request.render(case_of(name))
+    assert text.startswith("### ")
+    assert "reassociated" not in text
+
+
+def test_a_patch_cannot_end_its_own_fence() -> None:
+    case = dataclasses.replace(case_of("tune-won"), patch="+x\n```\n</details>@ada\n")
+    assert "````diff\n+x\n```\n" in pull_request.render(case)

@@ -20,6 +20,10 @@ def register(app: typer.Typer) -> None:
         output: Annotated[
             str, typer.Option("--output", "-o", metavar="FILE", help="The file to write (- is standard output).")
         ] = "report.html",
+        markdown: Annotated[
+            str | None,
+            typer.Option("--markdown", metavar="FILE", help="Instead, the text of a pull request (- is stdout)."),
+        ] = None,
         force: Annotated[bool, typer.Option("--force", help="Overwrite a file that is not a report.")] = False,
         json: Annotated[
             str | None, typer.Option("--json", metavar="FILE", help="Write the case as JSON (- is stdout).")
@@ -27,7 +31,24 @@ def register(app: typer.Typer) -> None:
         quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing when the file is written.")] = False,
     ) -> None:
         """Write a case as one self-contained HTML file that opens offline in any browser."""
-        report(case, output, force=force, json=json, quiet=quiet)
+        if markdown is not None:
+            pull_request(case, markdown, json=json)
+        else:
+            report(case, output, force=force, json=json, quiet=quiet)
+
+
+def pull_request(reference: str | None, output: str, *, json: str | None) -> None:
+    from flatout import store
+    from flatout.cli.compare import write as write_text
+    from flatout.report.pull_request import render
+
+    case = store.load(store.locate(reference))
+    if json is not None:
+        from flatout.report.json import write
+
+        write(case, json)
+    if json != "-" or output != "-":  # standard output gets one thing only
+        write_text(render(case), output)
 
 
 def report(reference: str | None, output: str, *, force: bool, json: str | None, quiet: bool) -> None:

@@ -34,6 +34,9 @@ def register(app: typer.Typer) -> None:
         patch: Annotated[
             str | None, typer.Option("--patch", metavar="FILE", help="Write the change of the source as a diff.")
         ] = None,
+        branch: Annotated[
+            str | None, typer.Option("--branch", metavar="NAME", help="Commit the patch on a new branch of git.")
+        ] = None,
         apply: Annotated[bool, typer.Option("--apply", help="Edit the source in place; backups are kept.")] = False,
         resume: Annotated[bool, typer.Option("--resume", help="Go on with a tune that was cut short.")] = False,
         json: Annotated[
@@ -66,6 +69,7 @@ def register(app: typer.Typer) -> None:
             quiet=quiet,
             verbose=verbose,
             patch=Path(patch) if patch else None,
+            branch=branch,
             apply=apply,
             leave=Leave(unfenced, network),
         )

@@ -33,6 +33,8 @@ class TuneRequest:
     """Print every trial and every lever that was left out, not one screen."""
     patch: Path | None = None
     """Where to write the patch."""
+    branch: str | None = None
+    """A new branch of the git repository here, for the patch as one commit."""
     apply: bool = False
     """Edit the source in place."""
     leave: Leave = NOTHING

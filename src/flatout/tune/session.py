@@ -15,7 +15,7 @@ from flatout.report import standard_error
 from flatout.report.progress import Progress
 from flatout.store import saving
 from flatout.trial import launcher
-from flatout.tune import journal
+from flatout.tune import branch, journal
 from flatout.tune.request import TuneRequest
 from flatout.tune.tuner import Tuner
 
@@ -23,6 +23,8 @@ from flatout.tune.tuner import Tuner
 def tune(request: TuneRequest) -> int:
     """Returns the exit code."""
     request.check()
+    if request.branch is not None:
+        branch.check(request.branch, os.getcwd())
     decide(request.leave)  # raises where trials cannot be fenced, before anything is kept
     command = launcher.command_for(request.program, request.arguments, request.module)
     directory = _unfinished(command) if request.resume else None
@@ -52,7 +54,7 @@ def _unfinished(command: Sequence[str]) -> Path | None:
 
 
 def _write_patch(case: Case, request: TuneRequest) -> None:
-    if request.patch is None and not request.apply:
+    if request.patch is None and request.branch is None and not request.apply:
         return
     if not case.patch:
         sys.stderr.write("flatout: no patch was written: nothing that can be written as an edit has won\n")
@@ -65,6 +67,10 @@ def _write_patch(case: Case, request: TuneRequest) -> None:
         request.patch.write_bytes(unified_diff.to_bytes(case.patch))
         command = shlex.join(["patch", "-p1", "-d", made.directory, "-i", os.path.abspath(request.patch)])
         sys.stderr.write(f"flatout: wrote {request.patch}; {command} applies it\n")
+    if request.branch is not None:
+        words = ["-m"] * request.module + [request.program, *request.arguments]
+        made_commit = branch.commit(case, made, request.branch, shlex.join(["flatout", "tune", *words]))
+        sys.stderr.write(f"flatout: committed the patch as {made_commit} on the new branch {request.branch}\n")
     if request.apply:
         for path in patch.apply(made):
             sys.stderr.write(f"flatout: edited {path}\n")

@@ -42,7 +42,7 @@ def headline(case: Case) -> str:
         told = "; ".join(words.lever(text, names) for text in claim.levers)
         return (
             f"{_steps(case)} are {words.speedup(claim.speedup)} with {how}: {told}. "
-            f"{_capital(words.agreement(_numbers(case, claim)))}."
+            f"{_capital(words.agreement(numbers(case, claim)))}."
         )
     tried = [trial for trial in case.trials if trial.stage == "single"]
     if outcome == "done":
@@ -77,9 +77,15 @@ def _gain(case: Case, claim: Trial, page: Page, room: Room) -> None:
         bounds = f"{words.factor(claim.speedup.low)} to {words.factor(claim.speedup.high)}"
         rounds = f"; {bounds} is the 95 % interval of {claim.rounds} paired rounds" if claim.rounds else ""
         labelled(page, "A step", f"{before}{duration(claim.step_ms)}, measured side by side{rounds}")
-    told = words.compared(whole.compared) if whole is not None and whole.compared else words.compared(_how(claim))
-    if told:
+    if told := proof(case, claim):
         labelled(page, "Same?", elide(told, room.words))
+
+
+def proof(case: Case, claim: Trial | None) -> str:
+    """What was compared, of the whole training where there was time for that."""
+    if case.whole_run is not None and case.whole_run.compared:
+        return words.compared(case.whole_run.compared)
+    return words.compared(_how(claim)) if claim is not None else ""
 
 
 def whole_run(whole: WholeRun) -> str:
@@ -191,7 +197,7 @@ def _steps(case: Case) -> str:
     return _capital(STEP_NAMES.get(case.steps.kind, "steps")) if case.steps is not None else "Steps"
 
 
-def _numbers(case: Case, claim: Trial) -> str:
+def numbers(case: Case, claim: Trial) -> str:
     """The weaker of what the race and the comparison of the whole training show."""
     found = [claim.parity, case.whole_run.parity if case.whole_run is not None else ""]
     known = [one for one in found if one]
