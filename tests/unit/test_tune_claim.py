@@ -43,7 +43,7 @@ class Stage:
         self, directory: Path, monkeypatch: pytest.MonkeyPatch, runs: dict[str, Run], unwritten: str = ""
     ) -> None:
         journal, progress = Journal(directory), Progress(60.0, quiet=True)
-        self.trials = Trials(journal, progress, directory)
+        self.trials = Trials(journal, progress, directory, Clock(60.0))
         self.runs, self.unwritten, self.numbers = runs, unwritten, AGREED
         self.patched: dict[str, Any] = {"speedup": Interval(9.0, 1.5, 10.0)}
         """What the trial of the patch shows."""

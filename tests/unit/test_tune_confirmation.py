@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from flatout.measure.parity import Parity
 from flatout.measure.race import Exit, Rules
 from flatout.model.case import Case, Finding, Fix, Interval, Trial, Where
 from flatout.report.progress import Progress
 from flatout.trial.child_process import Launch
 from flatout.tune import confirmation as confirmations
+from flatout.tune import parity
 from flatout.tune.by_hand import by_hand
+from flatout.tune.clock import Clock
 from flatout.tune.confirmation import Confirmation, sets_to_race, without_one
 from flatout.tune.contestant import Block, Contestant
 from flatout.tune.journal import Journal
@@ -26,7 +30,7 @@ A, B, C = "xla", "cache", "prefetch"
 @pytest.fixture
 def confirmation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Confirmation:
     monkeypatch.setattr(confirmations, "writable", lambda case, levers: set(levers) - {C})
-    trials = Trials(Journal(tmp_path), Progress(60.0, quiet=True), tmp_path)
+    trials = Trials(Journal(tmp_path), Progress(60.0, quiet=True), tmp_path, Clock(60.0))
     return Confirmation(SimpleNamespace(trials=trials, case=Case("tune")))  # type: ignore[arg-type]
 
 
@@ -89,6 +93,27 @@ def test_a_set_without_a_patch_is_claimed_where_it_is_faster_by_far(confirmation
     best = raced(confirmation, 0.00100, C)
     raced(confirmation, 0.00900, A)
     assert [one.levers for one in confirmation._in_order(best)] == [(C,), (A,)]
+
+
+def test_only_what_is_to_be_claimed_is_compared_until_one_keeps_the_numbers(confirmation, monkeypatch):
+    asked = []
+
+    def compare(baselines, one, starter, directory, seconds):
+        asked.append(one.levers)
+        agrees = one.levers == (B,)
+        return Parity("exact" if agrees else "failed", 0.0, "the same" if agrees else "losses differ by 1")
+
+    monkeypatch.setattr(parity, "compare", compare)
+    for step, levers in ((0.0010, (A, B)), (0.0020, (A,)), (0.0050, (B,))):
+        trial = raced(confirmation, step, *levers)
+        confirmation.context.trials.replace(trial, replace(trial, parity="", equivalence="exact"))
+    race = SimpleNamespace(baselines=(), starter=None)
+    assert confirmation._to_be_claimed(race) == [(B,)]
+    assert asked == [(A, B), (A,), (B,)]
+    assert [one.status for one in confirmation.context.trials.found] == ["failed", "failed", "won"]
+    asked.clear()
+    assert confirmation._to_be_claimed(race) == [(B,)]
+    assert not asked, "what was compared is not compared again"
 
 
 def test_what_no_edit_can_hold_is_shown_with_its_line():

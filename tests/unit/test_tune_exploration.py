@@ -74,7 +74,7 @@ def explored(
         launch=None,
         clock=clock,
         journal=journal,
-        trials=FakeTrials(journal, progress, tmp_path),
+        trials=FakeTrials(journal, progress, tmp_path, Clock(60.0)),
         progress=progress,
         varies=False,
         learn_of=lambda contestants: False,

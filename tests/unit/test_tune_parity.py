@@ -28,14 +28,14 @@ class Runs:
         self.noise, self.of_trial = noise, of_trial
         self.asked: list[tuple[str, int | None, bool]] = []
 
-    def __call__(self, apart: object, launch: Launch, mark: str = "") -> Numbers:
+    def __call__(self, launch: Launch, mark: str) -> Numbers:
         side = "trial" if launch.levers else mark or "base"
         self.asked.append((side, launch.seed, launch.perturbed))
         return numbers(len(self.asked), noise=self.noise, **(self.of_trial if launch.levers else {}))
 
 
 def compared(monkeypatch: pytest.MonkeyPatch, runs: Runs) -> Any:
-    monkeypatch.setattr(parity._Apart, "numbers", lambda apart, launch, mark="": runs(apart, launch, mark))
+    monkeypatch.setattr(parity._Apart, "numbers", lambda apart, *wanted: [runs(*one) for one in wanted])
     return parity._Apart(Path(), None, BASE, TRIAL).compare(0)  # type: ignore[arg-type]
 
 

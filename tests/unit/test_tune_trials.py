@@ -12,6 +12,7 @@ from flatout.process.watchdog import Watchdog
 from flatout.report.progress import Progress
 from flatout.trial.child_process import Launch
 from flatout.tune import trials as trials_module
+from flatout.tune.clock import Clock
 from flatout.tune.contestant import Block, Contestant
 from flatout.tune.journal import Journal
 from flatout.tune.race import Race
@@ -22,7 +23,7 @@ from flatout.tune.trials import Trials
 
 @pytest.fixture
 def trials(tmp_path: Path) -> Trials:
-    return Trials(Journal(tmp_path), Progress(60.0, quiet=True), tmp_path)
+    return Trials(Journal(tmp_path), Progress(60.0, quiet=True), tmp_path, Clock(60.0))
 
 
 @pytest.fixture
@@ -77,7 +78,7 @@ def test_a_failure_is_a_trial_that_is_written_down(trials, tmp_path, watchdog):
 def test_only_a_win_is_checked_for_equal_numbers(trials, tmp_path, watchdog, monkeypatch):
     compared = []
 
-    def compare(baselines, one, starter, directory):
+    def compare(baselines, one, starter, directory, seconds):
         compared.append(one)
         return trials_module.parity.parity.Parity("failed", 1.0, "losses differ by 1")
 

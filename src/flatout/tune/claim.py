@@ -63,6 +63,10 @@ class Claiming:
         return found
 
     def _claim(self, trial: Trial) -> Claim | None:
+        if not trial.parity:
+            trial = self.context.trials.check(self.race, self.context.contestant(trial.levers), trial)
+            if trial.status != "won":
+                return None
         made = self._patch(trial)
         patched = self._patched(made, trial) if made is not None else None
         if patched is not None and made is not None:

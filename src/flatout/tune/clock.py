@@ -24,6 +24,9 @@ STARTED_ANEW = 8
 BLOCKS_ANEW = 40
 """In two groups of rounds with fresh processes: two baselines, the levers and their patch."""
 PARITY_RUNS = 4
+"""Runs with pinned random numbers, two at a time."""
+WHOLE_RUNS = 5.0
+"""Of the program to its end: patched, as it is, and to compare what both compute."""
 
 
 @dataclass
@@ -64,8 +67,10 @@ class Clock:
         `start`: seconds until a trial is warm; `block`: seconds of a block of the baseline; `whole_run`: seconds of the
         whole program, None where it was not seen to end.
         """
-        starts = (CONFIRMED_SETS + 3 + STARTED_ANEW) / 2 + PARITY_RUNS  # two at a time; those to compare numbers alone
+        starts = (CONFIRMED_SETS + 3 + STARTED_ANEW + PARITY_RUNS) / 2  # two at a time
         blocks = CONFIRMING_ROUNDS * (CONFIRMED_SETS + 2) + BLOCKS_ANEW
         wanted = starts * start + blocks * block
-        wanted += UNKNOWN_WHOLE_RUN * self.budget if whole_run is None else min(3.5 * whole_run, 0.4 * self.budget)
+        wanted += (
+            UNKNOWN_WHOLE_RUN * self.budget if whole_run is None else min(WHOLE_RUNS * whole_run, 0.4 * self.budget)
+        )
         self.reserved = min(max(wanted, LEAST_RESERVE), MOST_RESERVE * self.budget)

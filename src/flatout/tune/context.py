@@ -64,15 +64,15 @@ class Context:
         compiled = directory / "compiled"
         module = request.program if request.module else None
         launch = Launch(tuple(command), module=module, compiled=str(compiled), leave=request.leave)
-        watchdog, journal = Watchdog(), Journal(directory)
+        watchdog, journal, clock = Watchdog(), Journal(directory), Clock(request.budget)
         return cls(
             request,
             directory,
             progress,
             launch,
-            Clock(request.budget),
+            clock,
             journal,
-            Trials(journal, progress, directory),
+            Trials(journal, progress, directory, clock),
             watchdog,
             ForkServers(launch.command, watchdog, directory, compiled, request.leave),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -30,14 +31,16 @@ SEEDS_SECONDS = 150.0
 AGREE = ("exact", "reassociated")
 
 
-def compare(baselines: Sequence[Contestant], one: Contestant, starter: Starter, directory: Path) -> parity.Parity:
+def compare(
+    baselines: Sequence[Contestant], one: Contestant, starter: Starter, directory: Path, seconds: float = APART_SECONDS
+) -> parity.Parity:
     """What the race recorded decides where it agrees, with losses from most of its steps. Otherwise both run once more
     with pinned random numbers: a traced step draws in another order, a compiler draws others, and both are right. What
     then is more than rounding, as it seems, is held against a second run of the baseline and one that begins some
     roundings apart. Where two runs of the baseline differ from the start, or the contestant draws in other places,
     their random numbers cannot be pinned: several seeds of both are compared.
 
-    `directory`: where these runs are kept; a baseline is run once for all contestants.
+    `directory`: where these runs are kept; a baseline is run once for all contestants. `seconds`: what each gets.
     """
     baseline, twin = (_load(other.directories) for other in baselines)
     trial = _load(one.directories)
@@ -48,7 +51,7 @@ def compare(baselines: Sequence[Contestant], one: Contestant, starter: Starter, 
         if found.verdict in AGREE and parity.shown(baseline, trial):
             return found
         seen = min(baseline.steps, trial.steps)
-    apart = _Apart(directory / PINNED, starter, baselines[0].launch, one.launch)
+    apart = _Apart(directory / PINNED, starter, baselines[0].launch, one.launch, seconds=seconds)
     again = apart.compare(min(seen, APART_STEPS) // 2)
     if again is not None or found.verdict == "unknown":
         return found if again is None else again
@@ -78,21 +81,21 @@ class _Apart:
 
     def compare(self, fewest: int = 0) -> parity.Parity | None:
         """None where a run came to fewer steps than that: it does not outweigh what the race has recorded."""
-        base, trial = self.numbers(self.baseline), self.numbers(self.trial)
+        base, trial = self.numbers((self.baseline, ""), (self.trial, ""))
         if base is None or trial is None or min(base.steps, trial.steps) < fewest:
             return None
         found = parity.whole.compare(base, trial)
         if found.verdict in AGREE:
             return _pinned(found)
-        twin = self.numbers(self.baseline, "twin")
-        chance = twin is not None and parity.whole.compare(base, twin).verdict == "failed"
-        if not chance and not base.draws_elsewhere(trial):
-            # More than rounding, as it seems. How far does this program deviate by rounding alone?
-            perturbed = self.numbers(replace(self.baseline, perturbed=True))
-            found = parity.whole.compare(base, trial, twin, perturbed)
-            if found.verdict != "unknown":
+        if not base.draws_elsewhere(trial):
+            # More than rounding, as it seems. How far does this program deviate by chance, and by rounding alone?
+            twin, perturbed = self.numbers((self.baseline, "twin"), (replace(self.baseline, perturbed=True), ""))
+            chance = twin is not None and parity.whole.compare(base, twin).verdict == "failed"
+            found = found if chance else parity.whole.compare(base, trial, twin, perturbed)
+            if not chance and found.verdict != "unknown":
                 return _pinned(found)
-        short = replace(self, directory=self.directory.parent / PINNED, steps=APART_STEPS, seconds=APART_SECONDS)
+        seconds = min(self.seconds, APART_SECONDS)
+        short = replace(self, directory=self.directory.parent / PINNED, steps=APART_STEPS, seconds=seconds)
         return parity.spread.compare(*short.seeds())
 
     def seeds(self) -> tuple[list[parity.Numbers], list[parity.Numbers]]:
@@ -100,25 +103,37 @@ class _Apart:
         end = time.monotonic() + SEEDS_SECONDS
         found: tuple[list[parity.Numbers], list[parity.Numbers]] = ([], [])
         for seed in range(1, SEEDS + 1):
-            pair = [self.numbers(replace(launch, seed=seed)) for launch in (self.baseline, self.trial)]
+            pair = self.numbers(*((replace(launch, seed=seed), "") for launch in (self.baseline, self.trial)))
             for side, numbers in zip(found, pair, strict=True):
                 side.extend(filter(None, [numbers]))
             if time.monotonic() > end:
                 break
         return found
 
-    def numbers(self, launch: Launch, mark: str = "") -> parity.Numbers | None:
-        directory = self.directory / _key(launch, mark)
-        if not (directory / FILE).exists():
-            pinned = replace(launch, pinned=True)
-            child = ChildProcess(pinned, directory, self.starter.watchdog, self.starter.fork_servers)
-            try:
-                with contextlib.suppress(Ended, Overdue):
-                    child.warm(self.seconds)
-                    self._follow(child)
-            finally:
+    def numbers(self, *wanted: tuple[Launch, str]) -> list[parity.Numbers | None]:
+        """Of these runs, each with a mark that tells it from others of the same launch. They run side by side: nothing
+        is timed."""
+        directories = [self.directory / _key(launch, mark) for launch, mark in wanted]
+        missing = [
+            (replace(launch, pinned=True), directory)
+            for (launch, _), directory in zip(wanted, directories, strict=True)
+            if not (directory / FILE).exists()
+        ]
+        children: list[ChildProcess] = []
+        try:
+            for launch, directory in missing:
+                children.append(ChildProcess(launch, directory, self.starter.watchdog, self.starter.fork_servers))
+            with ThreadPoolExecutor(max(len(children), 1)) as pool:
+                list(pool.map(self._run, children))
+        finally:
+            for child in children:
                 child.end()
-        return _load([directory])
+        return [_load([directory]) for directory in directories]
+
+    def _run(self, child: ChildProcess) -> None:
+        with contextlib.suppress(Ended, Overdue):
+            child.warm(self.seconds)
+            self._follow(child)
 
     def _follow(self, child: ChildProcess) -> None:
         """To its last step or as far as time allows. What was computed is written after each block: they are short

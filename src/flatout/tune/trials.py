@@ -14,6 +14,7 @@ from flatout.model.vocabulary import TrialStage
 from flatout.report import words
 from flatout.report.progress import Progress
 from flatout.tune import parity
+from flatout.tune.clock import PARITY_RUNS, Clock
 from flatout.tune.conclusions import is_open, judge, promise
 from flatout.tune.contestant import Contestant
 from flatout.tune.journal import Journal
@@ -23,12 +24,16 @@ NOMINATED = ((8, PROMISING), (4, 1.5), (2, 3.0))
 """Ratios, of both baselines together, and what all of them exceed: with that a lever goes on to the confirmation though
 its race ran out of time. The larger the gain, the fewer rounds show that it is worth confirming."""
 
+LEAST_SECONDS = 30.0
+"""For each run that is only compared, where the time is nearly up."""
+
 
 @dataclass
 class Trials:
     journal: Journal
     progress: Progress
     directory: Path
+    clock: Clock
     found: list[Trial] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
     """Levers that were not tried, and why."""
@@ -51,19 +56,19 @@ class Trials:
         if not is_open(new):  # a resumed tune tries it again
             self.journal.keep(new)
 
-    def keep_all(self, race: Race, contestants: Sequence[Contestant], stage: TrialStage) -> None:
+    def keep_all(self, race: Race, contestants: Sequence[Contestant], stage: TrialStage, *, check: bool = True) -> None:
         for one in contestants:
             late = not one.unchanged and not one.broken and one.idle()
             if not one.unchanged and not late:
-                self.keep(race, one, stage)
+                self.keep(race, one, stage, check=check)
             elif stage == "single":
                 self.skip(one.levers[-1:], one.why_idle() if late else one.note)
 
-    def keep(self, race: Race, one: Contestant, stage: TrialStage) -> Trial:
+    def keep(self, race: Race, one: Contestant, stage: TrialStage, *, check: bool = True) -> Trial:
+        """`check`: whether a win has to keep the numbers from here on; otherwise `check` is called before a claim."""
         trial = self._trial(race, one, stage)
-        if stage != "bound" and trial.status == "won":
-            self.progress.say(f"{words.change_here(one.levers)}: are the results the same?")
-            trial = judge(trial, parity.compare(race.baselines, one, race.starter, self.directory))
+        if check and stage != "bound" and trial.status == "won":
+            trial = self._checked(race, one, trial)
         self.found = [one for one in self.found if (one.stage, one.levers) != (stage, trial.levers)]
         self.found.append(trial)
         if not is_open(trial):  # a resumed tune tries it again
@@ -72,6 +77,18 @@ class Trials:
             self.nominated[one.levers] = race.verdict(one).so_far or 1.0
         self.progress.finished(trial)
         return trial
+
+    def check(self, race: Race, one: Contestant, trial: Trial) -> Trial:
+        """The trial with its numbers compared, in the place of what was kept of it."""
+        found = self._checked(race, one, trial)
+        self.replace(trial, found)
+        self.progress.finished(found)
+        return found
+
+    def _checked(self, race: Race, one: Contestant, trial: Trial) -> Trial:
+        self.progress.say(f"{words.change_here(one.levers)}: are the results the same?")
+        seconds = min(parity.APART_SECONDS, max(self.clock.left() / PARITY_RUNS, LEAST_SECONDS))
+        return judge(trial, parity.compare(race.baselines, one, race.starter, self.directory, seconds))
 
     def _trial(self, race: Race, one: Contestant, stage: TrialStage) -> Trial:
         verdict = race.verdict(one)

@@ -26,7 +26,7 @@ def on_tf_keras(injection: Injection, module: ModuleType) -> None:
 
 def _compile(injection: Injection, key: str) -> None:
     def in_compile(model: Any, arguments: Arguments) -> None:
-        if stays_eager(injection, arguments) or arguments.get("jit_compile", "auto") not in ("auto", None):
+        if stays_eager(injection, arguments) or arguments.get("jit_compile", "auto") is True:
             return
         arguments["jit_compile"] = True
         model.__dict__["_flatout_jit"] = caller_location()
@@ -117,7 +117,7 @@ def on_tensorflow(injection: Injection, module: ModuleType) -> None:
         return __call__
 
     def _wanted(function: Any) -> bool:
-        if function._jit_compile is not None or not _users(function):
+        if function._jit_compile or not _users(function):
             return False
         trains = getattr(observer.shared.functions, "trains", {})
         return injection.value == ALL or id(function._function_cache) in trains
