@@ -2,7 +2,8 @@
 
 ## What it does
 Compiles Keras models with `jit_compile=True`, also those whose `compile` has it off, and runs the outermost
-tf.functions that train through a copy with `jit_compile=True`. `xla=all` does so for every outermost tf.function of the program, for programs that only infer.
+tf.functions that train through a copy with `jit_compile=True`. `xla=all` does so for every
+outermost tf.function of the program, for programs that only infer.
 
 ## When it pays
 When a step is made of many small operations, which XLA fuses: it saves launches and memory traffic. On a GPU often;
