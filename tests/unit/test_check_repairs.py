@@ -162,3 +162,26 @@ def test_a_conversion_is_hoisted_unasked_where_the_array_is_reached_by_nothing_e
     assert safe(found[0]) == (case in SAFE_ARRAYS)
     result = fix(source.encode(), "program.py", checker, safe)
     assert bool(result.applied) == (case in SAFE_ARRAYS)
+
+
+def test_outputs_and_other_cells_of_a_notebook_stay_to_the_byte() -> None:
+    """Escapes, floats and spaces that json would write in another way."""
+    before = (
+        '{"metadata" : {"a": 1.0e5, "b": "\\u003cdiv\\u003e"},\n "cells": [\n'
+        '  {"cell_type":"code", "outputs":[{"data": "\\u00e9 \\/ \\ud83d\\ude00", "x": 0.10}],\n'
+        '   "source": ["import tensorflow as tf\\n",\n    "é = \\u0027x\\u0027"]},\n'
+        '  {"cell_type": "code", "source": [\n      "model.compile(\\u0027sgd\\u0027, run_eagerly=True)\\n",\n'
+        '      "y = 2"\n   ], "execution_count":null }\n ]\n}\n'
+    ).encode()
+    after = fix(before, "book.ipynb", Checker(select()), everything).content
+    kept = before.partition(b'"model.compile')[0]
+    assert after.startswith(kept)
+    assert after.endswith(b'"y = 2"\n   ], "execution_count":null }\n ]\n}\n')
+    assert json.loads(after)["cells"][1]["source"] == ["model.compile('sgd')\n", "y = 2"]
+
+
+def test_a_question_in_a_notebook_is_read() -> None:
+    lines = ["import tensorflow as tf\n", "tf.function?\n", "model.compile(run_eagerly=True)  # why?\n"]
+    book = json.dumps({"cells": [{"cell_type": "code", "source": lines}]}).encode()
+    after = json.loads(fix(book, "book.ipynb", Checker(select()), everything).content)
+    assert after["cells"][0]["source"] == [*lines[:2], "model.compile()  # why?\n"]

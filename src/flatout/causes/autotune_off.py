@@ -134,8 +134,9 @@ def _no_parallel_calls(call: ast.Call, site: Site) -> Iterator[Match]:
             call,
             "This map asks for no parallel calls; TensorFlow before 2.7 then runs it on one core.",
             "Add num_parallel_calls=tf.data.AUTOTUNE.",
-            repair=Repair(PARALLEL_CALLS),
+            repair=_autotuned(site),
             report_at=call.args[0],
+            confidence="medium" if site.module.version < (2, 7) else "low",
         )
 
 
@@ -150,9 +151,14 @@ def _one_at_a_time(call: ast.Call, site: Site) -> Iterator[Match]:
         call,
         "num_parallel_calls=1 keeps this stage on one core and takes it away from autotuning.",
         "Give it tf.data.AUTOTUNE.",
-        repair=Repair(PARALLEL_CALLS, safe=done.known and state is None),
+        repair=_autotuned(site, done.known and state is None),
         equivalence="exact" if state is None else "semantic",
     )
+
+
+def _autotuned(site: Site, pure: bool = False) -> Repair:
+    known = site.module.is_pinned and site.module.version >= (2, 4)
+    return Repair(PARALLEL_CALLS, safe=pure and known, assumes="calls of the function may run at the same time")
 
 
 CAUSE = Cause(

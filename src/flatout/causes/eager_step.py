@@ -56,7 +56,6 @@ from flatout.model.evidence.program import Switch
 from flatout.model.evidence.steps import EagerTape
 from flatout.source import context
 from flatout.source.analysis import loops
-from flatout.source.analysis.call_summary import summarize_scope
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import FUNCTIONS, Loop, Scope, Site
 from flatout.source.analysis.syntax import last_name
@@ -126,7 +125,7 @@ def _place(case: Case, kind: str) -> Where | None:
 
 _STEP = re.compile(r"train|update|learn|optimi[sz]e|step|replay|fit", re.IGNORECASE)
 _MAKES = re.compile(r"_?(create|make|build|get)_")
-_EAGER_ONLY = ("numpy", "item", "tolist")
+_ASSUMED = "no other file changes what the step reads from Python"
 
 
 @pattern("tape-outside-function", nodes=(ast.With,), words=("GradientTape",))
@@ -159,14 +158,18 @@ def _tape_outside_function(node: ast.With, site: Site) -> Iterator[Match]:
             unless_traced=scope.name if scope is not None else "",
         )
         return
+    against = _against_tracing(scope)
     yield Match(
         scope.node,
         f"The training step {scope.name} runs eagerly: Python dispatches its operations one by one.",
-        "Decorate it with @tf.function.",
+        "Decorate it with @tf.function." if against is None else f"Make a @tf.function of it. First: {against}.",
         "reassociated",
-        repair=Repair(Decorate("tensorflow.function")) if _traceable(scope) else _taken_out(node, site),
+        repair=Repair(Decorate("tensorflow.function"), assumes=_ASSUMED)
+        if against is None
+        else _taken_out(node, site),
         unless_traced=scope.name,
         report_at=_header(scope),
+        confidence="high" if loops.called_in_loop(scope) else "medium",
     )
 
 
@@ -176,7 +179,19 @@ def _taken_out(tape: ast.With, site: Site) -> Repair | None:
 
     if Search(site.module.tree, tape.lineno, unproven=True).found() is None:
         return None
-    return Repair(LeverEdit("extract-step", tape.lineno))
+    return Repair(LeverEdit("extract-step", tape.lineno), assumes=_ASSUMED)
+
+
+def _against_tracing(scope: Scope) -> str | None:
+    """Why `@tf.function` alone may not do, by the same rules as the edits of `tune`."""
+    from flatout.source.editing.project import Project
+    from flatout.source.editing.traceable import reason_against
+
+    module = scope.module
+    project = module.__dict__.get("_project")
+    if project is None:
+        project = module.__dict__["_project"] = Project({module.path: module.text})
+    return reason_against(project, module.path, scope.node.lineno)  # type: ignore[attr-defined]
 
 
 def _handed_out(scope: Scope) -> bool:
@@ -199,15 +214,6 @@ def _updates(scope: Scope, tape: ast.With, looped: list[Loop]) -> bool:
         if last_name(call.func) in loops.UPDATES and loops.of_optimizer(call) and call.lineno >= tape.lineno:
             return not looped or looped[-1] in site.loops or looped[0] in site.loops
     return False
-
-
-def _traceable(scope: Scope) -> bool:
-    """Whether nothing in a function plainly needs values: then a decorator alone may do."""
-    done = summarize_scope(scope)
-    if done.methods & set(_EAGER_ONLY) or any(name.startswith("numpy.") for name in done.names()):
-        return False
-    plain = {last_name(call.func) for name, call, _ in done.calls if not name and isinstance(call.func, ast.Name)}
-    return not plain & {"print", "float", "int", "open", "next"} and not scope.decorators
 
 
 def _header(scope: Scope) -> ast.AST:

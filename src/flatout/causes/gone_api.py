@@ -51,7 +51,7 @@ from flatout.model.case import Case, Finding, Fix
 from flatout.model.evidence.program import ProgramError
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
-from flatout.source.analysis.syntax import keyword, last_name
+from flatout.source.analysis.syntax import keyword, last_name, takes_unknown
 from flatout.source.repairs import DeleteStatement, Rename, RenameArgument, RenameMethod, Repair
 
 GONE = {
@@ -126,20 +126,19 @@ NAMES = {
     "tensorflow.profiler.Profiler": ((2, 0), "tf.profiler.experimental.start(logdir) and stop()", ""),
     "tensorflow.profiler.ProfileOptionBuilder": ((2, 0), "tf.profiler.experimental.ProfilerOptions", ""),
     "tensorflow.profiler.experimental.Profiler": ((2, 0), "tf.profiler.experimental.Profile", "Profile"),
-    "tensorflow.xla.experimental.jit_scope": ((2, 0), "tf.function(jit_compile=True)", ""),
     "keras.mixed_precision.experimental.set_policy": (
-        (2, 4),
+        (2, 9),
         "keras.mixed_precision.set_global_policy",
         "keras.mixed_precision.set_global_policy",
     ),
     "keras.mixed_precision.experimental.Policy": (
-        (2, 4),
+        (2, 9),
         "keras.mixed_precision.Policy",
         "keras.mixed_precision.Policy",
     ),
-    "keras.mixed_precision.experimental.LossScaleOptimizer": ((2, 4), "keras.mixed_precision.LossScaleOptimizer", ""),
+    "keras.mixed_precision.experimental.LossScaleOptimizer": ((2, 9), "keras.mixed_precision.LossScaleOptimizer", ""),
     "tensorflow.train.experimental.enable_mixed_precision_graph_rewrite": (
-        (2, 12),
+        (2, 6),
         "keras.mixed_precision.set_global_policy",
         "",
     ),
@@ -149,7 +148,10 @@ NAMES = {
     "tensorflow.data.experimental.map_and_batch_with_legacy_function": ((2, 0), "map and batch", ""),
     "keras.utils.multi_gpu_model": ((2, 4), "tf.distribute.MirroredStrategy", ""),
 }
-"""What is gone, since which TensorFlow, what replaces it, and the new name where renaming is enough."""
+"""What is gone, since which TensorFlow, what replaces it, and the new name where renaming is enough.
+
+The new names of mixed precision are there from 2.4 on.
+"""
 ARGUMENTS = {
     "experimental_compile": ((2, 5), "jit_compile"),
     "experimental_relax_shapes": ((2, 9), "reduce_retracing"),
@@ -208,17 +210,26 @@ def _name(node: ast.stmt, site: Site) -> Iterator[Match]:
             gone = site.raw(inner).replace("tensorflow", "tf", 1)
             yield Match(
                 inner,
-                f"{gone} is not there in TensorFlow {found[0][0]}.{found[0][1]} and later."
-                if "jit_scope" not in gone
-                else f"{gone} does not work in TensorFlow 2, outside the graphs of version 1.",
+                f"{gone} is not there in TensorFlow {found[0][0]}.{found[0][1]} and later.",
                 f"Use {found[1]}.",
                 "semantic",
-                repair=Repair(Rename(found[2]), safe=True) if "." in found[2] else None,
+                repair=_renamed(found[2], part, inner, site),
+                confidence="high" if site.module.is_pinned else "medium",
             )
             return  # one per statement is enough
 
 
-@pattern("argument", calls=("function", "compile"), words=tuple(ARGUMENTS), in_tests=True)
+def _renamed(new: str, part: ast.AST, name: ast.AST, site: Site) -> Repair | None:
+    """Where the call gives nothing that the new name does not take: one argument, by position."""
+    calls = [call for call in ast.walk(part) if isinstance(call, ast.Call) and call.func is name]
+    if "." not in new or not calls or calls[0].keywords or len(calls[0].args) != 1 or takes_unknown(calls[0]):
+        return None
+    return Repair(
+        Rename(new), safe=site.module.is_pinned and site.module.version >= (2, 4), assumes="TensorFlow 2.4 or later"
+    )
+
+
+@pattern("argument", calls=("function", "compile"), words=tuple(ARGUMENTS), in_tests=True, default=False)
 def _argument(call: ast.Call, site: Site) -> Iterator[Match]:
     """`@tf.function(experimental_compile=True)`"""
     if site.dotted(call.func) != "tensorflow.function":
@@ -227,10 +238,17 @@ def _argument(call: ast.Call, site: Site) -> Iterator[Match]:
         if keyword(call, old) is not None and site.module.version >= since:
             yield Match(
                 call,
-                f"tf.function calls {old} {new} since TensorFlow {since[0]}.{since[1]}; the old name goes.",
+                f"tf.function calls {old} {new} since TensorFlow {since[0]}.{since[1]}; the old name warns.",
                 f"Write {new}.",
-                repair=Repair(RenameArgument(old, new), safe=True) if keyword(call, new) is None else None,
+                repair=Repair(
+                    RenameArgument(old, new),
+                    safe=site.module.is_pinned,
+                    assumes=f"TensorFlow {since[0]}.{since[1]} or later",
+                )
+                if keyword(call, new) is None
+                else None,
                 report_at=keyword(call, old),
+                confidence="low",
             )
 
 
@@ -250,8 +268,11 @@ def _method(call: ast.Call, site: Site) -> Iterator[Match]:
         f"{name} is not there in TensorFlow {since[0]}.{since[1]} and later.",
         f"Use {new}." if new else "Go through the dataset itself: for batch in dataset, or iter(dataset).",
         "exact" if new else "semantic",
-        repair=Repair(RenameMethod(new), safe=True) if new else None,
+        repair=Repair(RenameMethod(new), safe=site.module.is_pinned, assumes="TensorFlow 2.2 or later")
+        if new
+        else None,
         report_at=call.func,
+        confidence="high" if site.module.is_pinned else "medium",
     )
 
 
@@ -267,11 +288,11 @@ def _option(node: ast.Assign, site: Site) -> Iterator[Match]:
             node,
             f"The option {names[0]} of tf.data is gone: the line fails, or has no effect.",
             "Delete it; to map whole batches, batch before map.",
-            repair=Repair(DeleteStatement()),
+            repair=Repair(DeleteStatement(), assumes="TensorFlow 2.9 or later, where the option does nothing"),
         )
 
 
-@pattern("version-one", calls=tuple(_VERSION_ONE))
+@pattern("version-one", calls=tuple(_VERSION_ONE), default=False)
 def _version_one(call: ast.Call, site: Site) -> Iterator[Match]:
     """`tf.Session()`, `tf.placeholder(…)`: a program for TensorFlow 1, reported once per file."""
     if not _is_version_one(call, site):

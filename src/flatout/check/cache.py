@@ -22,10 +22,10 @@ from flatout.source.analysis.patterns import Diagnostic
 from flatout.store import permissions
 
 DIRECTORY = Path(".flatout") / "check"
-_FORMAT = 2
+_FORMAT = 3
 
 
-def fingerprint(patterns: Iterable[str], version: tuple[int, int], in_tests: bool) -> str:
+def fingerprint(patterns: Iterable[str], version: tuple[int, ...], in_tests: bool) -> str:
     """Identifies everything but the text that affects the results."""
     made = hashlib.blake2b(digest_size=16)
     package = Path(__file__).parent.parent
@@ -39,9 +39,11 @@ def fingerprint(patterns: Iterable[str], version: tuple[int, int], in_tests: boo
     return made.hexdigest()
 
 
-def key(content: bytes, path: str) -> str:
-    """Identifies a file. The path is part of it, as tests and notebooks are treated differently."""
+def key(content: bytes, path: str, pinned: tuple[int, int] | None = None) -> str:
+    """Identifies a file. The path is part of it, as tests and notebooks are treated differently, and so is the
+    TensorFlow that its project asks for."""
     made = hashlib.blake2b(content, digest_size=16)
+    made.update(repr(pinned).encode())
     made.update(path.encode("utf-8", "surrogateescape"))
     return made.hexdigest()
 
@@ -93,9 +95,10 @@ class Cache:
 
 
 def _plain(outcome: Outcome) -> Any:
-    if not (outcome.diagnostics or outcome.problem or outcome.traced):
+    if not (outcome.diagnostics or outcome.problem or outcome.traced or outcome.version_one):
         return outcome.lines
-    return [outcome.lines, outcome.problem, outcome.traced, [_diagnostic_data(item) for item in outcome.diagnostics]]
+    found = [_diagnostic_data(item) for item in outcome.diagnostics]
+    return [outcome.lines, outcome.problem, outcome.traced, found, outcome.version_one]
 
 
 def _diagnostic_data(item: Diagnostic) -> dict[str, Any]:
@@ -105,10 +108,9 @@ def _diagnostic_data(item: Diagnostic) -> dict[str, Any]:
 def _outcome(data: Any) -> Outcome:
     if isinstance(data, int):
         return Outcome(lines=data)
-    lines, problem, traced, diagnostics = data
-    return Outcome(
-        [_diagnostic(item) for item in diagnostics], str(problem), [str(name) for name in traced], int(lines)
-    )
+    lines, problem, traced, diagnostics, version_one = data
+    found = [_diagnostic(item) for item in diagnostics]
+    return Outcome(found, str(problem), [str(name) for name in traced], int(lines), bool(version_one))
 
 
 def _diagnostic(data: dict[str, Any]) -> Diagnostic:

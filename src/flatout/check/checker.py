@@ -6,14 +6,16 @@ import ast
 import gc
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from flatout.check.suppressions import Suppressions
-from flatout.source.analysis.patterns import Diagnostic, Match, Pattern
+from flatout.source.analysis import consequence
+from flatout.source.analysis.patterns import LEVELS, Confidence, Diagnostic, Match, Pattern
 from flatout.source.analysis.scopes import Module, Scope, Site, parses
 from flatout.source.analysis.syntax import last_name
 from flatout.source.analysis.traced_functions import traced
+from flatout.source.analysis.version_one import is_version_one
 
 VERSION = (2, 16)
 """The TensorFlow that code is checked for by default: the oldest that flatout supports."""
@@ -40,27 +42,48 @@ class Outcome:
     traced: list[str] = field(default_factory=list)
     """Names of functions that this file traces, or that its traced functions call: other files may define them."""
     lines: int = 0
+    version_one: bool = False
+    """Whether it is written for TensorFlow 1, and was checked for what was asked for by name only."""
 
 
 class Checker:
     """A set of patterns that is applied to many texts."""
 
-    def __init__(self, patterns: Sequence[Pattern], version: tuple[int, int] = VERSION, in_tests: bool = False) -> None:
+    def __init__(
+        self,
+        patterns: Sequence[Pattern],
+        version: tuple[int, int] = VERSION,
+        in_tests: bool = False,
+        asked: Collection[str] | None = None,
+        least: Confidence = "medium",
+        is_pinned: bool = False,
+    ) -> None:
+        """`asked`: full names of the patterns that the user named; they are reported with any confidence, and in code
+        for TensorFlow 1 too. None for all. `least`: the confidence from which others are reported. `is_pinned`:
+        whether the user or the project has named the version."""
         self.version = version
         self.in_tests = in_tests
+        self.is_pinned = is_pinned
+        self._asked = frozenset(item.full_name for item in patterns) if asked is None else frozenset(asked)
+        self._least = LEVELS.index(least)
         self._patterns = patterns
         self._for_tests = [item for item in patterns if item.in_tests]
         self._words = _words_of(patterns)
         self._words_for_tests = _words_of(self._for_tests)
 
-    def check(self, text: str, path: str = "") -> Outcome:
+    def check(self, text: str, path: str = "", pinned: tuple[int, int] | None = None) -> Outcome:
+        """`pinned`: the TensorFlow that the project around the file asks for, where the checker has no version."""
         outcome = Outcome(lines=text.count("\n") + 1)
         words_present = words_in(text)
         relevant = not words_present.isdisjoint(_PACKAGES)
+        version = self.version if self.is_pinned or pinned is None else pinned
         tests = not self.in_tests and is_test(path)
         patterns, words = (self._for_tests, self._words_for_tests) if tests else (self._patterns, self._words)
         found = frozenset(word.decode() for word in words_present & words)
         active = [item for item in patterns if _may_apply(item, found)] if relevant else []
+        if relevant and (version < (2, 0) or is_version_one(text, words_present)):
+            outcome.version_one = not tests
+            active = [item for item in active if item.full_name in self._asked]
         traces = relevant and not tests and not words_present.isdisjoint(_TRACERS)
         # Thousands of nodes are made and none is garbage: collecting meanwhile takes a third of the time.
         collecting = gc.isenabled()
@@ -70,7 +93,7 @@ class Checker:
             if not active and not traces:
                 parses(text)  # a syntax error is reported in any file
                 return outcome
-            module = Module(text, path, self.version)
+            module = Module(text, path, version, self.is_pinned or pinned is not None)
             if module.names.imports_any("tensorflow", "keras", "tf_keras", "tf_slim"):
                 self._run(module, active, outcome)
                 if traces:
@@ -121,8 +144,14 @@ class Checker:
         suppressed = Suppressions(module.text)
         # Two detectors may find the same fault: it is reported once.
         found = {_key(item): item for item in (_diagnostic(module, *what) for what in seen)}
-        outcome.diagnostics = [item for item in found.values() if not suppressed.covers(item)]
+        outcome.diagnostics = [
+            item for item in found.values() if self._is_shown(item) and not suppressed.covers(item)
+        ]
         outcome.diagnostics.sort(key=lambda item: (item.line, item.column, item.cause, item.pattern))
+
+
+    def _is_shown(self, item: Diagnostic) -> bool:
+        return item.full_name in self._asked or LEVELS.index(item.confidence) >= self._least
 
 
 def _detect(
@@ -206,6 +235,7 @@ def _diagnostic(module: Module, pattern: Pattern, match: Match, site: Site) -> D
         site.scope.name or None,
         code,
         match.unless_traced,
+        confidence=consequence.confidence(pattern, match, site),
     )
 
 

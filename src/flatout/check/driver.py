@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from flatout.check import cache as caches
-from flatout.check import files, notebooks
+from flatout.check import files, notebooks, pins
 from flatout.check.checker import Checker, Outcome, drop_traced_elsewhere
 from flatout.check.files import Problem
 from flatout.check.selection import matches
@@ -34,6 +34,8 @@ class Report:
     from_cache: int = 0
     traced: frozenset[str] = frozenset()
     """Names of functions that any of the files traces."""
+    version_one: list[str] = field(default_factory=list)
+    """Files that are written for TensorFlow 1."""
 
     @property
     def count(self) -> int:
@@ -52,9 +54,22 @@ class Job:
     processes: int | None = None
     cached: bool = True
     cache_root: Path = field(default_factory=Path.cwd)
+    asked: frozenset[str] = frozenset()
+    """Full names of the patterns that the user named."""
 
     def checker(self) -> Checker:
-        return Checker(self.patterns, self.settings.tf, self.settings.tests)
+        settings = self.settings
+        return Checker(
+            self.patterns, settings.tf, settings.tests, self.asked, settings.confidence, settings.is_pinned
+        )
+
+    @property
+    def mark(self) -> str:
+        """Identifies all that affects the results, but for the files."""
+        chosen = (*(item.full_name for item in self.patterns), *(f"asked {name}" for name in self.asked))
+        settings = self.settings
+        version = (*settings.tf, int(settings.is_pinned))
+        return caches.fingerprint((*chosen, settings.confidence), version, settings.tests)
 
 
 def check(paths: Sequence[str], job: Job, progress: Callable[[int, int], None] = lambda done, all_: None) -> Report:
@@ -62,8 +77,7 @@ def check(paths: Sequence[str], job: Job, progress: Callable[[int, int], None] =
     found, report.problems = files.collect(paths, job.settings)
     cache = None
     if job.cached:
-        mark = caches.fingerprint((item.full_name for item in job.patterns), job.settings.tf, job.settings.tests)
-        cache = caches.Cache(job.cache_root, mark)
+        cache = caches.Cache(job.cache_root, job.mark)
     outcomes: dict[str, Outcome] = {}
     fresh: list[str] = []
     keys: dict[str, str] = {}
@@ -73,7 +87,7 @@ def check(paths: Sequence[str], job: Job, progress: Callable[[int, int], None] =
             report.problems.append(content)
             continue
         if cache is not None:
-            keys[path] = caches.key(content, path)
+            keys[path] = caches.key(content, path, _pinned(path))
             known = cache.get(keys[path])
             if known is not None:
                 outcomes[path] = known
@@ -104,6 +118,8 @@ def _collect(report: Report, outcomes: dict[str, Outcome], settings: Settings) -
     for path, outcome in outcomes.items():
         report.checked += 1
         report.lines += outcome.lines
+        if outcome.version_one:
+            report.version_one.append(path)
         if outcome.problem:
             report.problems.append(files.Problem(path, outcome.problem))
         ignored = settings.ignored_in(path)
@@ -120,7 +136,11 @@ def check_content(content: bytes, path: str, checker: Checker) -> Outcome:
         text = decode(content).text
     except (SyntaxError, UnicodeError, LookupError) as error:
         return Outcome(problem=f"not readable as text: {error}")
-    return checker.check(text, path)
+    return checker.check(text, path, _pinned(path))
+
+
+def _pinned(path: str) -> tuple[int, int] | None:
+    return pins.oldest(os.path.dirname(path))
 
 
 def _notebook(content: bytes, path: str, checker: Checker) -> Outcome:
@@ -128,7 +148,7 @@ def _notebook(content: bytes, path: str, checker: Checker) -> Outcome:
         book = notebooks.read(content)
     except notebooks.NotANotebook as error:
         return Outcome(problem=str(error))
-    outcome = checker.check(book.text, path)
+    outcome = checker.check(book.text, path, _pinned(path))
     outcome.diagnostics = [book.locate(item) for item in outcome.diagnostics]
     if book.broken:
         several = "s" if len(book.broken) > 1 else ""

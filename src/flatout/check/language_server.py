@@ -16,7 +16,7 @@ from pygls.lsp.server import LanguageServer
 from flatout.causes import find
 from flatout.check import settings as settings_of
 from flatout.check.driver import Job, check_text
-from flatout.check.selection import select
+from flatout.check.selection import OLDEST, asked, select
 from flatout.check.text_repair import fix
 from flatout.model.errors import FlatoutError
 from flatout.model.version import __version__
@@ -56,8 +56,9 @@ def make_server() -> LanguageServer:
 
 def _job(path: str) -> Job:
     settings = settings_of.load(Path(path).parent)
-    patterns = select(settings.select, settings.extend_select, settings.ignore, settings.tf)
-    return Job(patterns, settings, 1, cached=False)
+    version = settings.tf if settings.is_pinned else OLDEST
+    patterns = select(settings.select, settings.extend_select, settings.ignore, version)
+    return Job(patterns, settings, 1, cached=False, asked=asked(settings.select, settings.extend_select))
 
 
 def _path(uri: str) -> str:

@@ -8,12 +8,14 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import Any
 
+from flatout.check import notebook_cells
 from flatout.check.checker import with_cell
 from flatout.model.errors import Internal
 from flatout.source.analysis.patterns import Diagnostic
 from flatout.source.analysis.scopes import parses
 
-_MAGIC = re.compile(r"^(\s*)(%|!|\?|[\w.,= \[\]]+=\s*[%!])|\?\s*$")
+_MAGIC = re.compile(r"^\s*(%|!|\?|[\w.,= \[\]]+=\s*[%!])|^\s*[%\w.*]+\?{1,2}\s*$")
+"""Lines that IPython alone understands: magics, shell commands, and `name?` for help."""
 _CELL_MAGIC = re.compile(r"^\s*%%(?!time\b|timeit\b|capture\b)")
 _MARK = "#flatout-cell "
 _KEPT = "#flatout-kept "
@@ -106,15 +108,32 @@ def to_bytes(book: Notebook, text: str, before: bytes) -> bytes:
         else:
             kept = line.find(_KEPT)
             current.append(line[kept + len(_KEPT) :] if kept >= 0 else line)
+    try:
+        before_text = before.decode("utf-8-sig" if before.startswith(b"\xef\xbb\xbf") else "utf-8")
+        spans = notebook_cells.source_spans(before_text)
+    except (UnicodeDecodeError, notebook_cells.NotFound):
+        return before  # laid out in a way that cannot be edited cell by cell
+    edits: list[tuple[int, int, str]] = []
     for number, lines in cells.items():
         cell = book.content["cells"][number - 1]
         source = "\n".join(lines)
         if source == _source(cell):
             continue
-        cell["source"] = _same_form(cell["source"], source)
-    indent = re.search(rb"\n( +)\S", before)
-    dumped = json.dumps(book.content, indent=len(indent[1]) if indent else None, ensure_ascii=before.isascii())
-    return (dumped + ("\n" if before.endswith(b"\n") else "")).encode()
+        if number not in spans:
+            return before
+        start, end = spans[number]
+        old = before_text[start:end]
+        edits.append((start, end, notebook_cells.written(old, _same_form(cell["source"], source), _ascii(old))))
+    after = before_text
+    for start, end, new in sorted(edits, reverse=True):
+        after = after[:start] + new + after[end:]
+    mark = b"\xef\xbb\xbf" if before.startswith(b"\xef\xbb\xbf") else b""
+    return mark + after.encode("utf-8")
+
+
+def _ascii(old: str) -> bool:
+    """Whether a cell's other characters are written as escapes."""
+    return old.isascii() and re.search(r"\\u[0-9a-fA-F]{4}", old) is not None
 
 
 def _same_form(before: Any, source: str) -> Any:

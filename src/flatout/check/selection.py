@@ -11,6 +11,10 @@ from flatout.model.errors import UnknownCause
 from flatout.source.analysis.patterns import Pattern
 
 
+OLDEST = (2, 0)
+"""Where each file's project may pin another TensorFlow, the defaults are those for any; detectors ask for the file's."""
+
+
 def select(
     chosen: Sequence[str] = (),
     added: Sequence[str] = (),
@@ -26,6 +30,12 @@ def select(
     names |= set(_named(added, known))
     names -= set(_named(ignored, known))
     return tuple(item for item in known if item.full_name in names)
+
+
+def asked(chosen: Sequence[str], added: Sequence[str]) -> frozenset[str]:
+    """Full names of the patterns that were named one by one: a cause or a pattern, no group."""
+    names = [name for name in (*chosen, *added) if name not in GROUPS]
+    return frozenset(_named(names, patterns()))
 
 
 def matches(cause: str, full_name: str, names: Iterable[str]) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 from flatout.check.checker import VERSION
 from flatout.model.errors import InvalidOption, SettingsInvalid
+from flatout.source.analysis.patterns import LEVELS, Confidence
 
 tomllib: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 _REQUIREMENT = re.compile(
@@ -29,6 +30,10 @@ class Settings:
     per_file_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     exclude: tuple[str, ...] = ()
     tf: tuple[int, int] = VERSION
+    is_pinned: bool = False
+    """Whether `tf` was named, by the user or by the project's dependencies in pyproject.toml."""
+    confidence: Confidence = "medium"
+    """The least confidence of findings that nobody has asked for by name."""
     tests: bool = False
     root: Path = field(default_factory=Path.cwd)
     """The directory that file patterns are relative to."""
@@ -80,8 +85,8 @@ def load(start: Path) -> Settings:
         required = required or _required(content)
         table = content.get("tool", {}).get("flatout", {}).get("check")
         if table is not None:
-            return _read(table, file, required or VERSION)
-    return Settings(tf=required or VERSION, root=start if start.is_dir() else start.parent)
+            return _read(table, file, required)
+    return Settings(tf=required or VERSION, is_pinned=required is not None, root=start if start.is_dir() else start.parent)
 
 
 def _required(content: Mapping[str, Any]) -> tuple[int, int] | None:
@@ -95,8 +100,8 @@ def _required(content: Mapping[str, Any]) -> tuple[int, int] | None:
     return None
 
 
-def _read(table: Mapping[str, Any], file: Path, required: tuple[int, int]) -> Settings:
-    known = {"select", "extend-select", "ignore", "per-file-ignores", "exclude", "tf", "tests"}
+def _read(table: Mapping[str, Any], file: Path, required: tuple[int, int] | None) -> Settings:
+    known = {"select", "extend-select", "ignore", "per-file-ignores", "exclude", "tf", "tests", "confidence"}
     unknown = sorted(set(table) - known)
     if unknown:
         raise SettingsInvalid(
@@ -114,7 +119,9 @@ def _read(table: Mapping[str, Any], file: Path, required: tuple[int, int]) -> Se
         ignore=_texts(table, "ignore", file),
         per_file_ignores={glob: _texts(ignores, glob, file) for glob in ignores},
         exclude=_texts(table, "exclude", file),
-        tf=version(str(table["tf"])) if "tf" in table else required,
+        tf=version(str(table["tf"])) if "tf" in table else required or VERSION,
+        is_pinned="tf" in table or required is not None,
+        confidence=confidence(str(table.get("confidence", "medium"))),
         tests=bool(table.get("tests", False)),
         root=file.parent,
     )
@@ -125,6 +132,13 @@ def _texts(table: Mapping[str, Any], name: str, file: Path) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise SettingsInvalid(f'{name} in {file} must be a list of strings, such as ["host-sync"].')
     return tuple(value)
+
+
+def confidence(text: str) -> Confidence:
+    found = next((level for level in LEVELS if level == text.strip()), None)
+    if found is None:
+        raise InvalidOption(f"{text!r} is no confidence. It may be {', '.join(LEVELS)}.")
+    return found
 
 
 def version(text: str) -> tuple[int, int]:

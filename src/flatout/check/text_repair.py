@@ -6,13 +6,14 @@ libcst is slow, so only files with something to repair are read with it.
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 import libcst as cst
 
-from flatout.check import notebooks
+from flatout.check import notebooks, pins
 from flatout.check.checker import Checker
 from flatout.model.case import Case, Finding, Where
 from flatout.source.analysis.patterns import Diagnostic
@@ -66,7 +67,7 @@ def _fix_text(
     for _ in range(ROUNDS):
         todo = [
             item
-            for item in checker.check(text, path).diagnostics
+            for item in checker.check(text, path, pins.oldest(os.path.dirname(path))).diagnostics
             if item.repair is not None and wanted(item) and (item.full_name, item.code) not in failed
         ]
         if not todo:

@@ -11,7 +11,7 @@ from flatout.check import files
 from flatout.check import settings as settings_of
 from flatout.check.driver import Job, Report, check, check_text
 from flatout.check.output import View
-from flatout.check.selection import check_names, select
+from flatout.check.selection import OLDEST, asked, check_names, select
 from flatout.source.editing.source_text import decode
 
 STANDARD_INPUT = "-"
@@ -27,6 +27,8 @@ class Request:
     ignore: tuple[str, ...] = ()
     tensorflow: str | None = None
     """The oldest TensorFlow that the code is for, in place of that of the settings."""
+    confidence: str | None = None
+    """The least confidence of findings that nobody named, in place of that of the settings."""
     fix: bool = False
     unsafe_fixes: bool = False
     diff: bool = False
@@ -44,16 +46,19 @@ class Request:
         first = Path(self.paths[0] if self.paths[0] != STANDARD_INPUT else ".")
         settings = settings_of.load(first if first.is_dir() else first.parent)
         if self.tensorflow is not None:
-            settings = dataclasses.replace(settings, tf=settings_of.version(self.tensorflow))
+            settings = dataclasses.replace(settings, tf=settings_of.version(self.tensorflow), is_pinned=True)
+        if self.confidence is not None:
+            settings = dataclasses.replace(settings, confidence=settings_of.confidence(self.confidence))
         for names in settings.per_file_ignores.values():
             check_names(names)
         patterns = select(
             self.select or settings.select,
             (*settings.extend_select, *self.extend_select),
             (*settings.ignore, *self.ignore),
-            settings.tf,
+            settings.tf if settings.is_pinned else OLDEST,
         )
-        return Job(patterns, settings, self.processes, self.cached)
+        named = asked(self.select or settings.select, (*settings.extend_select, *self.extend_select))
+        return Job(patterns, settings, self.processes, self.cached, asked=named)
 
 
 def check_paths(

@@ -32,6 +32,9 @@ class Options:
     tf: Annotated[
         str | None, typer.Option(metavar="VERSION", help="The oldest TensorFlow the code is for, such as 2.16.")
     ] = None
+    confidence: Annotated[
+        str | None, typer.Option(metavar="LEVEL", help="Show findings from this confidence: low, medium or high.")
+    ] = None
     fix: Annotated[bool, typer.Option("--fix", help="Make the repairs that do not change what is computed.")] = False
     unsafe_fixes: Annotated[
         bool, typer.Option("--unsafe-fixes", help="With --fix or --diff: make the other repairs too.")
@@ -62,6 +65,7 @@ class Options:
             extend_select=_split(self.extend_select),
             ignore=_split(self.ignore),
             tensorflow=self.tf,
+            confidence=self.confidence,
             fix=self.fix,
             unsafe_fixes=self.unsafe_fixes,
             diff=self.diff,

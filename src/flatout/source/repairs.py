@@ -147,16 +147,18 @@ class Repair:
 
     change: Change
     safe: bool = False
+    assumes: str = ""
+    """What must hold for it to keep what the program does, in a few words; for repairs that are not safe."""
 
     @property
     def kind(self) -> str:
         return self.change.kind
 
     def to_json(self) -> dict[str, Any]:
-        return {"kind": self.kind, "safe": self.safe, **asdict(self.change)}
+        return {"kind": self.kind, "safe": self.safe, "assumes": self.assumes, **asdict(self.change)}
 
 
 def from_json(data: dict[str, Any]) -> Repair:
     """Raises KeyError or TypeError for what `to_json` did not write."""
-    arguments = {name: value for name, value in data.items() if name not in ("kind", "safe")}
-    return Repair(CHANGES[data["kind"]](**arguments), bool(data["safe"]))
+    arguments = {name: value for name, value in data.items() if name not in ("kind", "safe", "assumes")}
+    return Repair(CHANGES[data["kind"]](**arguments), bool(data["safe"]), str(data.get("assumes", "")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flatout.check.output import View
+from flatout.check.output.concise import notes
 from flatout.model.case import Case, Finding, Fix, Note, Program, Where
 from flatout.model.evidence.outcomes import PatternSeen
 from flatout.model.version import __version__
@@ -17,7 +18,10 @@ def as_case(view: View, command: Sequence[str] = ("flatout", "check")) -> Case:
         "check",
         program=Program(tuple(command), str(view.root)),
         findings=tuple(finding(path, item) for path, item in report.all()),
-        notes=tuple(Note("warning", f"{problem.path}: {problem.text}") for problem in report.problems),
+        notes=(
+            *(Note("warning", f"{problem.path}: {problem.text}") for problem in report.problems),
+            *(Note("info", text) for text in notes(report)),
+        ),
         verdict=f"{report.count} faults in {len(report.files)} of {report.checked} files."
         if report.count
         else f"Nothing found in {report.checked} files.",
@@ -44,7 +48,7 @@ def finding(path: str, item: Diagnostic) -> Finding:
         item.message,
         where,
         (seen,),
-        confidence="high",
+        confidence=item.confidence,
         fixes=(Fix(item.advice, edit=item.repair.kind if item.repair else None, equivalence=item.equivalence),),
         estimate="not measured: seen in source",
     )

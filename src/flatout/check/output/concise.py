@@ -27,8 +27,9 @@ def mark(item: Diagnostic) -> str:
 
 def summary(view: View) -> str:
     report = view.report
+    note = "".join(f"note: {clean(text)}\n" for text in notes(report))
     if not report.count:
-        return _nothing(report)
+        return note + _nothing(report)
     files = f"{len(report.files)} file{'s' if len(report.files) > 1 else ''}"
     text = f"Found {report.count} fault{'s' if report.count > 1 else ''} in {files}"
     safe = sum(item.repair is not None and item.repair.safe for _, item in report.all())
@@ -37,7 +38,20 @@ def summary(view: View) -> str:
         text += f"; {safe} fixable with --fix"
     if unsafe:
         text += f"; {unsafe} {'more ' if safe else ''}with --fix --unsafe-fixes"
-    return text + ".\n"
+    return f"{note}{text}.\n"
+
+
+def notes(report: Report) -> list[str]:
+    """What is said once about a project."""
+    number = len(report.version_one)
+    if not number:
+        return []
+    which = f"{report.version_one[0]} is" if number == 1 else f"{number} files ({report.version_one[0]}, …) are"
+    return [
+        f"{which} written for TensorFlow 1, which TensorFlow 2 runs under tf.compat.v1 only, and slowly: port the "
+        "steps to tf.function and the input to tf.data (`flatout explain gone-api`). Nothing else is said about "
+        f"{'it' if number == 1 else 'them'}; `--select all` shows all findings."
+    ]
 
 
 def _nothing(report: Report) -> str:

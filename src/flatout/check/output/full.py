@@ -21,9 +21,16 @@ def render(view: View) -> str:
             f"  --> {location(path, item)}\n"
             f"{_frame(lines, item)}"
             f"  cure: {clean(item.advice)} ({item.equivalence})\n"
+            f"{_assumed(item)}"
             f"  more: flatout explain {item.cause}\n"
         )
     return "\n".join([*parts, summary(view)])
+
+
+def _assumed(item: Diagnostic) -> str:
+    if item.repair is None or item.repair.safe or not item.repair.assumes:
+        return ""
+    return f"  the unsafe fix assumes: {clean(item.repair.assumes)}\n"
 
 
 def _frame(lines: list[str], item: Diagnostic) -> str:

@@ -5,13 +5,23 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from flatout.model.case import Equivalence
 from flatout.source.repairs import Repair
 
 if TYPE_CHECKING:
     from flatout.source.analysis.scopes import Site
+
+
+Confidence = Literal["high", "medium", "low"]
+"""How sure it is that a finding matters to the reader.
+
+high: the fault is there, in code that runs for each step or element. medium: the fault is there, and how often it runs
+is likely from names and calls. low: the fault is there, but it may not matter: code that is shown, tried or tested, or
+that is meant to be so. By default low ones are not shown.
+"""
+LEVELS: tuple[Confidence, ...] = ("low", "medium", "high")
 
 
 @dataclass(frozen=True)
@@ -27,6 +37,7 @@ class Match:
     """Name of a function: it is no fault if another file traces that function."""
     report_at: ast.AST | None = None
     """The node to report, if not the one that the repair changes."""
+    confidence: Confidence = "high"
 
 
 Detector = Callable[[Any, "Site"], Iterable[Match]]
@@ -51,6 +62,8 @@ class Pattern:
     default_below: tuple[int, int] = (0, 0)
     """On by default where the code must run with a TensorFlow older than this version."""
     cause: str = ""
+    aside: bool = False
+    """Whether it matters in samples and demonstrations as well: the program fails, or computes something else."""
 
     @property
     def full_name(self) -> str:
@@ -68,6 +81,7 @@ def pattern(
     among: Iterable[str] = (),
     needs: Iterable[str] = (),
     default_below: tuple[int, int] = (0, 0),
+    aside: bool = False,
 ) -> Callable[[Detector], Pattern]:
     """Makes a pattern of a function that looks at a node. Its cause names it in `Cause(patterns=…)`.
 
@@ -88,6 +102,7 @@ def pattern(
             frozenset(among),
             frozenset(needs),
             default_below,
+            aside=aside,
         )
         assert found.words, f"{name} has no words to search for"
         return found
@@ -116,6 +131,7 @@ class Diagnostic:
     unless_traced: str = ""
     cell: int | None = None
     """The cell of a notebook, counted from 1. Lines are then those of the cell."""
+    confidence: Confidence = "high"
 
     @property
     def full_name(self) -> str:

@@ -75,7 +75,7 @@ class GraphFit:
             if isinstance(node, _NOT_IN_A_FUNCTION) and not (seen and isinstance(node, ast.Return)):
                 return Obstacle(node.lineno, _KEYWORDS.get(type(node), "defines a function or a class"))
             found = self._call(node, own, seen) if isinstance(node, ast.Call) else None
-            found = found or (self._unused_result(node, own) if isinstance(node, ast.Expr) and not seen else None)
+            found = found or (self.unused_result(node, own) if isinstance(node, ast.Expr) and not seen else None)
             if found is not None:
                 return found
         return None
@@ -105,7 +105,7 @@ class GraphFit:
                 return found
         return None
 
-    def _unused_result(self, statement: ast.Expr, own: set[str]) -> Obstacle | None:
+    def unused_result(self, statement: ast.Expr, own: set[str]) -> Obstacle | None:
         """A call for its effect alone, other than an update, a metric or an op."""
         call = statement.value
         if not isinstance(call, ast.Call) or self.dotted(call.func):

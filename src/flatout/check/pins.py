@@ -1,0 +1,80 @@
+"""The oldest TensorFlow that a project is for, from the files in which it names its dependencies.
+
+Read are requirements*.txt, pyproject.toml, setup.py, setup.cfg, Pipfile, environment.yml and Dockerfile, in the folder
+of a file and in those above it, up to the root of the repository.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+from functools import lru_cache
+
+Version = tuple[int, int]
+_FILES = (
+    *("requirements*.txt", "pyproject.toml", "setup.py", "setup.cfg", "Pipfile", "environment.y*ml", "conda*.y*ml"),
+    *("Dockerfile*", "*requirements.txt"),
+)
+_ROOTS = (".git", ".hg")
+_MOST = 200_000
+"""Bytes of a file that are read: more are no list of dependencies."""
+_PIN = re.compile(
+    r"(?<![\w.-])tensorflow(?:[-_](?:cpu|gpu|macos|intel|rocm))?(?:\[[^\]\n]*\])?[\"']?\s*(?P<ranges>[=(\"'\s]*"
+    r"(?:(?:[<>=~!]=?|\^|:)\s*\d+(?:\.\d+)*(?:\.\*|[a-z]+\d*)?\s*,?\s*)+)",
+    re.IGNORECASE,
+)
+_ONE = re.compile(r"(?P<how>[<>=~!]=?|\^|:)\s*(?P<major>\d+)(?:\.(?P<minor>\d+))?")
+
+
+@lru_cache(maxsize=None)
+def oldest(folder: str) -> Version | None:
+    """By the nearest folder that pins TensorFlow; None where none does."""
+    try:
+        names = os.listdir(folder or ".")
+    except OSError:
+        return None
+    found = [
+        version
+        for name in sorted(names)
+        if any(fnmatch.fnmatchcase(name, glob) for glob in _FILES)
+        for version in _versions(os.path.join(folder, name))
+    ]
+    if found:
+        return min(found)
+    if any(root in names for root in _ROOTS):
+        return None
+    above = os.path.dirname(os.path.abspath(folder or "."))
+    return oldest(above) if above != os.path.abspath(folder or ".") else None
+
+
+def _versions(path: str) -> list[Version]:
+    try:
+        if not os.path.isfile(path):
+            return []
+        with open(path, encoding="utf-8", errors="replace") as stream:
+            return in_text(stream.read(_MOST))
+    except OSError:
+        return []
+
+
+def in_text(text: str) -> list[Version]:
+    """`tensorflow>=2.4,<2.9` → [(2, 4)]; `tensorflow-gpu==1.14` → [(1, 14)]; an upper bound of 2 → [(1, 15)]."""
+    found: list[Version] = []
+    for line in text.splitlines():
+        pin = _PIN.search(line.partition("#")[0])
+        if pin is None:
+            continue
+        lower: Version | None = None
+        upper: Version | None = None
+        for one in _ONE.finditer(pin["ranges"]):
+            version = int(one["major"]), int(one["minor"] or 0)
+            if one["how"] in ("<", "<="):
+                upper = version
+            elif one["how"] not in ("!=", "!"):
+                lower = version
+        if lower is not None and 1 <= lower[0] <= 2:
+            found.append(lower)
+        elif upper is not None and upper <= (2, 0):
+            found.append((1, 15))
+    return found

@@ -1,0 +1,33 @@
+"""Whether a finding would matter to the reader, by where it stands: not in what is shown, tried or timed."""
+
+from __future__ import annotations
+
+import re
+
+from flatout.source.analysis.patterns import LEVELS, Confidence, Match, Pattern
+from flatout.source.analysis.scopes import Site
+
+_ASIDE_PATH = re.compile(
+    r"(^|[/\\])(docs?|demos?|samples?|snippets?|scratch|playground|sandbox|experiments?[/\\]old|archive|deprecated|"
+    r"third_party|legacy)[/\\]|(^|[/\\_-])(demo|sample|snippet|scratch|playground|profil\w*|bench\w*|timing)"
+    r"\w*\.(py|ipynb)$",
+    re.IGNORECASE,
+)
+_ASIDE_FUNCTION = re.compile(
+    r"^_?(demo|test|plot|draw|show|visuali[sz]e|display|bench\w*|profile|example|debug|sanity|smoke)(_|\d|$)|"
+    r"(^|_)(demo|example|visuali[sz]ation|benchmark|smoke_test|unit_test)$",
+    re.IGNORECASE,
+)
+
+
+def confidence(pattern: Pattern, match: Match, site: Site) -> Confidence:
+    """The detector's own confidence, and low where the code is there to be looked at."""
+    if pattern.aside or match.confidence == "low":
+        return match.confidence
+    if _ASIDE_PATH.search(site.module.path) or _is_shown(site):
+        return "low"
+    return min(match.confidence, "high", key=LEVELS.index)
+
+
+def _is_shown(site: Site) -> bool:
+    return any(scope.is_function and _ASIDE_FUNCTION.search(scope.name) for scope in site.scope.around())

@@ -1,0 +1,56 @@
+"""Whether a text is written for TensorFlow 1: sessions, placeholders, `tf.contrib`, or its names under `compat.v1`."""
+
+from __future__ import annotations
+
+import re
+
+_NAMES = (
+    r"(?:Session|InteractiveSession|placeholder|placeholder_with_default|ConfigProto|GPUOptions|contrib\b|flags\b|"
+    r"app\.(?:run|flags)|get_variable|variable_scope|global_variables|global_variables_initializer|"
+    r"initialize_all_variables|local_variables_initializer|trainable_variables|get_collection|add_to_collection|"
+    r"reset_default_graph|set_random_seed|get_default_graph|layers\.|logging\.(?:info|set_verbosity|warn)|"
+    r"train\.(?:\w+Optimizer|Saver|Supervisor|MonitoredTrainingSession|string_input_producer|batch|shuffle_batch|"
+    r"start_queue_runners|get_or_create_global_step|slice_input_producer)|"
+    r"summary\.(?:FileWriter|merge_all|merge)|gfile\.|py_func|python_io\.|parse_single_example|FixedLenFeature|"
+    r"random_normal|random_uniform|truncated_normal|multinomial|to_float|to_int32|log|image\.resize_images|assign)"
+)
+_MARK = re.compile(
+    rf"^[^#\n'\"]*?(?<![\w.])(?:tf|tensorflow)\.(?:{_NAMES}\b|"
+    r"compat\.v1\.(?:placeholder|disable_eager_execution|disable_v2_behavior|get_variable|train\.\w+Optimizer))",
+    re.MULTILINE,
+)
+_WHOLE = re.compile(
+    r"^\s*(?:import tensorflow\.compat\.v1 as tf\b|from tensorflow\.compat import v1 as tf\b|"
+    r"(?:#flatout-kept |pass  #flatout-kept )?\s*%tensorflow_version 1|tf\.disable_v2_behavior\()",
+    re.MULTILINE,
+)
+_DOCSTRING = re.compile(r'("""|\'\'\').*?\1', re.DOTALL)
+_OF_TWO = (b"GradientTape", b"enable_eager_execution")
+_MAY_BE = frozenset(
+    [
+        *(b"Session", b"InteractiveSession", b"placeholder", b"ConfigProto", b"GPUOptions", b"contrib", b"flags", b"app"),
+        *(b"get_variable", b"variable_scope", b"global_variables_initializer", b"initialize_all_variables", b"v1"),
+        *(b"reset_default_graph", b"set_random_seed", b"layers", b"logging", b"train", b"FileWriter", b"merge_all"),
+        *(b"gfile", b"py_func", b"python_io", b"random_normal", b"random_uniform", b"truncated_normal", b"to_float"),
+        *(b"tensorflow_version", b"disable_v2_behavior", b"get_collection", b"global_variables", b"to_int32"),
+        *(b"placeholder_with_default", b"parse_single_example", b"FixedLenFeature", b"resize_images", b"multinomial"),
+        *(b"local_variables_initializer", b"trainable_variables", b"get_default_graph", b"assign", b"log"),
+    ]
+)
+"""Words of which a text of TensorFlow 1 has at least one."""
+
+
+def is_version_one(text: str, words: set[bytes]) -> bool:
+    """`words`: all words of the text."""
+    if words.isdisjoint(_MAY_BE):
+        return False
+    if b"v1" in words or b"tensorflow_version" in words or b"disable_v2_behavior" in words:
+        if _WHOLE.search(text):
+            return True
+    if any(word in words for word in _OF_TWO):
+        return False
+    if b"function" in words and re.search(r"@tf\.function|tf\.function\(", text):
+        return False
+    if b"__version__" in words or _MARK.search(text) is None:
+        return False
+    return _MARK.search(_DOCSTRING.sub("", text)) is not None

@@ -1,0 +1,139 @@
+"""`@tf.function` is offered only where it keeps what the function does; the advice says what is in the way else."""
+
+from __future__ import annotations
+
+import pytest
+
+from flatout.check.checker import Checker
+from flatout.check.selection import select
+from flatout.check.text_repair import fix
+
+HEAD = """
+import numpy as np
+import scipy.special
+import tensorflow as tf
+from helpers import scale
+
+class Agent:
+    def __init__(self):
+        self.model = tf.keras.Sequential([tf.keras.layers.Dense(2)])
+        self.optimizer = tf.keras.optimizers.Adam()
+        self.memory = []
+        self.loss = tf.keras.losses.MeanSquaredError()
+        self.weight = 1.0
+"""
+UPDATE = """
+        gradients = tape.gradient(loss, self.model.trainable_variables)
+        self.optimizer.apply_gradients(zip(gradients, self.model.trainable_variables))
+"""
+CALLS = """
+agent = Agent()
+for turn in range(1000):
+    agent.learn({})
+"""
+REFUSED = {
+    "no data and an early return": (
+        "",
+        """
+    def learn(self):
+        if len(self.memory) < 32:
+            return
+        states = np.stack(self.memory[-32:])
+        with tf.GradientTape() as tape:
+            loss = self.loss(states, self.model(states))""",
+    ),
+    "no data": (
+        "",
+        """
+    def learn(self):
+        with tf.GradientTape() as tape:
+            loss = self.loss(self.batch, self.model(self.batch))""",
+    ),
+    "numpy inside": (
+        "x",
+        """
+    def learn(self, x):
+        y = np.clip(x, 0, 1)
+        with tf.GradientTape() as tape:
+            loss = self.loss(y, self.model(x))""",
+    ),
+    "scipy inside": (
+        "x",
+        """
+    def learn(self, x):
+        with tf.GradientTape() as tape:
+            loss = self.loss(scipy.special.softmax(x), self.model(x))""",
+    ),
+    "a helper of another file": (
+        "x",
+        """
+    def learn(self, x):
+        with tf.GradientTape() as tape:
+            loss = self.loss(scale(x), self.model(x))""",
+    ),
+    "makes a layer": (
+        "x",
+        """
+    def learn(self, x):
+        with tf.GradientTape() as tape:
+            loss = self.loss(x, tf.keras.layers.Dense(2)(self.model(x)))""",
+    ),
+    "state that changes": (
+        "x",
+        """
+    def decay(self):
+        self.weight *= 0.9
+
+    def learn(self, x):
+        with tf.GradientTape() as tape:
+            loss = self.weight * self.loss(x, self.model(x))
+        self.decay()""",
+    ),
+    "a counter": (
+        "x, turn",
+        """
+    def learn(self, x, step):
+        with tf.GradientTape() as tape:
+            loss = self.loss(x, self.model(x)) / step""",
+    ),
+    "another model": (
+        "x, model",
+        """
+    def learn(self, x, model):
+        with tf.GradientTape() as tape:
+            loss = self.loss(x, model(x))""",
+    ),
+    "decides by a value": (
+        "x",
+        """
+    def learn(self, x):
+        with tf.GradientTape() as tape:
+            loss = self.loss(x, self.model(x))
+        if loss > 1:
+            loss = loss / 2""",
+    ),
+}
+TAKEN = """
+    def learn(self, x):
+        with tf.GradientTape() as tape:
+            loss = self.loss(x, self.model(x))"""
+
+
+def repaired(given: str, method: str) -> tuple[str, str]:
+    source = HEAD + method + UPDATE + CALLS.format(given)
+    result = fix(source.encode(), "agent.py", Checker(select(["eager-step"])), lambda item: True)
+    found = Checker(select(["eager-step"])).check(source, "agent.py").diagnostics
+    return result.content.decode(), found[0].advice if found else ""
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_function_that_a_trace_would_change_is_not_decorated(name: str) -> None:
+    text, advice = repaired(*REFUSED[name])
+    assert "@tf.function\n    def learn(" not in text
+    assert advice.startswith("Make a @tf.function of it. First: ")
+
+
+def test_a_step_of_its_arguments_alone_is_decorated() -> None:
+    text, advice = repaired("x", TAKEN)
+    assert "    @tf.function\n    def learn(self, x):" in text
+    assert advice == "Decorate it with @tf.function."
