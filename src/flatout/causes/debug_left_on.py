@@ -107,8 +107,8 @@ SWITCHES = {
     "tensorflow.data.experimental.enable_debug_mode": "runs tf.data eagerly, element by element",
     "tensorflow.debugging.set_log_device_placement": "logs the device of every operation",
 }
-_HARMLESS = ("set_log_device_placement",)
-"""What can go without any change to what is computed or checked."""
+_COSTLY = ("run_functions_eagerly", "experimental_run_functions_eagerly", "enable_debug_mode")
+"""What takes a program's speed away as a whole. The others are mostly on for a reason."""
 
 
 @pattern("switch", calls=tuple(name.rpartition(".")[2] for name in SWITCHES))
@@ -135,8 +135,11 @@ def _switch(call: ast.Call, site: Site) -> Iterator[Match]:
         f"{name.replace('tensorflow', 'tf')} {SWITCHES[name]}.",
         "Switch it on only while looking for a bug.",
         "reassociated",
-        repair=Repair(DeleteStatement(), safe=last in _HARMLESS),
+        repair=Repair(DeleteStatement(), assumes="no code needs eager values, and nobody reads what it reports")
+        if len(site.module.calls_by_name[last]) == 1 and last != "set_log_device_placement"
+        else None,
         report_at=site.statement,
+        confidence="medium" if last in _COSTLY else "low",
     )
 
 
@@ -148,8 +151,9 @@ def _log_placement(call: ast.Call, site: Site) -> Iterator[Match]:
             call,
             "log_device_placement=True writes a line for every operation that is placed.",
             "Leave it out, unless placement is being looked at.",
-            repair=Repair(DropArgument("log_device_placement"), safe=True),
+            repair=Repair(DropArgument("log_device_placement"), assumes="nobody reads the log"),
             report_at=keyword(call, "log_device_placement"),
+            confidence="low",
         )
 
 
@@ -168,8 +172,9 @@ def _record_every_batch(call: ast.Call, site: Site) -> Iterator[Match]:
             "TensorBoard writes its summaries after every batch.",
             'Write once per epoch, or every hundred batches: update_freq="epoch".',
             "semantic",
-            repair=Repair(SetArgument("update_freq", '"epoch"')),
+            repair=Repair(SetArgument("update_freq", '"epoch"'), assumes="nobody reads the curve of single batches"),
             report_at=often,
+            confidence="low",
         )
     saves = keyword(call, "save_freq")
     number = constant(saves)

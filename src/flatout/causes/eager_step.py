@@ -59,7 +59,7 @@ from flatout.source.analysis import loops
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import FUNCTIONS, Loop, Scope, Site
 from flatout.source.analysis.syntax import last_name
-from flatout.source.analysis.traced_functions import is_traced
+from flatout.source.analysis.traced_functions import is_traced, traced
 from flatout.source.repairs import Decorate, LeverEdit, Repair
 
 
@@ -124,6 +124,8 @@ def _place(case: Case, kind: str) -> Where | None:
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
 
 _STEP = re.compile(r"train|update|learn|optimi[sz]e|step|replay|fit", re.IGNORECASE)
+_FEW = 1000
+"""Eager steps that a run makes in a second or two: a demonstration of gradients."""
 _MAKES = re.compile(r"_?(create|make|build|get)_")
 _ASSUMED = "no other file changes what the step reads from Python"
 
@@ -133,6 +135,8 @@ def _tape_outside_function(node: ast.With, site: Site) -> Iterator[Match]:
     """A tape and an update of the optimizer, again and again, in code that nothing traces."""
     if not any(_is_tape(item.context_expr, site) for item in node.items) or is_traced(site):
         return
+    if any(scope.name == other.name for scope in site.scope.around() for other in traced(site.module).made):
+        return  # shown eagerly first: another cell, or another branch, has it traced
     if any(_is_tape(item.context_expr, site) for around in site.withs for item in around.items):
         return  # a tape inside another: the outer one is the step's
     scope = next((around for around in site.scope.around() if isinstance(around.node, FUNCTIONS)), None)
@@ -148,6 +152,7 @@ def _tape_outside_function(node: ast.With, site: Site) -> Iterator[Match]:
     )
     if not again:
         return
+    few = loops.all_turns(site) if looped and site.scope is here else None
     if scope is None or looped:
         yield Match(
             node,
@@ -156,6 +161,7 @@ def _tape_outside_function(node: ast.With, site: Site) -> Iterator[Match]:
             "reassociated",
             repair=_taken_out(node, site),
             unless_traced=scope.name if scope is not None else "",
+            confidence="low" if few is not None and few <= _FEW else "high",
         )
         return
     against = _against_tracing(scope)
@@ -211,7 +217,9 @@ def _is_tape(node: ast.AST, site: Site) -> bool:
 def _updates(scope: Scope, tape: ast.With, looped: list[Loop]) -> bool:
     """Whether the optimizer is called in the same function (and in the same loop, where the tape is in one)."""
     for call, site in scope.facts.calls:
-        if last_name(call.func) in loops.UPDATES and loops.of_optimizer(call) and call.lineno >= tape.lineno:
+        by_hand = last_name(call.func) == "assign_sub"
+        update = last_name(call.func) in loops.UPDATES and loops.of_optimizer(call)
+        if (by_hand or update) and call.lineno >= tape.lineno:
             return not looped or looped[-1] in site.loops or looped[0] in site.loops
     return False
 

@@ -39,6 +39,7 @@ nothing.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
@@ -84,7 +85,7 @@ def in_run(case: Case) -> Iterator[Finding]:
 @pattern("policy", calls=("set_floatx", "set_dtype_policy", "set_global_policy"), words=("float64",))
 def _policy(call: ast.Call, site: Site) -> Iterator[Match]:
     """`keras.backend.set_floatx("float64")`"""
-    if not site.dotted(call.func).startswith("keras."):
+    if not site.dotted(call.func).startswith("keras.") or _is_meant(call, site):
         return
     if constant(call.args[0] if call.args else None) == "float64":
         yield Match(
@@ -92,9 +93,25 @@ def _policy(call: ast.Call, site: Site) -> Iterator[Match]:
             "All layers compute in float64: twice the memory, half the speed on a CPU, far less on most GPUs.",
             "Leave it at float32, unless the digits are needed.",
             "precision",
-            repair=Repair(DeleteStatement()) if isinstance(site.statement, ast.Expr) else None,
+            repair=Repair(DeleteStatement(), assumes="float32 has digits enough, and no array is float64 by itself")
+            if isinstance(site.statement, ast.Expr)
+            else None,
             report_at=site.statement,
+            confidence="medium",
         )
+
+
+def _is_meant(call: ast.Call, site: Site) -> bool:
+    """Whether a comment at the line, or right above it, says why."""
+    lines = [site.module.source_line(call.lineno)]
+    above = call.lineno - 1
+    while above and site.module.source_line(above).strip().startswith("#") and len(lines) < 6:
+        lines.append(site.module.source_line(above))
+        above -= 1
+    return any("#" in line and _REASON.search(line.partition("#")[2]) for line in lines)
+
+
+_REASON = re.compile(r"double|precis|digit|stab|accura|numer|nan\b|underflow|overflow|need|must|require|because", re.IGNORECASE)
 
 
 @pattern(

@@ -234,6 +234,10 @@ def _step_begins(loop: Loop, site: Site) -> int:
 
 
 def _in_each_step(site: Site) -> bool:
+    if any("record_if" in ast.unparse(item.context_expr) for around in site.withs for item in around.items):
+        return False  # written now and then
+    if "record_if" in site.module.text or "should_record_summaries" in site.module.text:
+        return False
     loop = loops.eager_loop(site)
     return loop is not None and not loops.is_guarded(site, loop) and loops.is_step_loop(loop, site.scope)
 
@@ -253,12 +257,16 @@ def _results(loop: Loop, site: Site) -> set[str]:
 def _pulls(call: ast.Call, site: Site, loop: Loop, results: set[str]) -> bool:
     if isinstance(call.func, ast.Attribute) and call.func.attr == "numpy" and not call.args:
         value = call.func.value
+        if isinstance(value, ast.Call) and loops.makes_step(value, site):
+            return True  # `train_step(batch).numpy()`
         if loaded_names(value) & _given(loop, site) or (isinstance(value, ast.Attribute) and value.attr in _ON_HOST):
             return False
         return last_name(value) not in _ON_HOST
     if isinstance(call.func, ast.Name) and call.func.id in ("float", "print") and call.args:
         if any(last_name(inner.func) == "numpy" for item in call.args for inner in nested_calls(item)):
             return False  # counted by itself
+        if any(loops.makes_step(inner, site) for item in call.args for inner in nested_calls(item)):
+            return last_name(call.func) == "float"  # `float(train_step(batch))`
         return bool(set().union(*(loaded_names(item) for item in call.args)) & results)
     return False
 

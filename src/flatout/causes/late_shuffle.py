@@ -62,9 +62,16 @@ def _shuffle_after_batch(call: ast.Call, site: Site) -> Iterator[Match]:
         "shuffle comes after batch: it moves whole batches, and its buffer holds that many batches.",
         "Shuffle first, then batch.",
         "semantic",
-        repair=Repair(SwapStages()) if adjacent else None,
+        repair=Repair(SwapStages(), assumes="samples may be mixed across batches")
+        if adjacent and not _handed_out(site)
+        else None,
         report_at=call.func,
     )
+
+
+def _handed_out(site: Site) -> bool:
+    """Whether a function returns or keeps it: who gets it may batch it again."""
+    return site.scope.is_function
 
 
 def _batched_again(call: ast.Call, site: Site) -> bool:

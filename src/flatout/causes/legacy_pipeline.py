@@ -122,14 +122,19 @@ def _fit_generator(call: ast.Call, site: Site) -> Iterator[Match]:
     if not isinstance(call.func, ast.Attribute) or site.module.functions.get(old) or not _of_keras(call, site):
         return
     new = _GENERATORS[old]
+    if site.module.names.imports_any("tf_keras") or site.module.version < (2, 16):
+        return  # still there
     # By position, the second argument was the number of steps, and is now the labels.
     moved = len(call.args) != 1 or takes_unknown(call) or any(keyword(call, name) is not None for name in _MOVED)
     yield Match(
         call,
-        f"{old} is gone since TensorFlow 2.6 and Keras 3; {new} takes generators too, and better: datasets.",
+        f"{old} is gone in Keras 3, which TensorFlow has from 2.16 on; {new} takes generators too, and datasets.",
         f"Call {new}; for speed, read the data with tf.data.",
-        repair=None if moved else Repair(RenameMethod(new), safe=True),
+        repair=None
+        if moved
+        else Repair(RenameMethod(new), safe=site.module.is_pinned, assumes="TensorFlow 2.1 or later"),
         report_at=call.func,
+        confidence="high" if site.module.is_pinned else "medium",
     )
 
 
@@ -153,12 +158,16 @@ def _image_generator(call: ast.Call, site: Site) -> Iterator[Match]:
     """`ImageDataGenerator(…)`"""
     name = site.dotted(call.func)
     if name.startswith(("keras.", "keras_preprocessing.")) and "ImageDataGenerator" in name:
+        others = [other for other, _ in site.module.calls_by_name["ImageDataGenerator"]]
+        if min(others, key=lambda other: (other.lineno, other.col_offset)) is not call:
+            return  # reported once per file
         yield Match(
             call,
             "ImageDataGenerator decodes and augments in Python, on one core, and none of tf.data's rewrites apply.",
             "Use keras.utils.image_dataset_from_directory, and Random… layers or tf.image for augmentation.",
             "semantic",
             report_at=call.func,
+            confidence="medium" if site.module.calls_by_name.keys() & {"fit", "fit_generator"} else "low",
         )
 
 

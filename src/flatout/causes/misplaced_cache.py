@@ -33,6 +33,7 @@ When the frozen order or the frozen draws are wanted, for instance in a validati
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
@@ -69,16 +70,19 @@ def _after_shuffle(call: ast.Call, site: Site) -> Iterator[Match]:
     if shuffle is None or not chain.certain or constant(keyword(shuffle.call, "reshuffle_each_iteration")) is False:
         return
     since = {stage.name for stage in chain.since(shuffle)}
-    if {"interleave", "flat_map", "take", "skip", "shard", "batch", "padded_batch"} & since:
+    if {"interleave", "flat_map", "take", "skip", "shard"} & since:
         return  # files were shuffled, or a part was chosen at random, for good
     if _followed_by("shuffle", call, site) or site.unsure_of(shuffle.site) or shuffle.site.scope is not site.scope:
         return
     yield Match(
         call,
-        "cache comes after shuffle: the order of the first epoch is kept for all others.",
+        "cache comes after shuffle: the batches of the first epoch are kept for all others."
+        if {"batch", "padded_batch"} & since
+        else "cache comes after shuffle: the order of the first epoch is kept for all others.",
         "Move cache before shuffle.",
         "semantic",
         report_at=call.func,
+        confidence="low" if _for_validation(site) else "high",
     )
 
 
@@ -122,6 +126,13 @@ def _before_take(call: ast.Call, site: Site) -> Iterator[Match]:
         "take first, then cache.",
         report_at=call.func,
     )
+
+
+def _for_validation(site: Site) -> bool:
+    """Whether what gets its value here is named for validation or tests, where one order is as good as another."""
+    targets = site.statement.targets if isinstance(site.statement, ast.Assign) else []
+    written = " ".join(ast.unparse(target) for target in targets) + " " + site.scope.name
+    return re.search(r"(^|[\W_])(val|valid|validation|test|eval|dev)([\W_]|\d|$)", written, re.IGNORECASE) is not None
 
 
 def _followed_by(name: str, call: ast.Call, site: Site) -> bool:

@@ -148,6 +148,8 @@ def _finding(case: Case, stage: Stage, cost: float, estimate: str) -> Iterator[F
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
 
 _LARGE = 1000
+_HUGE = 5000
+"""Decoded images that fill gigabytes."""
 _MANY_BATCHES = 64
 
 
@@ -167,6 +169,7 @@ def _shuffle_decoded(call: ast.Call, site: Site) -> Iterator[Match]:
         "Shuffle file names or records before the map that decodes them.",
         "semantic",
         report_at=argument(call, 0, "buffer_size"),
+        confidence="medium" if size >= _HUGE else "low",
     )
 
 
@@ -189,8 +192,13 @@ def _prefetch_in_samples(call: ast.Call, site: Site) -> Iterator[Match]:
             call,
             f"prefetch counts batches here, not samples: {ast.unparse(size)} whole batches are kept in memory.",
             "Use tf.data.AUTOTUNE, or 2.",
-            repair=Repair(SetArgument("buffer_size", "tensorflow.data.AUTOTUNE", is_name=True, position=0), safe=True),
+            repair=Repair(
+                SetArgument("buffer_size", "tensorflow.data.AUTOTUNE", is_name=True, position=0),
+                safe=site.module.is_pinned and site.module.version >= (2, 4),
+                assumes="TensorFlow 2.4 or later",
+            ),
             report_at=size,
+            confidence="medium" if many and any(datasets.decodes(s.function) for s in chain.stages) else "low",
         )
 
 

@@ -259,6 +259,8 @@ def _step_like(site: Site) -> bool:
 def _is_keras(model: ast.expr, call: ast.Call, site: Site) -> bool:
     """Whether an object with a predict is a Keras model, as far as the file shows."""
     bound = None
+    if isinstance(model, ast.Subscript):
+        model = model.value  # `models[0].predict(x)`
     if isinstance(model, ast.Name):
         bound = datasets.binding(model.id, site)
     elif isinstance(model, ast.Attribute) and isinstance(model.value, ast.Name) and model.value.id == "self":
@@ -269,12 +271,31 @@ def _is_keras(model: ast.expr, call: ast.Call, site: Site) -> bool:
     own = _own_class(bound.value, site) if bound is not None else None
     if own is not None:
         return own
+    if bound is not None and isinstance(bound.value, ast.Call) and _returns_model(bound.value, bound.site):
+        return True
     if made:
         return False  # made by another library
     if any(item.arg in ("batch_size", "verbose", "steps") for item in call.keywords):
         return not site.module.names.imports_any("torch", "ultralytics")
     likely = _LIKE_MODEL.search(last_name(model)) is not None
     return likely and not site.module.names.imports_any(*_OTHERS)
+
+
+def _returns_model(call: ast.Call, site: Site, depth: int = 0) -> bool:
+    """`self.build_generator()`, where that function of the file returns a Keras model."""
+    made = site.module.function_of(call.func, site)
+    if made is None or depth > 2:
+        return False
+    for returned, where in made.facts.returns:
+        value = returned.value
+        if isinstance(value, ast.Name):
+            found = datasets.binding(value.id, where)
+            value, where = (found.value, found.site) if found is not None else (None, where)
+        if not isinstance(value, ast.Call):
+            continue
+        if where.dotted(value.func).startswith("keras.") or _returns_model(value, where, depth + 1):
+            return True
+    return False
 
 
 def _own_class(made: ast.expr | None, site: Site) -> bool | None:

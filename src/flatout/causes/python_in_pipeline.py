@@ -50,9 +50,9 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix, Stage
-from flatout.source.analysis import datasets
+from flatout.source.analysis import datasets, loops
 from flatout.source.analysis.call_summary import summarize_scope
-from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.patterns import Confidence, Match, pattern
 from flatout.source.analysis.scopes import Scope, Site
 from flatout.source.analysis.syntax import argument, keyword, last_name
 
@@ -101,6 +101,7 @@ def _keeping(stage: Stage) -> str:
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
 
 _SLOW = ("numpy", "cv2", "PIL", "skimage", "scipy", "librosa", "imageio", "pandas", "soundfile", "albumentations")
+_FEW = 200
 _STAGES = ("map", "flat_map", "interleave", "filter", "apply")
 
 
@@ -108,7 +109,7 @@ _STAGES = ("map", "flat_map", "interleave", "filter", "apply")
 def _generator(call: ast.Call, site: Site) -> Iterator[Match]:
     """`Dataset.from_generator` over a generator of this file that works in numpy, or only hands arrays on."""
     made = _generator_of(call, site)
-    if made is None or _is_cached(call, site):
+    if made is None or _is_cached(call, site) or _is_shown(made):
         return
     work = sorted({name.split(".")[0] for name in summarize_scope(made).names()} & set(_SLOW))
     if work:
@@ -123,6 +124,7 @@ def _generator(call: ast.Call, site: Site) -> Iterator[Match]:
         f"The generator {name} {why}, on one core and under the interpreter's lock.",
         "Use from_tensor_slices for arrays in memory and TensorFlow ops in map; else keep the result (cache, records).",
         report_at=call.func,
+        confidence="medium",
     )
 
 
@@ -159,6 +161,7 @@ def _python_function(call: ast.Call, site: Site) -> Iterator[Match]:
             "one at a time, never parallel.",
             "Write it with TensorFlow ops; where Python must be, call it once per batch, or cache its result.",
             report_at=call.func,
+            confidence=_sureness(call, where, site),
         )
         return
     method = next((scope for scope in site.scope.around() if scope.owner is not None), None)
@@ -169,6 +172,64 @@ def _python_function(call: ast.Call, site: Site) -> Iterator[Match]:
             "Write it with TensorFlow ops.",
             report_at=call.func,
         )
+
+
+@pattern("decorated", nodes=(ast.FunctionDef,), words=("py_function", "numpy_function"))
+def _decorated(node: ast.FunctionDef, site: Site) -> Iterator[Match]:
+    """`@tf.py_function(Tout=…)` above a function that a dataset's stage calls."""
+    mark = next((item for item in node.decorator_list if _is_python(item, site)), None)
+    if mark is None:
+        return
+    for name in _STAGES:
+        for stage, where in site.module.calls_by_name.get(name, ()):
+            if where.dotted(stage.func) or not _leads_to(node.name, stage, where):
+                continue
+            if datasets.before(stage, where).certain or keyword(stage, "num_parallel_calls") is not None:
+                yield Match(
+                    node,
+                    f"{node.name} takes every element of this pipeline through Python: one at a time, never parallel.",
+                    "Write it with TensorFlow ops; where Python must be, call it once per batch, or cache its result.",
+                    report_at=mark,
+                )
+                return
+
+
+def _is_python(decorator: ast.expr, site: Site) -> bool:
+    inner = decorator.func if isinstance(decorator, ast.Call) else decorator
+    if site.dotted(inner) == "functools.partial" and isinstance(decorator, ast.Call) and decorator.args:
+        inner = decorator.args[0]
+    return site.dotted(inner) in datasets.PYTHON
+
+
+def _leads_to(name: str, stage: ast.Call, site: Site) -> bool:
+    given = argument(stage, 0, "map_func")
+    if given is None:
+        return False
+    if last_name(given) == name:
+        return True
+    return any(last_name(inner.func) == name for _, inner, _ in datasets.Stage("map", stage, site).function.calls)
+
+
+def _sureness(call: ast.Call, stage: ast.Call, site: Site) -> Confidence:
+    """Low where the function is an argument (an interface that offers Python), sleeps, or is cached behind."""
+    given = argument(call, 0, "func")
+    if isinstance(given, ast.Name) and any(given.id in scope.arguments for scope in site.scope.around()):
+        return "low"
+    made = site.module.function_of(given, site) if given is not None else None
+    if made is not None and any(last_name(inner.func) == "sleep" for inner, _ in made.facts.calls):
+        return "low"
+    for cache, where in site.module.calls_by_name.get("cache", ()):
+        if any(item.call is stage for item in datasets.before(cache, where).stages):
+            return "low"
+    return "high"
+
+
+def _is_shown(made: Scope) -> bool:
+    """A generator that sleeps, or counts to some hundred: it shows how generators are used."""
+    if any(last_name(call.func) == "sleep" for call, _ in made.facts.calls):
+        return True
+    counts = [loops.turns(loop, site) for loop, site in made.facts.loops if not site.loops]
+    return bool(counts) and all(count is not None and count < _FEW for count in counts)
 
 
 def _of_keras(method: Scope) -> bool:
@@ -187,8 +248,25 @@ def _generator_of(call: ast.Call, site: Site) -> Scope | None:
         body = made.node.body
         made = site.module.function_of(body.func, site) if isinstance(body, ast.Call) else None
     if made is None:
-        made = _callable_object(given, site)
+        made = _callable_object(given, site) or _from_helper(given, site)
     return made if made is not None and made.facts.yields else None
+
+
+def _from_helper(given: ast.expr, site: Site) -> Scope | None:
+    """`make_rows(paths)`, where that function of the file returns a generator function of its own."""
+    if isinstance(given, ast.Name):
+        bound = datasets.value_of(given.id, site)
+        given, site = bound if bound is not None else (given, site)
+    helper = site.module.function_of(given.func, site) if isinstance(given, ast.Call) else None
+    if helper is None:
+        return None
+    for returned, where in helper.facts.returns:
+        found = site.module.function_of(returned.value, where) if returned.value is not None else None
+        if found is not None and isinstance(found.node, ast.Lambda) and isinstance(found.node.body, ast.Call):
+            found = site.module.function_of(found.node.body.func, where)
+        if found is not None and found.facts.yields:
+            return found
+    return None
 
 
 def _callable_object(given: ast.expr, site: Site) -> Scope | None:
@@ -240,5 +318,5 @@ CAUSE = Cause(
     explains=("gpu-idle", "input-bound", "step-overhead", "uncached-prefix"),
     replaces=("oversized-buffer/epoch-start",),
     in_run=in_run,
-    patterns=(_generator, _other_generator, _python_function),
+    patterns=(_generator, _other_generator, _python_function, _decorated),
 )

@@ -91,7 +91,7 @@ def _compile(call: ast.Call, site: Site) -> Iterator[Match]:
             "run_eagerly=True makes Python dispatch every operation of every step.",
             "Leave it out, unless a bug is being looked for.",
             "reassociated",
-            repair=Repair(DropArgument("run_eagerly")),
+            repair=Repair(DropArgument("run_eagerly"), assumes="no layer, loss or metric needs eager values"),
             report_at=keyword(call, "run_eagerly"),
         )
 
@@ -108,7 +108,7 @@ def _attribute(node: ast.Assign, site: Site) -> Iterator[Match]:
             "run_eagerly = True makes Python dispatch every operation of every step.",
             "Delete the line, unless a bug is being looked for.",
             "reassociated",
-            repair=Repair(DeleteStatement()),
+            repair=Repair(DeleteStatement(), assumes="no layer, loss or metric needs eager values"),
         )
 
 

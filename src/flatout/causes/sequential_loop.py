@@ -144,6 +144,26 @@ _PLAIN_IMAGES = (
 )
 
 
+_ALSO = (
+    *("tensorflow.reshape", "tensorflow.concat", "tensorflow.stack", "tensorflow.transpose", "tensorflow.squeeze"),
+    *("tensorflow.tile", "tensorflow.pad", "tensorflow.one_hot", "tensorflow.gather", "tensorflow.where"),
+    *("tensorflow.zeros_like", "tensorflow.ones_like", "tensorflow.equal", "tensorflow.greater", "tensorflow.less"),
+    *("tensorflow.sign", "tensorflow.logical_", "tensorflow.shape", "tensorflow.argmax", "tensorflow.argmin"),
+    *("tensorflow.linalg.", "tensorflow.signal.", "tensorflow.nn.", "tensorflow.cumsum", "tensorflow.einsum"),
+    *("tensorflow.sort", "tensorflow.argsort", "tensorflow.reverse", "tensorflow.roll", "tensorflow.slice"),
+    *("tensorflow.sin", "tensorflow.cos", "tensorflow.round", "tensorflow.floor", "tensorflow.complex"),
+    *("tensorflow.float", "tensorflow.image.crop_and_resize", "tensorflow.gather_nd", "tensorflow.range"),
+    *("tensorflow.minimum", "tensorflow.maximum", "tensorflow.image.flip", "tensorflow.image.adjust"),
+)
+"""Operations that can be written for all rows, often with another axis."""
+_ONE_ROW = (
+    *("tensorflow.math.bincount", "tensorflow.math.segment", "tensorflow.math.unsorted_segment"),
+    *("tensorflow.math.confusion_matrix", "tensorflow.math.invert_permutation", "tensorflow.nn.embedding"),
+    *("tensorflow.nn.ctc", "tensorflow.image.non_max", "tensorflow.linalg.LinearOperator"),
+)
+"""Operations of one row, whose results have no common shape."""
+
+
 @pattern("turns-do-not-depend", nodes=(ast.For,), words=("range",), among=("function", "call", "train_step"))
 def _turns_do_not_depend(loop: ast.For, site: Site) -> Iterator[Match]:
     """`for i in tf.range(n)` whose turns only write to a TensorArray, or add up something."""
@@ -169,14 +189,25 @@ def _map_fn(call: ast.Call, site: Site) -> Iterator[Match]:
     done = summarize(argument(call, 0, "fn"), site)
     if not done.known or not done.calls:
         return
-    if all(name.startswith(_PLAIN_IMAGES) for name, _, _ in done.calls):
+    if all(_takes_batches(name, inner, where) for name, inner, where in done.calls):
         yield Match(
             call,
             "tf.map_fn goes through the rows one by one, though every operation in it takes all of them at once.",
             "Call the operations on the whole tensor, or use tf.vectorized_map.",
             "reassociated",
             report_at=call.func,
+            confidence="high" if all(name.startswith(_PLAIN_IMAGES) for name, _, _ in done.calls) else "medium",
         )
+
+
+def _takes_batches(name: str, call: ast.Call, site: Site) -> bool:
+    if name.startswith(_ONE_ROW):
+        return False
+    if name in ("tensorflow.where", "tensorflow.compat.v1.where") and len(call.args) + len(call.keywords) == 1:
+        return False  # the number of results differs from row to row
+    own = site.module.function_of(call.func, site) is not None
+    plain = not name and last_name(call.func) in ("len", "range", "float", "int", "tuple", "list", "dict")
+    return own or plain or name.startswith((*_PLAIN_IMAGES, *_ALSO))
 
 
 def _independent(loop: ast.For, site: Site) -> bool:

@@ -62,7 +62,10 @@ def _files_in_turn(call: ast.Call, site: Site) -> Iterator[Match]:
         f"{name} reads its files one after the other.",
         "Add num_parallel_reads=tf.data.AUTOTUNE, where the order of the records does not matter.",
         "semantic",
-        repair=Repair(SetArgument("num_parallel_reads", "tensorflow.data.AUTOTUNE", is_name=True)),
+        repair=Repair(
+            SetArgument("num_parallel_reads", "tensorflow.data.AUTOTUNE", is_name=True),
+            assumes="the order of the records does not matter",
+        ),
         report_at=call.func,
     )
 
@@ -85,7 +88,14 @@ def _serial_interleave(call: ast.Call, site: Site) -> Iterator[Match]:
         call,
         "interleave without num_parallel_calls reads one file at a time.",
         "Add num_parallel_calls=tf.data.AUTOTUNE; the order of the elements stays.",
-        repair=Repair(PARALLEL_CALLS, safe=stateless and isinstance(constant(argument(call, 1, "cycle_length")), int)),
+        repair=Repair(
+            PARALLEL_CALLS,
+            safe=stateless
+            and isinstance(constant(argument(call, 1, "cycle_length")), int)
+            and site.module.is_pinned
+            and site.module.version >= (2, 4),
+            assumes="the order of the records does not matter",
+        ),
         report_at=call.func,
     )
 

@@ -85,7 +85,7 @@ def in_run(case: Case) -> Iterator[Finding]:
 
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
 
-_PARALLEL = Repair(PARALLEL_CALLS)
+_PARALLEL = Repair(PARALLEL_CALLS, assumes="the draws may come in another order")
 
 
 @pattern("random-map", calls=("map",))

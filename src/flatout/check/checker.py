@@ -19,7 +19,7 @@ from flatout.source.analysis.version_one import is_version_one
 
 VERSION = (2, 16)
 """The TensorFlow that code is checked for by default: the oldest that flatout supports."""
-_PACKAGES = frozenset({b"tensorflow", b"keras", b"tf_keras", b"tf_slim"})
+_PACKAGES = frozenset({b"tf", b"tensorflow", b"keras", b"tf_keras", b"tf_slim"})
 _BETWEEN_WORDS = bytes(
     code if chr(code).isalnum() or chr(code) == "_" or code > 127 else ord(" ") for code in range(256)
 )

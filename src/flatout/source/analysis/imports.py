@@ -7,6 +7,10 @@ import ast
 from flatout.source.api_names import KNOWN_PACKAGES, canonical
 
 
+_PASSED_ON = {"tf": "tensorflow"}
+"""`from .common import tf`: a module of the project hands on what it imported under the usual name."""
+
+
 class Names:
     """The imports of a file, including those inside functions, and aliases of imported names."""
 
@@ -25,6 +29,8 @@ class Names:
             if item.name == "*":
                 if package.split(".")[0] in KNOWN_PACKAGES:
                     self._stars.append(package)
+            elif item.name in _PASSED_ON and package.split(".")[0] not in KNOWN_PACKAGES:
+                self._raw.setdefault(item.asname or item.name, _PASSED_ON[item.name])
             else:
                 self._raw.setdefault(item.asname or item.name, f"{package}.{item.name}")
 

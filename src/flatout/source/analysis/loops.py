@@ -62,6 +62,42 @@ def is_short(loop: Loop, limit: int = 8, site: Site | None = None) -> bool:
     return False
 
 
+def turns(loop: Loop, site: Site) -> int | None:
+    """How often a loop turns, where source tells it; None where it does not."""
+    if isinstance(loop, ast.While):
+        return None
+    source = iterated(loop)
+    while isinstance(source, ast.Call) and last_name(source.func) in ("enumerate", "zip", "tqdm") and source.args:
+        source = source.args[0]
+    if isinstance(source, (ast.Tuple, ast.List, ast.Set)):
+        return len(source.elts)
+    if not isinstance(source, ast.Call) or not source.args:
+        return None
+    if last_name(source.func) in ("range", "trange", "tqdm_range"):
+        return number(source.args[1] if len(source.args) > 1 else source.args[0], site)
+    return number(source.args[0], site) if last_name(source.func) == "take" else None
+
+
+def number(node: ast.AST, site: Site) -> int | None:
+    """A whole number, also one that a name was given."""
+    if isinstance(node, ast.Name):
+        bound = value_of(node.id, site)
+        node = bound[0] if bound is not None else node
+    value = constant(node)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def all_turns(site: Site) -> int | None:
+    """How often the code at a site runs in all, by the loops around it; None where one of them is not known."""
+    total = 1
+    for loop in site.loops:
+        known = turns(loop, site)
+        if known is None:
+            return None
+        total *= known
+    return total
+
+
 def iterated(loop: Loop) -> ast.expr | None:
     if isinstance(loop, ast.While):
         return None
@@ -99,6 +135,8 @@ def makes_step(call: ast.Call, site: Site, depth: int = 0) -> bool:
     name = called(call)
     if name in UPDATES and of_optimizer(call):
         return True
+    if name == "assign_sub" and any(_is_tape(other) for other, _ in site.scope.facts.calls):
+        return True
     if name == "train_on_batch" or STEP_NAME.match(name):
         return True
     if depth >= 3:
@@ -111,6 +149,10 @@ def makes_step(call: ast.Call, site: Site, depth: int = 0) -> bool:
         if found is None:
             return False
     return any(makes_step(inner, where, depth + 1) for inner, where in found.facts.calls if not where.loops)
+
+
+def _is_tape(call: ast.Call) -> bool:
+    return called(call) == "GradientTape"
 
 
 def of_optimizer(call: ast.Call) -> bool:
