@@ -46,7 +46,7 @@ from flatout.causes._spec import Cause
 from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix, Where
 from flatout.source import context
-from flatout.source.analysis import datasets
+from flatout.source.analysis import consequence, datasets
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
 from flatout.source.analysis.syntax import argument, constant, keyword, last_name, takes_unknown
@@ -116,11 +116,13 @@ def _switched_off(node: ast.Assign, site: Site) -> Iterator[Match]:
     written = ast.unparse(target)
     name = next((name for name in OFF if written.endswith(f".{name}")), None)
     if name is not None:
+        explained = consequence.is_explained(site, node.lineno) or "private_threadpool_size" in site.module.text
         yield Match(
             node,
             f"tf.data runs without {OFF[name]}: input and step take turns where they could overlap.",
             "Delete the line; tf.data decides well by itself.",
-            repair=Repair(DeleteStatement(), safe=True),
+            repair=Repair(DeleteStatement(), safe=not explained),
+            confidence="low" if explained else "high",
         )
 
 
@@ -136,7 +138,7 @@ def _no_parallel_calls(call: ast.Call, site: Site) -> Iterator[Match]:
             "Add num_parallel_calls=tf.data.AUTOTUNE.",
             repair=_autotuned(site),
             report_at=call.args[0],
-            confidence="medium" if site.module.version < (2, 7) else "low",
+            confidence="medium" if site.module.version < (2, 7) and _is_work(call, site) else "low",
         )
 
 
@@ -153,7 +155,14 @@ def _one_at_a_time(call: ast.Call, site: Site) -> Iterator[Match]:
         "Give it tf.data.AUTOTUNE.",
         repair=_autotuned(site, done.known and state is None),
         equivalence="exact" if state is None else "semantic",
+        confidence="low" if consequence.is_explained(site, call.lineno) else "high",
     )
+
+
+def _is_work(call: ast.Call, site: Site) -> bool:
+    """Whether the function reads or decodes: what does less is not worth several cores."""
+    done = datasets.Stage("map", call, site).function
+    return datasets.decodes(done) or done.first("tensorflow.io.read_file", "tensorflow.image.resize") is not None
 
 
 def _autotuned(site: Site, pure: bool = False) -> Repair:

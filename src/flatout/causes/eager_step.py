@@ -124,6 +124,8 @@ def _place(case: Case, kind: str) -> Where | None:
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
 
 _STEP = re.compile(r"train|update|learn|optimi[sz]e|step|replay|fit", re.IGNORECASE)
+_MANY = 20_000
+"""Eager steps of a few operations without a model: half a minute."""
 _FEW = 1000
 """Eager steps that a run makes in a second or two: a demonstration of gradients."""
 _MAKES = re.compile(r"_?(create|make|build|get)_")
@@ -161,7 +163,7 @@ def _tape_outside_function(node: ast.With, site: Site) -> Iterator[Match]:
             "reassociated",
             repair=_taken_out(node, site),
             unless_traced=scope.name if scope is not None else "",
-            confidence="low" if few is not None and few <= _FEW else "high",
+            confidence="low" if few is not None and few <= (_FEW if _has_model(node, site) else _MANY) else "high",
         )
         return
     against = _against_tracing(scope)
@@ -170,9 +172,7 @@ def _tape_outside_function(node: ast.With, site: Site) -> Iterator[Match]:
         f"The training step {scope.name} runs eagerly: Python dispatches its operations one by one.",
         "Decorate it with @tf.function." if against is None else f"Make a @tf.function of it. First: {against}.",
         "reassociated",
-        repair=Repair(Decorate("tensorflow.function"), assumes=_ASSUMED)
-        if against is None
-        else _taken_out(node, site),
+        repair=Repair(Decorate("tensorflow.function"), assumes=_ASSUMED) if against is None else _taken_out(node, site),
         unless_traced=scope.name,
         report_at=_header(scope),
         confidence="high" if loops.called_in_loop(scope) else "medium",
@@ -208,6 +208,12 @@ def _handed_out(scope: Scope) -> bool:
     called = sum(isinstance(c.func, ast.Name) and c.func.id == scope.name for c, _ in outer.facts.calls)
     loads = sum(isinstance(n, ast.Name) and n.id == scope.name for n in ast.walk(outer.node))
     return loads > called
+
+
+def _has_model(tape: ast.With, site: Site) -> bool:
+    """Whether something other than an operation of TensorFlow is called under the tape: a model, a function."""
+    calls = (inner for part in tape.body for inner in ast.walk(part) if isinstance(inner, ast.Call))
+    return any(not site.dotted(call.func).startswith("tensorflow.") for call in calls)
 
 
 def _is_tape(node: ast.AST, site: Site) -> bool:

@@ -127,6 +127,7 @@ def _run_in_loop(call: ast.Call, site: Site) -> Iterator[Match]:
         "Every turn feeds the session from Python and waits for the copy; nothing is prepared ahead.",
         "Read the data with tf.data inside the graph, or port the loop to tf.function.",
         report_at=fed,
+        confidence="low",  # code for TensorFlow 1 is reported as a whole
     )
 
 

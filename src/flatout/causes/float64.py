@@ -111,7 +111,9 @@ def _is_meant(call: ast.Call, site: Site) -> bool:
     return any("#" in line and _REASON.search(line.partition("#")[2]) for line in lines)
 
 
-_REASON = re.compile(r"double|precis|digit|stab|accura|numer|nan\b|underflow|overflow|need|must|require|because", re.IGNORECASE)
+_REASON = re.compile(
+    r"double|precis|digit|stab|accura|numer|nan\b|underflow|overflow|need|must|require|because", re.IGNORECASE
+)
 
 
 @pattern(

@@ -141,7 +141,7 @@ def _lines(case: Case, items: list[HostSync]) -> tuple[set[queries.Line], set[qu
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
 
 _WORDS = ("GradientTape", "apply_gradients", "train_step", "distributed_train_step", "training_step", "train_batch")
-_ON_HOST = ("iterations", "step", "global_step", "epoch")
+_ON_HOST = ("iterations", "step", "global_step", "epoch", "learning_rate", "lr")
 """Counters, which live on the host anyway."""
 _BATCH_HOOKS = ("on_train_batch_end", "on_batch_end", "on_train_batch_begin", "on_batch_begin")
 _HEAVY = ("predict", "evaluate", "save", "save_weights")

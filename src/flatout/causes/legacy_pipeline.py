@@ -122,6 +122,9 @@ def _fit_generator(call: ast.Call, site: Site) -> Iterator[Match]:
     if not isinstance(call.func, ast.Attribute) or site.module.functions.get(old) or not _of_keras(call, site):
         return
     new = _GENERATORS[old]
+    others = [other for name in _GENERATORS for other, _ in site.module.calls_by_name.get(name, ())]
+    if min(others, key=lambda other: (other.lineno, other.col_offset)) is not call:
+        return  # reported once per file
     if site.module.names.imports_any("tf_keras") or site.module.version < (2, 16):
         return  # still there
     # By position, the second argument was the number of steps, and is now the labels.
@@ -167,8 +170,26 @@ def _image_generator(call: ast.Call, site: Site) -> Iterator[Match]:
             "Use keras.utils.image_dataset_from_directory, and Random… layers or tf.image for augmentation.",
             "semantic",
             report_at=call.func,
-            confidence="medium" if site.module.calls_by_name.keys() & {"fit", "fit_generator"} else "low",
+            confidence="medium" if _feeds_training(site, others) else "low",
         )
+
+
+def _feeds_training(site: Site, made: list[ast.Call]) -> bool:
+    """Whether a model is trained with it, on files or with transformations that Python computes for each image."""
+    calls = site.module.calls_by_name
+    if not calls.keys() & {"fit", "fit_generator"}:
+        return False
+    return "flow_from_directory" in calls or any(keyword(call, name) is not None for call in made for name in _WARPS)
+
+
+_WARPS = (
+    "rotation_range",
+    "width_shift_range",
+    "height_shift_range",
+    "shear_range",
+    "zoom_range",
+    "preprocessing_function",
+)
 
 
 @pattern("queue", calls=_QUEUES)

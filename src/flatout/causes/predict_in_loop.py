@@ -202,7 +202,10 @@ def _matters(loop: Loop, site: Site) -> bool:
     source = loops.iterated(loop)
     if source is not None and _ASIDE.search(ast.unparse(source)):
         return False  # `range(FLAGS.num_show)`
-    return not loops.is_short(loop, _FEW, site) and not _SHOWS.search(ast.unparse(loop))
+    written = ast.unparse(loop)
+    if "sleep(" in written or "VideoCapture" in written or ("imshow(" in written and "cv2" in written):
+        return False  # waits for something else anyway
+    return not loops.is_short(loop, _FEW, site) and not _SHOWS.search(written)
 
 
 def _plain(call: ast.Call) -> bool:

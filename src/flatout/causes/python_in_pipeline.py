@@ -45,6 +45,7 @@ TensorFlow's own prefetch already lets the generator run while the step computes
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
@@ -171,6 +172,7 @@ def _python_function(call: ast.Call, site: Site) -> Iterator[Match]:
             f"{name.replace('tensorflow', 'tf')} leaves the graph for Python in every step, and the device waits.",
             "Write it with TensorFlow ops.",
             report_at=call.func,
+            confidence="low" if _offers_python(method) else "high",
         )
 
 
@@ -222,6 +224,12 @@ def _sureness(call: ast.Call, stage: ast.Call, site: Site) -> Confidence:
         if any(item.call is stage for item in datasets.before(cache, where).stages):
             return "low"
     return "high"
+
+
+def _offers_python(method: Scope) -> bool:
+    """A layer that takes a Python function of the user's: `def __init__(self, …, py_fn)`."""
+    first = method.owner.method("__init__") if method.owner is not None else None
+    return first is not None and any(re.search(r"fn$|func(tion)?$|callable", name) for name in first.arguments)
 
 
 def _is_shown(made: Scope) -> bool:

@@ -131,6 +131,9 @@ def _layer_in_call(call: ast.Call, site: Site) -> Iterator[Match]:
     """A layer with weights made in `call`."""
     if site.scope.name != "call" or site.scope.owner is None or site.arms:
         return
+    others = [other for other, where in site.scope.facts.calls if last_name(other.func) in _LAYERS and not where.arms]
+    if min(others, key=lambda other: (other.lineno, other.col_offset)) is not call:
+        return  # reported once per method
     if site.dotted(call.func).startswith("keras.layers.") and "inputs" not in {item.arg for item in call.keywords}:
         yield _match(call, f"A new {last_name(call.func)} is made in every call, with weights that are never trained.")
 

@@ -93,6 +93,7 @@ def _compile(call: ast.Call, site: Site) -> Iterator[Match]:
             "reassociated",
             repair=Repair(DropArgument("run_eagerly"), assumes="no layer, loss or metric needs eager values"),
             report_at=keyword(call, "run_eagerly"),
+            confidence="low" if _is_shown(call, site) else "high",
         )
 
 
@@ -110,6 +111,16 @@ def _attribute(node: ast.Assign, site: Site) -> Iterator[Match]:
             "reassociated",
             repair=Repair(DeleteStatement(), assumes="no layer, loss or metric needs eager values"),
         )
+
+
+def _is_shown(call: ast.Call, site: Site) -> bool:
+    """Whether the file compiles the same model without it as well, to show the difference."""
+    return any(
+        other is not call
+        and ast.unparse(other.func) == ast.unparse(call.func)
+        and keyword(other, "run_eagerly") is None
+        for other, _ in site.module.calls_by_name["compile"]
+    )
 
 
 def _model(call: ast.Call) -> str:

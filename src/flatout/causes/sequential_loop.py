@@ -46,6 +46,7 @@ from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.model.evidence.graphs import GraphLoop
 from flatout.source import context
+from flatout.source.analysis import loops
 from flatout.source.analysis.call_summary import summarize, summarize_scope
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.recurrences import is_recurrence
@@ -172,12 +173,14 @@ def _turns_do_not_depend(loop: ast.For, site: Site) -> Iterator[Match]:
         return
     if not isinstance(loop.target, ast.Name) or loop.orelse or not _independent(loop, site):
         return
+    count = loops.number(source.args[-1 if len(source.args) == 1 else 1], site) if source.args else None
     yield Match(
         loop,
         "No turn of this loop needs the one before, but the graph runs them one after the other.",
         "Compute all turns as one tensor (or with tf.vectorized_map), and reduce it.",
         "reassociated",
         report_at=loop.iter,
+        confidence="low" if count is not None and count <= 16 else "high",
     )
 
 

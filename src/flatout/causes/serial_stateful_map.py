@@ -47,11 +47,11 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
-from flatout.source.analysis import datasets
+from flatout.source.analysis import datasets, loops
 from flatout.source.analysis.call_summary import CallSummary
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
-from flatout.source.analysis.syntax import argument, takes_unknown
+from flatout.source.analysis.syntax import argument, constant, loaded_names, takes_unknown
 from flatout.source.repairs import PARALLEL_CALLS, Repair
 
 
@@ -108,7 +108,11 @@ def _random_map(call: ast.Call, site: Site) -> Iterator[Match]:
         why = "random Keras layers keep the state of their generator"
     else:
         return
-    if datasets.before(call, site).certain:
+    if drawn is not None and _only_if_asked(drawn[2], call):
+        return
+    chain = datasets.before(call, site)
+    few = chain.last("take")
+    if chain.certain:
         yield Match(
             call,
             f"TensorFlow keeps this map on one core, because {why}.",
@@ -116,7 +120,23 @@ def _random_map(call: ast.Call, site: Site) -> Iterator[Match]:
             "semantic",
             repair=_PARALLEL,
             report_at=call.args[0],
+            confidence="low" if few is not None and loops.number(few.call.args[0], few.site) is not None else "high",
         )
+
+
+def _only_if_asked(drawn: Site, call: ast.Call) -> bool:
+    """Whether it draws only under a flag that is off unless it is given: `def prepare(image, randomize=False)`."""
+    given = getattr(drawn.scope.node, "args", None)
+    if not drawn.arms or not isinstance(given, ast.arguments) or isinstance(call.args[0], (ast.Call, ast.Lambda)):
+        return False
+    named = (*given.posonlyargs, *given.args)
+    off = {item.arg for item, value in zip(reversed(named), reversed(given.defaults), strict=False) if _is_off(value)}
+    tests = {name for test, _ in drawn.arms if isinstance(test, ast.If) for name in loaded_names(test.test)}
+    return bool(off & tests)
+
+
+def _is_off(value: ast.expr) -> bool:
+    return constant(value) in (False, None)
 
 
 def _random_layers(done: CallSummary) -> bool:

@@ -35,6 +35,7 @@ import ast
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
+from flatout.source.analysis import loops
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
 from flatout.source.analysis.syntax import argument, constant, keyword, last_name
@@ -51,11 +52,15 @@ def _activation(call: ast.Call, site: Site) -> Iterator[Match]:
     for name, standard in _STANDARD.items():
         value = constant(keyword(call, name))
         if isinstance(value, str) and value not in standard:
-            yield _match(call, f"{layer} with {name}={value!r} cannot use the fused GPU kernel.", keyword(call, name))
+            yield _match(
+                call, f"{layer} with {name}={value!r} cannot use the fused GPU kernel.", keyword(call, name), site
+            )
             return
     for name, wrong in (("unroll", True), ("use_bias", False), ("reset_after", False)):
         if constant(keyword(call, name)) is wrong:
-            yield _match(call, f"{layer} with {name}={wrong} cannot use the fused GPU kernel.", keyword(call, name))
+            yield _match(
+                call, f"{layer} with {name}={wrong} cannot use the fused GPU kernel.", keyword(call, name), site
+            )
             return
 
 
@@ -64,7 +69,9 @@ def _recurrent_dropout(call: ast.Call, site: Site) -> Iterator[Match]:
     """`LSTM(128, recurrent_dropout=0.2)`"""
     given = keyword(call, "recurrent_dropout")
     if given is not None and constant(given) not in (0, 0.0) and site.dotted(call.func).startswith("keras.layers."):
-        yield _match(call, f"{last_name(call.func)} with recurrent dropout cannot use the fused GPU kernel.", given)
+        yield _match(
+            call, f"{last_name(call.func)} with recurrent dropout cannot use the fused GPU kernel.", given, site
+        )
 
 
 @pattern("cell", calls=("RNN",), words=("LSTMCell", "GRUCell"))
@@ -84,8 +91,35 @@ def _cell(call: ast.Call, site: Site) -> Iterator[Match]:
         )
 
 
-def _match(call: ast.Call, message: str, report_at: ast.expr | None) -> Match:
-    return Match(call, message, "Leave it at its standard, if the model allows it.", "semantic", report_at=report_at)
+_SMALL_UNITS = 32
+_SHORT = 32
+"""Units and steps of time below which the kernel makes no difference that one would notice."""
+
+
+def _match(call: ast.Call, message: str, report_at: ast.expr | None, site: Site) -> Match:
+    return Match(
+        call,
+        message,
+        "Leave it at its standard, if the model allows it.",
+        "semantic",
+        report_at=report_at,
+        confidence="low" if _is_small(call, site) else "medium",
+    )
+
+
+def _is_small(call: ast.Call, site: Site) -> bool:
+    units = argument(call, 0, "units")
+    known = loops.number(units, site) if units is not None else None
+    shapes = [keyword(call, "input_shape")]
+    shapes += [
+        keyword(other, "shape") or keyword(other, "input_shape") or (other.args[0] if other.args else None)
+        for name in ("Input", "InputLayer", "LSTM", "GRU")
+        for other, where in site.module.calls_by_name.get(name, ())
+        if where.scope is site.scope
+    ]
+    steps = [loops.number(shape.elts[0], site) for shape in shapes if isinstance(shape, ast.Tuple) and shape.elts]
+    short = any(number is not None and number < _SHORT for number in steps)
+    return short or (known is not None and known < _SMALL_UNITS)
 
 
 CAUSE = Cause(

@@ -144,11 +144,8 @@ class Checker:
         suppressed = Suppressions(module.text)
         # Two detectors may find the same fault: it is reported once.
         found = {_key(item): item for item in (_diagnostic(module, *what) for what in seen)}
-        outcome.diagnostics = [
-            item for item in found.values() if self._is_shown(item) and not suppressed.covers(item)
-        ]
+        outcome.diagnostics = [item for item in found.values() if self._is_shown(item) and not suppressed.covers(item)]
         outcome.diagnostics.sort(key=lambda item: (item.line, item.column, item.cause, item.pattern))
-
 
     def _is_shown(self, item: Diagnostic) -> bool:
         return item.full_name in self._asked or LEVELS.index(item.confidence) >= self._least

@@ -59,9 +59,7 @@ class Job:
 
     def checker(self) -> Checker:
         settings = self.settings
-        return Checker(
-            self.patterns, settings.tf, settings.tests, self.asked, settings.confidence, settings.is_pinned
-        )
+        return Checker(self.patterns, settings.tf, settings.tests, self.asked, settings.confidence, settings.is_pinned)
 
     @property
     def mark(self) -> str:

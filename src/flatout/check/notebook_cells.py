@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from json.decoder import scanstring
 from typing import Any
 
 from flatout.model.errors import Internal
@@ -44,10 +43,8 @@ def written(before: str, value: Any, ascii_only: bool) -> str:
     first = spaced[1] if spaced else ""
     last = re.search(r"(\s*)\]$", before)
     between = re.match(r"\[\s*" + r'"(?:[^"\\]|\\.)*"' + r"(\s*,\s*)", before)
-    if between is not None:
-        comma = between[1]
-    else:
-        comma = f",{first}" if "\n" in first else ", "
+    alone = f",{first}" if "\n" in first else ", "
+    comma = between[1] if between is not None else alone
     if not items:
         return "[]"
     return f"[{first}{comma.join(items)}{last[1] if last else ''}]"
@@ -65,7 +62,7 @@ def _members(text: str, at: int) -> dict[str, tuple[int, int]]:
     found: dict[str, tuple[int, int]] = {}
     at = _after(text, at + 1)
     while text[at] != "}":
-        name, at = scanstring(text, at + 1, False)
+        name, at = _DECODER.raw_decode(text, at)
         at = _after(text, _after(text, at) + 1)
         _, end = _DECODER.raw_decode(text, at)
         found[name] = (at, end)

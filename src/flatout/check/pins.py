@@ -9,7 +9,7 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-from functools import lru_cache
+from functools import cache
 
 Version = tuple[int, int]
 _FILES = (
@@ -27,7 +27,7 @@ _PIN = re.compile(
 _ONE = re.compile(r"(?P<how>[<>=~!]=?|\^|:)\s*(?P<major>\d+)(?:\.(?P<minor>\d+))?")
 
 
-@lru_cache(maxsize=None)
+@cache
 def oldest(folder: str) -> Version | None:
     """By the nearest folder that pins TensorFlow; None where none does."""
     try:

@@ -10,9 +10,8 @@ from flatout.check.checker import VERSION
 from flatout.model.errors import UnknownCause
 from flatout.source.analysis.patterns import Pattern
 
-
 OLDEST = (2, 0)
-"""Where each file's project may pin another TensorFlow, the defaults are those for any; detectors ask for the file's."""
+"""Where projects may pin another TensorFlow, the defaults are those of all; detectors look at the file's."""
 
 
 def select(

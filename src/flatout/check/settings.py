@@ -86,7 +86,9 @@ def load(start: Path) -> Settings:
         table = content.get("tool", {}).get("flatout", {}).get("check")
         if table is not None:
             return _read(table, file, required)
-    return Settings(tf=required or VERSION, is_pinned=required is not None, root=start if start.is_dir() else start.parent)
+    return Settings(
+        tf=required or VERSION, is_pinned=required is not None, root=start if start.is_dir() else start.parent
+    )
 
 
 def _required(content: Mapping[str, Any]) -> tuple[int, int] | None:

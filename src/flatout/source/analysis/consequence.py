@@ -8,7 +8,7 @@ from flatout.source.analysis.patterns import LEVELS, Confidence, Match, Pattern
 from flatout.source.analysis.scopes import Site
 
 _ASIDE_PATH = re.compile(
-    r"(^|[/\\])(docs?|demos?|samples?|snippets?|scratch|playground|sandbox|experiments?[/\\]old|archive|deprecated|"
+    r"(^|[/\\])(docs?|_static|guides?|demos?|samples?|snippets?|scratch|playground|sandbox|experiments?[/\\]old|archive|deprecated|"
     r"third_party|legacy)[/\\]|(^|[/\\_-])(demo|sample|snippet|scratch|playground|profil\w*|bench\w*|timing)"
     r"\w*\.(py|ipynb)$",
     re.IGNORECASE,
@@ -27,6 +27,26 @@ def confidence(pattern: Pattern, match: Match, site: Site) -> Confidence:
     if _ASIDE_PATH.search(site.module.path) or _is_shown(site):
         return "low"
     return min(match.confidence, "high", key=LEVELS.index)
+
+
+def is_explained(site: Site, line: int, lines: int = 4) -> bool:
+    """Whether a comment at a line, or some lines above it without an empty one between, gives a reason."""
+    number = line
+    while number > max(line - lines - 1, 0):
+        text = site.module.source_line(number).strip()
+        if not text:
+            return False
+        if "#" in text and _REASON.search(text.partition("#")[2]):
+            return True
+        number -= 1
+    return False
+
+
+_REASON = re.compile(
+    r"avoid|because|since|so (no|that|we)|should|must|need|disable|interfer|otherwise|deterministic|order|on purpose|"
+    r"intention|reproduc|prevent|require|workaround|hack|bug|memory|overhead",
+    re.IGNORECASE,
+)
 
 
 def _is_shown(site: Site) -> bool:

@@ -6,7 +6,6 @@ import ast
 
 from flatout.source.api_names import KNOWN_PACKAGES, canonical
 
-
 _PASSED_ON = {"tf": "tensorflow"}
 """`from .common import tf`: a module of the project hands on what it imported under the usual name."""
 

@@ -325,9 +325,7 @@ def parses(text: str) -> None:
 
 
 class Module:
-    def __init__(
-        self, text: str, path: str = "", version: tuple[int, int] = (2, 16), is_pinned: bool = False
-    ) -> None:
+    def __init__(self, text: str, path: str = "", version: tuple[int, int] = (2, 16), is_pinned: bool = False) -> None:
         """`version`: the oldest TensorFlow that it is for; `is_pinned`: whether the user or the project says so."""
         self.text, self.path, self.version, self.is_pinned = text, path, version, is_pinned
         self.tree = ast.parse(text)

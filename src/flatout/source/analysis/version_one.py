@@ -28,7 +28,16 @@ _DOCSTRING = re.compile(r'("""|\'\'\').*?\1', re.DOTALL)
 _OF_TWO = (b"GradientTape", b"enable_eager_execution")
 _MAY_BE = frozenset(
     [
-        *(b"Session", b"InteractiveSession", b"placeholder", b"ConfigProto", b"GPUOptions", b"contrib", b"flags", b"app"),
+        *(
+            b"Session",
+            b"InteractiveSession",
+            b"placeholder",
+            b"ConfigProto",
+            b"GPUOptions",
+            b"contrib",
+            b"flags",
+            b"app",
+        ),
         *(b"get_variable", b"variable_scope", b"global_variables_initializer", b"initialize_all_variables", b"v1"),
         *(b"reset_default_graph", b"set_random_seed", b"layers", b"logging", b"train", b"FileWriter", b"merge_all"),
         *(b"gfile", b"py_func", b"python_io", b"random_normal", b"random_uniform", b"truncated_normal", b"to_float"),
@@ -44,9 +53,8 @@ def is_version_one(text: str, words: set[bytes]) -> bool:
     """`words`: all words of the text."""
     if words.isdisjoint(_MAY_BE):
         return False
-    if b"v1" in words or b"tensorflow_version" in words or b"disable_v2_behavior" in words:
-        if _WHOLE.search(text):
-            return True
+    if not words.isdisjoint((b"v1", b"tensorflow_version", b"disable_v2_behavior")) and _WHOLE.search(text):
+        return True
     if any(word in words for word in _OF_TWO):
         return False
     if b"function" in words and re.search(r"@tf\.function|tf\.function\(", text):

@@ -1,7 +1,7 @@
 """Whether `@tf.function` above a function keeps what the function does, as far as its file shows. No trial will tell.
 
-It must take its data as arguments, return in one place, touch no state of Python, compute with TensorFlow alone and make
-no variables. What a trace would freeze is judged as for the edits of `tune` (`frozen_state`, `graph_fit`).
+It must take its data as arguments, return in one place, touch no state of Python, compute with TensorFlow alone and
+make no variables. What a trace would freeze is judged as for the edits of `tune` (`frozen_state`, `graph_fit`).
 """
 
 from __future__ import annotations
@@ -31,9 +31,23 @@ _PLAIN = {"int", "float", "bool", "str", "dict", "list", "List", "Dict", "Option
 _GRAPHS = ("tensorflow", "keras", "tf_keras", "tensorflow_probability", "numpy", "math", "functools")
 _MAKES = re.compile(r"(tensorflow\.|keras\.|tf_keras\.)(\w+\.)*(?P<name>[A-Z]\w+)$")
 _NOT_MADE = {"GradientTape", "TensorShape", "TensorSpec", "TensorArray", "SparseTensor", "IndexedSlices", "AUTOTUNE"}
-_PURE = {"range", "len", "zip", "enumerate", "tuple", "list", "dict", "isinstance", "super", "reversed", "sum", "min", "max"}
+_PURE = {
+    "range",
+    "len",
+    "zip",
+    "enumerate",
+    "tuple",
+    "list",
+    "dict",
+    "isinstance",
+    "super",
+    "reversed",
+    "sum",
+    "min",
+    "max",
+}
 _MODELS = re.compile(
-    r"model|net|actor|critic|encoder|decoder|generator|discriminator|loss|policy|critere|criterion|embed|layer|head|"
+    r"model|net|actor|critic|encoder|decoder|generator|discriminator|loss|policy|criterion|embed|layer|head|"
     r"backbone|optimi[sz]er|(^|_)(gen|disc|dis|opt|q|v|f|g|d)\d?(_|$)",
     re.IGNORECASE,
 )
@@ -136,5 +150,6 @@ def _of_unknown(project: Project, call: ast.Call, name: str, code: Code) -> Iter
         if name[:1].isupper() or not _MODELS.search(name):
             yield f"line {call.lineno} calls {name}, whose source is not in this file"
     elif isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
-        if call.func.value.id == code.this and not _MODELS.search(name):
+        own = call.func.value.id == code.this
+        if own and not _MODELS.search(name):
             yield f"line {call.lineno} calls {ast.unparse(call.func)[:60]}, whose source is not in this file"
