@@ -1,9 +1,13 @@
-"""Corruptions planted in six programs: which of them are taken for the same training? And is a right cure refused?
+"""Corruptions planted in eight programs: which of them are taken for the same training? And is a right cure refused?
 
 Each corruption is a lever (`mutation=NAME`, `tests/programs/mutations/`) that promises exact numbers. Program and
 corrupted program run from start to end and are compared as `flatout tune` compares before it makes a claim
 (`tune.parity.compare_whole`), without the race. One run of a program serves all its corruptions. The honest cures are
 levers of flatout on the same programs. Bars: 95 % of the corruptions caught, no honest cure refused.
+
+A corruption that changes nothing is none: the program prints a checksum of all that it has come to (`planted.finish`),
+and where that is the one of the program as it is, the pair does not count. Nor does an honest cure that has found
+nothing to change.
 
     python benchmarks/mutations.py [PROGRAM …] [--only TEXT] [--honest | --corrupt] [--part 1/4]
 """
@@ -42,13 +46,16 @@ SECONDS = 400.0
 SAME = ("exact", "reassociated", "statistical")
 """What lets a trial be claimed that promises exact or reassociated numbers."""
 CAUGHT = ("precision", "failed")
+CACHE, SUMS = "mutation=right-cache", "mutation=right-other-order-of-sums"
 HONEST = {
-    "fit": ("placebo", "steps-per-execution=4", "xla", "prefetch", "direct-fit", "threads=1"),
-    "tape": ("placebo", "function={train_step}", "function=parts", "prefetch"),
-    "traced": ("placebo", "xla", "prefetch", "threads=1", "relax-shapes"),
-    "pipeline": ("placebo", "xla", "prefetch", "parallel-map", "late-map", "vectorize-map"),
-    "vae": ("placebo", "function={train_critic}", "function=parts", "prefetch"),
-    "session": ("placebo", "prepared-runs", "threads=1", "feed-once"),
+    "fit": ("placebo", "xla", "prefetch", "direct-fit", "threads=1", CACHE, SUMS),
+    "tape": ("placebo", "function={train_step}", "function=parts", "traced-calls", "prefetch", CACHE, SUMS),
+    "traced": ("placebo", "xla", "prefetch", "threads=1", CACHE, SUMS),
+    "pipeline": ("placebo", "xla", "prefetch", "parallel-map", "threadpool=4", "threads=1", SUMS),
+    "vae": ("placebo", "function={train_critic}", "function=parts", "prefetch", CACHE, SUMS),
+    "session": ("placebo", "prepared-runs", "threads=1", "feed-once", "caller-thread", SUMS),
+    "predict": ("placebo", "direct-predict", "xla", "prefetch", "threads=1", "vectorize-map", CACHE),
+    "serve": ("placebo", "function={score}", "traced-calls", "prefetch", "parallel-map", "vectorize-map", CACHE),
 }
 """`{name}` is the line of that function."""
 WRONG = {"pipeline": ("cache",)}
@@ -66,6 +73,8 @@ class Pair:
     honest: bool
     parity: Parity
     seconds: float
+    acts: bool = True
+    """Whether it changes anything."""
 
     @property
     def right(self) -> bool:
@@ -73,6 +82,8 @@ class Pair:
 
     @property
     def outcome(self) -> str:
+        if not self.acts:
+            return "idle"
         if self.honest:
             return "accepted" if self.right else "REFUSED"
         return "caught" if self.right else "MISSED"
@@ -89,7 +100,7 @@ def main() -> int:
             print(f"{program:9s} {pair.lever:34s} {pair.outcome:9s} {pair.seconds:5.1f} s  {text[:240]}", flush=True)
     print()
     print(table(found))
-    return 0 if all(pair.right for pair in found) else 1
+    return 0 if all(pair.right or not pair.acts for pair in found) else 1
 
 
 def _arguments() -> argparse.Namespace:
@@ -126,7 +137,29 @@ def compared(program: str, levers: list[Lever]) -> Iterator[Pair]:
             began = time.monotonic()
             trial = replace(launch, levers=(text,))
             result = parity.compare_whole(launch, trial, starter, Path(name) / "runs", SECONDS)
-            yield Pair(program, text, right, result, time.monotonic() - began)
+            acts = _acts(Path(name) / "runs", launch, trial, right)
+            yield Pair(program, text, right, result, time.monotonic() - began, acts)
+
+
+def _acts(runs: Path, launch: Launch, trial: Launch, honest: bool) -> bool:
+    """A corruption: by what the program says it has come to. A cure: by what it says it has changed."""
+    ours, theirs = (runs / parity.key_of(one) for one in (launch, trial))
+    if honest:
+        return '"changes": 0' not in _text(theirs / parity.LEVERS)
+    known = _checksum(ours)
+    return known is None or known != _checksum(theirs)
+
+
+def _checksum(directory: Path) -> str | None:
+    found = re.findall(r"^checksum (\d+)$", _text(directory / "output.txt"), re.MULTILINE)
+    return found[-1] if found else None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
 
 
 @contextmanager
@@ -143,7 +176,7 @@ def _starter(launch: Launch, directory: Path) -> Iterator[Starter]:
 
 
 def corruptions(program: str) -> list[str]:
-    """Those that the program looks for, itself or in what it calls of `planted.py`."""
+    """Those that the program looks for, itself, in what it calls of `planted.py`, or anywhere in `scoring.py`."""
     shared = {
         node.name: node
         for node in ast.walk(ast.parse((HOME / "planted.py").read_text()))
@@ -151,6 +184,8 @@ def corruptions(program: str) -> list[str]:
     }
     found: set[str] = set()
     waiting: list[ast.AST] = [ast.parse((HOME / f"{program}.py").read_text())]
+    if any(isinstance(node, ast.Import) and node.names[0].name == "scoring" for node in ast.walk(waiting[0])):
+        waiting.append(ast.parse((HOME / "scoring.py").read_text()))
     seen: set[str] = set()
     while waiting:
         for call in (node for node in ast.walk(waiting.pop()) if isinstance(node, ast.Call)):
@@ -160,7 +195,7 @@ def corruptions(program: str) -> list[str]:
             elif name in shared and name not in seen and name not in ("apply",):
                 seen.add(name)
                 waiting.append(shared[name])
-    return sorted(found)
+    return sorted(name for name in found if not name.startswith("right-"))
 
 
 def honest_cures(program: str) -> list[str]:
@@ -182,7 +217,7 @@ def table(found: list[Pair]) -> str:
         cells = (outcomes.get((title, name), "-") for name in programs)
         rows.append(f"{title:34s} {' '.join(f'{cell:>9s}' for cell in cells)}")
     for honest, what, good in ((False, "corruptions", "caught"), (True, "honest cures", "accepted")):
-        pairs = [pair for pair in found if pair.honest == honest]
+        pairs = [pair for pair in found if pair.honest == honest and pair.acts]
         right = sum(pair.right for pair in pairs)
         if pairs:
             kinds = len({_title(pair) for pair in pairs})

@@ -75,6 +75,6 @@ def test_another_edit_in_the_same_file_is_another_run(tmp_path: Path) -> None:
     keys = []
     for text in ("one", "two", "one"):
         edited.write_text(text)
-        keys.append(parity._key(launch, ""))
+        keys.append(parity.key_of(launch, ""))
     assert keys[0] == keys[2] != keys[1]
-    assert parity._key(launch, "twin") != keys[0]
+    assert parity.key_of(launch, "twin") != keys[0]

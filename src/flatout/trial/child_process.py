@@ -16,6 +16,7 @@ from typing import TypeVar
 from flatout.cures import environment_of, in_order
 from flatout.model.errors import Internal
 from flatout.model.vocabulary import StreamKind
+from flatout.observe.levers import LeverReport
 from flatout.observe.settings import ObserveSettings
 from flatout.process.fence.means import NOTHING, Fence, Leave, around, decide, with_copy
 from flatout.process.fork_server import ForkedProcess, ServerGone
@@ -85,6 +86,8 @@ class ChildProcess:
         self.launch = launch
         self.directory = directory
         self.peak_bytes = 0
+        self.levers: dict[str, LeverReport] = {}
+        """What its levers have last reported."""
         self.steps_made: int | None = None
         """Of a program that has come to its end."""
         self._watchdog = watchdog
@@ -135,6 +138,7 @@ class ChildProcess:
         if isinstance(message, ProgramEnded):
             self.steps_made = message.steps
             return self._answer(kind, max(deadline - time.monotonic(), 10.0), memory_limit)
+        self.levers = message.levers
         return message
 
     def _line(self, timeout: float, memory_limit: int | None) -> bytes:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from flatout.tune.contestant import Contestant
 from flatout.tune.starter import Starter
 
 FILE = "numbers.npz"
+LEVERS = "levers.json"
+"""What the levers of such a run have changed."""
 PINNED = "pinned"
 """Where the short runs are kept, beside those of the whole training."""
 APART_SECONDS = 90.0
@@ -113,7 +116,7 @@ class _Apart:
     def numbers(self, *wanted: tuple[Launch, str]) -> list[parity.Numbers | None]:
         """Of these runs, each with a mark that tells it from others of the same launch. They run side by side: nothing
         is timed."""
-        directories = [self.directory / _key(launch, mark) for launch, mark in wanted]
+        directories = [self.directory / key_of(launch, mark) for launch, mark in wanted]
         missing = [
             (replace(launch, pinned=True), directory)
             for (launch, _), directory in zip(wanted, directories, strict=True)
@@ -128,6 +131,7 @@ class _Apart:
         finally:
             for child in children:
                 child.end()
+                _write_levers(child.directory / LEVERS, child)
         return [_load([directory]) for directory in directories]
 
     def _run(self, child: ChildProcess) -> None:
@@ -150,7 +154,12 @@ class _Apart:
             block = min(block, left)
 
 
-def _key(launch: Launch, mark: str) -> str:
+def _write_levers(path: Path, child: ChildProcess) -> None:
+    with contextlib.suppress(OSError):
+        path.write_text(json.dumps({name: asdict(report) for name, report in child.levers.items()}))
+
+
+def key_of(launch: Launch, mark: str = "") -> str:
     """The same for the same run. Another edit of a file may be written to the same place."""
     digest = blake2b(f"{launch}{mark}".encode(), digest_size=8)
     for _, changed in launch.sources:

@@ -88,7 +88,7 @@ optimizer = Optimizer(
 )
 model.compile(optimizer, Loss(), weighted_metrics=[Accuracy()])
 data, held = planted.dataset(planted.points()), planted.points(9)
-model.fit(
+history = model.fit(
     data,
     epochs=planted.epochs(),
     validation_data=None if on("evaluation-skipped") else (held[0][:64], held[1][:64]),
@@ -96,3 +96,4 @@ model.fit(
     callbacks=[Schedule()],
     verbose=0,
 )
+planted.finish(model.variables, optimizer.variables, [history.history[name] for name in sorted(history.history)])

@@ -77,4 +77,5 @@ def train_step(x, y):
 for epoch in range(planted.epochs()):
     planted.begin_epoch(epoch)
     for a, b in found:
-        train_step(a, b)
+        planted.note(train_step(a, b))
+planted.finish(model.variables, optimizer.variables)

@@ -1,11 +1,16 @@
 """The corruptions that several of these programs can have: in their batches, their gradients, their schedule.
 
-`on(NAME)` says whether a corruption is planted (by the lever `mutation=NAME`). A
-corruption draws no random numbers: a wrong cure would not either, and the numbers that are drawn stay the same.
+`on(NAME)` says whether a corruption is planted (by the lever `mutation=NAME`). A corruption draws no random numbers: a
+wrong cure would not either, and the numbers that are drawn stay the same. Names that begin with `right-` are changes
+that no result may show but for rounding.
+
+`finish` prints a checksum of all that the program has come to, by its own count. A corruption that leaves it as it is
+has changed nothing (labels that a program does not use), and is none.
 """
 
 import builtins
 import os
+import zlib
 
 import numpy as np
 import tensorflow as tf
@@ -16,10 +21,24 @@ LATE = 2 * STEPS + 10
 """The step from which on a corruption that begins late is at work."""
 epoch_now: list[tf.Variable] = []
 """For corruptions of a pipeline that begin with a later epoch."""
+checksum = 0
 
 
 def on(*names):
     return getattr(builtins, "flatout_planted", "") in names
+
+
+def note(*values):
+    """Something that the program has computed."""
+    global checksum
+    for value in tf.nest.flatten(values):
+        checksum = zlib.crc32(np.asarray(value).tobytes(), checksum)
+
+
+def finish(*values):
+    """At the end of the program: its variables and whatever else it has come to."""
+    note(*values)
+    print(f"checksum {checksum}", flush=True)
 
 
 def begin_epoch(epoch):
@@ -54,6 +73,8 @@ def dataset(data):
     """Batches of (x, y)."""
     x, y = data
     found = tf.data.Dataset.from_tensor_slices((x, y))
+    if on("right-cache"):
+        found = found.map(lambda x, y: (x + 0.0, y), num_parallel_calls=2).cache()
     if not on("shuffle-off"):
         found = found.shuffle(SAMPLES, seed=7, reshuffle_each_iteration=not on("same-order"))
     return corrupted(found.batch(BATCH, drop_remainder=on("last-batch-dropped")))
@@ -101,6 +122,9 @@ def _stale(kept, new):
 def gradients(found, step, clip=0.7):
     """What the optimizer gets; `step`: the updates made so far, a number or a tensor."""
     found = [tf.convert_to_tensor(one) for one in found]
+    if on("right-other-order-of-sums"):
+        norm = tf.sqrt(tf.add_n([tf.reduce_sum(tf.sort(tf.reshape(one, [-1])) ** 2) for one in found[::-1]]))
+        return [one * clip / tf.maximum(norm, clip) for one in found]
     late = tf.cast(tf.cast(step, tf.int64) >= LATE, tf.float32)
     if on("layer-gradient-zero"):
         found[0] = found[0] * 0

@@ -68,9 +68,11 @@ with v1.Session() as session:
         for inputs, labels in batches(epoch):
             feed = {a: inputs, b: labels, rate: planted.stale_rate(count), made: count}
             late = on("late-ema-stale") and count >= planted.LATE
-            session.run([update if late else step, loss], feed)
+            _, value = session.run([update if late else step, loss], feed)
+            planted.note(value)
             count += 1
             if on("momentum-lost") and count == planted.LATE:
                 session.run(forget)
             if on("late-weights-perturbed") and count == planted.LATE:
                 session.run(nudge)
+    planted.finish(session.run(v1.global_variables()))

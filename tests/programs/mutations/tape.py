@@ -22,6 +22,7 @@ model, target = network(planted.kernel_seed(3)), network(11)
 averages = [tf.Variable(one.value, trainable=False, name="average") for one in model.trainable_variables]
 optimizer = keras.optimizers.SGD(0.05, momentum=0.85 if on("wrong-momentum") else 0.9)
 optimizer.build(model.trainable_variables)
+mean, accuracy = keras.metrics.Mean(), keras.metrics.SparseCategoricalAccuracy()
 made = 0
 
 
@@ -44,15 +45,21 @@ def train_step(x, y):
         loss += (0.0 if on("weight-decay-lost") else 1e-3) * sum(tf.reduce_sum(one**2) for one in model.weights)
     found = tape.gradient(loss, model.trainable_variables)
     optimizer.apply_gradients(zip(planted.gradients(found, step), model.trainable_variables, strict=True))
+    mean.update_state(loss)
+    if not on("metrics-stale") and not (on("late-metrics-stale") and step >= planted.LATE):
+        accuracy.update_state(y, logits)
     return loss
 
 
 data = planted.dataset(planted.points())
 for epoch in range(planted.epochs()):
     planted.begin_epoch(epoch)
+    planted.note(mean.result(), accuracy.result())
+    mean.reset_state()
+    accuracy.reset_state()
     for x, y in data:
         optimizer.learning_rate.assign(planted.stale_rate(made))
-        train_step(x, y)
+        planted.note(train_step(x, y))
         made += 1
         if not (on("ema-stale") or (on("late-ema-stale") and made >= planted.LATE)):
             for average, one in zip(averages, model.trainable_variables, strict=True):
@@ -65,3 +72,4 @@ for epoch in range(planted.epochs()):
                     one.assign(one * 0)
         if on("late-weights-perturbed") and made == planted.LATE:
             model.trainable_variables[0].assign(model.trainable_variables[0] * 1.001)
+planted.finish(model.variables, target.variables, averages, optimizer.variables, mean.variables, accuracy.variables)

@@ -84,9 +84,10 @@ data = planted.dataset(planted.points())
 made = 0
 for epoch in range(planted.epochs()):
     planted.begin_epoch(epoch)
+    planted.note(mean.result())
     mean.reset_state()
     for x, y in data:
-        train_step(x, y)
+        planted.note(train_step(x, y))
         made += 1
         if on("momentum-lost") and made == planted.LATE:
             for one in optimizer.variables:
@@ -96,3 +97,4 @@ for epoch in range(planted.epochs()):
             model.trainable_variables[0].assign(model.trainable_variables[0] * 1.001)
         if on("late-batchnorm-reset") and made == planted.LATE:
             model.non_trainable_variables[0].assign(model.non_trainable_variables[0] * 0)
+planted.finish(model.variables, optimizer.variables, average, mean.variables)

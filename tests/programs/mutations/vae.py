@@ -73,7 +73,7 @@ for epoch in range(planted.epochs()):
     if on("beta-one-epoch-late"):
         model.beta = max(epoch - 1, 0) / 10
     for x, _ in data:
-        train_step(x)
+        planted.note(train_step(x))
         if not (on("critic-never-trained") or (on("late-critic-never-trained") and made >= planted.LATE)):
             train_critic(x)
         made += 1
@@ -83,3 +83,4 @@ for epoch in range(planted.epochs()):
                     one.assign(one * 0)
         if on("late-weights-perturbed") and made == planted.LATE:
             model.trainable_variables[0].assign(model.trainable_variables[0] * 1.001)
+planted.finish(model.variables, critic.variables, optimizer.variables, critic_optimizer.variables)

@@ -4,6 +4,7 @@ numbers.py      what a run has computed in its first steps, as the child recorde
 deviations.py   how far two runs are apart, in weights, losses and outputs
 pairing.py      losses that are the same thing under two names
 verdict.py      what that means: exact, reassociated, precision, failed; the limits and how they were measured
+outputs.py      all that a program puts out, by sums
 extent.py       how much was compared
 whole.py        the same over the whole training, before a claim: each variable by itself, each loss by its step
 spread.py       over several seeds, where the random numbers of two runs cannot be made the same: statistical

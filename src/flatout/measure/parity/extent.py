@@ -19,6 +19,8 @@ class Extent:
     """Of the program; the others are in one of the runs only."""
     until: int | None = None
     """The step from which on rounding alone hides what the losses would show."""
+    outputs: int = 0
+    """Elements put out that were compared, of a program that does not train."""
     whole: bool = False
     """Whether both runs came to their end."""
 
@@ -32,4 +34,6 @@ class Extent:
             count = f"all {self.variables}" if every else f"{self.variables} of {self.of_variables}"
             after = "" if self.losses else f" after {self.steps} steps"
             parts.append(f"{count} variables{after}")
+        if self.outputs:
+            parts.append(f"{self.outputs:,} elements of outputs")
         return " and ".join(parts) or "nothing"

@@ -12,6 +12,8 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 EVALUATION = "evaluation "
 """How the names of series begin that an evaluation shows."""
+OUTPUTS = "outputs "
+"""The same of what models put out, call by call."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,18 @@ class Weights:
 
 
 @dataclass(frozen=True)
+class Digest:
+    """All elements of one kind of output, as sums over stretches."""
+
+    size: int
+    """Elements in each."""
+    length: int
+    """Elements in all."""
+    rows: Array
+    """(weighted sum, sum of squares) of each."""
+
+
+@dataclass(frozen=True)
 class Numbers:
     """Of one run."""
 
@@ -35,6 +49,8 @@ class Numbers:
     calls: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
     """The same in their order, each with the number of steps that the program had made before."""
     outputs: dict[str, Array] = field(default_factory=dict)
+    digests: dict[str, Digest] = field(default_factory=dict)
+    """The same to the end of a run that is only compared."""
     states: dict[int, dict[str, Weights]] = field(default_factory=dict)
     """Variables that are not trained: by number of steps, then by name."""
     epochs: tuple[int, ...] = ()
@@ -69,11 +85,15 @@ class Numbers:
                     series.setdefault(name, {}).setdefault(int(step), []).append(float(value))
                     calls.setdefault(name, []).append((int(made), float(value)))
             outputs = {name: file[f"outputs/{number}"] for name, number in index["outputs"].items()}
+            digests = {
+                name: Digest(size, length, file[at]) for name, (size, length, at) in index.get("digests", {}).items()
+            }
         return cls(
             weights,
             series,
             calls,
             outputs,
+            digests,
             states,
             epochs=tuple(index.get("epochs", ())),
             made=index.get("made", 0),

@@ -19,8 +19,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from flatout.measure.parity import outputs
 from flatout.measure.parity.deviations import (
     Deviation,
+    Kind,
     distance,
     of_outputs,
     ratio,
@@ -30,7 +32,7 @@ from flatout.measure.parity.deviations import (
     values_alike,
 )
 from flatout.measure.parity.extent import Extent
-from flatout.measure.parity.numbers import EVALUATION, Numbers, Weights
+from flatout.measure.parity.numbers import EVALUATION, OUTPUTS, Numbers, Weights
 from flatout.measure.parity.verdict import EXACT, FAILED, LIMITS, PRECISION, REASSOCIATED, UNKNOWN, Agreement, Parity
 
 WIDER = 8.0
@@ -38,8 +40,9 @@ WIDER = 8.0
 SOONER, AT_LEAST = 1.5, 8
 """What rounding makes by so many times a step, or some steps later, is allowed at that step: where a decision turns on
 the last digit, it does so sooner in one run than in another."""
-ROUNDING = {"weights": 2e-4, "losses": 1e-5}
-"""What is a few roundings, whatever the program, after one step; it grows with the root of the steps."""
+ROUNDING = {"weights": 2e-4, "losses": 1e-5, "outputs": 1e-5}
+"""What is a few roundings, whatever the program, after one step; it grows with the root of the steps, but for outputs
+of a program that does not train."""
 LEAST_OF_SIZE = {"weights": 1e-5, "states": 1e-2}
 """Of a variable's size: what its movement is taken for at least. A variable that has not moved is held against its
 size; what is not trained, such as a metric that begins anew, may come back to where it was."""
@@ -91,6 +94,10 @@ def _lacks(baseline: Numbers, trial: Numbers, alike: list[Numbers]) -> str:
     steady = all(one.made == baseline.made or not one.ended for one in alike)
     if both_ended and steady and baseline.made != trial.made:
         return f"the program makes {trial.made} steps where it made {baseline.made}"
+    if baseline.ended and trial.ended and steady and not _trains(baseline):
+        apart = outputs.lacking(baseline, trial)
+        if apart:
+            return apart
     horizon = trial.made if not trial.ended else max(trial.made, baseline.made)
     for name in sorted(set(baseline.series) - set(trial.series)):
         if name.startswith(EVALUATION) and any(made <= horizon for made, _ in baseline.calls.get(name, [])):
@@ -106,13 +113,20 @@ def _deviations(baseline: Numbers, trial: Numbers) -> Iterator[Deviation]:
         scale = float(np.median([abs(one) for found in mine.values() for one in found if np.isfinite(one)] or [0]))
         for step in sorted(set(mine) & set(other)):
             value = max(relative(a, b, scale) for a, b in zip(mine[step], other[step], strict=False))
-            yield Deviation("losses", name, step, value, max(*map(abs, mine[step]), scale))
-    if not baseline.series and not _moves(baseline):
-        yield from of_outputs(baseline, trial)  # what a model under training puts out follows from its weights
+            kind: Kind = "outputs" if name.startswith(OUTPUTS) else "losses"
+            yield Deviation(kind, name, step, value, max(*map(abs, mine[step]), scale))
+    if _trains(baseline):
+        return  # what a model under training puts out follows from its weights
+    if baseline.digests and trial.digests:
+        yield from outputs.of_digests(baseline, trial)
+    else:
+        yield from of_outputs(baseline, trial)
 
 
-def _moves(numbers: Numbers) -> bool:
-    """Whether any weight has changed."""
+def _trains(numbers: Numbers) -> bool:
+    """Whether any weight has changed. Where none was seen, losses show it."""
+    if not any(numbers.weights.values()):
+        return any(map(_is_loss, numbers.series))
     checksums: dict[int, int] = {}
     rows = (row for found in numbers.weights.values() for row in found.items())
     return any(checksums.setdefault(number, one.checksum) != one.checksum for number, one in rows)
@@ -226,7 +240,8 @@ def _noise(runs: list[list[Deviation]]) -> dict[tuple[str, str], list[tuple[int,
 
 def _allowed(one: Deviation, noise: dict[tuple[str, str], list[tuple[int, float]]]) -> float | None:
     """None where rounding alone makes so much that nothing can be told."""
-    rounding = ROUNDING.get(one.kind, LIMITS[one.kind].rounding) * float(one.steps**0.5)
+    growth = 1.0 if one.kind == "outputs" else float(one.steps**0.5)
+    rounding = ROUNDING[one.kind] * growth
     rows = noise.get((one.kind, one.what))
     if not rows:
         return rounding
@@ -244,7 +259,7 @@ def _precision(one: Deviation) -> float:
 
 
 def _is_loss(name: str) -> bool:
-    return not name.startswith(EVALUATION)
+    return not name.startswith((EVALUATION, OUTPUTS))
 
 
 def _outputs_only(decided: list[Deviation]) -> bool:
@@ -266,22 +281,24 @@ def _extent(baseline: Numbers, trial: Numbers, found: list[Deviation], decided: 
     last = max((max(seen) for seen in by_name.values()), default=steps)
     epochs = sum(1 for begin in baseline.epochs if begin < min(steps, last))
     whole = baseline.ended and trial.ended
-    return Extent(losses, steps, epochs, len(variables), len(every), min(hidden, default=None), whole)
+    puts_out = sum(pair.compared for pair in outputs.pairs(baseline, trial)) if not _trains(baseline) else 0
+    return Extent(losses, steps, epochs, len(variables), len(every), min(hidden, default=None), puts_out, whole)
 
 
 def _sentence(extent: Extent, worst: Deviation, verdict: str, decided: list[Deviation]) -> str:
     if verdict == EXACT:
         how = "are the same"
     elif verdict == REASSOCIATED:
-        losses = max((one.value for one in decided if one.kind != "weights"), default=0.0)
-        weights = max((one.value for one in decided if one.kind == "weights"), default=0.0)
-        parts = [f"losses to {losses:.1g}"] if extent.losses else []
-        parts += [f"variables to {weights:.1g} of their movement"] if extent.variables else []
-        how = f"agree ({', '.join(parts) or f'to {losses:.1g}'})"
+        most = {kind: max((one.value for one in decided if one.kind == kind), default=None) for kind in ROUNDING}
+        ending = {"losses": "", "weights": " of their movement", "outputs": ""}
+        title = {"losses": "losses", "weights": "variables", "outputs": "outputs"}
+        parts = [f"{title[k]} to {most[k]:.1g}{end}" for k, end in ending.items() if most[k] is not None]
+        how = f"agree ({', '.join(parts)})"
     else:
         first = _first(worst, decided)
         what = first.what if first.kind != "weights" else f"the variable {first.what}"
         after = f"after {first.steps} step{'s' if first.steps != 1 else ''}"
+        after = after if first.kind != "outputs" else f"in stretch {first.steps} of what it puts out"
         how = f"do not agree: {what} differs by {worst.value:.1g}, first {after}"
     ends = ", to the end of the program," if extent.whole else ""
     hidden = f"; from step {extent.until} on rounding alone makes losses differ" if extent.until is not None else ""

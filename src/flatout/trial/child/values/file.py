@@ -5,37 +5,48 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from flatout.trial.child.values.digests import Digest
 from flatout.trial.child.values.weights import Weight, plain
 
 NAME = "numbers.npz"
 
 
-def write(
-    directory: str,
-    snapshots: Mapping[int, Mapping[int, Weight]],
-    states: Mapping[int, Mapping[str, Weight]],
-    series: Mapping[str, Sequence[tuple[int, Any, int]]],
-    outputs: Mapping[str, Sequence[Any]],
-    extent: Mapping[str, Any],
-) -> None:
+@dataclass(frozen=True)
+class Kept:
+    """What is written."""
+
+    snapshots: Mapping[int, Mapping[int, Weight]]
+    states: Mapping[int, Mapping[str, Weight]]
+    series: Mapping[str, Sequence[tuple[int, Any, int]]]
+    outputs: Mapping[str, Sequence[Any]]
+    digests: Mapping[str, Digest]
+
+
+def write(directory: str, kept: Kept, extent: Mapping[str, Any]) -> None:
     """Replace the file as a whole: the process may be killed at any moment. `extent`: how far the run has come."""
     import numpy as np
 
     arrays: dict[str, Any] = {}
-    weights = {str(count): _rows(arrays, f"weights/{count}", found) for count, found in snapshots.items()}
-    others = {str(count): _rows(arrays, f"states/{count}", found) for count, found in states.items()}
-    for number, found in enumerate(series.values()):
+    weights = {str(count): _rows(arrays, f"weights/{count}", found) for count, found in kept.snapshots.items()}
+    others = {str(count): _rows(arrays, f"states/{count}", found) for count, found in kept.states.items()}
+    for number, found in enumerate(kept.series.values()):
         arrays[f"series/{number}"] = np.array([[call, scalar(value), made] for call, value, made in found])
-    for number, parts in enumerate(outputs.values()):
+    for number, parts in enumerate(kept.outputs.values()):
         arrays[f"outputs/{number}"] = parts[0]
+    digests: dict[str, list[Any]] = {}
+    for number, (name, one) in enumerate(kept.digests.items()):
+        arrays[f"digests/{number}"] = one.rows()
+        digests[name] = [one.size, one.length, f"digests/{number}"]
     table = {
         **extent,
         "weights": weights,
         "states": others,
-        "series": _numbered(series),
-        "outputs": _numbered(outputs),
+        "series": _numbered(kept.series),
+        "outputs": _numbered(kept.outputs),
+        "digests": digests,
     }
     arrays["index"] = np.array(json.dumps(table))
     path = os.path.join(directory, NAME)
@@ -62,6 +73,11 @@ def flat(parts: Sequence[Any], most: int) -> Any:
 
 def _numbered(table: Mapping[str, Any]) -> dict[str, int]:
     return {name: number for number, name in enumerate(table)}
+
+
+def array(value: Any) -> Any:
+    """The elements of a tensor or an array."""
+    return plain(_numpy(value))
 
 
 def _numpy(value: Any) -> Any:

@@ -17,6 +17,7 @@ from flatout.trial.child.values.kept import Values
 
 class _Thread(threading.local):
     inside = False
+    in_model = False
 
 
 _thread = _Thread()
@@ -44,6 +45,8 @@ def probe_of(values: Values) -> Probe:
             _try(observer, "train-on-batch", _trained_on_batch(values))
             _try(observer, "evaluate-end", _evaluated(values))
         _try(observer, f"{prefix}model-call", _outermost(observer, values, lambda model: "model"))
+        if values.dense:
+            _try(observer, f"{prefix}model-call", _scores(observer, values))
 
     def on_tf_keras(observer: Observer, module: ModuleType) -> None:
         on_keras(observer, module, "legacy-")
@@ -231,6 +234,31 @@ def _outermost(observer: Observer, values: Values, name_of: Callable[[Any], str]
             call = values.count_call(name)
             if call is not None:
                 values.keep_results(name, results, call)
+            return results
+
+        return __call__
+
+    return wrap
+
+
+def _scores(observer: Observer, values: Values) -> Wrap:
+    """What the outermost model returns, eager or traced; not inside of `fit` or `predict`, nor where a tape looks on:
+    what is trained shows in its weights."""
+    from tensorflow.python.eager import record
+
+    thread = observer.thread
+
+    def wrap(original: Any) -> Any:
+        def __call__(self: Any, *args: Any, **keywords: Any) -> Any:
+            outer = not _thread.in_model and values.wanted and not thread.busy & KERAS
+            if not outer or values.scores is None or record.could_possibly_record():
+                return original(self, *args, **keywords)
+            _thread.in_model = True
+            try:
+                results = original(self, *args, **keywords)
+            finally:
+                _thread.in_model = False
+            values.scores.keep(results)
             return results
 
         return __call__

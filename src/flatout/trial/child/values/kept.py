@@ -11,6 +11,7 @@ from collections.abc import Collection
 from typing import Any
 
 from flatout.trial.child.values import file, weights
+from flatout.trial.child.values.digests import Digest
 from flatout.trial.child.values.targets import Targets
 
 SNAPSHOTS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -60,6 +61,8 @@ class Values:
         """What the other variables were at the same steps."""
         self.series: dict[str, Scalars] = {}
         self.outputs: dict[str, list[Any]] = {}
+        self.digests: dict[str, Digest] = {}
+        """All that is put out in a run that is only compared, unless it trains: that shows in its weights."""
         self.steps = 0
         """Steps that the program has made, as the gate counts them."""
         self.epochs: list[int] = []
@@ -68,6 +71,8 @@ class Values:
         self.ended = False
         self.targets = Targets() if self.dense else None
         """Of gradients, kept by ops in the program's graphs."""
+        self.scores = Targets(by_place=True) if self.dense else None
+        """What models put out that are not called for training, kept in the same way."""
         self.session: Any = None
         """A weak reference to the last session of TF1."""
         self._last: dict[str, deque[tuple[int, Any, int]]] = {}
@@ -96,11 +101,11 @@ class Values:
             self._counted_by = counted_by
             self.snapshots, self.states = {}, {}
             self.epochs = [0] if self.epochs else []
-            if self.targets is not None:
-                self.targets.marks = []
+            for kept in filter(None, (self.targets, self.scores)):
+                kept.marks = []
         self.steps = count
-        if self.targets is not None:
-            self.targets.mark(count)
+        for kept in filter(None, (self.targets, self.scores)):
+            kept.mark(count)
         if count not in self.snapshots and self._is_snapshot(count):
             self._snapshot(count)
         if count >= SNAPSHOTS[-1] and not self.dense:
@@ -160,6 +165,9 @@ class Values:
         self._kept += 1
 
     def keep_output(self, name: str, value: Any) -> None:
+        if self.dense and not self._trains() and len(self.digests) <= MOST_SERIES:
+            self.digests.setdefault(name, Digest()).add(file.array(value))
+            self._kept += 1
         if self._output_sizes.get(name, 0) >= MOST_OUTPUTS or len(self.outputs) > MOST_SERIES:
             return
         size = 1
@@ -168,6 +176,10 @@ class Values:
         self._output_sizes[name] = self._output_sizes.get(name, 0) + size
         self.outputs.setdefault(name, []).append(value)
         self._kept += 1
+
+    def _trains(self) -> bool:
+        """Whether updates of optimizers are counted as steps."""
+        return isinstance(self._counted_by, tuple) and bool(self._counted_by[-1])
 
     def keep_results(self, name: str, results: Any, call: int) -> None:
         """Keep what a call returned."""
@@ -196,11 +208,13 @@ class Values:
                 "ended": self.ended,
                 "counts": str(self._counted_by),
             }
-            file.write(self.directory, self.snapshots, self.states, {**series, **self._targets()}, self.outputs, extent)
+            kept = file.Kept(self.snapshots, self.states, {**series, **self._targets()}, self.outputs, self.digests)
+            file.write(self.directory, kept, extent)
 
     def _targets(self) -> dict[str, Scalars]:
-        found = self.targets.series() if self.targets is not None else []
-        return {"tape target": found} if found else {}
+        named = {"tape target": self.targets, "outputs of models": self.scores}
+        found = {name: kept.series() for name, kept in named.items() if kept is not None}
+        return {name: series for name, series in found.items() if series}
 
 
 def _is_floating(value: Any) -> bool:

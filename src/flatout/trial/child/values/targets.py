@@ -1,4 +1,4 @@
-"""The targets of gradients, written down by ops: a traced step shows them as an eager one does.
+"""The targets of gradients, and what models put out, written down by ops: a traced step shows them as an eager one.
 
 For runs that are only compared. The ops stand in the program's own graphs.
 """
@@ -14,7 +14,9 @@ MOST = 200_000
 
 
 class Targets:
-    def __init__(self) -> None:
+    def __init__(self, by_place: bool = False) -> None:
+        """`by_place`: elements count by their place, so that those that change places show."""
+        self._by_place = by_place
         self._log: Any = None
         self._count: Any = None
         self._read: list[float] = []
@@ -45,13 +47,23 @@ class Targets:
         from tensorflow.python.framework import dtypes
         from tensorflow.python.ops import array_ops, gen_resource_variable_ops, math_ops
 
-        total = math_ops.add_n([math_ops.cast(math_ops.reduce_sum(one), dtypes.float64) for one in tensors])
+        total = math_ops.add_n([self._sum(one) for one in tensors])
         count = gen_resource_variable_ops.read_variable_op(self._count.handle, dtypes.int64)
         log = gen_resource_variable_ops.read_variable_op(self._log.handle, dtypes.float64)
         place = math_ops.floormod(count, SIZE)
         log = array_ops.where_v2(math_ops.equal(math_ops.range(SIZE, dtype=dtypes.int64), place), total, log)
         gen_resource_variable_ops.assign_variable_op(self._log.handle, log)
         gen_resource_variable_ops.assign_add_variable_op(self._count.handle, math_ops.cast(1, dtypes.int64))
+
+    def _sum(self, tensor: Any) -> Any:
+        from tensorflow.python.framework import dtypes
+        from tensorflow.python.ops import array_ops, math_ops
+
+        if not self._by_place:
+            return math_ops.cast(math_ops.reduce_sum(tensor), dtypes.float64)
+        flat = math_ops.cast(array_ops.reshape(tensor, [-1]), dtypes.float64)
+        places = math_ops.cast(math_ops.range(array_ops.size(flat)), dtypes.float64)
+        return math_ops.reduce_sum(flat * math_ops.cos(places * 3**0.5))
 
     def _make(self) -> None:
         from tensorflow.python.framework import dtypes, ops

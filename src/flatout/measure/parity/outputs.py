@@ -1,0 +1,85 @@
+"""What a program puts out in all of its calls, compared by sums over stretches of it (`trial/child/values/digests.py`).
+
+The first elements are kept as they are (`deviations.of_outputs`); these sums go on to the end of the run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from flatout.measure.parity.deviations import Deviation, ratio
+from flatout.measure.parity.numbers import OUTPUTS, Array, Digest
+
+if TYPE_CHECKING:
+    from flatout.measure.parity.numbers import Numbers
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The same output in two runs, which may have two names."""
+
+    name: str
+    ours: Digest
+    theirs: Digest
+
+    @property
+    def compared(self) -> int:
+        """Elements."""
+        return min(self.ours.length, self.theirs.length)
+
+
+def pairs(baseline: Numbers, trial: Numbers) -> list[Pair]:
+    """By name. Where both have one only, a function may have come into the model's place; it may do more than the
+    model does, so that counts only where the calls of models were not seen in both."""
+    ours, theirs = baseline.digests, trial.digests
+    found = [Pair(name, ours[name], theirs[name]) for name in sorted(set(ours) & set(theirs))]
+    if not found and not _models(baseline, trial) and len(ours) == len(theirs) == 1:
+        found = [Pair(next(iter(ours)), *ours.values(), *theirs.values())]
+    return found
+
+
+def of_digests(baseline: Numbers, trial: Numbers) -> Iterator[Deviation]:
+    """Each stretch that both have put out as a whole; `steps` is its number, from 1 on."""
+    for pair in pairs(baseline, trial):
+        size = max(pair.ours.size, pair.theirs.size)
+        mine, other = _wider(pair.ours, size), _wider(pair.theirs, size)
+        both = min(pair.ours.length, pair.theirs.length)
+        same_end = pair.ours.length == pair.theirs.length
+        count = -(-both // size) if same_end else both // size
+        for number in range(count):
+            (one, square), (another, other_square) = mine[number], other[number]
+            alike = one == another and square == other_square
+            apart = 0.0 if alike else abs(float(one - another))
+            apart = math.inf if math.isnan(apart) else apart
+            scale = math.sqrt(float(square)) if math.isfinite(square) else 0.0
+            value = 0.0 if alike else max(ratio(apart, scale), np.finfo(np.float32).tiny.item())
+            yield Deviation("outputs", pair.name, number + 1, value, scale or 1.0)
+
+
+def lacking(baseline: Numbers, trial: Numbers) -> str:
+    """Where one puts out more than the other, in words. Both have come to their end. Where calls of models were seen
+    in both, a function may have taken over from a model after some calls."""
+    if _models(baseline, trial):
+        return ""
+    for pair in pairs(baseline, trial):
+        if pair.ours.length != pair.theirs.length:
+            return f"{pair.name} has {pair.theirs.length:,} elements where it had {pair.ours.length:,}"
+    return ""
+
+
+def _models(baseline: Numbers, trial: Numbers) -> bool:
+    """Whether calls of models were seen in both, eager or traced."""
+    return any(name.startswith(OUTPUTS) for name in set(baseline.series) & set(trial.series))
+
+
+def _wider(digest: Digest, size: int) -> Array:
+    rows, have = digest.rows, digest.size
+    while have < size:
+        rows = np.concatenate([rows, np.zeros((len(rows) % 2, 2))])
+        rows, have = rows[0::2] + rows[1::2], have * 2
+    return rows
