@@ -29,6 +29,7 @@ GROUPS = {
     "numerics": "Types and layouts",
     "hardware": "Devices, memory and libraries",
     "api": "Removed and superseded interfaces",
+    "run": "The run around the steps",
 }
 
 

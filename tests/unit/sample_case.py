@@ -29,6 +29,8 @@ from flatout.model.case import (
     Placement,
     Program,
     Retrace,
+    RunPart,
+    RunTree,
     Serving,
     Split,
     Stage,
@@ -39,6 +41,26 @@ from flatout.model.case import (
 )
 
 TRAIN = "/home/ada/flowers/train.py"
+
+
+def run() -> RunTree:
+    gallery = Where("train.py", 17, "on_epoch_end", "def on_epoch_end(self, epoch, logs=None):")
+    predict = RunPart("prediction", "predict", 1.0, 3, Where("train.py", 18))
+    line = RunPart("line", "matplotlib", 6.0, where=Where("train.py", 19), via=(Where("train.py", 40),))
+    return RunTree(
+        15.0,
+        (
+            RunPart("callback", "Gallery.on_epoch_end", 7.2, 3, gallery, (predict, line)),
+            RunPart("import", "tensorflow", 4.5, where=Where("train.py", 2)),
+            RunPart("steps", "fit", 1.4, 300, Where("train.py", 40)),
+            RunPart("before", "", 1.0, parts=(RunPart("line", "", 1.0, where=Where("train.py", 9)),)),
+            RunPart("exit", "", 0.5),
+            RunPart("unattributed", "", 0.4),
+        ),
+        epochs=3,
+        first_step=5.6,
+        looks=700,
+    )
 
 
 def line(number: int, code: str, function: str = "main") -> Where:
@@ -210,6 +232,7 @@ def sample_case(count: int = 400) -> Case:
             "packages": {"tensorflow": "2.21.0", "keras": "3.15.1"},
             "cores": 16,
         },
+        run=run(),
         steps=steps(count),
         functions=functions(),
         pipelines=(pipeline(),),

@@ -7,9 +7,11 @@ import dataclasses
 from flatout.causes._accounting import counted_once, listed_once, rank
 from flatout.causes._catalogue import catalogue
 from flatout.causes._precedence import Detected, reported
+from flatout.causes._run_parts import seconds
+from flatout.causes._run_sentence import sentence
 from flatout.causes._spec import WORTH
 from flatout.model import queries
-from flatout.model.case import Case, Note
+from flatout.model.case import Case, Finding, Note
 
 FEWEST_STEPS = 5
 MOSTLY_STEPS = 0.5
@@ -31,7 +33,7 @@ def diagnose(case: Case) -> Case:
     found = listed_once(reported(detected, causes))
     ranked = counted_once(sorted(found, key=lambda item: rank(item, case, causes)), case, causes)
     case = dataclasses.replace(case, findings=tuple(ranked), notes=(*case.notes, *notes))
-    return dataclasses.replace(case, verdict=_verdict(case))
+    return dataclasses.replace(case, verdict=" ".join(filter(None, (sentence(case), _verdict(case)))))
 
 
 def _verdict(case: Case) -> str:
@@ -52,7 +54,7 @@ def _verdict(case: Case) -> str:
     if worth:
         first = worth[0]
         more = f" {len(worth) - 1} more below." if len(worth) > 1 else ""
-        whole = "each step" if first.of == "step" else "the run"
+        whole = f"each step{_of_the_run(case, first)}" if first.of == "step" else "the run"
         goes = f"{(first.cost_share or 0):.0%} of {whole} goes to {first.cause}: {_lower(first.summary)}{more}"
         return f"{goes}{_part_of_the_run(case)}"
     sound = "Nothing worth changing: " if not without_cost else "Nothing in the steps is worth changing: "
@@ -67,10 +69,17 @@ def _verdict(case: Case) -> str:
     return f"{sound}no cause costs more than {WORTH:.0%} of a step.{_part_of_the_run(case)}"
 
 
+def _of_the_run(case: Case, finding: Finding) -> str:
+    """` (0.2 s of the run)`, where the steps are not most of it."""
+    if case.run is None or queries.steps_share(case) >= MOSTLY_STEPS:
+        return ""
+    return f" ({seconds(queries.run_seconds(case, finding) or 0.0)} of the run)"
+
+
 def _part_of_the_run(case: Case) -> str:
     """What the steps are of the run, where that is little: a share of the step is then no share of the run."""
     steps = queries.steps_share(case)
-    if case.steps is None or steps >= MOSTLY_STEPS:
+    if case.steps is None or steps >= MOSTLY_STEPS or case.run is not None:
         return ""
     took, whole = steps * case.program.seconds, case.program.seconds
     return f" The steps after the warm-up are {steps:.0%} of the run ({took:.1f} of {whole:.1f} s)."

@@ -41,6 +41,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from flatout.causes._run_parts import lines_between_epochs
 from flatout.causes._spec import Cause
 from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix, Where
@@ -131,10 +132,12 @@ def _python_of_the_program(case: Case) -> dict[Where, float]:
         if file and line
         for loop in context.enclosing_loops(file, line)  # a loop's head waits for the input
     }
+    # Nor is what the program does once an epoch a part of the steps: that has a cost of its own.
+    between = {(line.where.file, line.where.line) for line in lines_between_epochs(case) if line.where is not None}
     lines = {
         item.where: queries.lines_ms(case, {(item.where.file, item.where.line)})
         for item in case.evidence_of(LineTime)
-        if item.where is not None and (item.where.file, item.where.line) not in stepping | heads
+        if item.where is not None and (item.where.file, item.where.line) not in stepping | heads | between
     }
     # Samples also hit lines that compute or wait for input; no more of them is Python than the split says.
     python, seen = queries.part_ms(case, "python"), sum(lines.values())

@@ -15,7 +15,7 @@ from dataclasses import field
 from typing import Any, Literal, TypeVar
 
 from flatout.model import codec
-from flatout.model.codec import Json, to_plain
+from flatout.model.codec import LATER, Json, to_plain
 from flatout.model.evidence.base import Evidence, Measurement, OtherEvidence
 from flatout.model.judged import (
     Conclusion,
@@ -49,6 +49,7 @@ from flatout.model.observed import (
     Steps,
 )
 from flatout.model.record import record
+from flatout.model.run_tree import RunPart, RunTree
 from flatout.model.vocabulary import (
     Confidence,
     CopyKind,
@@ -96,6 +97,8 @@ __all__ = [
     "Placement",
     "Program",
     "Retrace",
+    "RunPart",
+    "RunTree",
     "Serving",
     "Split",
     "Stage",
@@ -144,6 +147,8 @@ class Case:
     kind: Literal["run", "trace", "env", "tune", "check", "data", "optimize"]
     program: Program = field(default_factory=Program)
     environment: Json = field(default_factory=dict)
+    run: RunTree | None = field(default=None, metadata=LATER)
+    """Where the wall clock of a run went."""
     steps: Steps | None = None
     functions: tuple[Function, ...] = ()
     pipelines: tuple[Pipeline, ...] = ()

@@ -70,7 +70,17 @@ def steps_share(case: Case) -> float:
     """Share of the run that its steps take, without the warm-up; 1 where it is not known."""
     if case.steps is None or not case.program.seconds:
         return 1.0
+    trains = case.steps.kind != "inference"  # else the steps of the run may be others than those that were measured
+    if trains and case.run is not None and (steps := case.run.seconds_of("steps")):
+        return min(steps / case.run.seconds, 1.0)
     return min(max(case.steps.count - case.steps.warmup, 0) * case.steps.ms.mean / run_ms(case), 1.0)
+
+
+def run_seconds(case: Case, item: Finding) -> float | None:
+    """What a finding costs the run, whatever its cost is a part of; None where that is not known."""
+    if item.cost_share is None or not case.program.seconds:
+        return None
+    return item.cost_share * case.program.seconds * (1.0 if item.of == "run" else steps_share(case))
 
 
 def step_stack(case: Case) -> StepStack | None:

@@ -96,6 +96,7 @@ def finish(observer: Observer) -> None:
     """Write the end of the recording. Never raises: it runs at the end of the user's program."""
     if not observer.active:
         return
+    began = time.perf_counter()
     try:
         error = getattr(sys, "last_value", None)
         if error is not None:
@@ -103,7 +104,7 @@ def finish(observer: Observer) -> None:
         if observer.forks:
             observer.note(f"the program forked {observer.forks} times; what its children did is not part of this case")
         observer.finish()
-        observer.recorder.fact("end", at=time.perf_counter(), cpu=time.process_time())
+        observer.recorder.fact("end", at=time.perf_counter(), cpu=time.process_time(), began=began)
         if observer.recorder.broken:
             _print(f"the recording stopped early: {observer.recorder.broken}")
     except Exception as failure:

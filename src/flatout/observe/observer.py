@@ -3,6 +3,7 @@
 ticks      totals and steps as they end (`ticks.py`); `following.py` takes them up
 streams    the ways in which the program shows its steps (`streams.py`)
 window     when TensorFlow's profiler runs (`window.py`)
+spans      what the main thread is in the middle of (`spans.py`)
 hooks      what probes want done now and then, and at the end
 shared     what one probe makes and another one uses
 trial      what a trial adds: where its steps end
@@ -21,6 +22,7 @@ from flatout.observe.following import StepFollower
 from flatout.observe.levers import Installed
 from flatout.observe.recorder import Recorder
 from flatout.observe.settings import ObserveSettings
+from flatout.observe.spans import Spans
 from flatout.observe.streams import Streams
 from flatout.observe.ticks import Thread, Ticks
 from flatout.observe.trial_state import TrialState
@@ -84,7 +86,8 @@ class Observer:
         self.thread = Thread()
         self.streams = Streams(recorder)
         self.devices = DeviceClock(self.note)
-        self.window = Window(recorder, settings, self.devices)
+        self.spans = Spans()
+        self.window = Window(recorder, settings, self.devices, self.spans)
         self.hooks = Hooks()
         self.shared = Shared()
         self.trial = TrialState()
@@ -119,6 +122,7 @@ class Observer:
         self.look()
         self.ticks.stop()
         self.active = False
+        self.spans.stop()
         self.window.close("the program ended")
         for write in self.hooks.at_end:
             try:

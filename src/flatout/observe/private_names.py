@@ -102,6 +102,9 @@ KERAS_SWITCHES = (
 )
 """Public functions of `keras` whose calls are recorded."""
 
+SUMMARIES = ("scalar", "histogram", "image", "audio", "text", "write", "flush")
+"""Public functions of `tf.summary` that write something."""
+
 PRIVATE_NAMES: dict[str, PrivateName] = {
     # steps
     "fit-begin": PrivateName(
@@ -367,6 +370,51 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
         _TF,
     ),
     "dataset-seed": PrivateName("tensorflow.python.data.util.random_seed", "get_seed", "levers of the input", _TF),
+    # the whole run
+    "callback-list": PrivateName(
+        "keras.src.callbacks.callback_list", "CallbackList.__init__", "time in callbacks", _KERAS, "keras"
+    ),
+    "epoch-end": PrivateName(
+        "keras.src.callbacks.callback_list", "CallbackList.on_epoch_end", "time between epochs", _KERAS, "keras"
+    ),
+    "legacy-callback-list": PrivateName(
+        "tf_keras.src.callbacks", "CallbackList.__init__", "time in callbacks of tf_keras", _TF_KERAS, "tf_keras"
+    ),
+    "legacy-epoch-end": PrivateName(
+        "tf_keras.src.callbacks", "CallbackList.on_epoch_end", "time between epochs of tf_keras", _TF_KERAS, "tf_keras"
+    ),
+    "legacy-evaluate": PrivateName(
+        "tf_keras.src.engine.training", "Model.evaluate", "time in validation of tf_keras", _TF_KERAS, "tf_keras"
+    ),
+    **{
+        f"model-{name}": PrivateName("keras.src.models.model", f"Model.{name}", "time in checkpoints", _KERAS, "keras")
+        for name in ("save", "save_weights", "export")
+    },
+    **{
+        f"legacy-model-{name}": PrivateName(
+            "tf_keras.src.engine.training", f"Model.{name}", "time in checkpoints of tf_keras", _TF_KERAS, "tf_keras"
+        )
+        for name in ("save", "save_weights", "export")
+    },
+    **{
+        f"checkpoint-{holder}-{name}": PrivateName(
+            "tensorflow.python.checkpoint.checkpoint", f"{holder}.{name}", "time in checkpoints", _TF
+        )
+        for holder in ("Checkpoint", "CheckpointV1")
+        for name in ("write", "save")
+    },
+    "checkpoint-manager": PrivateName(
+        "tensorflow.python.checkpoint.checkpoint_management", "CheckpointManager.save", "time in checkpoints", _TF
+    ),
+    "saved-model": PrivateName("tensorflow.python.saved_model.save", "save_and_return_nodes", "time in exports", _TF),
+    "saver-save": PrivateName("tensorflow.python.training.saver", "Saver.save", "time in checkpoints of TF1", _TF),
+    "summary-of-tf1": PrivateName(
+        "tensorflow.python.summary.writer.writer",
+        "SummaryToEventTransformer.add_summary",
+        "time in summaries of TF1",
+        _TF,
+    ),
+    **{f"summary-{name}": PrivateName("tensorflow", f"summary.{name}", "time in summaries", _TF) for name in SUMMARIES},
     # host and values
     "tensor-numpy": PrivateName("tensorflow.python.framework.ops", "_EagerTensorBase.numpy", "host-sync", _TF),
     "tensor-float": PrivateName("tensorflow.python.framework.ops", "_EagerTensorBase.__float__", "host-sync", _TF),

@@ -1,8 +1,8 @@
 """Writes what the child sees to disk, early and in small pieces, so that a kill at any moment loses almost nothing.
 
 `facts.jsonl` holds one JSON object a line (functions, traces, notes). `counters.jsonl` holds the totals that only grow
-and is replaced whole each time, so that a long run does not fill the disk. `ticks.bin` holds step candidates as rows of
-float64. A full disk stops the recording, never the program.
+and is replaced whole each time, so that a long run does not fill the disk; so is a file for each `state`. `ticks.bin`
+holds step candidates as rows of float64. A full disk stops the recording, never the program.
 
 A program may make ten million steps, each with facts of its own (a `fit` for every batch): of each kind so many are
 written and the others counted.
@@ -74,6 +74,11 @@ class Recorder:
         if left_out:
             lines.append(_line("left-out", {"facts": left_out}))
         self._guarded(lambda: _replace(self._counters, b"".join(lines)))
+
+    def state(self, kind: str, **data: Any) -> None:
+        """Write one fact in place of the last one of its kind, from any thread, whether there are steps or not."""
+        line = _line(kind, data)
+        self._guarded(lambda: _replace(os.path.join(self.directory, f"state-{kind}.jsonl"), line))
 
     def flush(self) -> None:
         with self._lock:

@@ -20,6 +20,7 @@ from flatout.observe.recorder import Recorder
 if TYPE_CHECKING:
     from flatout.observe.device_clock import DeviceClock
     from flatout.observe.settings import ObserveSettings
+    from flatout.observe.spans import Spans
     from flatout.observe.streams import Stream
 
 WARM_STEPS = 5
@@ -39,8 +40,9 @@ took 0.35 ms where it had taken 0.2 ms (an H200)."""
 
 
 class Window:
-    def __init__(self, recorder: Recorder, settings: ObserveSettings, devices: DeviceClock) -> None:
+    def __init__(self, recorder: Recorder, settings: ObserveSettings, devices: DeviceClock, spans: Spans) -> None:
         self.recorder = recorder
+        self.spans = spans
         self.devices = devices
         self.directory = os.path.join(recorder.directory, "trace")
         self.wants_ticks = settings.trace
@@ -119,7 +121,7 @@ class Window:
     # ── the profiler session ─────────────────────────────────────────────────────────────────────────────────
 
     def open(self, stream: Stream | None) -> None:
-        with self._lock:
+        with self.spans.of_flatout(), self._lock:
             if self._session is not None or self.opened_times >= MOST_WINDOWS or self.make_session is None:
                 return
             self.devices.record_wait(self.recorder)
@@ -158,7 +160,7 @@ class Window:
         self._mark = self.make_mark("train", step_num=self._marked, _r=1)
 
     def close(self, why: str) -> None:
-        with self._lock:
+        with self.spans.of_flatout(), self._lock:
             session, self._session = self._session, None
             if session is None:
                 return

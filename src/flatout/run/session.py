@@ -5,7 +5,9 @@ The program comes first: whatever fails here, it runs, and its exit code is pass
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import json
 import os
 import shlex
 import sys
@@ -102,6 +104,7 @@ def _observe(
     settings = _settings(request, levers.injected, directory)
     environment = {**launcher.environment_for(settings), **_variables(levers.injected)}
     ended = launcher.run(launched, environment, on_start=flame)
+    _write_times(directory, ended)
     program = Program(
         command=tuple(command),
         directory=working_directory,
@@ -111,6 +114,13 @@ def _observe(
         signal=ended.signal_name,
     )
     return program, ended
+
+
+def _write_times(directory: Path, ended: launcher.Ended) -> None:
+    """When the process began and ended, seen from outside: what the tree of the run adds up to."""
+    times = {"kind": "launch", "began": ended.began, "ended": ended.began + ended.seconds}
+    with contextlib.suppress(OSError):
+        (directory / "state-launch.jsonl").write_text(json.dumps(times) + "\n", encoding="ascii")
 
 
 def _settings(request: RunRequest, levers: tuple[str, ...], directory: Path) -> ChildSettings:

@@ -31,6 +31,8 @@ class Ended:
 
     returncode: int
     seconds: float
+    began: float = 0.0
+    """When it was started, on the clock of `time.perf_counter`, which on Linux is that of all processes."""
 
     @property
     def signal_name(self) -> str | None:
@@ -108,7 +110,7 @@ def run(
     seconds = time.perf_counter() - began
     if on_end is not None:
         on_end()
-    return Ended(returncode, seconds)
+    return Ended(returncode, seconds, began)
 
 
 def leave_like(ended: Ended) -> None:

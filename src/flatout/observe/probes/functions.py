@@ -11,6 +11,7 @@ from flatout.model.vocabulary import StreamKind
 from flatout.observe.observer import Observer, Probe
 from flatout.observe.private_names import Wrap, patch
 from flatout.observe.probes.steps_of_loops import descends, mark_graphs
+from flatout.observe.spans import Key
 from flatout.observe.ticks import CALL, KERAS, TRACE
 from flatout.source import users_code
 
@@ -123,7 +124,7 @@ def _count_made(observer: Observer, functions: Functions) -> Wrap:
 def _count_calls(observer: Observer, functions: Functions) -> Wrap:
     from tensorflow.python.eager import context
 
-    thread, ticks, eager = observer.thread, observer.ticks, context.executing_eagerly
+    thread, ticks, eager, spans = observer.thread, observer.ticks, context.executing_eagerly, observer.spans
 
     def wrap(original: Any) -> Any:
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -150,6 +151,9 @@ def _count_calls(observer: Observer, functions: Functions) -> Wrap:
                 total = known.total
                 total.calls += 1
                 total.seconds += end - start
+                if ticks.trace != traced and spans.active:
+                    # What a call does once, after its trace: optimize the graph, compile it, allocate.
+                    spans.add(Key("first-call", known.name, *known.key[:2]), end - start - (ticks.trace - traced))
                 if not busy & KERAS:
                     # The short way of nearly every call; what is new about a call takes the long one.
                     if known.settled and ticks.trace == traced:
@@ -163,18 +167,21 @@ def _count_calls(observer: Observer, functions: Functions) -> Wrap:
 
 
 def _time_traces(observer: Observer, functions: Functions) -> Wrap:
-    thread, ticks = observer.thread, observer.ticks
+    thread, ticks, spans = observer.thread, observer.ticks, observer.spans
 
     def wrap(original: Any) -> Any:
         def _create_concrete_function(*args: Any, **kwargs: Any) -> Any:
             busy = thread.busy
             outermost = not busy & TRACE
             thread.busy = busy | TRACE
+            depth = spans.enter(_span(args)) if outermost and spans.here else None
             start = perf_counter()
             try:
                 concrete = original(*args, **kwargs)
             finally:
                 thread.busy = busy
+                if depth is not None:
+                    spans.leave(depth)
                 end = perf_counter()
                 if outermost:
                     ticks.trace += end - start
@@ -187,6 +194,14 @@ def _time_traces(observer: Observer, functions: Functions) -> Wrap:
         return _create_concrete_function
 
     return wrap
+
+
+def _span(args: tuple[Any, ...]) -> Key:
+    try:
+        file, line, name = _definition_of_python(args[3].python_function)
+        return Key("tracing", name, file, line)
+    except Exception:  # described by `_traced`
+        return Key("tracing", "")
 
 
 def _called_while_tracing(functions: Functions, function: Any) -> None:

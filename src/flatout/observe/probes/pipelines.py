@@ -65,6 +65,8 @@ class Pipelines:
                 self.newest.append((number, weakref.ref(iterator)))
                 del self.newest[:-8]
                 iterator._flatout_pipeline = number
+            if self.observer.spans.here:
+                self.observer.spans.fresh = iterator
             return result
 
         return _create_iterator

@@ -61,7 +61,7 @@ class Sampler:
                 return
 
     def sample(self) -> None:
-        if not self.observer.streams:
+        if not self.observer.streams or self.observer.spans.current.aside:
             return
         frame = sys._current_frames().get(self.watched or 0)
         self.samples += 1

@@ -67,6 +67,7 @@ class _Batches:
 
     def wrap_end(self, original: Any) -> Any:
         ticks, streams, kind = self.observer.ticks, self.observer.streams, self.kind
+        spans = self.observer.spans
         stream: Stream | None = None
 
         def end(callbacks: Any, batch: Any, logs: Any = None) -> Any:
@@ -81,6 +82,8 @@ class _Batches:
             before, self.ended = self.ended, perf_counter()
             called = ticks.called
             ticks.tick(stream, called if called > before else before, self.ended, n)
+            if spans.awaits_batch:
+                spans.first_batch()
             return result
 
         return end

@@ -13,10 +13,11 @@ from flatout.model.case import (
     Note,
     Placement,
     Program,
+    RunTree,
 )
 from flatout.model.errors import FlatoutError
 from flatout.model.version import __version__
-from flatout.observe.reading import evidence, functions, notes, ops, pipelines, step_summary, steps
+from flatout.observe.reading import evidence, functions, notes, ops, pipelines, run_tree, step_summary, steps
 from flatout.observe.reading.graphs import Graphs
 from flatout.observe.reading.recording import Recording, load
 from flatout.trace.assemble import accelerators_of
@@ -36,7 +37,8 @@ def assemble(directory: Path, program: Program, describe: Callable[[dict[str, An
     lost: list[Note] = []
     program = _program(recording, program)
     graphs = Graphs(recording)
-    stream = steps.choose(steps.streams(recording))
+    streams = steps.streams(recording)
+    stream = steps.choose(streams)
     measured = steps.measure(recording, stream) if stream is not None else None
     window = _window(recording, stream.id if stream else None)
     trace = _trace(directory, window, lost)
@@ -54,6 +56,7 @@ def assemble(directory: Path, program: Program, describe: Callable[[dict[str, An
             "tensorflow": recording.last("tensorflow"),
             **_versions(recording),
         },
+        run=_run(recording, stream, streams, measured, lost),
         steps=found_steps,
         functions=functions.read(recording),
         pipelines=found_pipelines,
@@ -74,6 +77,16 @@ def _program(recording: Recording, program: Program) -> Program:
     text = f"{failure['type']}: {failure['text']}" if failure["text"] else failure["type"]
     where = failure.get("where")
     return dataclasses.replace(program, error=text + (f" ({where[0]}:{where[1]})" if where else ""))
+
+
+def _run(
+    recording: Recording, stream: steps.Stream | None, found: list[steps.Stream], measured: Any, lost: list[Note]
+) -> RunTree | None:
+    try:
+        return run_tree.read(recording, stream, found, measured)
+    except Exception as error:  # a recording that was cut short, or is damaged: the steps are still worth a case
+        lost.append(Note("warning", f"The tree of the run cannot be read: {type(error).__name__}: {error}"))
+        return None
 
 
 def _window(recording: Recording, stream: int | None) -> dict[str, Any]:

@@ -49,7 +49,8 @@ class Recording:
 def load(directory: Path) -> Recording:
     facts: dict[str, list[Fact]] = defaultdict(list)
     damaged = 0
-    for path in (directory / "facts.jsonl", directory / "counters.jsonl"):
+    states = sorted(directory.glob("state-*.jsonl"))
+    for path in (directory / "facts.jsonl", directory / "counters.jsonl", *states):
         if not path.exists():
             continue
         with open(path, encoding="utf-8", errors="replace") as stream:

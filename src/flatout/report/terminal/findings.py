@@ -25,7 +25,7 @@ def write(case: Case, page: Page) -> None:
     for number, finding in enumerate(case.findings[:IN_FULL], 1):
         if number > 1:
             page.gap()
-        _in_full(number, finding, page)
+        _in_full(number, finding, page, _of_run(case, finding))
     rest = case.findings[IN_FULL:]
     if rest:
         page.gap()
@@ -38,6 +38,8 @@ def _ranked_by(case: Case) -> str:
     """What the shares are of, where that is not the median step alone."""
     whole, rare = queries.whole_ms(case), queries.now_and_then_ms(case)
     known = [(item.cost_ms or 0.0, item.cost_share) for item in case.findings if item.of == "step" and item.cost_share]
+    if case.run is not None:
+        return "ranked by seconds of the run"
     by_this_rule = all(abs(ms / part - whole) < 0.01 * whole for ms, part in known)  # not in older cases
     if case.kind != "run" or rare < 0.005 * whole or not by_this_rule:
         return "ranked by cost per step"
@@ -63,9 +65,15 @@ def cost(finding: Finding) -> str:
     return " · ".join(parts)
 
 
-def _in_full(number: int, finding: Finding, page: Page) -> None:
+def _of_run(case: Case, finding: Finding) -> str:
+    """` · 0.7 s of the run`, for a cost per step in a run that was watched as a whole."""
+    seconds = queries.run_seconds(case, finding) if case.run is not None and finding.of == "step" else None
+    return f" · {duration(1000 * seconds)} of the run" if seconds else ""
+
+
+def _in_full(number: int, finding: Finding, page: Page, of_run: str = "") -> None:
     cause = clean(finding.cause, 40)
-    paid = cost(finding) or "cost not known"
+    paid = f"{cost(finding)}{of_run}" if cost(finding) else "cost not known"
     page.line(
         (f"{number:>2}  ", "bold"),
         (cause, "bold"),

@@ -7,7 +7,7 @@ from pathlib import Path
 from flatout.model.case import Case, Steps
 from flatout.report.formatting import clean, duration, elide, share
 from flatout.report.labels import NO_VERDICT, device_name, name_of_steps
-from flatout.report.terminal import findings, run_screen, screen, serving, trials, tune_screen
+from flatout.report.terminal import findings, run, run_screen, screen, serving, trials, tune_screen
 from flatout.report.terminal.charts import PARTS, stacked, typical_spark
 from flatout.report.terminal.page import Column, Page
 
@@ -31,6 +31,7 @@ def details(case: Case, page: Page, directory: Path | None) -> None:
     _program(case, page)
     page.gap()
     page.line((clean(case.verdict) or NO_VERDICT, "bold"), indent=0)
+    run.write(case, page)
     if case.steps:
         steps(case.steps, page)
     if case.devices:

@@ -46,6 +46,8 @@ def observe_this_process(settings: ChildSettings) -> None:
     install_in_imported_packages(observer)
     os.register_at_fork(after_in_child=lambda: _forget(observer), after_in_parent=lambda: _count_fork(observer))
     _finish_at_exit(observer)
+    if settings.trial is None and settings.observe.sample:
+        _watch_the_run(observer)
     if settings.flame:
         _permit_sampling()
 
@@ -80,6 +82,16 @@ def _finish_at_exit(observer: Observer) -> None:
 
     os._exit = leave_after_writing  # type: ignore[assignment]
     atexit.register(finish, observer)
+
+
+def _watch_the_run(observer: Observer) -> None:
+    """Where the wall clock goes, from here to the exit."""
+    from flatout.observe.run_sampler import RunSampler
+
+    sampler = RunSampler(observer)
+    observer.spans.begin()
+    observer.hooks.at_end.append(sampler.write)
+    sampler.start()
 
 
 def _permit_sampling() -> None:

@@ -23,6 +23,7 @@ from flatout.report.html.views import (
     ops,
     pipelines,
     placement,
+    run,
     serving,
     steps,
     timeline,
@@ -42,6 +43,7 @@ VIEWS = tuple(
     View(name, module.TITLE, module.has_data, module.write)
     for name, module in {
         "findings": findings,
+        "run": run,
         "serving": serving,
         "trials": trials,
         "steps": steps,

@@ -7,6 +7,7 @@ from flatout.report.formatting import duration, share
 from flatout.report.html.components import facts, spot
 from flatout.report.html.context import ReportContext
 from flatout.report.html.markup import Child, Html, tag
+from flatout.report.html.views import run
 from flatout.report.labels import NO_VERDICT, STEP_PARTS, name_of_steps
 
 NARROW = 0.11
@@ -20,6 +21,7 @@ def write(context: ReportContext) -> Html:
         tag("p", f"flatout {case.kind}", class_="kind"),
         tag("h1", case.verdict or NO_VERDICT, class_="verdict"),
         _failure(case),
+        run.bar(case.run) if case.run is not None and case.run.seconds > 0 else None,
         _split(case.steps) if case.steps else None,
         _numbers(context) if case.steps else _trace_numbers(case),
         _notes(case),

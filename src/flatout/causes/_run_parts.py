@@ -1,0 +1,109 @@
+"""What causes of the whole run share: a finding in seconds of the run, and how seconds and lines are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from flatout.model import queries
+from flatout.model.case import Case, Confidence, Evidence, Finding, Fix, Measurement, RunPart, Where
+from flatout.source import context
+
+WORTH_OF_RUN = 0.05
+"""Share of the run from which a finding outside of the steps is worth a change."""
+WORTH_SECONDS = 0.3
+LIBRARIES = ("tensorflow", "keras", "tf_keras")
+NUMERIC = ("sklearn", "scipy", "numpy", "pandas")
+
+
+def of_run(
+    cause: str,
+    case: Case,
+    summary: str,
+    seconds: float,
+    where: Where | None,
+    fixes: Sequence[Fix],
+    confidence: Confidence = "high",
+) -> Iterator[Finding]:
+    """One finding with its seconds of the run, or none where they are few."""
+    if case.run is None or seconds < WORTH_SECONDS or seconds < WORTH_OF_RUN * case.run.seconds:
+        return
+    yield Finding(
+        cause=cause,
+        summary=summary,
+        where=where,
+        evidence=(_evidence(cause, seconds, where),),
+        cost_ms=1000 * seconds,
+        cost_share=seconds / case.run.seconds,
+        confidence=confidence,
+        fixes=tuple(fixes),
+        estimate="seconds of the wall clock in which the main thread was there",
+        of="run",
+    )
+
+
+def _evidence(cause: str, cost: float, where: Where | None) -> Evidence:
+    return Measurement(cause, cost, "s", where=where, source="spans", note="of the run")
+
+
+def seconds(value: float) -> str:
+    """`7.2 s`, `0.31 s`, `42 ms`."""
+    if value < 0.1:
+        return f"{1000 * value:.0f} ms"
+    return f"{value:.2f} s" if value < 0.95 else f"{value:.1f} s" if value < 99.5 else f"{value:.0f} s"
+
+
+def each(part: RunPart) -> str:
+    """`in 3 calls, 2.4 s each`; empty for a single one."""
+    return f" in {part.count:,} calls, {seconds(part.seconds / part.count)} each" if part.count > 1 else ""
+
+
+def spot(where: Where | None) -> str:
+    """`train.py:17`, for the middle of a sentence."""
+    if where is None or not where.file:
+        return ""
+    return f"{where.file.rpartition('/')[2]}:{where.line}"
+
+
+def busiest(part: RunPart) -> Where | None:
+    """The line that has most of the time of a part, where samples have seen one that has a good share."""
+    found = part.lines()
+    return found[0].where if found and found[0].seconds >= 0.25 * part.seconds else None
+
+
+def mostly(part: RunPart) -> str:
+    """` Most of it is at train.py:15.`"""
+    line = busiest(part)
+    if line is None or line == part.where:
+        return ""
+    return f" Most of it is at {spot(line)}." if part.lines()[0].seconds >= 0.5 * part.seconds else ""
+
+
+def predicts_and_scores(part: RunPart) -> bool:
+    """Whether a callback predicts, and computes numbers of the answers on the host: most of its time is in both."""
+    predicted = part.under("prediction")
+    scored = sum(line.seconds for line in part.lines() if line.name in NUMERIC)
+    if not predicted:
+        return False
+    return scored >= 0.25 * part.seconds and predicted + scored >= 0.6 * part.seconds
+
+
+def lines_between_epochs(case: Case) -> list[RunPart]:
+    """Lines of the program in a loop around the training steps, but not of the steps, the most expensive first."""
+    if case.run is None or case.steps is None or case.steps.where is None:
+        return []
+    lines = [line for part in case.run.of("program") for line in part.lines()]
+    return [line for line in lines if line.where is not None and _beside_steps(case, line)]
+
+
+def _beside_steps(case: Case, line: RunPart) -> bool:
+    """Whether the statement is repeated with the epochs: it stands in a loop that has the steps in it, or is called
+    from one."""
+    steps = queries.step_stack(case)
+    frames = [(frame.file, frame.line) for frame in steps.stack] if steps is not None else []
+    for place in (*line.via, line.where):
+        if place is None or not place.file or not place.line:
+            continue
+        for loop in context.enclosing_loops(place.file, place.line):
+            if any(place.file == file and at is not None and loop.line < at <= loop.end for file, at in frames):
+                return True
+    return False

@@ -1,0 +1,144 @@
+"""A thread that sees where the main thread is, from the first line of the program to its exit.
+
+Each look is put down under the span that is under way (`spans.py`), the user's lines that led there, the package that
+is being imported, and the package whose code runs. What is kept is a sum by these, bounded in number.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from flatout.source import users_code
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from flatout.observe.observer import Observer
+
+EARLY_INTERVAL = 0.01
+INTERVAL = 0.02
+"""Seconds between two looks, before there is a step and after."""
+LATE_INTERVAL = 0.05
+LATE_SECONDS = 300.0
+"""A run of hours is looked at less often."""
+WRITE_SECONDS = 2.0
+DEEPEST = 200
+MOST_FRAMES = 8
+MOST_STACKS = 3000
+MOST_STAGES = 40
+"""Streams of steps are told apart up to here: the samples say how many there were."""
+MOST_ROWS = 800
+
+_IMPORT = "<frozen importlib._bootstrap>"
+_ALWAYS = (_IMPORT, "<frozen runpy>")
+"""Beside `<module>`: on the stack of the main thread as long as the program itself runs."""
+
+
+class RunSampler:
+    def __init__(self, observer: Observer) -> None:
+        self.observer = observer
+        self.watched = threading.main_thread().ident or 0
+        self.sums: dict[Any, list[float]] = {}
+        """(span, stage, importing, working, users' frames) → seconds and looks."""
+        self.looks = 0
+        self.last = time.perf_counter()
+
+    def start(self) -> None:
+        threading.Thread(target=self.run, name="flatout-run-sampler", daemon=True).start()
+
+    def run(self) -> None:
+        began = written = time.perf_counter()
+        while self.observer.active:
+            late = self.last - began > LATE_SECONDS
+            time.sleep(LATE_INTERVAL if late else INTERVAL if self.observer.streams else EARLY_INTERVAL)
+            try:
+                self.look()
+                if self.last - written > WRITE_SECONDS and self.observer.active:
+                    written = self.last
+                    self.write()
+            except Exception as error:
+                self.observer.note(f"the sampler of the run stopped: {type(error).__name__}: {error}")
+                return
+
+    def look(self) -> None:
+        spans = self.observer.spans
+        frame = sys._current_frames().get(self.watched)
+        now = time.perf_counter()
+        seconds, self.last = now - self.last, now
+        stage = min(len(self.observer.streams), MOST_STAGES)
+        self.looks += 1
+        importing, working, users = _seen(frame)
+        number = spans.current.number
+        if importing == "exit" and number:
+            importing = ""
+        key: Any = (number, stage, importing, working, users)
+        row = self.sums.get(key)
+        if row is None:
+            if len(self.sums) >= MOST_STACKS:  # keep the outermost line and the span
+                key = (*key[:4], key[4][-1:])
+                row = self.sums.get(key)
+            if row is None:
+                row = self.sums[key] = [0.0, 0]
+        row[0] += seconds
+        row[1] += 1
+
+    def write(self) -> None:
+        """The whole tree so far, in place of the last one."""
+        now = time.perf_counter()
+        found = sorted(self.sums.items(), key=lambda item: -item[1][0])
+        rows = [
+            [span, stage, importing, working, round(seconds, 4), int(count), _frames(users)]
+            for (span, stage, importing, working, users), (seconds, count) in found[:MOST_ROWS]
+        ]
+        self.observer.recorder.state(
+            "run",
+            at=now,
+            cpu=time.process_time(),
+            looks=self.looks,
+            spans=self.observer.spans.rows(now),
+            rows=rows,
+            rest=round(sum(values[0] for _, values in found[MOST_ROWS:]), 4),
+        )
+
+
+def _seen(frame: FrameType | None) -> tuple[str, str, tuple[Any, ...]]:
+    """(package being imported or `exit`, package whose code runs, the user's frames from the innermost)."""
+    users: list[Any] = []
+    working = ""
+    importing = ""
+    depth = 0
+    leaving = frame is not None
+    while frame is not None and depth < DEEPEST:
+        code = frame.f_code
+        if code.co_name == "<module>" or code.co_filename in _ALWAYS or code.co_name.startswith("_run_module"):
+            leaving = False
+        if users_code.is_users(code):
+            users.append((code, frame.f_lineno))
+        elif code.co_filename == _IMPORT:
+            if not users:
+                importing = importing or "?"
+        else:
+            package = _package(frame)
+            if not users and not working:
+                working = package
+            if code.co_name == "<module>":
+                importing = package  # the outermost one stays: what the user's line asked for
+        frame = frame.f_back
+        depth += 1
+    if leaving and depth < DEEPEST:
+        importing = "exit"
+    return importing, working, tuple(users[:MOST_FRAMES])
+
+
+def _package(frame: FrameType) -> str:
+    with contextlib.suppress(Exception):
+        return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    return ""
+
+
+def _frames(users: tuple[Any, ...]) -> list[list[Any]]:
+    return [[users_code.absolute(c.co_filename), line, c.co_name, c.co_firstlineno] for c, line in users]

@@ -1,0 +1,195 @@
+"""The tree of a run: spans are exact, samples say which lines, and the parts add up to the wall clock."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flatout.model.run_tree import RunPart, RunTree
+from flatout.observe import spans as spans_module
+from flatout.observe.observer import Observer
+from flatout.observe.reading import run_tree
+from flatout.observe.reading.recording import Recording
+from flatout.observe.recorder import Recorder
+from flatout.observe.run_sampler import RunSampler
+from flatout.observe.settings import ObserveSettings
+from flatout.observe.spans import MOST_NODES, Key, Spans
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [100.0]
+    monkeypatch.setattr(spans_module, "perf_counter", lambda: now[0])
+    return now
+
+
+def test_a_span_has_its_own_seconds_and_those_of_its_children(clock: list[float]) -> None:
+    spans = Spans()
+    spans.begin()
+    outer = spans.enter(Key("fit", "fit"))
+    clock[0] += 2
+    inner = spans.enter(Key("callback", "Gallery.on_epoch_end"))
+    clock[0] += 3
+    spans.leave(inner)
+    spans.leave(outer)
+    assert [(row[2], row[6], row[7]) for row in spans.rows(clock[0])] == [
+        ("run", 0, 0),
+        ("fit", 1, 5),
+        ("callback", 1, 3),
+    ]
+    assert spans.current.key.kind == "run"
+
+
+def test_a_span_that_nobody_left_ends_with_the_one_around_it(clock: list[float]) -> None:
+    spans = Spans()
+    spans.begin()
+    depth = spans.enter(Key("fit", "fit"))
+    spans.enter(Key("steps", "fit"))
+    clock[0] += 4
+    spans.leave(depth)
+    assert [row[7] for row in spans.rows(clock[0])] == [0, 4, 4]
+    assert spans.is_in("run")
+
+
+def test_spans_under_way_count_as_far_as_they_are(clock: list[float]) -> None:
+    spans = Spans()
+    spans.begin()
+    spans.enter(Key("fit", "fit"))
+    clock[0] += 1
+    spans.enter(Key("callback", "Slow.on_epoch_end"))
+    clock[0] += 6
+    assert [row[7] for row in spans.rows(clock[0])] == [0, 7, 6]
+
+
+def test_spans_take_no_more_memory_with_more_calls() -> None:
+    spans = Spans()
+    spans.begin()
+    for number in range(5 * MOST_NODES):
+        spans.leave(spans.enter(Key("checkpoint", f"save {number}")))
+    assert len(spans.nodes) <= 2 * MOST_NODES
+    assert spans.current is spans.nodes[0]
+
+
+def test_other_threads_enter_no_span() -> None:
+    spans = Spans()
+    spans.begin()
+    seen: list[bool] = []
+    thread = threading.Thread(target=lambda: seen.append(spans.here))
+    thread.start()
+    thread.join()
+    assert seen == [False]
+    assert spans.here
+
+
+def test_a_first_batch_turns_the_start_of_an_epoch_into_steps(clock: list[float]) -> None:
+    spans = Spans()
+    spans.begin()
+    fit = spans.enter(Key("fit", "fit", "train.py", 9))
+    spans.enter(Key("epoch-start", "fit", "train.py", 9))
+    clock[0] += 1
+    spans.first_batch()
+    clock[0] += 5
+    assert spans.is_in("steps")
+    spans.leave(fit)
+    assert [(row[2], row[7]) for row in spans.rows(0.0)][2:] == [("epoch-start", 1), ("steps", 5)]
+
+
+def test_the_sampler_writes_a_state_that_replaces_the_last(tmp_path: Path) -> None:
+    observer = Observer(Recorder(str(tmp_path)), ObserveSettings(trace=False))
+    observer.spans.begin()
+    sampler = RunSampler(observer)
+    for _ in range(3):
+        sampler.look()
+        sampler.write()
+    lines = (tmp_path / "state-run.jsonl").read_text().splitlines()
+    assert len(lines) == 1
+    fact = json.loads(lines[0])
+    assert fact["looks"] == 3
+    assert sum(row[5] for row in fact["rows"]) == 3
+
+
+PROGRAM = """\
+rows = parse()
+for epoch in range(3):
+    for batch in dataset:
+        step(batch)
+    for batch in validation:
+        check(batch)
+    score()
+"""
+
+
+def recording_of(directory: Path, spans: list[list[Any]], rows: list[list[Any]], **more: Any) -> Recording:
+    run = {"at": 19.0, "spans": [[0, -1, "run", "", "", 0, 0, 0.0], *spans], "rows": rows, "looks": 9}
+    facts: dict[str, list[dict[str, Any]]] = {
+        "start": [{"at": 10.5}],
+        "launch": [{"began": 10.0, "ended": 20.0}],
+        "run": [run],
+        "end": [{"began": 19.0, "at": 19.2}],
+        **more,
+    }
+    return Recording(directory, {name: found for name, found in facts.items() if found})
+
+
+def seconds_by_kind(tree: RunTree) -> dict[str, float]:
+    return {part.kind: round(tree.seconds_of(part.kind), 6) for part in tree.parts}
+
+
+def test_the_tree_adds_up_to_the_wall_clock(tmp_path: Path) -> None:
+    spans = [
+        [1, 0, "fit", "fit", "/x/train.py", 9, 1, 6.0],
+        [2, 1, "prepare", "fit", "/x/train.py", 9, 1, 0.5],
+        [3, 1, "steps", "fit", "/x/train.py", 9, 2, 2.0],
+        [4, 1, "callback", "Gallery.on_epoch_end", "/x/train.py", 3, 2, 3.0],
+        [5, 4, "checkpoint", "Model.save", "/x/train.py", 4, 2, 1.0],
+    ]
+    line = ["/x/train.py", 2, "<module>", 1]
+    rows = [[0, 0, "tensorflow", "tensorflow", 1.5, 60, [line]], [0, 0, "", "", 0.5, 20, [line]]]
+    tree = run_tree.read(recording_of(tmp_path, spans, rows), None, [], None)
+    assert tree is not None
+    assert sum(part.seconds for part in tree.parts) == pytest.approx(tree.seconds) == pytest.approx(10.0)
+    found = seconds_by_kind(tree)
+    assert found["steps"] == 2.0
+    assert found["callback"] == 2.0, "the checkpoint is its own part"
+    assert found["checkpoint"] == 1.0
+    assert found["interpreter"] == 0.5
+    assert found["import"] == pytest.approx(1.5 * 2.5 / 2)
+    assert found["exit"] == pytest.approx(0.8)
+    assert found["observer"] == pytest.approx(0.2)
+
+
+def test_a_run_that_was_killed_has_the_tree_of_what_was_seen(tmp_path: Path) -> None:
+    tree = run_tree.read(
+        recording_of(tmp_path, [], [[0, 0, "", "", 2.0, 9, [["/x/a.py", 1, "f", 1]]]], end=[]), None, [], None
+    )
+    assert tree is not None
+    assert not tree.complete
+    assert seconds_by_kind(tree)["unattributed"] == pytest.approx(1.0)
+    assert sum(part.seconds for part in tree.parts) == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize("kind", ["run", "launch", "start"])
+def test_without_its_facts_there_is_no_tree(tmp_path: Path, kind: str) -> None:
+    assert run_tree.read(recording_of(tmp_path, [], [], **{kind: []}), None, [], None) is None
+
+
+def test_a_line_is_the_deepest_one_that_has_most_of_the_time(tmp_path: Path) -> None:
+    main, load, cell = ["/x/a.py", 9, "<module>", 1], ["/x/a.py", 5, "load", 4], ["/x/a.py", 2, "cell", 1]
+    rows = [[0, 0, "", "", 4.0, 40, [cell, load, main]], [0, 0, "", "", 1.0, 10, [load, main]]]
+    tree = run_tree.read(recording_of(tmp_path, [], rows), None, [], None)
+    assert tree is not None
+    (part,) = tree.of("program")
+    (line,) = part.lines()
+    assert line.where is not None
+    assert (line.where.line, line.seconds) == (2, pytest.approx(part.seconds))
+    assert [place.line for place in line.via] == [9, 5]
+
+
+def test_own_seconds_are_those_of_no_part() -> None:
+    part = RunPart("callback", "A.on_epoch_end", 5.0, parts=(RunPart("prediction", "predict", 2.0),))
+    assert part.own_seconds == 3.0
+    assert part.under("prediction") == 2.0
