@@ -54,7 +54,7 @@ def test_the_details_say_it_all() -> None:
         "warm-up apart: 3 steps, 8.21 s",
         "input 72.1 ms 61 %",
         "compute 33.0 ms 28 %",
-        "1  input-bound   72.1 ms per step · 61 %   high confidence",
+        "1  input-bound   72.1 ms per step · 61 % · 3.60 s of the run   high confidence",
         "train.py:32   dataset = dataset.map(load)",
         "evidence  wait per step 72.1 ms · share of stage 96 %",
         "(lever cache, exact)",

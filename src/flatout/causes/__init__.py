@@ -7,6 +7,7 @@ can be declared. Nothing else registers a cause. Files in `DIR/causes/`, for a D
 
 from flatout.causes._catalogue import catalogue, find, patterns
 from flatout.causes._diagnosis import diagnose
+from flatout.causes._run_sentence import sentence as run_sentence
 from flatout.causes._spec import GROUPS, WORTH, Cause
 
-__all__ = ["GROUPS", "WORTH", "Cause", "catalogue", "diagnose", "find", "patterns"]
+__all__ = ["GROUPS", "WORTH", "Cause", "catalogue", "diagnose", "find", "patterns", "run_sentence"]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from flatout.causes import run_sentence
 from flatout.model import queries
 from flatout.model.case import Case, Finding, Steps
 from flatout.report import words
 from flatout.report.formatting import clean, duration, elide, share
 from flatout.report.labels import NO_VERDICT, STEP_PARTS, name_of_steps
-from flatout.report.terminal import screen
+from flatout.report.terminal import run, screen
 from flatout.report.terminal.charts import PARTS, stacked
 from flatout.report.terminal.page import Page
 from flatout.report.terminal.screen import Room, labelled
@@ -31,12 +32,14 @@ def write(case: Case, page: Page, room: Room) -> None:
 def headline(case: Case) -> str:
     """One sentence that needs no knowledge of flatout."""
     first = next((item for item in case.findings if (item.cost_share or 0.0) >= WORTH), None)
+    about_run = f"{clean(run_sentence(case))} " if case.run is not None else ""
     if case.steps is None or first is None or not case.verdict.partition(" goes to ")[2].startswith(first.cause):
         return clean(case.verdict) or NO_VERDICT
     whole = duration(queries.whole_ms(case)) if first.of == "step" else duration(queries.run_ms(case))
     what = f"each {name_of_steps(case.steps.kind).removesuffix('s')}" if first.of == "step" else "the run"
     cost = f"{duration(first.cost_ms)} of {whole}" if first.cost_ms else whole
-    return f"{share(first.cost_share)} of {what} ({cost}) goes to one cause: {clean(screen.lower(first.summary))}"
+    goes = f"{share(first.cost_share)} of {what} ({cost}) goes to one cause: {clean(screen.lower(first.summary))}"
+    return about_run + goes
 
 
 def _time(case: Case, steps: Steps, page: Page) -> None:
@@ -59,6 +62,10 @@ def _time(case: Case, steps: Steps, page: Page) -> None:
 
 def _run_bar(case: Case, page: Page) -> None:
     """Where the time of the whole run goes."""
+    if case.run is not None and case.run.seconds > 0:
+        page.labelled("This run", run.bar(case.run, min(page.width, 100) - screen.ROOM - 2), indent=0, room=screen.ROOM)
+        page.fields(run.legend(case.run), indent=screen.ROOM, separator="  ")
+        return
     seconds, part = case.program.seconds, queries.steps_share(case)
     if seconds and case.steps is not None:
         inside = duration(1000 * seconds * part)
