@@ -8,7 +8,7 @@ TensorFlow 1 graph may still hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from flatout.subject.safe_operations import RESTORING, SAFE_OPERATIONS, STREAMS, TABLES_OF_FILES
@@ -24,6 +24,18 @@ def unsafe_operations(saved_model: Any, custom: frozenset[str] = frozenset()) ->
     for graph in saved_model.meta_graphs:
         found.update(_Graph(graph, SAFE_OPERATIONS | custom).unsafe())
     return sorted(found)
+
+
+def unsafe_in_graph(definition: Any, outputs: Sequence[str], custom: frozenset[str] = frozenset()) -> list[str]:
+    """The same for a graph alone, of which these outputs and the initializers of its tables run."""
+    from tensorflow.core.protobuf import meta_graph_pb2
+
+    meta = meta_graph_pb2.MetaGraphDef(graph_def=definition)
+    for i, name in enumerate(outputs):
+        meta.signature_def["outputs"].outputs[str(i)].name = name
+    initializers = [node.name for node in definition.node if node.op.startswith("InitializeTable")]
+    meta.collection_def[RUN_WHEN_OPENED[0]].node_list.value.extend(initializers)
+    return sorted(set(_Graph(meta, SAFE_OPERATIONS | custom).unsafe()))
 
 
 class _Graph:

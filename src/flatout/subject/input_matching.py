@@ -9,7 +9,7 @@ import numpy as np
 from flatout.model.errors import DataUnusable
 from flatout.subject.original import DeclaredInput
 from flatout.subject.samples import Samples
-from flatout.subject.subject import Array, Tensor
+from flatout.subject.subject import Array, Tensor, as_bytes
 
 
 def match_inputs(samples: Samples, inputs: Sequence[DeclaredInput], batched: bool) -> list[Array]:
@@ -48,7 +48,9 @@ def _converted(array: Array, one: DeclaredInput, origin: str, batched: bool) -> 
             "the model has several."
         )
     if one.dtype == "str":
-        return array.astype(np.bytes_) if array.dtype.kind in "UO" else array
+        if array.dtype.kind not in "SUO":
+            raise DataUnusable(f"Input {one.name!r} takes strings; {origin} has {array.dtype}.")
+        return as_bytes(array)
     if array.dtype.kind not in "biuf":
         raise DataUnusable(f"Input {one.name!r} takes {one.dtype}; {origin} has {array.dtype}.")
     return _require_finite(array.astype(numpy_type(one.dtype), copy=False), one.name, origin)

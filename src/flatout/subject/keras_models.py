@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,9 @@ from typing import Any
 from flatout.model.errors import ModelRefused, ModelUnusable
 from flatout.subject import trust
 from flatout.subject.original import DeclaredInput, Original
+
+UNKNOWN = re.compile(r"(?:Could not locate \w+|Unknown (?:layer|object|\w+ function):) '?([\w.>]+)'?")
+"""How Keras says that it does not know a class or function."""
 
 
 def open_file(path: Path, trusted: bool, imports: Sequence[str]) -> Original:
@@ -32,8 +36,15 @@ def load_file(path: Path, trusted: bool, imports: Sequence[str] = ()) -> Any:
     keras = _package(version)
     trust.check_layers(config, path, trusted, imports)
     try:
-        return keras.models.load_model(path, compile=False, safe_mode=not trusted)
+        return keras.models.load_model(
+            path, compile=False, safe_mode=not trusted, custom_objects=trust.objects_of(imports)
+        )
     except Exception as error:
+        if unknown := UNKNOWN.search(str(error)):
+            raise ModelRefused(
+                f"{path} uses {unknown[1]}, which is not part of Keras. Name the module that defines it with "
+                "--import MODULE (it is run), or give a function that builds the model: `module:function`."
+            ) from error
         reason = " ".join(str(error).split())[:400]
         raise ModelRefused(
             f"{path} could not be opened by Keras {keras.__version__}: {reason}. Name the module of your own classes "

@@ -14,7 +14,7 @@ from flatout.subject.original import Original, import_module, import_object
 def open_original(
     model: str, *, trust: bool = False, imports: Sequence[str] = (), signature: str | None = None
 ) -> Original:
-    """Open a Keras file, an H5 file, the directory of a SavedModel, or `module:function`."""
+    """Open a Keras file, an H5 file, the directory of a SavedModel, a frozen graph (`.pb`), or `module:function`."""
     path = Path(model)
     if not path.exists():
         if ":" in model and os.sep not in model:
@@ -22,16 +22,21 @@ def open_original(
                 import_object(model)(), {"how": "factory", "name": model, "where": os.getcwd()}
             )
         raise ModelRefused(
-            f"There is no model at {model}. Give a .keras or .h5 file, the directory of a SavedModel, or "
+            f"There is no model at {model}. Give a .keras or .h5 file, the directory of a SavedModel, a frozen graph (.pb), or "
             "`module:function` for a function that builds it."
         )
     is_saved_model = path.is_dir() and (path / "saved_model.pb").exists()
-    before = saved_models.registered_operations() if is_saved_model and imports else frozenset()
+    is_graph = path.is_file() and path.suffix == ".pb"
+    before = saved_models.registered_operations() if (is_saved_model or is_graph) and imports else frozenset()
     for name in imports:
         import_module(name)
+    custom = saved_models.registered_operations() - before if before else frozenset()
+    if is_graph:
+        if path.name == "saved_model.pb":
+            return saved_models.open_directory(path.parent, signature, trust, custom)
+        return saved_models.open_graph_file(path, trust, custom)
     if path.is_dir():
         if is_saved_model:
-            custom = saved_models.registered_operations() - before if imports else frozenset()
             return saved_models.open_directory(path, signature, trust, custom)
         raise ModelRefused(f"{path} is not a SavedModel: the directory has no saved_model.pb.")
     if path.suffix in (".tflite", ".onnx"):

@@ -22,6 +22,8 @@ class DeclaredInput:
     name: str
     dtype: str
     shape: tuple[int | None, ...]
+    any_rank: bool = False
+    """The model does not say how many dimensions it has: the data or --shape decides."""
 
 
 @dataclass

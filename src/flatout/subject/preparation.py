@@ -86,6 +86,7 @@ def prepare(request: SubjectRequest, in_memory: InMemory | None = None) -> Prepa
     )
     samples = _samples(request, in_memory, model)
     inputs = model.inputs or _inputs_from_data(samples, request.shapes)
+    inputs = _with_ranks(inputs, samples, request.shapes)
     batching = _batching(inputs, samples)
     inputs = tuple(input_matching.apply_shapes(inputs, request.shapes, batching != "none"))
     arrays = input_matching.match_inputs(samples, inputs, batching != "none") if samples else None
@@ -155,6 +156,21 @@ def _inputs_from_data(samples: Samples | None, shapes: Mapping[str, Sequence[int
         "The model was never called, so it does not know the shape of its inputs. Give data, or --shape NAME=28,28,1 "
         "(without the batch dimension)."
     )
+
+
+def _with_ranks(
+    inputs: Sequence[DeclaredInput], samples: Samples | None, shapes: Mapping[str, Sequence[int]]
+) -> tuple[DeclaredInput, ...]:
+    """Inputs that the model declares without a number of dimensions get that of the data, or of --shape."""
+    given = {} if samples is None else dict(zip((one.name for one in inputs), samples.arrays.values(), strict=False))
+    given |= {} if samples is None else samples.arrays
+    found = []
+    for one in inputs:
+        lengths = given[one.name].shape[1:] if one.name in given else shapes.get(one.name)
+        if one.any_rank and lengths is not None:
+            one = dataclasses.replace(one, shape=(None, *[None for _ in lengths]), any_rank=False)
+        found.append(one)
+    return tuple(found)
 
 
 def _batching(inputs: Sequence[DeclaredInput], samples: Samples | None) -> Batching:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from flatout.model.errors import ModelRefused
-from flatout.subject import trust
-from flatout.subject.graph_check import unsafe_operations
+from flatout.subject import graph_models, trust
+from flatout.subject.graph_check import unsafe_in_graph, unsafe_operations
 from flatout.subject.keras_models import dtype_name, plain_name
 from flatout.subject.original import DeclaredInput, Original
 
@@ -19,7 +19,11 @@ def open_directory(path: Path, signature: str | None, trusted: bool, custom: fro
     """`custom` are operations that modules named by --import have registered."""
     import tensorflow as tf
 
-    trust.check_graph(unsafe_operations(_message(path), custom), path, trusted)
+    message = _message(path)
+    trust.check_graph(unsafe_operations(message, custom), path, trusted)
+    meta = graph_models.serving_graph(message)
+    if len(message.meta_graphs) > 1 or not meta.HasField("object_graph_def"):  # written by TensorFlow 1
+        return graph_models.open_saved_model(path, meta, lambda known: _chosen(known, path, signature))
     try:
         model = tf.saved_model.load(str(path))
     except Exception as error:
@@ -38,7 +42,12 @@ def open_directory(path: Path, signature: str | None, trusted: bool, custom: fro
         kind="saved_model",
         call=call,
         inputs=tuple(
-            DeclaredInput(plain_name(name, i), dtype_name(declared[name].dtype), _shape(declared[name]))
+            DeclaredInput(
+                plain_name(name, i),
+                dtype_name(declared[name].dtype),
+                _shape(declared[name]),
+                any_rank=declared[name].shape.rank is None,
+            )
             for i, name in enumerate(names)
         ),
         output_names=lambda count: outputs,
@@ -54,16 +63,30 @@ def _shape(specification: Any) -> tuple[int | None, ...]:
 
 
 def _function(model: Any, path: Path, wanted: str | None) -> Any:
-    known = [name for name in model.signatures if not name.startswith("__")]
-    name = wanted or (DEFAULT_SIGNATURE if DEFAULT_SIGNATURE in known else known[0] if len(known) == 1 else None)
+    return model.signatures[_chosen(list(model.signatures), path, wanted)]
+
+
+def _chosen(names: Sequence[str], path: Path, wanted: str | None) -> str:
+    """The signature that the user wants, or the only one that there is."""
+    known = [name for name in names if not name.startswith("__")]
+    name = wanted or (DEFAULT_SIGNATURE if DEFAULT_SIGNATURE in known else known[0] if len(known) == 1 else "")
     if name in known:
-        return model.signatures[name]
+        return name
     if not known:
         raise ModelRefused(
             f"{path} has no signature. Save it with one: tf.saved_model.save(model, path, signatures=function)."
         )
     problem = f"no signature named {wanted!r}" if wanted else "several signatures"
     raise ModelRefused(f"{path} has {problem}. Choose with --signature: {', '.join(known)}.")
+
+
+def open_graph_file(path: Path, trusted: bool, custom: frozenset[str] = frozenset()) -> Original:
+    """A frozen graph, after the same check as that of a SavedModel."""
+
+    def check(definition: Any, outputs: Sequence[str]) -> None:
+        trust.check_graph(unsafe_in_graph(definition, outputs, custom), path, trusted)
+
+    return graph_models.open_file(path, check)
 
 
 def registered_operations() -> frozenset[str]:

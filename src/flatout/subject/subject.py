@@ -117,9 +117,19 @@ def in_batches(arrays: list[Array], batch: int, at_most: int | None = None) -> I
 
 
 def plain_array(array: Any) -> Array:
-    """An array of one of numpy's own types: bfloat16, which is not one, becomes float32."""
+    """An array of one of numpy's own types: bfloat16, which is not one, becomes float32; strings become bytes."""
     made: Array = np.array(array)
+    if made.dtype.kind in "OU":
+        return as_bytes(made)
     return made.astype(np.float32) if made.dtype.name == "bfloat16" else made
+
+
+def as_bytes(array: Array) -> Array:
+    """Strings, in any form that numpy or Python has for them, as bytes in UTF-8; bytes stay as they are."""
+    if array.dtype.kind == "S":
+        return array
+    texts = [one if isinstance(one, bytes) else str(one).encode("utf-8", "surrogateescape") for one in array.ravel()]
+    return np.array(texts, dtype=np.bytes_).reshape(array.shape) if texts else np.zeros(array.shape, "S1")
 
 
 def write_arrays(path: Path, prefix: str, arrays: Sequence[Array]) -> None:

@@ -91,7 +91,7 @@ def check_layers(config: dict[str, Any], path: Path, trusted: bool, imports: Seq
             "its source; otherwise rebuild the model with layers of Keras."
         )
     foreign = sorted(
-        {name for name, module, registered in _foreign_in(config) if not _imported(module, registered, imports)}
+        {name for name, module, registered in _foreign_in(config) if not _imported(name, module, registered, imports)}
     )
     if foreign and not trusted:
         named = f" --import {', '.join(imports)} does not bring them." if imports else ""
@@ -111,9 +111,25 @@ def check_graph(unsafe: list[str], path: Path, trusted: bool) -> None:
         )
 
 
-def _imported(module: str, registered: str, imports: Sequence[str]) -> bool:
+def objects_of(imports: Sequence[str]) -> dict[str, Any]:
+    """Classes and functions that the modules named by --import define, by name.
+
+    A file names the module that defined a class when it was saved, which is often another one today.
+    """
+    found: dict[str, Any] = {}
+    for name in imports:
+        module = sys.modules.get(Path(name).stem if name.endswith(".py") else name)
+        for known, value in vars(module).items() if module is not None else ():
+            if callable(value) and getattr(value, "__module__", None) == getattr(module, "__name__", ""):
+                found[known] = value
+    return found
+
+
+def _imported(shown: str, module: str, registered: str, imports: Sequence[str]) -> bool:
     """Whether a class is one that a module named by --import defines, or has registered with Keras."""
     if any(module == name or module.startswith(f"{name}.") for name in imports):
+        return True
+    if shown.rpartition(".")[2] in objects_of(imports):
         return True
     return (
         bool(imports)
