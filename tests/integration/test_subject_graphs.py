@@ -109,7 +109,7 @@ def test_a_frozen_graph(tmp_path: Path) -> None:
     subject = subject_of(tmp_path, tmp_path / "frozen.pb", NUMBERS)
     assert [one.name for one in (*subject.inputs, *subject.outputs)] == ["x", "scores"]
     copy_agrees(subject)
-    order = [int(np.flatnonzero((NUMBERS == row).all(1))[0]) for row in subject.samples("held_out")[0]]
+    order = [int(np.flatnonzero((row == NUMBERS).all(1))[0]) for row in subject.samples("held_out")[0]]
     assert np.allclose(subject.answers("held_out")[0], expected[order], atol=1e-6)
     (tmp_path / "broken.pb").write_bytes(b"nothing of the kind")
     with pytest.raises(ModelRefused, match="cannot be read as a frozen graph"):
@@ -125,7 +125,7 @@ def test_a_frozen_graph_that_writes_files_is_refused(tmp_path: Path) -> None:
         with tf.control_dependencies([tf.io.write_file("/tmp/out", "text")]):
             tf.identity(x * 2, name="y")
     (tmp_path / "writes.pb").write_bytes(made.as_graph_def().SerializeToString())
-    with pytest.raises(ModelRefused, match="WriteFile.*--trust"):
+    with pytest.raises(ModelRefused, match=r"WriteFile.*--trust"):
         subject_of(tmp_path, tmp_path / "writes.pb", NUMBERS)
 
 
@@ -153,7 +153,7 @@ def test_unregistered_layers_are_found_by_name(tmp_path: Path, monkeypatch: pyte
     __import__(f"saved_by_{suffix}").model(model)
     sys.modules.pop(f"saved_by_{suffix}")
     (tmp_path / f"saved_by_{suffix}.py").unlink()
-    with pytest.raises(ModelRefused, match="Twice.*--import MODULE"):
+    with pytest.raises(ModelRefused, match=r"Twice.*--import MODULE"):
         subject_of(tmp_path, model, NUMBERS)
     (tmp_path / "subject").rmdir()
     copy_agrees(subject_of(tmp_path, model, NUMBERS, imports=(f"kept_in_{suffix}",)))

@@ -25,6 +25,7 @@ from flatout.model.case import Interval, Serving, to_plain
 from flatout.model.errors import OutputNotWritable
 from flatout.model.version import __version__
 from flatout.optimize.contestant import Contestant
+from flatout.routes._split import Split
 from flatout.subject import Array, Subject
 
 MANIFEST = "manifest.json"
@@ -94,7 +95,7 @@ def write_manifest(
         "setting": dict(one.setting),
         "batch": one.batch,
         "source": Path(subject.source).name if "/" in subject.source else subject.source,
-        "parameters": subject.parameters,
+        "parameters": subject.core().parameters if isinstance(route, Split) else subject.parameters,
         "inputs": [to_plain(tensor) for tensor in subject.inputs],
         "outputs": [to_plain(tensor) for tensor in subject.outputs],
         "serving": to_plain(serving),

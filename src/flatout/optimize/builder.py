@@ -26,7 +26,8 @@ from flatout.optimize.work.workers import start_worker
 from flatout.process.fork_server import ForkServer
 from flatout.process.watchdog import Watchdog
 from flatout.process.worker import Worker, WorkFailed
-from flatout.routes._route import Contents
+from flatout.routes._route import Contents, Route
+from flatout.routes._split import Split
 from flatout.subject import Array, Subject
 
 CONVERT_SECONDS = 240.0
@@ -165,7 +166,8 @@ class Builder:
             candidate.size_bytes = sum(path.stat().st_size for path in candidate.directory.rglob("*") if path.is_file())
         if candidate.given:  # nothing is stated about the precision of a file made elsewhere
             return True
-        problem = checks.check_contents(candidate.route, candidate.contents, self.subject.parameters)
+        parameters = parameters_of(self.subject, candidate.route)
+        problem = checks.check_contents(candidate.route, candidate.contents, parameters)
         if problem:
             candidate.drop("failed", f"check: {problem}")
         return not problem
@@ -207,7 +209,7 @@ class Builder:
     def open(self, one: Contestant) -> None:
         """Open a contestant in a fresh process, without TensorFlow if its route serves without. Raises WorkFailed."""
         try:
-            worker = self.processes.worker(self._log("run"), with_tensorflow=not one.candidate.route.packages)
+            worker = self.processes.worker(self._log("run"), needs_tensorflow(self.subject, one.candidate.route))
             self._workers.append(worker)
             one.open(self.subject, worker, self.memory_limit)
         except WorkFailed:
@@ -248,6 +250,18 @@ class Builder:
 
     def _log(self, purpose: str) -> Path:
         return self.directory / "logs" / f"{next(self._numbers):03d}-{purpose}.txt"
+
+
+def parameters_of(subject: Subject, route: Route) -> int:
+    """The weights that an artefact has to contain: those of the core, where the route is given that alone."""
+    return subject.core().parameters if isinstance(route, Split) else subject.parameters
+
+
+def needs_tensorflow(subject: Subject, route: Route) -> bool:
+    """Whether TensorFlow serves it, or a stage before or after it."""
+    stages = (subject.directory / "before", subject.directory / "after")
+    in_tensorflow = any(one.exists() and not one.with_suffix(".json").exists() for one in stages)
+    return not route.packages or (isinstance(route, Split) and in_tensorflow)
 
 
 def _urgency(candidate: Candidate) -> int:

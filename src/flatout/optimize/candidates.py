@@ -10,6 +10,7 @@ from flatout.model.errors import InvalidOption
 from flatout.optimize.checks import CheckResult
 from flatout.routes import find
 from flatout.routes._route import Contents, Route, Setting
+from flatout.routes._split import split
 from flatout.subject import Subject
 
 BASELINE = "tf-function"
@@ -88,6 +89,8 @@ class CandidateList:
         for route in sorted(self.routes.values(), key=lambda route: route.order):
             if route.name != BASELINE and not choice.includes(route):
                 continue
+            if self.subject.split and route.takes_core:
+                route = split(route)
             why = self._obstacle(route, choice.exhaustive)
             if why:
                 skipped.append(Skipped(route.name, why))

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from flatout.model.errors import PluginInvalid, UnknownRoute
 from flatout.plugins import Catalogue, suggestion
 from flatout.routes._route import Route
+from flatout.routes._split import SUFFIX, split
 
 MODULES = Catalogue(__name__, declares="ROUTES", kind=tuple)
 
@@ -35,6 +36,8 @@ def find(name: str) -> Route:
     routes = catalogue()
     if name in routes:
         return routes[name]
+    if name.endswith(SUFFIX) and name.removesuffix(SUFFIX) in routes:
+        return split(routes[name.removesuffix(SUFFIX)])
     raise UnknownRoute(
         f"There is no route named {name!r}.{suggestion(name, routes)} The routes are: {', '.join(routes)}."
     )

@@ -81,6 +81,8 @@ class Route(ABC):
     most frequent winner; 3: in between; 4: replacements for a quantization that failed."""
     accepts: ClassVar[str] = ""
     """Suffix of the files made elsewhere that it can serve, or convert into its own: `.onnx`."""
+    takes_core: ClassVar[bool] = True
+    """Whether it is given the numeric core alone where a model's preprocessing was split off; else the whole model."""
     deployable: ClassVar[bool] = True
     """False for what is measured only for comparison, such as Keras' own `predict`."""
 

@@ -22,6 +22,7 @@ class Call(Route):
     precision = "float32"
     equivalence = "exact"
     order = 0
+    takes_core = False
     deployable = False
 
     def skip_reason(self, subject: Subject) -> str | None:

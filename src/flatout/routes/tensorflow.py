@@ -39,6 +39,7 @@ class Function(Route):
     precision: ClassVar[Precision] = "float32"
     equivalence: ClassVar[Equivalence] = "exact"
     order = 0
+    takes_core = False
 
     def convert(self, subject: Subject, directory: Path) -> None:
         shutil.copytree(subject.directory / "saved_model", directory / FOLDER)
@@ -60,6 +61,7 @@ class Frozen(Function):
     name = "tf-frozen"
     equivalence: ClassVar[Equivalence] = "reassociated"
     order = 1
+    takes_core = True
 
     def skip_reason(self, subject: Subject) -> str | None:
         if subject.parameter_bytes > LARGEST_GRAPH:
@@ -80,6 +82,7 @@ class Xla(Function):
     name = "tf-xla"
     equivalence = "reassociated"
     order = 1
+    takes_core = True
 
     def skip_reason(self, subject: Subject) -> str | None:
         if "DepthwiseConv2dNative" in subject.ops and not has_gpu():

@@ -8,15 +8,15 @@ and both are objects that can be saved.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from flatout.model.errors import ModelRefused
+from flatout.subject.graph_function import Ends, GraphFunction, Table
 from flatout.subject.keras_models import dtype_name, plain_name
 from flatout.subject.original import DeclaredInput, Original
-from flatout.subject.subject import FEW_ELEMENTS
 
 TABLES = frozenset(
     [
@@ -28,29 +28,10 @@ TABLES = frozenset(
         "MutableHashTableV2",
     ]
 )
-NEWER = {"LookupTableFind": "LookupTableFindV2", "LookupTableSize": "LookupTableSizeV2"}
-"""Operations on the handle of a table as a string, and the same on a resource."""
 SERVING = "serve"
 PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
 NOT_RESULTS = ("Assert", "NoOp", "Const")
 """Nodes without consumers that are no outputs of a frozen graph."""
-
-
-@dataclass(frozen=True)
-class Ends:
-    """Inputs and outputs of a graph: names for users, and the tensors."""
-
-    inputs: Mapping[str, str]
-    outputs: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Table:
-    """The contents of a table, and the node that makes it."""
-
-    node: str
-    keys: Any
-    values: Any
 
 
 def open_saved_model(path: Path, meta: Any, choose: Callable[[Sequence[str]], str]) -> Original:
@@ -137,7 +118,7 @@ def _ends_of(definition: Any, path: Path) -> Ends:
 
 @dataclass(frozen=True)
 class Extracted:
-    """What a session held: the graph with its variables as constants, its tables, and the inputs as it declares them."""
+    """What a session held: the graph with its variables as constants, its tables, its inputs as they are declared."""
 
     definition: Any
     tables: Sequence[Table]
@@ -159,7 +140,7 @@ def _extracted(session: Any, ends: Ends) -> Extracted:
 
 
 def _original(extracted: Extracted, ends: Ends) -> Original:
-    function = _Function(extracted.definition, ends, extracted.tables)
+    function = GraphFunction(extracted.definition, ends, extracted.tables)
     return Original(
         kind="saved_model",
         call=function,
@@ -171,92 +152,16 @@ def _original(extracted: Extracted, ends: Ends) -> Original:
 
 
 def _exported(session: Any, node: Any) -> Table:
+    import tensorflow as tf
     from tensorflow.python.ops import gen_lookup_ops
 
+    types = [tf.as_dtype(node.attr[name].type) for name in ("key_dtype", "value_dtype")]
     handle = session.graph.get_tensor_by_name(f"{node.name}:0")
     export = gen_lookup_ops.lookup_table_export_v2 if node.op.endswith("V2") else gen_lookup_ops.lookup_table_export
     with session.graph.as_default():
-        both = export(handle, node.attr["key_dtype"].type, node.attr["value_dtype"].type)
+        both = export(handle, *types)
     keys, values = session.run(list(both))
-    return Table(node.name, keys, values)
-
-
-class _Function:
-    """The graph as a function of TensorFlow 2. Its weights are variables, its tables objects: both can be saved."""
-
-    def __init__(self, definition: Any, ends: Ends, tables: Sequence[Table]) -> None:
-        import tensorflow as tf
-
-        self.ends = ends
-        self.owner = tf.Module()
-        self.owner.tables = [_made(table, definition) for table in tables]
-        self.tables = {table.node: made for table, made in zip(tables, self.owner.tables, strict=True)}
-        weights = [node for node in definition.node if _is_weight(node)]
-        self.weights = {
-            node.name: tf.Variable(tf.make_ndarray(node.attr["value"].tensor), trainable=False, name="weight")
-            for node in weights
-        }
-        self.owner.weights = list(self.weights.values())
-        self.definition = _without(definition, {*self.weights, *self.tables})
-        self.read = {name for node in self.definition.node for name in node.input} | set(ends.outputs.values())
-
-    @property
-    def variables(self) -> list[Any]:
-        return list(self.weights.values())
-
-    def __call__(self, inputs: Sequence[Any]) -> Sequence[Any]:
-        import tensorflow as tf
-
-        given = dict(zip(self.ends.inputs.values(), inputs, strict=True))
-        given |= {f"{name}:0": tf.identity(variable) for name, variable in self.weights.items()}
-        graph = tf.compat.v1.get_default_graph()
-        given |= {f"{name}:0": graph.capture(table.resource_handle) for name, table in self.tables.items()}
-        used = {name: value for name, value in given.items() if self._is_read(name)}
-        outputs = list(self.ends.outputs.values())
-        found = tf.import_graph_def(self.definition, input_map=used, return_elements=outputs, name="model")
-        return [given.get(name, one) for name, one in zip(outputs, found, strict=True)]
-
-    def _is_read(self, tensor: str) -> bool:
-        return tensor in self.read or tensor.removesuffix(":0") in self.read
-
-
-def _is_weight(node: Any) -> bool:
-    import tensorflow as tf
-
-    if node.op != "Const" or not tf.as_dtype(node.attr["dtype"].type).is_floating:
-        return False
-    count = 1
-    for dimension in node.attr["value"].tensor.tensor_shape.dim:
-        count *= dimension.size
-    return count > FEW_ELEMENTS
-
-
-def _without(definition: Any, replaced: set[str]) -> Any:
-    """The graph with placeholders for these nodes, and with the newer form of operations on tables."""
-    import tensorflow as tf
-
-    made = tf.compat.v1.GraphDef()
-    made.CopyFrom(definition)
-    for node in made.node:
-        node.op = NEWER.get(node.op, node.op)
-        if node.name in replaced:
-            dtype = tf.resource if node.op in TABLES else tf.as_dtype(node.attr["dtype"].type)
-            node.op = "Placeholder"
-            node.ClearField("input")
-            node.ClearField("attr")
-            node.attr["dtype"].type = dtype.as_datatype_enum
-    return made
-
-
-def _made(table: Table, definition: Any) -> Any:
-    """The table as an object. The value for what it lacks is an input of each lookup, so any will do here."""
-    import tensorflow as tf
-
-    node = next(one for one in definition.node if one.name == table.node)
-    key_type, value_type = (tf.as_dtype(node.attr[name].type) for name in ("key_dtype", "value_dtype"))
-    keys, values = tf.constant(table.keys, key_type), tf.constant(table.values, value_type)
-    default = tf.constant("" if value_type == tf.string else 0, value_type)
-    return tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(keys, values), default)
+    return Table(node.name, keys, values, types[0].name, types[1].name)
 
 
 def _node_of(tensor: str) -> str:

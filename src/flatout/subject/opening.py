@@ -22,8 +22,8 @@ def open_original(
                 import_object(model)(), {"how": "factory", "name": model, "where": os.getcwd()}
             )
         raise ModelRefused(
-            f"There is no model at {model}. Give a .keras or .h5 file, the directory of a SavedModel, a frozen graph (.pb), or "
-            "`module:function` for a function that builds it."
+            f"There is no model at {model}. Give a .keras or .h5 file, the directory of a SavedModel, a frozen graph "
+            "(.pb), or `module:function` for a function that builds it."
         )
     is_saved_model = path.is_dir() and (path / "saved_model.pb").exists()
     is_graph = path.is_file() and path.suffix == ".pb"

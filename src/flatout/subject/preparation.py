@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from flatout.model.errors import DataUnusable, ModelUnusable
-from flatout.subject import data, input_matching, metric, writer
+from flatout.subject import data, input_matching, metric, split_writer, writer
 from flatout.subject.opening import open_original
 from flatout.subject.original import DeclaredInput, Original
 from flatout.subject.samples import Samples
@@ -105,7 +105,7 @@ def prepare(request: SubjectRequest, in_memory: InMemory | None = None) -> Prepa
         original=dict(model.reopen),
     )
     parts = _parts(arrays or input_matching.random_samples(tensors, SYNTHETIC_SAMPLES), labels, request)
-    subject = writer.write(subject, model, parts, notes)
+    subject = split_writer.with_stages(writer.write(subject, model, parts, notes), notes)
     if evaluator is None:
         return Prepared(subject, None, None, notes)
     evaluator.labels, evaluator.original = parts["held_out"][1], subject.answers("held_out")

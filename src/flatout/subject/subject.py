@@ -9,6 +9,7 @@ Whatever the user gave (a Keras file, H5, SavedModel, a model in memory, a facto
     calibration_out.npz   the original's answers to them: `out0`, `out1`, …
     held_out.npz          samples that converters never see; only checks read them
     held_out_out.npz      the original's answers to those
+    core/, before/, …     the stages of a model whose preprocessing was split off (`split_writer.py`)
 
 Imports numpy and nothing heavier.
 """
@@ -68,6 +69,8 @@ class Subject:
     """Directories with a SavedModel; `unrolled` is one of them where a recurrent model could be unrolled."""
     data: Literal["given", "synthetic"] = "given"
     """synthetic: random numbers, because no data was given. They are not used for calibration."""
+    split: bool = False
+    """Whether its preprocessing was split off: then `core()` is what other runtimes are given."""
     original: dict[str, Any] = field(default_factory=dict)
     """How another process opens the Keras model itself (`original.py`); empty where it cannot."""
 
@@ -82,6 +85,10 @@ class Subject:
         data["outputs"] = tuple(_tensor(item) for item in data["outputs"])
         data["batches"], data["flavours"] = tuple(data["batches"]), tuple(data["flavours"])
         return cls(**data | {"directory": directory})
+
+    def core(self) -> Subject:
+        """The numeric core of a model that was split, a subject of its own."""
+        return Subject.read(self.directory / "core")
 
     @property
     def recurrent(self) -> bool:
