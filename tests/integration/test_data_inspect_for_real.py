@@ -61,5 +61,5 @@ def test_a_program_is_stopped_and_its_pipeline_inspected(tmp_path):
 def test_a_target_that_makes_no_dataset_is_told_what_was_expected(tmp_path):
     write(tmp_path, "def nothing():\n    return 3\n", "empty.py")
     done = execute([*FLATOUT, "data", "inspect", "empty.py:nothing"], tmp_path)
-    assert done.returncode == 2
+    assert done.returncode == 3
     assert "empty.py:nothing returned no tf.data.Dataset" in done.stderr

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from flatout.cli.data.tune import size
 from flatout.data import inspection
 from flatout.data.progress import Progress
 from flatout.data.session import TARGET, PipelineRequest
 from flatout.model.case import Case, Pipeline, Stage, StageDetail, Where
 from flatout.model.errors import FlatoutError, ProgramNotFound
 from flatout.model.evidence.pipelines import PipelinePace
+from flatout.model.sizes import size
 from flatout.pipeline.runtime_model import Node, runs_as
 from flatout.report.terminal import render
 
@@ -90,9 +90,14 @@ def test_a_target_is_a_function_or_a_program(tmp_path):
 
 
 def test_sizes():
-    assert [size(text) for text in ("512", "500M", "1.5GiB", "4g")] == [512, 500 << 20, 3 << 29, 4 << 30]
-    with pytest.raises(FlatoutError, match="500M"):
-        size("much")
+    """One rule in all options: MB is 10⁶, MiB is 2²⁰."""
+    texts = ("512", "500M", "128MB", "1.5 GiB", "4g", "2k", "1TiB")
+    assert [size(text, "--memory") for text in texts] == [
+        512, 500_000_000, 128_000_000, 3 << 29, 4_000_000_000, 2000, 1 << 40
+    ]  # fmt: skip
+    for text in ("much", "", "MB", "0", "-1MB"):
+        with pytest.raises(FlatoutError, match="--memory takes a size such as 128MB"):
+            size(text, "--memory")
 
 
 def test_progress_tells_each_thing_once(tmp_path):

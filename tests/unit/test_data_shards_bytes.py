@@ -159,13 +159,6 @@ def test_shards_are_even_and_enough_for_all_cores() -> None:
     assert len(plan.cuts(np.full(10, 100, np.int64))) == 1, "little data stays in one file"
 
 
-def test_sizes_are_read_as_people_write_them() -> None:
-    assert [plan.size(text) for text in ("100", "2k", "128MB", "1.5 GiB")] == [100, 2000, 128_000_000, 3 << 29]
-    for text in ("", "MB", "0", "-1MB", "1TB"):
-        with pytest.raises(FlatoutError, match="--shard-size"):
-            plan.size(text)
-
-
 def test_a_name_cannot_lead_out_of_the_folder() -> None:
     assert plan.set_name(None, "data/my photos/") == "my_photos"
     assert plan.set_name(None, "package.module:make") == "make"

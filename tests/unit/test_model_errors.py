@@ -20,6 +20,11 @@ BUILTIN = {name for name, item in vars(builtins).items() if isinstance(item, typ
 EXIT_CODES = {
     "ProgramNotFound": 127,
     "ToolMissing": 3,
+    "ProgramUnusable": 3,
+    "CannotFence": 3,
+    "ProcessFailed": 3,
+    "ServiceFailed": 3,
+    "InvalidMessage": 3,
     "CompressionFailed": 1,
     "ElementUnreadable": 1,
     "ShardsDiffer": 1,

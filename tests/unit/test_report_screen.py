@@ -207,8 +207,16 @@ def test_a_trial_is_told_without_what_the_program_had_already() -> None:
 
 def test_a_pull_request_has_verdict_table_patch_proof_and_the_rest() -> None:
     text = pull_request.render(case_of("tune-won"))
-    parts = ("### Training steps are 4.04", "| a step | 181.0 ms | 44.8 ms |", "```diff\n--- a/", "**How it was proved.**",
-             "Repeat it: `flatout tune", "<details>", "- accumulate: ", "</details>")  # fmt: skip
+    parts = (
+        "### Training steps are 4.04",
+        "| a step | 181.0 ms | 44.8 ms |",
+        "```diff\n--- a/",
+        "**How it was proved.**",
+        "Repeat it: `flatout tune",
+        "<details>",
+        "- accumulate: ",
+        "</details>",
+    )
     places = [text.index(part) for part in parts]
     assert places == sorted(places)
 

@@ -22,25 +22,47 @@ if TYPE_CHECKING:
 
 ABOUT = "Find out why a TensorFlow program is slow, fix it, and prove the fix on that very program."
 
-COMMANDS = {
-    "run": "Run a program unchanged and say where each step's time goes and why.",
-    "tune": "Try cures on a program and say what won, by how much, at what price.",
-    "check": "Find performance faults in source without running it.",
-    "data": "Measure and rewrite an input pipeline; store data as shards.",
-    "optimize": "Try the ways to serve a trained model and hand over the best.",
-    "verify": "Check an artefact here: files, weights, answers, speed.",
-    "show": "Show a kept case in the terminal.",
-    "report": "Write a case as one self-contained HTML file.",
-    "compare": "Compare two kept cases: the step, its parts, what else differs.",
-    "history": "Show the trend of each program's step time, by commit.",
-    "gate": "Fail on a regression, for continuous integration.",
-    "serve": "Show the kept cases in the browser, and what runs right now.",
-    "explain": "Explain a cause, a lever, a route or a check.",
-    "trace": "Read XPlane traces of TensorFlow or JAX.",
-    "env": "Audit the machine, the drivers, the libraries and the flags.",
-    "lsp": "Speak the Language Server Protocol with an editor.",
+GROUPS = {
+    "Observe": {
+        "run": "Run a program unchanged and say where its time goes and why.",
+        "trace": "Read XPlane traces of TensorFlow or JAX.",
+        "env": "Audit the machine, the drivers, the libraries and the flags.",
+    },
+    "Cure": {
+        "tune": "Try cures on a program, measure them, prove them, write the patch.",
+        "data": "Measure and rewrite an input pipeline; store data as shards.",
+        "check": "Find performance faults in source without running it.",
+        "lsp": "Show the faults that check finds in an editor.",
+    },
+    "Serve a model": {
+        "optimize": "Try the ways to serve a trained model and hand over the best.",
+        "verify": "Check an artefact here: files, weights, answers, speed.",
+    },
+    "Keep and compare": {
+        "show": "Show a kept case in the terminal.",
+        "report": "Write a case as one HTML file, or as the text of a pull request.",
+        "serve": "Show the kept cases in the browser, and what runs right now.",
+        "compare": "Compare two kept cases: the step, its parts, what else differs.",
+        "history": "Show the trend of each program's step time, by commit.",
+        "gate": "Fail on a regression, for continuous integration.",
+    },
+    "Look up": {
+        "explain": "Explain a cause, a lever, a route or a check.",
+        "schema": "Print the JSON Schema of a case.",
+        "completion": "Print what completes commands and names in your shell.",
+    },
 }
-"""Each is a module here that defines `register(app)`; the order and the texts are those of `flatout --help`."""
+"""The commands in the order of `flatout --help`. Each is a module here that defines `register(app)`."""
+
+COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items()}
+
+FIRST = {
+    "flatout run train.py": "where its time goes and why; it runs unchanged",
+    "flatout tune train.py": "what makes it faster: tried, proved, as a patch",
+    "flatout check src/": "faults in source, without running it",
+    "flatout optimize model.keras": "a trained model, fast to serve",
+}
+"""What `flatout` alone tells to try."""
 
 
 def make_app(commands: Sequence[str] = tuple(COMMANDS)) -> typer.Typer:
@@ -67,29 +89,32 @@ def _root() -> None:
 
 
 def overview() -> str:
+    """`flatout --help`"""
     width = max(map(len, COMMANDS)) + 2
-    return "\n".join(
-        (
-            "Usage: flatout [OPTIONS] COMMAND [ARGS]...",
-            "",
-            textwrap.fill(ABOUT, 78, initial_indent="  ", subsequent_indent="  "),
-            "",
-            "Options:",
-            "  --version   Print the version.",
-            "  -h, --help  Show this message and exit.",
-            "",
-            "Commands:",
-            *(f"  {name.ljust(width)}{text}" for name, text in COMMANDS.items()),
-            "",
-            "`flatout COMMAND --help` describes a command.",
-            "",
-        )
-    )
+    lines = [
+        "Usage: flatout COMMAND [ARGS]...",
+        "",
+        textwrap.fill(ABOUT, 78, initial_indent="  ", subsequent_indent="  "),
+    ]
+    for title, group in GROUPS.items():
+        lines += ["", f"{title}:", *(f"  {name.ljust(width)}{text}" for name, text in group.items())]
+    lines += ["", "Options:", "  --version   Print the version.", "  -h, --help  Show this message and exit."]
+    return "\n".join([*lines, "", "`flatout COMMAND --help` describes a command.", ""])
+
+
+def first_steps() -> str:
+    """`flatout` alone"""
+    width = max(map(len, FIRST)) + 2
+    lines = [textwrap.fill(ABOUT, 78), "", "Try first:"]
+    lines += [f"  {command.ljust(width)}{text}" for command, text in FIRST.items()]
+    return "\n".join([*lines, "", "`flatout --help` lists all commands.", ""])
 
 
 def _run(first: str) -> None:
     try:
-        make_app([first] if first in COMMANDS else tuple(COMMANDS))()
+        from flatout.cli._form import formed
+
+        formed(make_app([first] if first in COMMANDS else tuple(COMMANDS)))(prog_name="flatout")
     except SystemExit as left:
         if first == "show" and not left.code:
             # It has written its text, and nothing else is under way: taking the modules down takes a sixth of its time.
@@ -101,9 +126,11 @@ def _run(first: str) -> None:
 def main() -> None:
     """Entry point. An error of ours is one clear message and an exit code, never a traceback."""
     gc.set_threshold(100_000, 50, 50)  # what is loaded at the start stays: looking for garbage in it takes a tenth
-    first = next(iter(sys.argv[1:]), "--help")
+    first = next(iter(sys.argv[1:]), "")
     try:
-        if first in ("-h", "--help"):
+        if not first and "_FLATOUT_COMPLETE" not in os.environ:
+            sys.stdout.write(first_steps())
+        elif first in ("-h", "--help"):
             sys.stdout.write(overview())
         elif first == "--version":
             sys.stdout.write(f"flatout {__version__}\n")

@@ -52,7 +52,9 @@ class Options:
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Check every file again, and do not write the cache.")
     ] = False
-    jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Processes; one per core by default.")] = None
+    workers: Annotated[
+        int | None, typer.Option("--workers", "--jobs", "-j", min=1, help="Processes; one per core by default.")
+    ] = None
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes; findings only.")] = False
     list_patterns: Annotated[bool, typer.Option("--list", help="List all patterns and exit.")] = False
 
@@ -70,7 +72,7 @@ class Options:
             unsafe_fixes=self.unsafe_fixes,
             diff=self.diff,
             stdin_name=self.stdin_filename,
-            processes=self.jobs,
+            processes=self.workers,
             cached=not self.no_cache,
         )
 

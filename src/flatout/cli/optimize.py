@@ -33,9 +33,9 @@ class Options:
     lower_is_better: Annotated[
         bool | None, typer.Option("--lower-is-better/--higher-is-better", help="The metric's good direction.")
     ] = None
-    objective: Annotated[str, typer.Option("--for", metavar="GOAL", help="latency, throughput, size or memory.")] = (
-        "latency"
-    )
+    goal: Annotated[
+        str, typer.Option("--goal", "--for", metavar="GOAL", help="latency, throughput, size or memory.")
+    ] = "latency"
     batch: Annotated[str, typer.Option(metavar="SIZES", help="Batch sizes that matter, the first most: 1,8,32.")] = "1"
     shape: Annotated[
         list[str] | None,
@@ -94,7 +94,7 @@ class Options:
             metric=self.metric,
             lower_is_better=self.lower_is_better,
             max_drop=self.max_drop,
-            objective=self.objective,
+            objective=self.goal,
             batches=parse_batches(self.batch),
             shapes=parse_shapes(self.shape or ()),
             samples=self.samples,

@@ -12,8 +12,29 @@ from flatout.cli._options import QuietOption, VerboseOption
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
 """Everything after PROGRAM is the program's own, options included."""
 
+
+def no_option(context: typer.Context, value: str) -> str:
+    """Refuse an option that does not exist: as everything else is the program's own, it would be taken for PROGRAM."""
+    if value.startswith("-") and not context.resilient_parsing:
+        from difflib import get_close_matches
+
+        from flatout.model.errors import InvalidOption
+
+        known = [name for one in context.command.params for name in (*one.opts, *one.secondary_opts)]
+        near = get_close_matches(value.partition("=")[0], [name for name in known if name[:2] == "--"], n=1, cutoff=0.7)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        text = f"`{context.command_path}` has no option {value}.{hint} Options of the program come after its name."
+        raise InvalidOption(text)
+    return value
+
+
 ProgramArgument = Annotated[
-    str, typer.Argument(help="A Python file, a module with -m, or a command that starts Python.")
+    str,
+    typer.Argument(
+        metavar="PROGRAM [ARGS]...",
+        help="A Python file, a module with -m, or a command that starts Python; and its own arguments.",
+        callback=no_option,
+    ),
 ]
 UnfencedOption = Annotated[
     bool,

@@ -42,8 +42,8 @@ def find(name: str) -> LoadedCure:
         return levers()[name]
     if name in catalogue():
         raise UnknownLever(f"{name} rewrites datasets only: use `flatout data tune`.")
-    hint = plugins.suggestion(name, levers())
-    raise UnknownLever(f"There is no lever named {name!r}.{hint} The levers are: {', '.join(levers())}.")
+    hint, known = plugins.suggestion(name, levers()), f" The levers are: {', '.join(levers())}."
+    raise UnknownLever(f"There is no lever named {name!r}.{hint or known}")
 
 
 def environment_of(levers: Iterable[str]) -> dict[str, str]:

@@ -10,7 +10,7 @@
     │   │   └── SettingsInvalid   a pyproject.toml that cannot be read, or a setting in it that cannot be used
     │   ├── PluginInvalid         a cause, cure, route or check whose file declares no plugin, or a wrong one
     │   ├── ProgramNotFound       the program to run is not there                                           127
-    │   ├── ProgramUnusable       the program ran, but did not do what was to be measured
+    │   ├── ProgramUnusable       the program ran, but did not do what was to be measured                     3
     │   ├── CaseNotFound          no kept case, or no runs in the history, where some are needed
     │   ├── CaseUnreadable        a case or a history that cannot be understood
     │   ├── CaseNotReady          a result that is read before it is there
@@ -29,8 +29,8 @@
     │   ├── ArtefactUnreadable    a directory that is not an artefact of flatout, or a damaged one
     │   ├── PatchFailed           a source change that cannot be made or applied
     │   ├── OutputNotWritable     a file that cannot be written, or that exists and is not overwritten
-    │   ├── CannotFence           a kernel that cannot hold trials as is asked of it
-    │   ├── ProcessFailed         a process of flatout's own that ended or did not answer
+    │   ├── CannotFence           a kernel that cannot hold trials as is asked of it                          3
+    │   ├── ProcessFailed         a process of flatout's own that ended or did not answer                     3
     │   │   ├── ServiceFailed     a dispatcher or worker of the tf.data service
     │   │   └── InvalidMessage    a message between two processes of flatout that does not have its declared form
     │   └── ToolMissing           an optional tool (py-spy, nsys, TensorFlow) is not installed                3
@@ -112,7 +112,7 @@ class ProgramNotFound(FlatoutError):
 
 
 class ProgramUnusable(FlatoutError):
-    pass
+    exit_code = 3
 
 
 class CaseNotFound(FlatoutError):
@@ -188,11 +188,11 @@ class OutputNotWritable(FlatoutError):
 
 
 class CannotFence(FlatoutError):
-    pass
+    exit_code = 3
 
 
 class ProcessFailed(FlatoutError):
-    pass
+    exit_code = 3
 
 
 class ServiceFailed(ProcessFailed):

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from flatout import plugins, store
 from flatout.model.case import Case, Note, Program
-from flatout.model.errors import FlatoutError, InvalidOption, PatchFailed, UnknownView
+from flatout.model.errors import FlatoutError, InvalidOption, PatchFailed
 from flatout.observe.settings import ObserveSettings
 from flatout.report import standard_error
 from flatout.store import saving
@@ -160,10 +160,10 @@ def _analyse(request: RunRequest, directory: Path, recording: Recording, program
 def _refuse_early(request: RunRequest) -> None:
     """Raise for options that cannot work now, not after the program has run for hours."""
     if request.view != "overview":
-        from flatout.report.terminal import VIEWS
+        from flatout.report.terminal import VIEWS, unknown_view
 
         if request.view not in VIEWS:
-            raise UnknownView(f"There is no view named {request.view!r}. The views are: {', '.join(VIEWS)}.")
+            raise unknown_view(request.view)
     if request.json not in (None, "-") and not Path(request.json).absolute().parent.is_dir():
         raise InvalidOption(f"--json {request.json}: there is no directory {Path(request.json).absolute().parent}.")
     if request.flame and request.nsys:

@@ -19,6 +19,9 @@ from flatout.tune import branch, journal
 from flatout.tune.request import TuneRequest
 from flatout.tune.tuner import Tuner
 
+COULD_NOT_MEASURE = 3
+"""The exit code where no step was seen."""
+
 
 def tune(request: TuneRequest) -> int:
     """Returns the exit code."""
@@ -34,7 +37,7 @@ def tune(request: TuneRequest) -> int:
     saving.save(case, directory)
     standard_error.show(case, "details" if request.verbose else "overview", directory, request.json, request.quiet)
     _write_patch(case, request)
-    return 0 if case.steps is not None else 1
+    return 0 if case.steps is not None else COULD_NOT_MEASURE
 
 
 def _unfinished(command: Sequence[str]) -> Path | None:

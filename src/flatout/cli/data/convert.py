@@ -53,7 +53,9 @@ class Options:
     ] = False
     float64: Annotated[bool, typer.Option("--float64", help="Store CSV and JSON numbers as doubles.")] = False
     header: Annotated[bool, typer.Option("--header/--no-header", help="CSV: the first row names the columns.")] = True
-    processes: Annotated[int | None, typer.Option(min=1, help="One per core if left out.")] = None
+    workers: Annotated[
+        int | None, typer.Option("--workers", "--processes", min=1, help="Processes; one per core by default.")
+    ] = None
     runner: Annotated[
         str | None,
         typer.Option(metavar="RUNNER", help="Convert as an Apache Beam pipeline: DirectRunner, FlinkRunner, …"),
@@ -68,9 +70,9 @@ class Options:
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress; errors only.")] = False
 
     def request(self) -> ConvertRequest:
-        from flatout.data.shards import plan
         from flatout.data.shards.convert import ConvertRequest
         from flatout.model.errors import InvalidOption
+        from flatout.model.sizes import size
 
         if self.on_error not in ("fail", "skip"):
             raise InvalidOption(f"--on-error is `fail` or `skip`, not {self.on_error!r}.")
@@ -78,11 +80,11 @@ class Options:
             name=self.name,
             format=self.format,
             compression=self.compression,
-            shard_size=None if self.shard_size is None else plan.size(self.shard_size),
+            shard_size=None if self.shard_size is None else size(self.shard_size, "--shard-size"),
             shuffle=self.shuffle,
             skip=self.on_error == "skip",
             force=self.force,
-            processes=self.processes,
+            processes=self.workers,
             quiet=self.quiet or self.json == "-",
         )
 

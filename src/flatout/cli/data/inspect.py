@@ -7,14 +7,18 @@ from typing import Annotated
 
 import typer
 
-from flatout.cli.run import PASS_ON, NetworkOption, UnfencedOption
+from flatout.cli.run import PASS_ON, NetworkOption, UnfencedOption, no_option
 
 TargetArgument = Annotated[
     str,
     typer.Argument(
-        metavar="TARGET", help="A program (script.py), or a function that makes a dataset (package.module:function)."
+        metavar="TARGET [ARGS]...",
+        help="A program (script.py) and its arguments, or a function that makes a dataset (package.module:function).",
+        callback=no_option,
     ),
 ]
+
+TargetModuleOption = Annotated[bool, typer.Option("-m", "--module", help="TARGET is a module, as with python -m.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -22,7 +26,7 @@ def register(app: typer.Typer) -> None:
     def _command(
         context: typer.Context,
         target: TargetArgument,
-        module: Annotated[bool, typer.Option("-m", help="TARGET is a module to run, as in `python -m`.")] = False,
+        module: TargetModuleOption = False,
         needs: Annotated[
             float | None, typer.Option("--needs", metavar="RATE", help="Batches a second that the trainer takes.")
         ] = None,

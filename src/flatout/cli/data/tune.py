@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,15 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from flatout.cli._options import command
-from flatout.cli.data.inspect import TargetArgument
+from flatout.cli.data.inspect import TargetArgument, TargetModuleOption
 from flatout.cli.run import PASS_ON, NetworkOption, UnfencedOption
 from flatout.cli.tune import seconds
 from flatout.model.errors import InvalidOption
+from flatout.model.sizes import size
 
 if TYPE_CHECKING:
     from flatout.data.session import PipelineRequest
-
-UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 @dataclass(frozen=True)
@@ -28,7 +26,7 @@ class Options:
 
     context: typer.Context
     target: TargetArgument
-    module: Annotated[bool, typer.Option("-m", help="TARGET is a module to run, as in `python -m`.")] = False
+    module: TargetModuleOption = False
     allow: Annotated[
         list[str] | None, typer.Option("--allow", metavar="KIND", help="Also make semantic or reassociated changes.")
     ] = None
@@ -36,7 +34,7 @@ class Options:
         None
     )
     memory: Annotated[
-        str | None, typer.Option("--memory", metavar="SIZE", help="Largest size of a cache in memory: 500M, 4G.")
+        str | None, typer.Option("--memory", metavar="SIZE", help="Largest size of a cache in memory: 500MB, 4GiB.")
     ] = None
     disk: Annotated[
         str | None, typer.Option("--disk", metavar="DIRECTORY", help="Where to put a cache that memory cannot hold.")
@@ -68,7 +66,7 @@ class Options:
             seconds=seconds(self.budget),
             allow=tuple(self.allow or ()),
             without=tuple(self.without or ()),
-            memory=size(self.memory) if self.memory else None,
+            memory=size(self.memory, "--memory") if self.memory else None,
             disk=str(Path(self.disk).absolute()) if self.disk else None,
         )
         leave = Leave(self.unfenced, self.network)
@@ -93,11 +91,3 @@ def tune(options: Options) -> None:
     show(case, "trials", directory, options.json, options.quiet)
     patch.write(case, Path(options.patch) if options.patch else None, options.apply)
     sys.exit(0)
-
-
-def size(text: str) -> int:
-    """`500M`, `4G`, `1.5GiB`, or plain bytes."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
-    if match is None:
-        raise InvalidOption(f"--memory takes a size such as 500M or 4G, not {text!r}.")
-    return int(float(match[1]) * UNITS[match[2].upper()])

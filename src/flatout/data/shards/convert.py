@@ -105,7 +105,7 @@ def expect_written(result: Written | workers.Died, task: str, finished: int, cou
     if isinstance(result, workers.Died):
         raise ProcessFailed(
             f"The worker {task} {result.reason}, twice. {finished} of {count} shards are finished and kept: run the "
-            "same command again, with fewer --processes if memory ran out."
+            "same command again, with fewer --workers if memory ran out."
         )
     return result
 

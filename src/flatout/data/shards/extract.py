@@ -88,7 +88,7 @@ def _extract(schema: Schema, directory: Path, destination: Path, processes: int 
         for part, result in workers.run(_restore_files, parts, processes or workers.cores(), progress.report):
             if isinstance(result, workers.Died):
                 raise ProcessFailed(
-                    f"The worker restoring {part.path.name} {result.reason}, twice. Try again with fewer --processes."
+                    f"The worker restoring {part.path.name} {result.reason}, twice. Try again with fewer --workers."
                 )
             count += result
     finally:

@@ -22,7 +22,6 @@ SHARD_BYTES = 128_000_000
 """Default size limit of a shard: large enough for fast reads, small enough for many files to share among readers."""
 MIN_SHARDS, MIN_SHARD_BYTES = 16, 10_000_000
 """Make at least this many shards, as long as none gets smaller than this, so that readers can work in parallel."""
-_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "KI": 2**10, "MI": 2**20, "GI": 2**30}
 
 
 @dataclass(frozen=True)
@@ -121,12 +120,3 @@ def set_name(requested: str | None, source: str) -> str:
         return requested
     stem = source.rsplit(":", 1)[-1] if ":" in source else Path(source).resolve().name.split(".")[0]
     return re.sub(r"\W+", "_", stem).strip("_") or "data"
-
-
-def size(text: str) -> int:
-    """`128MB`, `1GiB`, `500k`, or plain bytes."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmg]i?)?b?", text.strip(), re.IGNORECASE)
-    value = int(float(match[1]) * _UNITS[(match[2] or "").upper()]) if match else 0
-    if value < 1:
-        raise InvalidOption(f"--shard-size takes a size such as 128MB or 1GiB, not {text!r}.")
-    return value

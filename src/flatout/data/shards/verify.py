@@ -62,7 +62,7 @@ def _all_digests(
     found: list[Digests] = []
     for _, result in workers.run(task, jobs, processes or workers.cores(), progress.report):
         if isinstance(result, workers.Died):
-            raise ProcessFailed(f"The worker verifying it {result.reason}, twice. Try again with fewer --processes.")
+            raise ProcessFailed(f"The worker verifying it {result.reason}, twice. Try again with fewer --workers.")
         found.append(result)
     return np.concatenate(found) if found else np.zeros(0, np.uint64)
 

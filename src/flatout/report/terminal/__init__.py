@@ -76,13 +76,19 @@ def render(
     case is kept; with it, the text can say where the case and its trace are.
     """
     if view not in VIEWS:
-        raise UnknownView(f"There is no view named {view!r}. The views are: {', '.join(VIEWS)}.")
+        raise unknown_view(view)
     output = Output.of(width, color, unicode)
     page = output.page(case.program.directory)
     VIEWS[view].write(case, page, directory)
     if view == "details" or (view == "overview" and case.kind not in overview.SCREENS):
         _more(case, page, directory)
     return output.text(page)
+
+
+def unknown_view(name: str) -> UnknownView:
+    from flatout.plugins import suggestion
+
+    return UnknownView(f"There is no view named {name!r}.{suggestion(name, VIEWS)} The views are: {', '.join(VIEWS)}.")
 
 
 def headline(case: Case) -> str:

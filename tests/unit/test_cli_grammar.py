@@ -1,0 +1,215 @@
+"""One grammar for all commands: options, help, summaries, suggestions, exit codes, the schema, completion."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.core
+
+from flatout.cli import COMMANDS, first_steps, main, make_app
+from flatout.cli._form import formed
+from flatout.cli.completion import SCRIPTS, candidates
+from flatout.model.case import Case
+from flatout.model.errors import InvalidOption
+from flatout.model.schema import case_schema
+
+FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
+ROOT = FIXTURES.parent.parent
+
+
+def commands(group: typer.core.TyperGroup | None = None, path: str = "flatout") -> Iterator[tuple[str, Any]]:
+    for name, command in (group or formed(make_app())).commands.items():
+        if isinstance(command, typer.core.TyperGroup):
+            yield from commands(command, f"{path} {name}")
+        else:
+            yield f"{path} {name}", command
+
+
+ALL = dict(commands())
+
+
+def options(command: Any) -> dict[str, Any]:
+    return {name: one for one in command.params for name in one.opts if name.startswith("-")}
+
+
+def help_of(path: str) -> str:
+    command = ALL[path]
+    with command.make_context(path, [], resilient_parsing=True) as context:
+        return str(command.get_help(context))
+
+
+def test_all_commands_are_there() -> None:
+    assert {path.split()[1] for path in ALL} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("path", ALL)
+def test_help_is_in_capitals_and_not_cut(path: str) -> None:
+    text = help_of(path)
+    usage = text.partition("\n\n")[0]
+    assert not re.search(r"[{}<>]", usage), usage
+    assert not re.search(r"<[a-z]+[ >]", re.sub(r"`[^`]*`", "", text)), "a value without a name"
+    assert not re.search(r"\w\.\.\.(?!\S)", text.replace(usage, "").replace("ARGS]...", "").replace("PATHS...", ""))
+
+
+def test_the_programs_arguments_are_in_the_usage() -> None:
+    for path in ("flatout run", "flatout tune"):
+        assert "[OPTIONS] PROGRAM [ARGS]..." in help_of(path)
+
+
+@pytest.mark.parametrize("path", ALL)
+def test_the_same_thing_has_the_same_name(path: str) -> None:
+    known = options(ALL[path])
+    assert ("-m" in known) == ("--module" in known)
+    assert ("-q" in known) == ("--quiet" in known)
+    assert ("-o" in known) == ("--output" in known)
+    if "--json" in known:
+        assert known["--json"].metavar == "FILE"
+    if "--budget" in known:
+        assert known["--budget"].metavar == "TIME"
+    for name in ("--shard-size", "--memory"):
+        if name in known:
+            assert known[name].metavar == "SIZE"
+    for today, earlier in (("--workers", {"--jobs", "--processes"}), ("--goal", {"--for", "--objective"})):
+        assert today in known or not earlier & known.keys(), "an earlier name may stay beside the one of today"
+
+
+def test_flatout_alone_says_what_to_try_first(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["flatout"])
+    main()
+    assert capsys.readouterr().out == first_steps()
+    assert max(map(len, first_steps().splitlines())) <= 80
+    assert "flatout run train.py" in first_steps()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["run", "--tracee", "x.py"], "`flatout run` has no option --tracee. Did you mean --trace?"),
+        (["tune", "--budgett=3m", "x.py"], "Did you mean --budget?"),
+        (["tune", "--lever", "xlaa", "x.py"], "There is no lever named 'xlaa'. Did you mean xla"),
+        (["explain", "eagerstep"], "Did you mean eager-step"),
+        (["show", "--view", "opss", str(FIXTURES / "screens" / "run-slow.json")], "Did you mean ops"),
+        (["runn", "x.py"], "Did you mean 'run'?"),
+        (["completion", "tcsh"], "The shells are bash, zsh, fish"),
+    ],
+)
+def test_a_typo_gets_a_suggestion_and_exit_code_2(words: list[str], told: str) -> None:
+    done = subprocess.run([sys.executable, "-m", "flatout", *words], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert not done.stdout
+
+
+def test_the_table_of_exit_codes_is_that_of_the_errors() -> None:
+    from flatout.model import errors
+
+    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    table = set(map(int, re.findall(r"^\| (\d+) \|", text, re.MULTILINE)))
+    raised = {one.exit_code for one in vars(errors).values() if isinstance(one, type) and hasattr(one, "exit_code")}
+    assert raised <= table
+
+
+# ── the schema ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+KEPT = sorted(
+    path
+    for path in FIXTURES.rglob("*.json")
+    if path.name == "case.json" or path.parent.name in ("screens", "cases") or path.stem in ("shows", "quiet")
+)
+TYPES: dict[str, Any] = {
+    "object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float),
+    "null": type(None),
+}  # fmt: skip
+
+
+def faults(value: Any, schema: dict[str, Any], root: dict[str, Any], path: str = "") -> Iterator[str]:
+    """What of JSON Schema the schema of a case uses."""
+    if "$ref" in schema:
+        yield from faults(value, root["$defs"][schema["$ref"].rpartition("/")[2]], root, path)
+    if "anyOf" in schema and all(list(faults(value, one, root, path)) for one in schema["anyOf"]):
+        yield f"{path}: fits none"
+    if kinds := schema.get("type"):
+        names = kinds if isinstance(kinds, list) else [kinds]
+        whole = isinstance(value, float) and value == int(value) and "integer" in names
+        fits = whole or any(isinstance(value, TYPES[name]) for name in names)
+        if not fits or (isinstance(value, bool) and "boolean" not in names):
+            yield f"{path}: {value!r} is not {names}"
+    if isinstance(value, dict):
+        yield from (f"{path}: {name} is missing" for name in schema.get("required", ()) if name not in value)
+        for name, item in value.items():
+            inner = schema.get("properties", {}).get(name) or schema.get("additionalProperties") or {}
+            yield from faults(item, inner, root, f"{path}.{name}")
+    if isinstance(value, list):
+        few = schema.get("prefixItems")
+        for index, item in enumerate(value):
+            yield from faults(item, few[index] if few else schema.get("items", {}), root, f"{path}[{index}]")
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: str(path.relative_to(FIXTURES)))
+def test_every_kept_case_fits_the_schema(path: Path) -> None:
+    schema = case_schema()
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    written = Case.from_json(kept).to_json()
+    assert list(faults(written, schema, schema)) == []
+
+
+def test_the_schema_can_fail() -> None:
+    schema = case_schema()
+    assert list(faults({"steps": 3}, schema, schema))
+    assert list(faults({"kind": "run", "findings": [{"cause": 3}]}, schema, schema))
+    assert not list(faults({"kind": "run"}, schema, schema))
+    assert set(schema["$defs"]["Case"]["properties"]) == set(Case("run").to_json())
+
+
+def test_the_schema_in_the_docs_is_up_to_date() -> None:
+    text = (ROOT / "docs" / "case-schema.json").read_text(encoding="utf-8")
+    assert json.loads(text) == case_schema(), "flatout schema --json docs/case-schema.json"
+
+
+# ── completion ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["tu"], "tune"),
+        (["data", ""], "convert"),
+        (["data", "tune", "--mem"], "--memory"),
+        (["tune", "--lever", "xl"], "xla"),
+        (["run", "--with", "@"], "@tuned"),
+        (["show", "--view", "tri"], "trials"),
+        (["optimize", "--route", "onnx"], "onnxruntime"),
+        (["explain", "eager-s"], "eager-step"),
+        (["completion", "f"], "fish"),
+    ],
+)
+def test_completion(words: list[str], found: str) -> None:
+    assert any(name.startswith(found) for name in candidates(words)), candidates(words)
+
+
+def test_completion_of_kept_cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".flatout" / "cases" / "train-1").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert candidates(["show", "tr"]) == ["train-1"]
+    assert candidates(["run", "tr"]) == [], "files are the shell's own"
+
+
+@pytest.mark.parametrize("shell", SCRIPTS)
+def test_the_script_of_a_shell_asks_for_words(shell: str) -> None:
+    assert "flatout completion words" in SCRIPTS[shell]
+    if shell == "bash":
+        subprocess.run(["bash", "-n"], input=SCRIPTS[shell], text=True, check=True)
+
+
+def test_an_option_of_the_program_may_be_called_as_one_of_ours() -> None:
+    with pytest.raises(InvalidOption, match="has no option --nope"):
+        ALL["flatout run"].main(["--nope", "x.py"], prog_name="flatout run", standalone_mode=False)
