@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from flatout import observe, optimize
+from flatout import observe, optimize, run, tune
 from flatout._callable import make_callable
 from flatout.model.version import __version__
 
@@ -19,13 +19,12 @@ if TYPE_CHECKING:
     from flatout.optimize.compress.fold import fold
     from flatout.optimize.compress.prune import prune
     from flatout.optimize.compress.quantize import quantize
-    from flatout.optimize.session import Result
     from flatout.run.inside import Observation
 
 
 __all__ = [
     "Observer", "__version__", "cluster", "distill", "fold", "inspect", "load", "observe", "optimize", "prune",
-    "quantize", "tune_dataset",
+    "quantize", "run", "tune", "tune_dataset",
 ]  # fmt: skip
 
 
@@ -55,19 +54,10 @@ def _observe(*, trace: bool = True, show: bool = True) -> AbstractContextManager
     return inside.observe(trace=trace, show=show)
 
 
-def _optimize(model: Any, data: Any = None, *, metric: Any = None, max_drop: float = 0.01, **options: Any) -> Result:
-    """Make a model fast to serve; see `flatout.optimize.api.optimize` for the options.
-
-    result = flatout.optimize(model, (x, y), metric="accuracy", max_drop=0.01)
-    predict = result.load()
-    """
-    from flatout.optimize import api
-
-    return api.optimize(model, data, metric=metric, max_drop=max_drop, **options)
-
-
 make_callable(observe, _observe)
-make_callable(optimize, _optimize)
+make_callable(optimize, "flatout.optimize.api:optimize")
+make_callable(run, "flatout.run.api:run")
+make_callable(tune, "flatout.tune.api:tune")
 
 _LATER = {
     **{name: f"flatout.optimize.compress.{name}" for name in ("cluster", "distill", "fold", "prune", "quantize")},

@@ -15,7 +15,7 @@ from flatout.data.session import TARGET, PipelineRequest
 from flatout.model.case import Case, Pipeline, Stage, StageDetail, Where
 from flatout.model.errors import FlatoutError, ProgramNotFound
 from flatout.model.evidence.pipelines import PipelinePace
-from flatout.model.sizes import size
+from flatout.model.quantities import size
 from flatout.pipeline.runtime_model import Node, runs_as
 from flatout.report.terminal import render
 

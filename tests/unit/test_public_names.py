@@ -25,6 +25,8 @@ def test_exported_members() -> None:
             "optimize",
             "prune",
             "quantize",
+            "run",
+            "tune",
         ),
         "tune_dataset",
     ]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
+from sample_case import sample_case
 
 from flatout.model.case import Case, Finding, Fix, Interval, Note, Trial, Where, WholeRun
 from flatout.report import pull_request, words
@@ -46,6 +47,14 @@ def test_it_is_one_screen(name: str, width: int, most: int) -> None:
     lines = screen(case_of(name), width).splitlines()
     assert 8 <= len(lines) <= most
     assert max(map(cell_len, lines)) <= width
+
+
+@pytest.mark.parametrize(("width", "most"), [(80, 45), (100, 35), (120, 35)])
+def test_a_run_with_everything_is_one_screen(width: int, most: int) -> None:
+    text = screen(sample_case(), width)
+    assert text.count("\n") <= most
+    assert "This run" in text
+    assert "Next     flatout tune" in text
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from flatout.cli._options import command
-from flatout.cli.tune import seconds
 from flatout.model.errors import InvalidOption
+from flatout.model.quantities import seconds
 
 if TYPE_CHECKING:
     from flatout.optimize.request import OptimizeRequest

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -77,9 +76,9 @@ def register(app: typer.Typer) -> None:
         The program's output, arguments, exit code and signals stay its own. flatout writes to stderr, after the program
         has ended.
         """
-        from flatout.run.session import RunRequest, run
+        from flatout.run.session import RunRequest, run, window_of
 
-        first, wanted = _window(window, steps)
+        first, wanted = window_of(window, steps)
         request = RunRequest(
             program=program,
             arguments=tuple(context.args),
@@ -97,17 +96,3 @@ def register(app: typer.Typer) -> None:
         from flatout.trial.launcher import leave_like
 
         leave_like(run(request))
-
-
-def _window(window: str | None, steps: int | None) -> tuple[int | None, int | None]:
-    if window is None:
-        return None, steps
-    try:
-        first, _, last = window.partition(":")
-        begin, end = int(first), int(last) if last else int(first) + (steps or 10)
-        if begin < 0 or end <= begin:
-            raise ValueError
-    except ValueError:
-        sys.stderr.write(f"flatout: --window takes FIRST:LAST with FIRST < LAST (for example 20:40), not {window!r}\n")
-        raise typer.Exit(2) from None
-    return begin, end - begin

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +10,7 @@ import typer
 
 from flatout.cli._options import QuietOption, VerboseOption
 from flatout.cli.run import PASS_ON, ModuleOption, NetworkOption, ProgramArgument, UnfencedOption
-from flatout.model.errors import InvalidOption
+from flatout.model.quantities import seconds
 
 
 def register(app: typer.Typer) -> None:
@@ -74,11 +73,3 @@ def register(app: typer.Typer) -> None:
             leave=Leave(unfenced, network),
         )
         sys.exit(tune(request))
-
-
-def seconds(text: str) -> float:
-    """`90s`, `10m`, `1h`, or plain seconds."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text.strip())
-    if not match or not float(match[1]):
-        raise InvalidOption(f"--budget takes a time such as 90s, 10m or 1h, not {text!r}.")
-    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]

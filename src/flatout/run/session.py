@@ -45,6 +45,9 @@ class RunRequest:
     json: str | None = None
     view: str = "overview"
     quiet: bool = False
+    """Print the verdict only."""
+    silent: bool = False
+    """Print not even that: for a caller that gets the case."""
 
 
 @dataclass(frozen=True)
@@ -69,18 +72,38 @@ class Levers:
     """The tune that has found those."""
 
 
+def window_of(window: str | None, steps: int | None) -> tuple[int | None, int | None]:
+    """`20:40` → the first step to trace, and how many."""
+    if window is None:
+        return None, steps
+    try:
+        first, _, last = window.partition(":")
+        begin, end = int(first), int(last) if last else int(first) + (steps or 10)
+        if begin < 0 or end <= begin:
+            raise ValueError
+    except ValueError:
+        raise InvalidOption(
+            f"--window takes FIRST:LAST with FIRST < LAST (for example 20:40), not {window!r}."
+        ) from None
+    return begin, end - begin
+
+
 def run(request: RunRequest) -> launcher.Ended:
     """Run the program, then print and keep the case. Returns how the program ended."""
+    return run_for_case(request)[0]
+
+
+def run_for_case(request: RunRequest) -> tuple[launcher.Ended, Case | None]:
+    """The same with the case; None where there is none, which has been told."""
     command = launcher.command_for(request.program, request.arguments, request.module)
     _refuse_early(request)
     levers = _levers(request, command)
     recording = _recording(request.program)
     if recording.directory is None:
         sys.stderr.write(f"flatout: {recording.trouble}\n")
-        return launcher.run(command, dict(os.environ))
+        return launcher.run(command, dict(os.environ)), None
     program, ended = _observe(request, command, levers, recording.directory)
-    _analyse(request, recording.directory, recording, program)
-    return ended
+    return ended, _analyse(request, recording.directory, recording, program)
 
 
 def _observe(
@@ -134,14 +157,16 @@ def _settings(request: RunRequest, levers: tuple[str, ...], directory: Path) -> 
     return ChildSettings(str(directory), observe, module, request.flame, levers)
 
 
-def _analyse(request: RunRequest, directory: Path, recording: Recording, program: Program) -> None:
+def _analyse(request: RunRequest, directory: Path, recording: Recording, program: Program) -> Case | None:
     """Make the case, keep it and print it. An error here is printed, and the exit code stays the program's."""
     try:
         case = conclude(directory, program, request.quiet)
         if recording.trouble:
             case = replace(case, notes=(Note("warning", recording.trouble), *case.notes))
         _keep(case, directory, recording.kept)
-        standard_error.show(case, request.view, directory, request.json, request.quiet)
+        if not request.silent:
+            standard_error.show(case, request.view, directory, request.json, request.quiet)
+        return case
     except KeyboardInterrupt:
         sys.stderr.write(f"flatout: interrupted while analysing; the recording is in {directory}\n")
     except FlatoutError as error:
@@ -155,6 +180,7 @@ def _analyse(request: RunRequest, directory: Path, recording: Recording, program
         )
         if os.environ.get("FLATOUT_DEBUG"):
             raise
+    return None
 
 
 def _refuse_early(request: RunRequest) -> None:

@@ -29,6 +29,8 @@ class TuneRequest:
     resume: bool = False
     json: str | None = None
     quiet: bool = False
+    silent: bool = False
+    """Print not even the verdict: for a caller that gets the case."""
     verbose: bool = False
     """Print every trial and every lever that was left out, not one screen."""
     patch: Path | None = None

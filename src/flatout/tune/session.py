@@ -25,6 +25,11 @@ COULD_NOT_MEASURE = 3
 
 def tune(request: TuneRequest) -> int:
     """Returns the exit code."""
+    return 0 if tune_for_case(request).steps is not None else COULD_NOT_MEASURE
+
+
+def tune_for_case(request: TuneRequest) -> Case:
+    """Tune, keep and print the case, write the patch."""
     request.check()
     if request.branch is not None:
         branch.check(request.branch, os.getcwd())
@@ -35,9 +40,10 @@ def tune(request: TuneRequest) -> int:
     with Progress(request.budget, request.quiet) as progress:
         case = Tuner(request, directory, progress).run()
     saving.save(case, directory)
-    standard_error.show(case, "details" if request.verbose else "overview", directory, request.json, request.quiet)
+    if not request.silent:
+        standard_error.show(case, "details" if request.verbose else "overview", directory, request.json, request.quiet)
     _write_patch(case, request)
-    return 0 if case.steps is not None else COULD_NOT_MEASURE
+    return case
 
 
 def _unfinished(command: Sequence[str]) -> Path | None:

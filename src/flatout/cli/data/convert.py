@@ -72,7 +72,7 @@ class Options:
     def request(self) -> ConvertRequest:
         from flatout.data.shards.convert import ConvertRequest
         from flatout.model.errors import InvalidOption
-        from flatout.model.sizes import size
+        from flatout.model.quantities import size
 
         if self.on_error not in ("fail", "skip"):
             raise InvalidOption(f"--on-error is `fail` or `skip`, not {self.on_error!r}.")

@@ -12,9 +12,8 @@ import typer
 from flatout.cli._options import command
 from flatout.cli.data.inspect import TargetArgument, TargetModuleOption
 from flatout.cli.run import PASS_ON, NetworkOption, UnfencedOption
-from flatout.cli.tune import seconds
 from flatout.model.errors import InvalidOption
-from flatout.model.sizes import size
+from flatout.model.quantities import seconds, size
 
 if TYPE_CHECKING:
     from flatout.data.session import PipelineRequest

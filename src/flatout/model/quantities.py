@@ -1,4 +1,4 @@
-"""Sizes as people type them, the same in every option: `MB` is 10⁶ bytes, `MiB` is 2²⁰."""
+"""Sizes and times as people type them, the same in every option: `MB` is 10⁶ bytes, `MiB` is 2²⁰; `90s`, `10m`."""
 
 from __future__ import annotations
 
@@ -20,3 +20,11 @@ def size(text: str, option: str) -> int:
     if value < 1:
         raise InvalidOption(f"{option} takes a size such as 128MB (10⁶) or 1GiB (2³⁰ bytes), not {text!r}.")
     return value
+
+
+def seconds(text: str | float, option: str = "--budget") -> float:
+    """`90s`, `10m`, `1h`, or plain seconds."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", str(text).strip())
+    if not match or not float(match[1]):
+        raise InvalidOption(f"{option} takes a time such as 90s, 10m or 1h, not {text!r}.")
+    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
