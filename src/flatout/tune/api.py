@@ -33,8 +33,8 @@ def tune(
     """Try cures on a program, measure and prove them, and return the case.
 
     `case.conclusion` says what it has come to, `case.tuned` names the levers, `case.patch` is the diff. The parameters
-    are the options of `flatout tune`; `levers` are those of `--lever`, `budget` is a time as `10m` or in seconds. `show`
-    prints the progress and the screen to standard error.
+    are the options of `flatout tune`; `levers` are those of `--lever`, `budget` is a time as `10m` or in seconds.
+    `show` prints the progress and the screen to standard error.
     """
     request = TuneRequest(
         os.fspath(program),
