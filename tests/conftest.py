@@ -7,6 +7,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import signal
 import tempfile
 from collections.abc import Generator
 from functools import cache
@@ -14,6 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+
+def pytest_configure() -> None:
+    """A shell starts background jobs with SIGINT ignored, and all their children inherit that: programs that tests
+    interrupt would go on."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @cache

@@ -19,15 +19,6 @@ from flatout.trial import launcher
 
 NO_TENSORFLOW = "did not import TensorFlow"
 
-
-@pytest.fixture(autouse=True)
-def interruptible():
-    """A shell starts background jobs with SIGINT ignored, and children inherit that: have it at its default here."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 SAME = {
     "raises": ("def f():\n    raise ValueError('no data')\nf()", "The program failed: ValueError: no data"),
     "exits with 3": ("import sys; print('out'); sys.exit(3)", "exit code 3"),
