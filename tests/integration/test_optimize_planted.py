@@ -14,7 +14,7 @@ import pytest
 import flatout
 from flatout.report.terminal import render
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone]
+pytestmark = pytest.mark.slow
 
 PLUGINS = Path(__file__).parents[1] / "fixtures" / "planted"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from observed import environment
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone]
+pytestmark = pytest.mark.slow
 
 BENCHMARK = Path(__file__).resolve().parents[2] / "benchmarks" / "mutations.py"
 CORRUPT = ("late-gradient-scaled", "late-frozen-schedule", "late-batchnorm-reset", "ema-stale", "bias-gradient-zero")

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from observed import environment
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone]
+pytestmark = pytest.mark.slow
 
 SHORT = """
 import numpy as np
 import tensorflow as tf
 
 tf.keras.utils.set_random_seed(1)
-layers = [tf.keras.layers.Dense(24, activation="relu") for _ in range(40)]
+layers = [tf.keras.layers.Dense(24, activation="relu") for _ in range(2)]
 model = tf.keras.Sequential([tf.keras.Input((16,)), *layers, tf.keras.layers.Dense(4)])
 optimizer = tf.keras.optimizers.SGD(0.01)
 rng = np.random.default_rng(1)
@@ -45,7 +45,7 @@ with open("result.txt", "w") as stream:
 def tuned(tmp_path_factory) -> tuple[Path, dict[str, Any], str]:
     place = tmp_path_factory.mktemp("short")
     (place / "train.py").write_text(SHORT)
-    words = ["--lever", f"function={place / 'train.py'}:13", "--budget", "4m", "--json", "case.json", "train.py"]
+    words = ["--lever", f"function={place / 'train.py'}:13", "--budget", "2m", "--json", "case.json", "train.py"]
     done = subprocess.run(
         [sys.executable, "-m", "flatout", "tune", *words],
         cwd=place,
