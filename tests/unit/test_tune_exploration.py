@@ -129,6 +129,13 @@ def test_other_levers_are_tried_on_top_of_what_has_won(tmp_path, monkeypatch):
     assert tried == [("prefetch",), ("prefetch", "xla"), ("prefetch", "cache"), ("prefetch", "onednn")]
 
 
+def test_what_was_ahead_when_the_time_was_up_is_confirmed_where_nothing_has_won(tmp_path, monkeypatch):
+    promising = {("xla",): 1.7, ("cache",): 1.2, ("prefetch", "onednn"): 3.0}
+    monkeypatch.setattr(FakeTrials, "__post_init__", lambda self: setattr(self, "promising", promising))
+    assert explored(tmp_path / "none", monkeypatch, {})[0] == ["xla"]
+    assert explored(tmp_path / "some", monkeypatch, {"onednn": FASTER})[0] == ["onednn"]
+
+
 def test_what_is_open_is_tried_again_until_it_is_closed_the_best_first(tmp_path, monkeypatch):
     wide, wider = Interval(1.0, 0.8, 1.6), Interval(1.1, 0.7, 2.0)
     winners, race, _ = explored(tmp_path, monkeypatch, {"xla": wide, "onednn": wider})

@@ -64,6 +64,7 @@ def test_what_looked_good_when_the_time_was_up_goes_on_to_the_confirmation(
     assert trial.undecided
     assert "in too few rounds for an interval" in trial.note
     assert trials.nominated == ({("cache",): pytest.approx(0.010 / step)} if nominated else {})
+    assert bool(trials.promising) == (not nominated and step < 0.0095), "faster in each round, if only a few"
     assert trials.journal.known("single", ("cache",)) is None, "a resumed tune tries it again"
 
 

@@ -55,7 +55,7 @@ class Exploration:
             self._try_all(race, case, suggested=False)
         self._try_again(race)
         race.close()
-        return self.winners
+        return self.winners or self._most_promising()
 
     # ── which levers, when ───────────────────────────────────────────────────────────────────────────────────
 
@@ -147,6 +147,12 @@ class Exploration:
     def _has_to_confirm(self) -> bool:
         trials = self.context.trials
         return bool(self.winners) or trials.any_single_won or bool(trials.nominated)
+
+    def _most_promising(self) -> list[str]:
+        """Where nothing has won: what was ahead when the time for trying was up. Confirming decides it."""
+        found = self.context.trials.promising
+        ahead = {levers[-1]: gain for levers, gain in found.items() if levers[:-1] == self.base}
+        return sorted(filter(self.context.combinable, ahead), key=lambda text: -ahead[text])[:1]
 
     def _winners(self, levers: Sequence[str]) -> list[str]:
         gains: dict[str, float] = {}

@@ -39,6 +39,8 @@ class Trials:
     """Levers that were not tried, and why."""
     nominated: dict[tuple[str, ...], float] = field(default_factory=dict)
     """Levers that looked good when the time was up, with their ratio."""
+    promising: dict[tuple[str, ...], float] = field(default_factory=dict)
+    """Those that were faster in each of too few rounds: worth confirming where nothing else is."""
 
     def __post_init__(self) -> None:
         self.found += self.journal.trials.values()
@@ -73,8 +75,8 @@ class Trials:
         self.found.append(trial)
         if not is_open(trial):  # a resumed tune tries it again
             self.journal.keep(trial)
-        elif trial.undecided and _is_nominated(ratios(race.baselines, one)):
-            self.nominated[one.levers] = race.verdict(one).so_far or 1.0
+        elif trial.undecided:
+            self._look_ahead(one.levers, ratios(race.baselines, one), race.verdict(one).so_far or 1.0)
         self.progress.finished(trial)
         return trial
 
@@ -89,6 +91,12 @@ class Trials:
         self.progress.say(f"{words.change_here(one.levers)}: are the results the same?")
         seconds = min(parity.APART_SECONDS, max(self.clock.left() / PARITY_RUNS, LEAST_SECONDS))
         return judge(trial, parity.compare(race.baselines, one, race.starter, self.directory, seconds))
+
+    def _look_ahead(self, levers: tuple[str, ...], seen: Sequence[float], so_far: float) -> None:
+        if _is_nominated(seen):
+            self.nominated[levers] = so_far
+        elif seen and min(seen) > PROMISING:
+            self.promising[levers] = so_far
 
     def _trial(self, race: Race, one: Contestant, stage: TrialStage) -> Trial:
         verdict = race.verdict(one)
