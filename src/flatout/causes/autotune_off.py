@@ -132,13 +132,16 @@ def _no_parallel_calls(call: ast.Call, site: Site) -> Iterator[Match]:
     if not isinstance(call.func, ast.Attribute) or site.dotted(call.func) or takes_unknown(call) or not call.args:
         return
     if argument(call, 1, "num_parallel_calls") is None and datasets.before(call, site).certain:
+        first = min(call.lineno for call, where in site.scope.facts.calls if last_name(call.func) == "map")
         yield Match(
             call,
             "This map asks for no parallel calls; TensorFlow before 2.7 then runs it on one core.",
             "Add num_parallel_calls=tf.data.AUTOTUNE.",
             repair=_autotuned(site),
             report_at=call.args[0],
-            confidence="medium" if site.module.version < (2, 7) and _is_work(call, site) else "low",
+            confidence="medium"
+            if site.module.version < (2, 7) and call.lineno == first and _is_work(call, site)
+            else "low",
         )
 
 

@@ -88,7 +88,8 @@ def _no_such_device(call: ast.Call, site: Site) -> Iterator[Match]:
     name = constant(call.args[0]) if call.args else None
     if site.dotted(call.func) != "tensorflow.device" or not isinstance(name, str) or not name:
         return
-    if not all(_PART.fullmatch(part) for part in name.strip("/").split("/") if part) or name != name.strip():
+    spelled = re.sub(r":\s+(?=\d)", ":", name)  # TensorFlow takes "CPU: 0" too
+    if not all(_PART.fullmatch(part) for part in spelled.strip("/").split("/") if part) or name != name.strip():
         yield Match(
             call,
             f"{name!r} is no device of TensorFlow.",

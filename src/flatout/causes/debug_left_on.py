@@ -139,8 +139,15 @@ def _switch(call: ast.Call, site: Site) -> Iterator[Match]:
         if len(site.module.calls_by_name[last]) == 1 and last != "set_log_device_placement"
         else None,
         report_at=site.statement,
-        confidence="medium" if last in _COSTLY else "low",
+        confidence="medium" if last in _COSTLY and _has_steps(site) else "low",
     )
+
+
+def _has_steps(site: Site) -> bool:
+    """Whether the file trains, or may: it does not only convert or export a model."""
+    calls = site.module.calls_by_name.keys()
+    aside = {"convert", "from_keras_model", "from_saved_model", "convert_variables_to_constants_v2"}
+    return not calls & aside or bool(calls & {"fit", "GradientTape", "apply_gradients"})
 
 
 @pattern("log-placement", calls=("ConfigProto",), words=("log_device_placement",))

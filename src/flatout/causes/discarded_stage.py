@@ -69,7 +69,8 @@ def _result_unused(node: ast.Expr, site: Site) -> Iterator[Match]:
         if isinstance(name, (ast.Name, ast.Attribute))
         else "Assign the result.",
         "exact" if exact else "semantic",
-        repair=Repair(AssignResult()) if isinstance(name, ast.Name) else None,
+        repair=Repair(AssignResult(), assumes="the stage is wanted") if isinstance(name, ast.Name) else None,
+        confidence="low" if call.func.attr == "prefetch" else "high",  # fit adds one by itself
     )
 
 

@@ -56,9 +56,9 @@ from flatout.model.evidence.program import Switch
 from flatout.model.evidence.steps import EagerTape
 from flatout.source import context
 from flatout.source.analysis import loops
-from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.patterns import Confidence, Match, pattern
 from flatout.source.analysis.scopes import FUNCTIONS, Loop, Scope, Site
-from flatout.source.analysis.syntax import last_name
+from flatout.source.analysis.syntax import constant, last_name
 from flatout.source.analysis.traced_functions import is_traced, traced
 from flatout.source.repairs import Decorate, LeverEdit, Repair
 
@@ -124,6 +124,7 @@ def _place(case: Case, kind: str) -> Where | None:
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
 
 _STEP = re.compile(r"train|update|learn|optimi[sz]e|step|replay|fit", re.IGNORECASE)
+_FEW_WEIGHTS = 2000
 _MANY = 20_000
 """Eager steps of a few operations without a model: half a minute."""
 _FEW = 1000
@@ -163,7 +164,7 @@ def _tape_outside_function(node: ast.With, site: Site) -> Iterator[Match]:
             "reassociated",
             repair=_taken_out(node, site),
             unless_traced=scope.name if scope is not None else "",
-            confidence="low" if few is not None and few <= (_FEW if _has_model(node, site) else _MANY) else "high",
+            confidence=_sureness(node, site, few),
         )
         return
     against = _against_tracing(scope)
@@ -208,6 +209,46 @@ def _handed_out(scope: Scope) -> bool:
     called = sum(isinstance(c.func, ast.Name) and c.func.id == scope.name for c, _ in outer.facts.calls)
     loads = sum(isinstance(n, ast.Name) and n.id == scope.name for n in ast.walk(outer.node))
     return loads > called
+
+
+def _sureness(tape: ast.With, site: Site, few: int | None) -> Confidence:
+    """Low for a demonstration: some hundred steps, or a few weights by hand."""
+    with_model = _has_model(tape, site)
+    if few is not None and few <= (_FEW if with_model else _MANY):
+        return "low"
+    return "low" if not with_model and _is_toy(site) else "high"
+
+
+def _is_toy(site: Site) -> bool:
+    """Whether all variables of the file have shapes that it shows, and a few numbers in all."""
+    total = 0
+    for call, where in site.module.calls_by_name.get("Variable", ()):
+        shapes = [node for node in ast.walk(call) if isinstance(node, (ast.List, ast.Tuple))]
+        sizes = [_size(node, where) for node in shapes if node.elts]
+        if not sizes:
+            total += 1  # a number
+            continue
+        known = [size for size in sizes if size is not None]
+        if len(known) != len(sizes):
+            return False
+        total += max(known)
+    return 0 < total <= _FEW_WEIGHTS
+
+
+def _size(shape: ast.List | ast.Tuple, site: Site) -> int | None:
+    size = 1
+    for item in shape.elts:
+        if isinstance(item, (ast.List, ast.Tuple)):
+            return len(shape.elts) * (_size(item, site) or 1) if _all_numbers(item) else None
+        value = loops.number(item, site)
+        if value is None:
+            return len(shape.elts) if _all_numbers(shape) else None
+        size *= max(value, 1)
+    return size
+
+
+def _all_numbers(shape: ast.List | ast.Tuple) -> bool:
+    return all(isinstance(constant(item), (int, float)) for item in shape.elts)
 
 
 def _has_model(tape: ast.With, site: Site) -> bool:

@@ -172,6 +172,8 @@ def _pull_every_step(loop: ast.For | ast.While, site: Site) -> Iterator[Match]:
             pulls[0],
             f"A value is read back from the device after every step{more}, and Python waits for it.",
             "Keep it as a tensor (a keras.metrics.Mean, a list of tensors) and read it every hundred steps.",
+            # Where Python dispatches each operation, that is the cost, and reported as such.
+            confidence="low" if _has_tape(loop, site) else "high",
         )
 
 
@@ -219,6 +221,10 @@ def _callback_every_batch(node: ast.FunctionDef, site: Site) -> Iterator[Match]:
                 "semantic",
                 report_at=call.func,
             )
+
+
+def _has_tape(loop: Loop, site: Site) -> bool:
+    return any(last_name(call.func) == "GradientTape" for call, _ in loops.direct_calls(loop, site.scope))
 
 
 def _step_begins(loop: Loop, site: Site) -> int:

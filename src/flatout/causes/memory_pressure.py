@@ -112,6 +112,7 @@ def _persistent_tape(node: ast.With, site: Site) -> Iterator[Match]:
                 "Leave persistent=True out.",
                 repair=Repair(DropArgument("persistent"), safe=True),
                 report_at=keyword(call, "persistent"),
+                confidence="high" if site.scope.is_function or site.loops else "low",
             )
         else:
             yield from _inside(node, derived)

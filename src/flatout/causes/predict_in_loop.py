@@ -49,7 +49,7 @@ from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.model.evidence.program import KerasCall
 from flatout.source.analysis import datasets, loops
-from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.patterns import Confidence, Match, pattern
 from flatout.source.analysis.scopes import Loop, Site
 from flatout.source.analysis.syntax import constant, keyword, last_name, loaded_names, stored_names
 from flatout.source.repairs import LeverEdit, Repair
@@ -127,6 +127,8 @@ _SHOWS = re.compile(
     r"\b(plt|pyplot|axs?|axes|fig)\b.*\.(imshow|title|subplot|show|plot|set_title)\(|\bplt\.|\bdisplay\("
 )
 """Plots for a reader: their speed does not matter."""
+_WAITS = re.compile(r"(?<![\w.])input\(|sleep\(|waitKey\(|VideoCapture|cv2\.imshow\(")
+"""Loops that wait for a user, a clock or a camera."""
 _ASIDE = re.compile(r"warm_?up|bench|show|display|visuali")
 _SHORT = 15
 """Lines of a function that answers one input, such as the choice of an action."""
@@ -155,9 +157,10 @@ def _predict(call: ast.Call, site: Site) -> Iterator[Match]:
         return
     loop = _loop_of_calls(model, site)
     if loop is not None:
-        yield _match(call, "in each turn of the loop")
+        yield _match(call, "in each turn of the loop", "low" if _is_printed(call, site) else "high")
     elif not site.loops and _step_like(site) and loops.called_in_loop(site.scope, matters=_matters):
-        yield _match(call, f"in {site.scope.name}, which is called in a loop")
+        shown = _is_printed(call, site)
+        yield _match(call, f"in {site.scope.name}, which is called in a loop", "low" if shown else "medium")
 
 
 @pattern("fit-every-step", calls=("fit",), words=("predict", "fit"))
@@ -187,14 +190,33 @@ def _fit_every_step(call: ast.Call, site: Site) -> Iterator[Match]:
         )
 
 
-def _match(call: ast.Call, when: str) -> Match:
+def _is_printed(call: ast.Call, site: Site) -> bool:
+    """Whether each result is printed for a reader: an example, a file that the user has asked about."""
+    names: set[str] = set()
+    inside = [(bind, name) for name, binds in site.scope.facts.binds.items() for bind in binds]
+    inside.sort(key=lambda item: item[0].site.line)
+    for bind, name in inside:
+        if bind.value is None or bind.site.loops != site.loops:
+            continue
+        if any(node is call for node in ast.walk(bind.value)) or loaded_names(bind.value) & names:
+            names.add(name)
+    return any(
+        last_name(other.func) in ("print", "format_map")
+        and where.loops[: len(site.loops)] == site.loops
+        and any(node is call or (isinstance(node, ast.Name) and node.id in names) for node in ast.walk(other))
+        for other, where in site.scope.facts.calls
+    )
+
+
+def _match(call: ast.Call, when: str, confidence: Confidence) -> Match:
     return Match(
         call,
         f"predict is called {when}; each call sets up a dataset, an iterator and callbacks.",
         "Predict once for all inputs; where they come one by one, call the model itself through a tf.function.",
         "reassociated",
-        repair=Repair(LeverEdit("direct-predict")) if _plain(call) else None,
+        repair=Repair(LeverEdit("direct-predict"), assumes="one call has one batch of rows") if _plain(call) else None,
         report_at=call.func,
+        confidence=confidence,
     )
 
 
@@ -203,7 +225,7 @@ def _matters(loop: Loop, site: Site) -> bool:
     if source is not None and _ASIDE.search(ast.unparse(source)):
         return False  # `range(FLAGS.num_show)`
     written = ast.unparse(loop)
-    if "sleep(" in written or "VideoCapture" in written or ("imshow(" in written and "cv2" in written):
+    if _WAITS.search(written):
         return False  # waits for something else anyway
     return not loops.is_short(loop, _FEW, site) and not _SHOWS.search(written)
 

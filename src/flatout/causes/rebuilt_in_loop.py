@@ -146,6 +146,8 @@ def _dataset(call: ast.Call, site: Site) -> Iterator[Match]:
     loop = loops.eager_loop(site)
     if loop is None or loops.is_guarded(site, loop) or loops.names_epochs(loop):
         return
+    if any(isinstance(item, ast.Try) for item, _ in site.arms):
+        return  # where the last one has come to its end
     if loops.is_step_loop(loop, site.scope):
         yield _match(call, "A dataset is made anew in each step.")
 

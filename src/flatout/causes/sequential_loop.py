@@ -190,7 +190,7 @@ def _map_fn(call: ast.Call, site: Site) -> Iterator[Match]:
     if site.dotted(call.func) != "tensorflow.map_fn":
         return
     done = summarize(argument(call, 0, "fn"), site)
-    if not done.known or not done.calls:
+    if not done.known or not done.calls or "Ragged" in ast.unparse(call):
         return
     if all(_takes_batches(name, inner, where) for name, inner, where in done.calls):
         yield Match(

@@ -95,10 +95,10 @@ class Cache:
 
 
 def _plain(outcome: Outcome) -> Any:
-    if not (outcome.diagnostics or outcome.problem or outcome.traced or outcome.version_one):
+    if not (outcome.diagnostics or outcome.problem or outcome.traced or outcome.version_one or outcome.relevant):
         return outcome.lines
     found = [_diagnostic_data(item) for item in outcome.diagnostics]
-    return [outcome.lines, outcome.problem, outcome.traced, found, outcome.version_one]
+    return [outcome.lines, outcome.problem, outcome.traced, found, outcome.version_one, outcome.relevant]
 
 
 def _diagnostic_data(item: Diagnostic) -> dict[str, Any]:
@@ -108,9 +108,9 @@ def _diagnostic_data(item: Diagnostic) -> dict[str, Any]:
 def _outcome(data: Any) -> Outcome:
     if isinstance(data, int):
         return Outcome(lines=data)
-    lines, problem, traced, diagnostics, version_one = data
+    lines, problem, traced, diagnostics, version_one, relevant = data
     found = [_diagnostic(item) for item in diagnostics]
-    return Outcome(found, str(problem), [str(name) for name in traced], int(lines), bool(version_one))
+    return Outcome(found, str(problem), [str(name) for name in traced], int(lines), bool(version_one), bool(relevant))
 
 
 def _diagnostic(data: dict[str, Any]) -> Diagnostic:

@@ -44,6 +44,8 @@ class Outcome:
     lines: int = 0
     version_one: bool = False
     """Whether it is written for TensorFlow 1, and was checked for what was asked for by name only."""
+    relevant: bool = False
+    """Whether it names TensorFlow or Keras at all."""
 
 
 class Checker:
@@ -77,6 +79,7 @@ class Checker:
         words_present = words_in(text)
         relevant = not words_present.isdisjoint(_PACKAGES)
         version = self.version if self.is_pinned or pinned is None else pinned
+        outcome.relevant = relevant and not is_test(path)
         tests = not self.in_tests and is_test(path)
         patterns, words = (self._for_tests, self._words_for_tests) if tests else (self._patterns, self._words)
         found = frozenset(word.decode() for word in words_present & words)

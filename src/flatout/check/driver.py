@@ -21,6 +21,8 @@ from flatout.source.editing.source_text import decode
 IN_PROCESS = 120
 """Up to this many files, starting other processes takes longer than the work."""
 _CHUNK = 24
+MOST_OF_A_FEW = 3
+"""Files for TensorFlow 1 from which a whole project may be for it."""
 
 
 @dataclass
@@ -100,8 +102,27 @@ def check(paths: Sequence[str], job: Job, progress: Callable[[int, int], None] =
         progress(len(found) - len(fresh) + number + 1, len(found))
     if cache is not None:
         cache.save()
-    _collect(report, {path: outcomes[path] for path in found if path in outcomes}, job.settings)
+    kept = {path: outcomes[path] for path in found if path in outcomes}
+    if not job.settings.is_pinned:
+        _spread_version_one(kept, job.asked)
+    _collect(report, kept, job.settings)
     return report
+
+
+def _spread_version_one(outcomes: dict[str, Outcome], asked: frozenset[str]) -> None:
+    """Where most files are written for TensorFlow 1, the others are parts of the same program.
+
+    A project that pins TensorFlow 2 is none of these.
+    """
+    relevant = {path: outcome for path, outcome in outcomes.items() if outcome.relevant}
+    old = sum(outcome.version_one for outcome in relevant.values())
+    if old < MOST_OF_A_FEW or old * 2 <= len(relevant):
+        return
+    for path, outcome in relevant.items():
+        if (_pinned(path) or (0, 0)) >= (2, 0) or outcome.version_one:
+            continue
+        outcome.version_one = True
+        outcome.diagnostics = [item for item in outcome.diagnostics if item.full_name in asked]
 
 
 def check_text(text: bytes, path: str, job: Job) -> Report:

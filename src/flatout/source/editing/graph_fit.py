@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -48,6 +49,14 @@ class Obstacle:
         return f"line {self.line} {self.what}"
 
 
+def fit_of(module: ast.Module) -> GraphFit:
+    """Made once for a module, which is walked for it."""
+    found = module.__dict__.get("_graph_fit")
+    if not isinstance(found, GraphFit):
+        found = module.__dict__["_graph_fit"] = GraphFit(module)
+    return found
+
+
 class GraphFit:
     """Judges statements of one module."""
 
@@ -55,6 +64,23 @@ class GraphFit:
         self.module = module
         self.modules = side_effects.imported(module)
         self.definitions = definitions(module)
+
+    @functools.cached_property
+    def bound(self) -> dict[str, list[ast.expr]]:
+        """The expressions that each name of the file is bound to, a loop's by what it iterates."""
+        found: dict[str, list[ast.expr]] = {}
+        for node in ast.walk(self.module):
+            if isinstance(node, ast.Assign):
+                names, value = {name for target in node.targets for name in names_in(target)}, node.value
+            elif isinstance(node, (ast.AugAssign, ast.AnnAssign)) and node.value is not None:
+                names, value = set(names_in(node.target)), node.value
+            elif isinstance(node, ast.For):
+                names, value = set(names_in(node.target)), node.iter
+            else:
+                continue
+            for name in names:
+                found.setdefault(name, []).append(value)
+        return found
 
     def obstacle(
         self, body: Sequence[ast.stmt], seen: frozenset[str] = frozenset(), fresh: frozenset[str] = frozenset()

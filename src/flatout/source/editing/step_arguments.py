@@ -200,14 +200,7 @@ class Surroundings:
 
     def bound_to(self, name: str) -> Iterator[ast.expr]:
         """The expressions that a name is bound to anywhere in the file, a loop's by what it iterates."""
-        for node in ast.walk(self.module):
-            if isinstance(node, ast.Assign) and any(name in names_in(target) for target in node.targets):
-                yield node.value
-            elif isinstance(node, (ast.AugAssign, ast.AnnAssign)) and name in names_in(node.target):
-                if node.value is not None:
-                    yield node.value
-            elif isinstance(node, ast.For) and name in names_in(node.target):
-                yield node.iter
+        yield from self.fit.bound.get(name, ())
 
     def is_array(self, name: str, depth: int = 3) -> bool:
         """Whether NumPy makes what a name is bound to, here or in a function of this file."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from flatout.source.editing.dataflow import FUNCTIONS, LOOPS, Flow, arguments, bound_in, called_name, names_in, reached
-from flatout.source.editing.graph_fit import UPDATES, GraphFit, Obstacle, every, is_tape, is_traced, opened
+from flatout.source.editing.graph_fit import UPDATES, Obstacle, every, fit_of, is_tape, is_traced, opened
 from flatout.source.editing.step_arguments import MOST, Level, Surroundings
 from flatout.source.editing.step_split import NotSplit, Split, split
 from flatout.source.editing.step_values import tensors
@@ -55,7 +55,7 @@ class Search:
     def __init__(self, module: ast.Module, line: int, forward: bool = False, unproven: bool = False) -> None:
         """`forward`: the step is a call of a model, without gradients; `unproven`: no trial will run the result."""
         self.module, self.forward, self.unproven = module, forward, unproven
-        self.fit = GraphFit(module)
+        self.fit = fit_of(module)
         self.levels = list(_levels(module, line))
         """From the module inwards."""
         self.refusal: Obstacle | None = None

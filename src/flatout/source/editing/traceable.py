@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from flatout.source.editing import frozen_state
 from flatout.source.editing.dataflow import LOOPS, bound_in, called_name, names_in
-from flatout.source.editing.graph_fit import GraphFit, every
+from flatout.source.editing.graph_fit import every, fit_of
 from flatout.source.editing.project import Code, Project
 
 _COUNTERS = re.compile(
@@ -68,7 +68,7 @@ def _reasons(project: Project, code: Code) -> Iterator[str]:
         yield "it has a decorator already"
     yield from _of_arguments(node, code)
     yield from _of_flow(node)
-    fit = GraphFit(project.modules[code.path])
+    fit = fit_of(project.modules[code.path])
     obstacle = fit.obstacle(node.body, frozenset({node.name}))
     if obstacle is not None:
         yield obstacle.text
