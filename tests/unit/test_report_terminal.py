@@ -57,7 +57,7 @@ def test_the_details_say_it_all() -> None:
         "1  input-bound   72.1 ms per step · 61 % · 3.60 s of the run   high confidence",
         "train.py:32   dataset = dataset.map(load)",
         "evidence  wait per step 72.1 ms · share of stage 96 %",
-        "(lever cache, exact)",
+        "(lever cache; bit for bit the same)",
         "flatout explain retracing",
         "cost not known",
         "warning: The trace window",

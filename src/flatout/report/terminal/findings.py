@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flatout.model import queries
 from flatout.model.case import Case, Evidence, Finding, Fix
+from flatout.report import words
 from flatout.report.formatting import clean, duration, elide, evidence_text, share
 from flatout.report.labels import NO_FINDINGS
 from flatout.report.terminal.page import Page
@@ -101,8 +102,8 @@ def _in_full(number: int, finding: Finding, page: Page, of_run: str = "") -> Non
 
 def _lever(fix: Fix) -> list[str | tuple[str, str]]:
     if fix.lever:
-        return [" (lever ", (clean(fix.lever, 40), "bold"), f", {clean(fix.equivalence, 20)})"]
-    return [f" ({clean(fix.equivalence, 20)})"]
+        return [" (lever ", (clean(fix.lever, 40), "bold"), f"; {words.agreement(fix.equivalence)})"]
+    return [f" ({words.agreement(fix.equivalence)})"]
 
 
 def best(evidence: tuple[Evidence, ...], most: int = 3) -> list[Evidence]:

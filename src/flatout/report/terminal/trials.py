@@ -8,6 +8,7 @@ from flatout.model.case import Case, Trial
 from flatout.model.evidence.outcomes import LeverSkipped
 from flatout.model.levers import shown
 from flatout.model.text import LONGEST, clean_code
+from flatout.report import words
 from flatout.report.formatting import clean, duration, elide
 from flatout.report.labels import TUNE_OUTCOMES
 from flatout.report.terminal.page import Column, Page
@@ -73,7 +74,7 @@ def tables(case: Case, page: Page) -> None:
                 Column("speedup", right=True),
                 Column("interval"),
                 Column("outcome"),
-                Column("numbers", drop=1),
+                Column("results", drop=1),
                 Column("CPU", right=True, drop=3),
                 Column("step", right=True, drop=4),
                 Column("rounds", right=True, drop=5),
@@ -90,7 +91,7 @@ def _row(trial: Trial) -> list[str]:
         f"{speedup.ratio:.2f}×" if speedup else "",
         f"[{speedup.low:.2f}, {speedup.high:.2f}]" if speedup and known else "",
         "" if trial.stage == "bound" and trial.status not in ("failed", "timeout") else outcome(trial),
-        trial.parity,
+        words.agreement(trial.parity) if trial.parity else "",
         f"{cpu.ratio:.2f}×" if cpu else "",
         duration(trial.step_ms) if trial.step_ms else "",
         str(trial.rounds) if trial.rounds else "",

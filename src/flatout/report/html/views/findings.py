@@ -6,6 +6,7 @@ from flatout.causes import catalogue
 from flatout.model.case import Case, Evidence, Finding, Fix, Trial
 from flatout.model.levers import shown
 from flatout.model.queries import is_diagnosed
+from flatout.report import words
 from flatout.report.formatting import duration, quantity, share
 from flatout.report.html.cause_page import inline, page
 from flatout.report.html.components import bar, chip, code, folded, missing
@@ -92,15 +93,15 @@ def _fix(fix: Fix) -> list[Child]:
     parts: list[Child] = [*inline(fix.advice), " "]
     if fix.lever:
         parts += [chip(f"lever {fix.lever}", "lever"), " "]
-    return [*parts, chip(fix.equivalence, f"equivalence {fix.equivalence}")]
+    return [*parts, chip(words.agreement(fix.equivalence), f"equivalence {fix.equivalence}")]
 
 
 def _gain(fix: Fix, case: Case) -> Child:
     """The effect of the lever in a trial of this program. A confirmed result takes precedence over the first race."""
     trial = tried(fix.lever, case)
     if trial is None:
-        words = "not tried in this case" if case.trials else "not tried yet: flatout tune tries it on the program"
-        return tag("span", words if fix.lever else "a manual edit: there is no lever for it", class_="quiet")
+        told = "not tried in this case" if case.trials else "not tried yet: flatout tune tries it on the program"
+        return tag("span", told if fix.lever else "a manual edit: there is no lever for it", class_="quiet")
     mark = chip(outcome(trial), f"status {trial.status}")
     if trial.speedup is None:
         return [mark, f" {trial.note}"]
@@ -108,7 +109,7 @@ def _gain(fix: Fix, case: Case) -> Child:
     how = "on top of" if trial.upon else "together with"
     together = f"{how} {shown(others)}: " if others else None
     interval = f" [{trial.speedup.low:.2f}, {trial.speedup.high:.2f}]"
-    numbers = f" · numbers {trial.parity}" if trial.parity else ""
+    numbers = f" · {words.agreement(trial.parity)}" if trial.parity else ""
     ratio = tag("b", f"{trial.speedup.ratio:.2f}×")
     return [together, ratio, tag("span", interval + numbers, class_="quiet"), " ", mark]
 

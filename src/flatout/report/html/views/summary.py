@@ -8,7 +8,8 @@ from flatout.report.html.components import facts, spot
 from flatout.report.html.context import ReportContext
 from flatout.report.html.markup import Child, Html, tag
 from flatout.report.html.views import run
-from flatout.report.labels import NO_VERDICT, STEP_PARTS, name_of_steps
+from flatout.report.labels import STEP_PARTS, name_of_steps
+from flatout.report.terminal import headline
 
 NARROW = 0.11
 """Parts of the bar below this share are too narrow for their name."""
@@ -19,7 +20,8 @@ def write(context: ReportContext) -> Html:
     return tag(
         "section",
         tag("p", f"flatout {case.kind}", class_="kind"),
-        tag("h1", case.verdict or NO_VERDICT, class_="verdict"),
+        tag("h1", headline(case), class_="verdict"),
+        tag("p", case.verdict, class_="quiet") if case.kind == "tune" and case.verdict not in headline(case) else None,
         _failure(case),
         run.bar(case.run) if case.run is not None and case.run.seconds > 0 else None,
         _split(case.steps) if case.steps else None,

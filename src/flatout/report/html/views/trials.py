@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from flatout.model.case import Case, Interval, Trial
 from flatout.model.evidence.outcomes import LeverSkipped
 from flatout.model.levers import shown
+from flatout.report import words
 from flatout.report.formatting import duration
 from flatout.report.html.components import chip, folded, subheading
 from flatout.report.html.context import ReportContext
@@ -82,7 +83,7 @@ def _group(group: Group, scale: _Scale) -> Html:
                         tag("th", "interval", scope="col", class_="number minor"),
                         tag("th", _axis(scale), scope="col", class_="plot"),
                         tag("th", "outcome", scope="col"),
-                        tag("th", "numbers", scope="col", class_="minor"),
+                        tag("th", "results", scope="col", class_="minor"),
                         tag("th", "step", scope="col", class_="number minor"),
                         tag("th", "rounds", scope="col", class_="number minor"),
                     ),
@@ -117,7 +118,7 @@ def _row(trial: Trial, scale: _Scale) -> Html:
         tag("td", _interval(speedup), class_="number minor"),
         tag("td", _mark(trial, scale), class_="plot"),
         tag("td", chip(*_outcome(trial))),
-        tag("td", trial.parity, class_="minor"),
+        tag("td", words.agreement(trial.parity) if trial.parity else "", class_="minor"),
         tag("td", duration(trial.step_ms) if trial.step_ms else "", class_="number minor"),
         tag("td", f"{trial.rounds}" if trial.rounds else "", class_="number minor"),
     )
@@ -160,7 +161,7 @@ def _use(case: Case) -> Child:
     if not case.tuned:
         return None
     return tag("p", "To use it: ", tag("code", "flatout run --with @tuned …"), " runs the program for real with ",
-               tag("strong", shown(case.tuned)), ".")  # fmt: skip
+               tag("strong", words.change(case.tuned, words.names_in(case))), ".")  # fmt: skip
 
 
 def _whole_run(case: Case) -> Child:
