@@ -143,7 +143,9 @@ def test_what_is_spent_once_and_when_it_pays() -> None:
     won = case_of("tune-won")
     whole = WholeRun(Interval(1.5, 1.4, 1.6), before_seconds=30.0, after_seconds=20.0, pairs=2, complete=True, steps=96)
     text = " ".join(screen(dataclasses.replace(won, whole_run=whole)).split())
-    assert re.search(r"About 3\.\d+ s is spent once \(tracing, compiling\), and earned back after 2\d steps\.", text)
+    assert re.search(
+        r"About 3\.\d+ s is spent once \(tracing, compiling\), and earned back after about 2\d steps\.", text
+    )
     one_pair = dataclasses.replace(whole, pairs=1)
     assert "earned back" not in screen(dataclasses.replace(won, whole_run=one_pair))
 

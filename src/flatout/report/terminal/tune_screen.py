@@ -116,7 +116,7 @@ def _pays(whole: WholeRun, claim: Trial) -> str:
     if saved <= 0 or once < 0.02 * whole.before_seconds:
         return ""
     steps = screen.several(max(round(once / saved), 1), "step")
-    return f" About {duration(1000 * once)} is spent once (tracing, compiling), and earned back after {steps}."
+    return f" About {duration(1000 * once)} is spent once (tracing, compiling), and earned back after about {steps}."
 
 
 def _reason(case: Case, page: Page, room: Room) -> None:
@@ -132,10 +132,8 @@ def _reason(case: Case, page: Page, room: Room) -> None:
         reason = reason.removeprefix(begin)
     if reason and reason not in headline(case):
         names = words.names_in(case)
-        for trial in case.trials:
-            reason = (
-                reason.replace(shown(trial.levers), words.change(trial.levers, names)) if trial.upon == () else reason
-            )
+        for levers in sorted({one.levers for one in case.trials}, key=len, reverse=True):
+            reason = reason.replace(shown(levers), f'"{words.change(levers, names)}"')
         labelled(page, "Why", elide(_capital(reason.replace(" ×", "×")), min(room.words, 700)))
 
 
