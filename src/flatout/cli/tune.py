@@ -41,6 +41,10 @@ def register(app: typer.Typer) -> None:
         json: Annotated[
             str | None, typer.Option("--json", metavar="FILE", help="Write the case as JSON (- is stdout).")
         ] = None,
+        prove: Annotated[
+            bool,
+            typer.Option("--prove", help="Follow program and cure over the whole training, as long as it takes."),
+        ] = False,
         unfenced: UnfencedOption = False,
         network: NetworkOption = False,
         quiet: QuietOption = False,
@@ -70,6 +74,7 @@ def register(app: typer.Typer) -> None:
             patch=Path(patch) if patch else None,
             branch=branch,
             apply=apply,
+            prove=prove,
             leave=Leave(unfenced, network),
         )
         sys.exit(tune(request))

@@ -23,6 +23,7 @@ from flatout.model.judged import (
     Fix,
     Interval,
     Latency,
+    Proof,
     Serving,
     Trial,
     WholeRun,
@@ -96,6 +97,7 @@ __all__ = [
     "PipelineOptions",
     "Placement",
     "Program",
+    "Proof",
     "Retrace",
     "RunPart",
     "RunTree",
@@ -169,6 +171,8 @@ class Case:
     """Of a tune: the verdict in the words of a vocabulary."""
     whole_run: WholeRun | None = None
     """Of a tune: what its claim makes of the program from start to end."""
+    proof: Proof | None = None
+    """Of `tune --prove`."""
     notes: tuple[Note, ...] = ()
     logdir: str | None = None
     """Directory, relative to the case, that TensorBoard and XProf open."""

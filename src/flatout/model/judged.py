@@ -179,6 +179,35 @@ class WholeRun:
 
 
 @record(frozen=True)
+class Proof:
+    """The program as it is and with a cure, side by side over its training, with the same random numbers."""
+
+    levers: tuple[str, ...]
+    outcome: Literal["same", "differs", "not-shown"]
+    parity: ParityVerdict = ""
+    compared: str = ""
+    """What was compared, and how it agrees."""
+    losses: int = 0
+    """Steps of which a loss was compared."""
+    steps: int = 0
+    epochs: int = 0
+    variables: int = 0
+    of_variables: int = 0
+    outputs: int = 0
+    """Elements put out that were compared, of a program that does not train."""
+    whole: bool = False
+    """Whether both came to their end."""
+    interrupted: bool = False
+    seconds: float = 0.0
+    first_step: int | None = None
+    """Where it differs: the first step, the variable or loss, and by how much at most."""
+    first_thing: str = ""
+    by: float | None = None
+    notes: tuple[str, ...] = ()
+    """What the levers say they have changed, with file and line."""
+
+
+@record(frozen=True)
 class Conclusion:
     """What a tune has come to, and how that is known."""
 

@@ -60,7 +60,7 @@ class Progress:
     def say(self, text: str) -> None:
         if self.quiet:
             return
-        line = f"flatout: {_clock(self._elapsed())}  {text}"
+        line = f"flatout: {clock(self._elapsed())}  {text}"
         if self._live is not None:
             self._live.console.print(line, markup=False, highlight=False)
         else:
@@ -84,7 +84,9 @@ class Progress:
         return time.monotonic() - self.began
 
     def _left(self) -> str:
-        return f"{_clock(max(self.budget - self._elapsed(), 0.0))} left at most"
+        if self.budget == float("inf"):
+            return "as long as it takes"
+        return f"{clock(max(self.budget - self._elapsed(), 0.0))} left at most"
 
     def _draw(self, rows: Sequence[Row] = ()) -> None:
         if self._live is None:
@@ -93,7 +95,7 @@ class Progress:
         from rich.table import Table
 
         table = Table(box=None, padding=(0, 2, 0, 0), title_justify="left", show_header=False)
-        table.title = f"{escape(self.stage)}  ·  {_clock(self._elapsed())}, {self._left()}"
+        table.title = f"{escape(self.stage)}  ·  {clock(self._elapsed())}, {self._left()}"
         for row in rows:
             table.add_row(*map(escape, cells(row)))
         self._live.update(table, refresh=True)
@@ -123,6 +125,6 @@ def interval_text(interval: Interval) -> str:
     return f"{interval.ratio:.2f}× [{interval.low:.2f}, {interval.high:.2f}]"
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     return f"{minutes}:{rest:02d}"

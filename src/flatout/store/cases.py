@@ -119,12 +119,17 @@ def load(path: Path) -> Case:
 
 def latest_tune(command: Sequence[str], home: Path | None = None) -> Case:
     """The newest tune of a program, with any arguments, that found levers to use."""
+    return latest_tune_in(command, home)[0]
+
+
+def latest_tune_in(command: Sequence[str], home: Path | None = None) -> tuple[Case, Path]:
+    """The same, with its directory."""
     home = home or Path.cwd() / HOME
     files = sorted((home / "cases").glob(f"tune-*/{FILE}"), key=lambda path: -path.stat().st_mtime)
     for path in files:
         case = load(path)
         if case.tuned and _program_of(case.program.command) == _program_of(command):
-            return case
+            return case, path.parent
     raise CaseNotFound(
         f"No tune of {' '.join(_program_of(command))} in {home} has found levers to use. "
         "Run `flatout tune PROGRAM` here first."

@@ -39,6 +39,8 @@ class TuneRequest:
     """A new branch of the git repository here, for the patch as one commit."""
     apply: bool = False
     """Edit the source in place."""
+    prove: bool = False
+    """Follow the last tune's claim over the whole training, in place of tuning."""
     leave: Leave = NOTHING
     """What trials may do besides: write by ways that cannot be redirected, use the network."""
 

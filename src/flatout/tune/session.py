@@ -16,6 +16,7 @@ from flatout.report.progress import Progress
 from flatout.store import saving
 from flatout.trial import launcher
 from flatout.tune import branch, journal
+from flatout.tune.prove import prove
 from flatout.tune.request import TuneRequest
 from flatout.tune.tuner import Tuner
 
@@ -34,6 +35,12 @@ def tune_for_case(request: TuneRequest) -> Case:
     if request.branch is not None:
         branch.check(request.branch, os.getcwd())
     decide(request.leave)  # raises where trials cannot be fenced, before anything is kept
+    if request.prove:
+        return prove(request, _tune)
+    return 0 if _tune(request).steps is not None else 1
+
+
+def _tune(request: TuneRequest) -> Case:
     command = launcher.command_for(request.program, request.arguments, request.module)
     directory = _unfinished(command) if request.resume else None
     directory = directory or store.new_directory(f"tune-{Path(request.program).stem or request.program}")

@@ -12,7 +12,8 @@ spread.py       over several seeds, where the random numbers of two runs cannot 
 
 from flatout.measure.parity import spread, whole
 from flatout.measure.parity.deviations import shown
+from flatout.measure.parity.extent import Extent
 from flatout.measure.parity.numbers import Numbers, Weights
 from flatout.measure.parity.verdict import Agreement, Parity, compare
 
-__all__ = ["Agreement", "Numbers", "Parity", "Weights", "compare", "shown", "spread", "whole"]
+__all__ = ["Agreement", "Extent", "Numbers", "Parity", "Weights", "compare", "shown", "spread", "whole"]

@@ -62,6 +62,8 @@ class Parity:
     sentence: str
     extent: Extent | None = None
     """What was compared, of a comparison over the whole training."""
+    apart: Deviation | None = None
+    """Where it differs first, where it does."""
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,9 @@ def compare(baseline: Numbers, trial: Numbers, twin: Numbers | None = None, pert
     stride = stretch(baseline, trial) if verdict == REASSOCIATED else None
     if stride is not None and (twin is None or stretch(baseline, twin) is None):
         return Parity(FAILED, abs(stride - 1), f"each update is {stride:.5g} times as large as the baseline's", extent)
-    return Parity(verdict, worst.value, _sentence(extent, worst, verdict, decided), extent)
+    beyond = [one for one in decided if one.value > (allowed[one.key] or 0.0)] if verdict != EXACT else []
+    apart = min(beyond, key=lambda one: (one.steps, one.kind != "losses"), default=None)
+    return Parity(verdict, worst.value, _sentence(extent, worst, verdict, decided), extent, apart)
 
 
 def _verdict(worst: Deviation, allowed: float, decided: list[Deviation]) -> Agreement:

@@ -11,6 +11,7 @@ from flatout.model.text import LONGEST, clean_code
 from flatout.report import words
 from flatout.report.formatting import clean, duration, elide
 from flatout.report.labels import TUNE_OUTCOMES
+from flatout.report.proof_text import told
 from flatout.report.terminal.page import Column, Page
 from flatout.report.trial_groups import groups, name, outcome
 
@@ -56,6 +57,8 @@ def claim(case: Case, page: Page) -> None:
     if case.conclusion is not None:
         word = TUNE_OUTCOMES.get(case.conclusion.outcome, clean(case.conclusion.outcome, 40))
         page.line((f"verdict: {word}", "dim"))
+    for line in told(case.proof) if case.proof is not None else ():
+        page.line(clean(f"proof: {line}", 900))
     whole = case.whole_run
     if whole is None:
         return

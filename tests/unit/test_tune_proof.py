@@ -1,0 +1,120 @@
+"""`tune --prove` with runs that are made up: what is said of them, and what becomes of Ctrl-C."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_measure_parity_whole import run
+
+from flatout.measure.parity import Numbers
+from flatout.model.case import Case, Proof
+from flatout.observe.levers import LeverReport
+from flatout.report.progress import Progress
+from flatout.report.proof_text import told
+from flatout.trial.child_process import Launch
+from flatout.tune import proof
+from flatout.tune.proof import Followed, Proving
+
+STEPS = 160
+
+
+class Child:
+    """Stands for a trial: it makes steps and has no process."""
+
+    ended = 0
+
+    def __init__(self) -> None:
+        self.levers = {"function=train.py:3": LeverReport(1, ("train_step at train.py:3 is traced",), "")}
+
+    def end(self) -> None:
+        Child.ended += 1
+
+
+class Made(Followed):
+    """A run whose numbers are known beforehand, shown as far as it has come."""
+
+    whole: Callable[[], Numbers] = staticmethod(run)
+
+    def advance(self, steps: int) -> None:
+        self.steps = min(self.steps + steps, STEPS)
+        self.ended = self.steps == STEPS
+
+    def numbers(self) -> Numbers:
+        found = self.whole()
+        return replace(
+            found,
+            weights={count: one for count, one in found.weights.items() if count <= self.steps},
+            states={count: one for count, one in found.states.items() if count <= self.steps},
+            series={name: {s: v for s, v in one.items() if s <= self.steps} for name, one in found.series.items()},
+            made=self.steps,
+            ended=self.ended,
+        )
+
+
+@pytest.fixture
+def prove(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Proof, str]]:
+    def proved(trial: dict[str, Any], *, perturbed: float = 1e-4, at: Callable[[], None] = lambda: None) -> Any:
+        def start(launch: Launch, directory: Path, watchdog: object) -> Made:
+            one = Made(Child())  # type: ignore[arg-type]
+            changes = {"seed": 5, "noise": perturbed} if launch.perturbed else trial if launch.levers else {}
+            one.whole = lambda: (at(), run(**changes))[1]  # type: ignore[func-returns-value]
+            one.steps = 8
+            return one
+
+        monkeypatch.setattr(proof.Followed, "start", start)
+        text = io.StringIO()
+        levers = ("function=train.py:3",)
+        launch, stream = Launch(("python", "train.py")), Progress(float("inf"), stream=text)
+        proving = Proving(launch, replace(launch, levers=levers), levers, tmp_path, None, stream, STEPS)  # type: ignore[arg-type]
+        Child.ended = 0
+        found = proving.run()
+        assert Child.ended == len(proving.runs)
+        return found, text.getvalue()
+
+    return proved
+
+
+def test_what_is_the_same_is_followed_to_the_end(prove: Any) -> None:
+    found, said = prove({})
+    assert (found.outcome, found.parity, found.whole) == ("same", "exact", True)
+    assert (found.steps, found.epochs, found.variables) == (STEPS, 2, 3)
+    assert "step 40, about 0:00 left: losses of 40 steps" in said
+    (line,) = told(found)
+    assert "the same over 160 steps, 2 epochs, all 3 variables, to the end of the program" in line
+    assert Case.from_json(Case("tune", proof=found).to_json()).proof == found
+
+
+def test_rounding_is_no_difference(prove: Any) -> None:
+    found, said = prove({"noise": 2e-3, "seed": 3}, perturbed=1e-3)
+    assert (found.outcome, found.parity) == ("same", "reassociated")
+    assert "some roundings apart" in said
+    assert "the same up to rounding" in told(found)[0]
+
+
+def test_the_first_difference_is_named_and_ends_it(prove: Any) -> None:
+    found, _ = prove({"loss": 1e-2, "since": 50})
+    assert (found.outcome, found.first_step, found.first_thing) == ("differs", 50, "tape target")
+    assert found.steps < STEPS
+    first, second = told(found)
+    assert "First difference seen: tape target, step 50." in first
+    assert "train_step at train.py:3 is traced" in second
+
+
+def test_an_interrupt_keeps_what_was_compared(prove: Any) -> None:
+    looks = iter(range(5))
+
+    def at() -> None:
+        if next(looks, None) is None:
+            raise KeyboardInterrupt
+
+    found, _ = prove({}, at=at)
+    assert found.interrupted
+    assert found.outcome == "same"
+    assert 0 < found.steps < STEPS
+    assert "the end was not reached" in told(found)[0]
+    assert "Interrupted" in told(found)[0]
