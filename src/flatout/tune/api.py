@@ -26,6 +26,7 @@ def tune(
     branch: str | None = None,
     apply: bool = False,
     resume: bool = False,
+    prove: bool = False,
     unfenced: bool = False,
     network: bool = False,
     show: bool = True,
@@ -50,6 +51,7 @@ def tune(
         patch=None if patch is None else Path(patch),
         branch=branch,
         apply=apply,
+        prove=prove,
         leave=Leave(unfenced, network),
     )
     return tune_for_case(request)

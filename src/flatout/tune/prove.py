@@ -10,7 +10,7 @@ from pathlib import Path
 from flatout import store
 from flatout.cures import find, is_injected
 from flatout.model.case import Case
-from flatout.model.errors import CaseNotFound, FlatoutError, InvalidOption
+from flatout.model.errors import CaseNotFound, InvalidOption
 from flatout.model.levers import parse
 from flatout.process.watchdog import Watchdog
 from flatout.report.progress import Progress
@@ -28,13 +28,19 @@ EXIT = {"same": 0, "differs": 1, "not-shown": 3}
 INTERRUPTED = 130
 
 
-def prove(request: TuneRequest, tune: Callable[[TuneRequest], Case]) -> int:
-    """Returns the exit code. `tune` is called where the program has no tune yet, or has changed since."""
+def exit_code(case: Case) -> int:
+    if case.proof is None:
+        return EXIT["not-shown"]
+    return INTERRUPTED if case.proof.interrupted else EXIT[case.proof.outcome]
+
+
+def prove(request: TuneRequest, tune: Callable[[TuneRequest], Case]) -> Case:
+    """The case with its proof. `tune` is called where the program has no tune yet, or has changed since."""
     case = _case(request, tune)
     levers = request.levers or case.tuned
     if not levers:
         sys.stderr.write("flatout: there is nothing to prove: no lever has won\n")
-        return EXIT["not-shown"]
+        return case
     directory = store.new_directory(f"proof-{Path(request.program).stem or request.program}")
     command = tuple(launcher.command_for(request.program, request.arguments, request.module))
     launch = Launch(command, module=request.program if request.module else None, leave=request.leave)
@@ -53,9 +59,9 @@ def prove(request: TuneRequest, tune: Callable[[TuneRequest], Case]) -> int:
         from flatout.report.json import write
 
         write(case, request.json)
-    for line in told(proof):
+    for line in told(proof) if not request.silent else ():
         sys.stderr.write(f"flatout: {line}\n")
-    return INTERRUPTED if proof.interrupted else EXIT[proof.outcome]
+    return case
 
 
 def _case(request: TuneRequest, tune: Callable[[TuneRequest], Case]) -> Case:
@@ -86,9 +92,5 @@ def _changed(launch: Launch, case: Case, levers: tuple[str, ...], directory: Pat
             return one.launch
     one = with_levers(launch, case, levers, directory / "edited")
     if not one.active:
-        raise _NotStarted(f"{', '.join(levers)} cannot be proved: {one.note or one.why_idle()}.")
+        raise InvalidOption(f"{', '.join(levers)} cannot be proved: {one.note or one.why_idle()}.")
     return one.launch
-
-
-class _NotStarted(FlatoutError):
-    """The changed program cannot be run."""

@@ -16,7 +16,7 @@ from flatout.report.progress import Progress
 from flatout.store import saving
 from flatout.trial import launcher
 from flatout.tune import branch, journal
-from flatout.tune.prove import prove
+from flatout.tune.prove import exit_code, prove
 from flatout.tune.request import TuneRequest
 from flatout.tune.tuner import Tuner
 
@@ -26,18 +26,19 @@ COULD_NOT_MEASURE = 3
 
 def tune(request: TuneRequest) -> int:
     """Returns the exit code."""
-    return 0 if tune_for_case(request).steps is not None else COULD_NOT_MEASURE
+    case = tune_for_case(request)
+    if request.prove:
+        return exit_code(case)
+    return 0 if case.steps is not None else COULD_NOT_MEASURE
 
 
 def tune_for_case(request: TuneRequest) -> Case:
-    """Tune, keep and print the case, write the patch."""
+    """Tune, keep and print the case, write the patch; or prove what a tune has claimed."""
     request.check()
     if request.branch is not None:
         branch.check(request.branch, os.getcwd())
     decide(request.leave)  # raises where trials cannot be fenced, before anything is kept
-    if request.prove:
-        return prove(request, _tune)
-    return 0 if _tune(request).steps is not None else 1
+    return prove(request, _tune) if request.prove else _tune(request)
 
 
 def _tune(request: TuneRequest) -> Case:

@@ -40,7 +40,7 @@ WIDER = 8.0
 SOONER, AT_LEAST = 1.5, 8
 """What rounding makes by so many times a step, or some steps later, is allowed at that step: where a decision turns on
 the last digit, it does so sooner in one run than in another."""
-ROUNDING = {"weights": 2e-4, "losses": 1e-5, "outputs": 1e-5}
+ROUNDING = {"weights": 2e-5, "losses": 1e-5, "outputs": 1e-5}
 """What is a few roundings, whatever the program, after one step; it grows with the root of the steps, but for outputs
 of a program that does not train."""
 LEAST_OF_SIZE = {"weights": 1e-5, "states": 1e-2}
@@ -65,11 +65,12 @@ def compare(baseline: Numbers, trial: Numbers, twin: Numbers | None = None, pert
     if not decided:
         return Parity(UNKNOWN, None, "rounding alone makes the program differ from itself from its first steps on")
     seen = sum(len(values) for name, values in baseline.series.items() if _is_loss(name))
-    if extent.losses < min(FEWEST_LOSSES, seen // 2) and not _outputs_only(decided):
-        text = f"not shown: of {extent.losses} steps only the losses could be compared, of {seen} that there are"
-        return Parity(UNKNOWN, None, text)
     worst = max(decided, key=lambda one: one.value / (allowed[one.key] or 1.0))
     verdict = _verdict(worst, allowed[worst.key] or 0.0, decided)
+    few = extent.losses < min(FEWEST_LOSSES, seen // 2) and not _outputs_only(decided)
+    if few and verdict in (EXACT, REASSOCIATED):  # what differs does so, whatever else was seen
+        text = f"not shown: of {extent.losses} steps only the losses could be compared, of {seen} that there are"
+        return Parity(UNKNOWN, None, text)
     stride = stretch(baseline, trial) if verdict == REASSOCIATED else None
     if stride is not None and (twin is None or stretch(baseline, twin) is None):
         return Parity(FAILED, abs(stride - 1), f"each update is {stride:.5g} times as large as the baseline's", extent)
