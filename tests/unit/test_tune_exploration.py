@@ -132,6 +132,8 @@ def test_other_levers_are_tried_on_top_of_what_has_won(tmp_path, monkeypatch):
 def test_what_was_ahead_when_the_time_was_up_is_confirmed_where_nothing_has_won(tmp_path, monkeypatch):
     promising = {("xla",): 1.7, ("cache",): 1.2, ("prefetch", "onednn"): 3.0}
     monkeypatch.setattr(FakeTrials, "__post_init__", lambda self: setattr(self, "promising", promising))
+    (tmp_path / "none").mkdir()
+    (tmp_path / "some").mkdir()
     assert explored(tmp_path / "none", monkeypatch, {})[0] == ["xla"]
     assert explored(tmp_path / "some", monkeypatch, {"onednn": FASTER})[0] == ["onednn"]
 
