@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -129,3 +131,8 @@ def test_the_screens_in_the_readme_are_those_of_kept_cases() -> None:
         lines = [line for line in block.splitlines() if line.strip() not in ("", "⋮")]
         assert len(lines) > 8
         assert [line for line in lines if line not in shown_now] == []
+
+
+def test_the_page_of_screens_is_up_to_date() -> None:
+    done = subprocess.run([sys.executable, ROOT / "scripts" / "generate_screens.py", "--check"])
+    assert done.returncode == 0, "python scripts/generate_screens.py writes it again"

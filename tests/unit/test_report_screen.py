@@ -150,6 +150,18 @@ def test_what_is_spent_once_and_when_it_pays() -> None:
     assert "earned back" not in screen(dataclasses.replace(won, whole_run=one_pair))
 
 
+@pytest.mark.parametrize("name", ["run-slow", "tune-won"])
+def test_without_colour_and_without_unicode_it_says_the_same(name: str) -> None:
+    case = case_of(name)
+    coloured = render(case, "overview", 100, color=True, unicode=True)
+    plain = render(case, "overview", 100, color=False, unicode=True)
+    assert "\x1b[" in coloured
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured).split() == plain.split()
+    ascii_only = render(case, "overview", 100, color=False, unicode=False)
+    assert ascii_only.isascii()
+    assert ascii_only.count("\n") == plain.count("\n")
+
+
 # ── words ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -24,12 +24,14 @@ def register(app: typer.Typer) -> None:
         from flatout.report.formatting import clean
 
         findings: list[Finding] = []
+        people = sys.stderr if json == "-" else sys.stdout
 
         def say(finding: Finding) -> None:
             findings.append(finding)
             if not quiet or not finding.ok:
                 mark = "ok    " if finding.ok else "WRONG "
-                sys.stderr.write(f"{mark} {finding.what:<9} {clean(finding.text)}\n")
+                people.write(f"{mark} {finding.what:<9} {clean(finding.text)}\n")
+                people.flush()
 
         passed = verify(artefact, say)
         if json is not None:

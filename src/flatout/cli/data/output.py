@@ -9,14 +9,16 @@ from flatout.model.case import Case
 
 
 def show(case: Case, view: str, directory: Path, json: str | None, quiet: bool) -> None:
-    """Print the view, unless `--json -` prints the case."""
+    """Print the view, or the verdict alone, unless `--json -` prints the case."""
     if json is not None:
         from flatout.report.json import write
 
         write(case, json)
+    if json == "-":
+        return
     if quiet:
-        sys.stderr.write(f"flatout: {case.verdict}\n")
-    elif json != "-":
+        sys.stdout.write(f"{case.verdict}\n")
+    else:
         from flatout.report.terminal import render
 
         sys.stdout.write(render(case, view, directory=directory))
