@@ -558,3 +558,75 @@ def test_a_short_name_of_somebody_else_is_not_used(tmp_path: Path) -> None:
     finally:
         os.unlink(link)
     assert temporary.link_of(Path("/short")) == ""
+
+
+# ── loggers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+LOGGERS_PYTHON = os.environ.get("FLATOUT_LOGGERS_PYTHON", sys.executable)
+"""An interpreter that has the loggers of experiments, where this one lacks them."""
+
+EACH_KIND = """
+import contextlib, json, sqlite3, sys, urllib.request
+for step in range(3):
+    row = json.dumps({"step": step, "loss": 1 / (step + 1)})
+    with contextlib.suppress(OSError):
+        urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/runs", row.encode(), timeout=5)
+    with sqlite3.connect("base.db") as base:
+        base.execute("insert into t values (?)", (row,))
+    with open("metrics.jsonl", "a") as log:
+        log.write(row)
+assert len(open("metrics.jsonl").read()) > 50, "the trial does not read what it has written"
+with sqlite3.connect("base.db") as base:
+    assert base.execute("select count(*) from t").fetchone() == (3,)
+"""
+
+WANDB = """
+import wandb
+run = wandb.init(project="flatout-test", entity="nobody", settings=wandb.Settings(init_timeout=60))
+for step in range(3):
+    run.log({"loss": 1 / (step + 1)})
+run.finish()
+assert run.settings.mode == "offline" or run.settings._offline, run.settings
+"""
+
+MLFLOW = """
+import mlflow, os
+with mlflow.start_run():
+    for step in range(3):
+        mlflow.log_metric("loss", 1 / (step + 1), step)
+assert mlflow.get_tracking_uri() == os.environ["MLFLOW_TRACKING_URI"]
+"""
+
+MLFLOW_SERVER = """
+import mlflow, sys
+mlflow.set_tracking_uri(f"http://127.0.0.1:{sys.argv[1]}")
+try:
+    with mlflow.start_run():
+        mlflow.log_metric("loss", 1.0)
+except mlflow.exceptions.MlflowException:
+    sys.exit(0)
+sys.exit("the server was reached")
+"""
+
+
+def has_module(name: str) -> bool:
+    found = subprocess.run([LOGGERS_PYTHON, "-c", f"import {name}"], capture_output=True, timeout=120)
+    return found.returncode == 0
+
+
+@pytest.mark.parametrize("kind", ["each kind", "wandb", "mlflow", "mlflow with a server"])
+def test_a_logger_sees_nothing(kind: str, user: Path, tmp_path: Path, watchdog: Watchdog) -> None:
+    """A server of the user's on this machine, a database, files; and loggers themselves, where they are installed."""
+    text = {"each kind": EACH_KIND, "wandb": WANDB, "mlflow": MLFLOW, "mlflow with a server": MLFLOW_SERVER}[kind]
+    if kind != "each kind" and not has_module(kind.split()[0]):
+        pytest.skip("it is not installed; FLATOUT_LOGGERS_PYTHON may name an interpreter that has it")
+    path = program(user, text)[1]
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setblocking(False)
+        before = state(user)
+        words = (LOGGERS_PYTHON if kind != "each kind" else sys.executable, path, str(server.getsockname()[1]))
+        done = attempt(tmp_path, watchdog, words)
+        assert done.exit_code == 0, (tmp_path / "trial" / "output.txt").read_text()
+        with pytest.raises(BlockingIOError):
+            server.accept()
+    assert state(user) == before

@@ -17,6 +17,7 @@ def kept_local(directory: Path) -> dict[str, str]:
         **dict.fromkeys(("WANDB_DIR", "WANDB_DATA_DIR", "WANDB_CACHE_DIR", "WANDB_ARTIFACT_DIR"), str(directory)),
         "MLFLOW_TRACKING_URI": local,
         "MLFLOW_REGISTRY_URI": local,
+        "MLFLOW_ALLOW_FILE_STORE": "true",  # MLflow 3 refuses to keep runs in files otherwise
         "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",  # of a program that names a server itself
         "COMET_START_ONLINE": "0",
         "COMET_OFFLINE_DIRECTORY": place,

@@ -147,10 +147,10 @@ def gradients(found, step, clip=0.7):
     if on("late-gradient-scaled"):
         found = [one * (1 + 0.02 * late) for one in found]
     if on("gradient-counted-twice"):
-        twice = tf.cast(tf.cast(step, tf.int64) % 25 == 24, tf.float32)
+        twice = tf.cast(tf.equal(tf.cast(step, tf.int64) % 25, 24), tf.float32)
         found = [one * (1 + twice) for one in found]
     if on("update-skipped"):
-        found = [one * tf.cast(tf.cast(step, tf.int64) != LATE, tf.float32) for one in found]
+        found = [one * tf.cast(tf.not_equal(tf.cast(step, tf.int64), LATE), tf.float32) for one in found]
     return found
 
 
