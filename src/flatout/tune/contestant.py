@@ -14,6 +14,7 @@ from flatout.measure import race
 from flatout.measure.processors import Mark
 from flatout.measure.race import Exit
 from flatout.observe.levers import LeverReport
+from flatout.report import words
 from flatout.trial.child_process import ChildProcess, Ended, Launch, Overdue
 from flatout.trial.messages import BlockDone
 
@@ -108,7 +109,8 @@ class Contestant(race.Contestant):
 
     @property
     def name(self) -> str:
-        return self.title
+        """For people."""
+        return words.change_here(self.levers) if self.levers else self.title
 
     # ── in the race ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -169,7 +171,7 @@ class Contestant(race.Contestant):
     def leave(self, exit: Exit) -> None:
         super().leave(exit)
         if self.host is not None and exit.why in ("failed", "timeout", "ended"):
-            self.host.say(f"{self.title}: {exit.note}")
+            self.host.say(f"{self.name}: {exit.note}")
 
     def close(self) -> None:
         if self.child is not None:
