@@ -19,7 +19,7 @@ from shards_made import blobs, converted
 from trace_bytes import plane, space
 
 from flatout import store
-from flatout.check import cache, notebooks
+from flatout.check import cache
 from flatout.check import settings as check_settings
 from flatout.check.checker import Checker
 from flatout.check.selection import select
@@ -33,6 +33,7 @@ from flatout.optimize import verification
 from flatout.process.messages import decode, encode
 from flatout.report import html, terminal
 from flatout.serve import progress
+from flatout.source.notebooks import text as notebooks
 from flatout.store import database, origin, run_summary
 from flatout.subject import data as subject_data
 from flatout.subject import trust

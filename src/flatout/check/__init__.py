@@ -5,7 +5,7 @@ reads the source for them, `flatout.source.repairs` describes the repairs. This 
 
 - `workflow`: a request → a report;
 - `checker`: one text → diagnostics; `suppressions`, `settings`, `selection`: which of them are reported;
-- `files`, `notebooks`, `cache`, `driver`: many files, in several processes, each content only once;
+- `files`, `cache`, `driver`: many files, in several processes, each content only once;
 - `text_repair`, `file_repair`: the repairs of one text, and of all files;
 - `output/`: one file per format; `language_server`: the same for editors.
 """

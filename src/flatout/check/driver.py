@@ -10,13 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from flatout.check import cache as caches
-from flatout.check import files, notebooks, pins
-from flatout.check.checker import Checker, Outcome, drop_traced_elsewhere
+from flatout.check import files, pins
+from flatout.check.checker import Checker, Outcome, drop_traced_elsewhere, with_cell
 from flatout.check.files import Problem
 from flatout.check.selection import matches
 from flatout.check.settings import Settings
 from flatout.source.analysis.patterns import Diagnostic, Pattern
 from flatout.source.editing.source_text import decode
+from flatout.source.notebooks.text import NotANotebook
+from flatout.source.notebooks.text import read as read_notebook
 
 IN_PROCESS = 120
 """Up to this many files, starting other processes takes longer than the work."""
@@ -164,11 +166,11 @@ def _pinned(path: str) -> tuple[int, int] | None:
 
 def _notebook(content: bytes, path: str, checker: Checker) -> Outcome:
     try:
-        book = notebooks.read(content)
-    except notebooks.NotANotebook as error:
+        book = read_notebook(content)
+    except NotANotebook as error:
         return Outcome(problem=str(error))
     outcome = checker.check(book.text, path, _pinned(path))
-    outcome.diagnostics = [book.locate(item) for item in outcome.diagnostics]
+    outcome.diagnostics = [with_cell(item, *book.place(item.line)) for item in outcome.diagnostics]
     if book.broken:
         several = "s" if len(book.broken) > 1 else ""
         outcome.problem = f"not valid Python in cell{several} {', '.join(map(str, book.broken))}"

@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from flatout.check import notebooks, pins
+from flatout.check import pins
 from flatout.check.checker import Checker
 from flatout.model.case import Case, Finding, Where
 from flatout.source.analysis.patterns import Diagnostic
 from flatout.source.editing import repairs, source_text
 from flatout.source.editing.document import Document, read
+from flatout.source.notebooks.text import NotANotebook, Notebook, to_bytes
+from flatout.source.notebooks.text import read as read_notebook
 from flatout.source.repairs import LeverEdit
 
 ROUNDS = 12
@@ -38,21 +40,21 @@ def fix(
 
     `traced` holds names of functions that other files trace.
     """
-    book: notebooks.Notebook | None = None
+    book: Notebook | None = None
     try:
         if path.endswith(".ipynb"):
-            book = notebooks.read(content)
+            book = read_notebook(content)
             text = book.text
         else:
             source = source_text.decode(content)
             text = source.text
-    except (notebooks.NotANotebook, SyntaxError, UnicodeError, LookupError):
+    except (NotANotebook, SyntaxError, UnicodeError, LookupError):
         return RepairedContent(content)
     result, applied = _fix_text(text, path, checker, lambda item: wanted(item) and item.unless_traced not in traced)
     if result == text:
         return RepairedContent(content)
     if book is not None:
-        return RepairedContent(notebooks.to_bytes(book, result, content), applied)
+        return RepairedContent(to_bytes(book, result, content), applied)
     try:
         return RepairedContent(source.bytes_of(result), applied)
     except UnicodeError:

@@ -31,7 +31,7 @@ ProgramArgument = Annotated[
     str,
     typer.Argument(
         metavar="PROGRAM [ARGS]...",
-        help="A Python file, a module with -m, or a command that starts Python; and its own arguments.",
+        help="A Python file, a notebook, a module with -m, or a command that starts Python; and its own arguments.",
         callback=no_option,
     ),
 ]

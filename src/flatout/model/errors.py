@@ -11,6 +11,7 @@
     │   ├── PluginInvalid         a cause, cure, route or check whose file declares no plugin, or a wrong one
     │   ├── ProgramNotFound       the program to run is not there                                           127
     │   ├── ProgramUnusable       the program ran, but did not do what was to be measured                     3
+    │   ├── NotebookUnusable      a notebook that cannot be run as a program
     │   ├── CaseNotFound          no kept case, or no runs in the history, where some are needed
     │   ├── CaseUnreadable        a case or a history that cannot be understood
     │   ├── CaseNotReady          a result that is read before it is there
@@ -46,7 +47,7 @@
         ├── Damaged               data: a shard that is not what was written
         ├── Corrupt               data: an element that cannot be read
         ├── Failed                data: a pipeline in a child process that cannot be used
-        ├── NotANotebook          check: a file that is not a notebook
+        ├── NotANotebook          source: a file that is not a notebook
         ├── WorkFailed            process: a task in a worker that failed, timed out or ran out of memory
         ├── OutOfTime             optimize: a search that used up its time
         ├── ServerGone            process: no fork server, or no longer
@@ -113,6 +114,10 @@ class ProgramNotFound(FlatoutError):
 
 class ProgramUnusable(FlatoutError):
     exit_code = 3
+
+
+class NotebookUnusable(FlatoutError):
+    pass
 
 
 class CaseNotFound(FlatoutError):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from flatout.measure.race import Row, View
 from flatout.model.case import Interval, Trial
 from flatout.report import words
+from flatout.source.notebooks.program import by_cells
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -60,7 +61,7 @@ class Progress:
     def say(self, text: str) -> None:
         if self.quiet:
             return
-        line = f"flatout: {clock(self._elapsed())}  {text}"
+        line = f"flatout: {clock(self._elapsed())}  {by_cells(text)}"
         if self._live is not None:
             self._live.console.print(line, markup=False, highlight=False)
         else:

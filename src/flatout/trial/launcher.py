@@ -19,6 +19,7 @@ from pathlib import Path
 from flatout.model.errors import ProgramNotFound
 from flatout.process import signals
 from flatout.process.messages import encode
+from flatout.source.notebooks import program as notebooks
 from flatout.trial.settings import ChildSettings
 
 SITE = Path(__file__).parent / "child" / "site"
@@ -49,7 +50,9 @@ def command_for(program: str, arguments: Sequence[str], module: bool) -> list[st
     if module:
         return [sys.executable, "-m", program, *arguments]
     path = Path(program)
-    if path.suffix in (".py", ".pyz", ".zip") and not path.exists():
+    if notebooks.is_notebook(program) and path.exists():
+        return [sys.executable, str(notebooks.program_of(program)), *arguments]
+    if path.suffix in (".py", ".pyz", ".zip", ".ipynb") and not path.exists():
         raise ProgramNotFound(
             f"There is no program at {program!r}. Give the path of a Python file (`flatout run train.py --epochs 3`), "
             "a module (`flatout run -m package.train`), or a command on PATH."

@@ -11,7 +11,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flatout.cures import Edit, edit_of, find, in_order
@@ -23,6 +23,7 @@ from flatout.source.editing import source_text, unified_diff
 from flatout.source.editing.case_facts import same_file
 from flatout.source.editing.line_tracking import LineMap, follow
 from flatout.source.editing.program_files import own_files
+from flatout.source.notebooks import program as notebooks
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,17 @@ def make(case: Case, levers: Sequence[str], root: Path | None = None) -> Patch:
     )
     done = tuple(dict.fromkeys(written))
     return Patch(changes, _directory(case, changes, root), done, tuple(name for name in levers if name not in done))
+
+
+def for_notebook(made: Patch, notebook: str) -> Patch:
+    """The same edits in the cells of the notebook whose program was observed."""
+    path = os.path.abspath(notebook)
+    changes = [one for one in made.changes if not one.path.endswith(f"{os.path.basename(path)}.py")]
+    for one in made.changes:
+        if one not in changes:
+            after = notebooks.edited(path, source_text.decode(one.after).text)
+            changes.append(Change(path, Path(path).read_bytes(), after))
+    return replace(made, changes=tuple(changes), directory=os.path.dirname(path))
 
 
 def _value_now(value: str, lines: Mapping[str, list[LineMap]]) -> str:

@@ -13,6 +13,7 @@ from flatout.model.case import Case
 from flatout.process.fence.means import decide
 from flatout.report import standard_error
 from flatout.report.progress import Progress
+from flatout.source.notebooks.program import is_notebook
 from flatout.store import saving
 from flatout.trial import launcher
 from flatout.tune import branch, journal
@@ -80,8 +81,14 @@ def _write_patch(case: Case, request: TuneRequest) -> None:
     from flatout.trial import patch
 
     made = patch.make(case, case.tuned)
-    if request.patch is not None:
-        request.patch.write_bytes(unified_diff.to_bytes(case.patch))
+    notebook = is_notebook(request.program)
+    if notebook:
+        made = patch.for_notebook(made, request.program)
+    if request.patch is not None and notebook and is_notebook(str(request.patch)):
+        request.patch.write_bytes(made.changes[-1].after)
+        sys.stderr.write(f"flatout: wrote {request.patch}, the notebook with the change in its cells\n")
+    elif request.patch is not None:
+        request.patch.write_bytes(unified_diff.to_bytes(made.diff if notebook else case.patch))
         command = shlex.join(["patch", "-p1", "-d", made.directory, "-i", os.path.abspath(request.patch)])
         sys.stderr.write(f"flatout: wrote {request.patch}; {command} applies it\n")
     if request.branch is not None:

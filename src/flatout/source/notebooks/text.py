@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from flatout.check import notebook_cells
-from flatout.check.checker import with_cell
 from flatout.model.errors import Internal
-from flatout.source.analysis.patterns import Diagnostic
 from flatout.source.analysis.scopes import parses
+from flatout.source.notebooks import cells as notebook_cells
 
 _MAGIC = re.compile(r"^\s*(%|!|\?|[\w.,= \[\]]+=\s*[%!])|^\s*[%\w.*]+\?{1,2}\s*$")
 """Lines that IPython alone understands: magics, shell commands, and `name?` for help."""
-_CELL_MAGIC = re.compile(r"^\s*%%(?!time\b|timeit\b|capture\b)")
-_MARK = "#flatout-cell "
+CELL_MAGIC = re.compile(r"^\s*%%(?!time\b|timeit\b|capture\b)")
+MARK = "#flatout-cell "
 _KEPT = "#flatout-kept "
 
 
@@ -36,13 +35,21 @@ class Notebook:
     broken: list[int] = field(default_factory=list)
     content: dict[str, Any] = field(default_factory=dict)
 
-    def locate(self, item: Diagnostic) -> Diagnostic:
-        """A diagnostic of the text, by cell and line."""
-        number = bisect_right(self.starts, item.line) - 1
-        return with_cell(item, self.cells[number], item.line - self.starts[number] + 1)
+    def place(self, line: int) -> tuple[int, int]:
+        """The cell of a line of the text, and its line in that cell."""
+        number = max(bisect_right(self.starts, line) - 1, 0)
+        return self.cells[number], line - self.starts[number] + 1
 
 
-def read(content: bytes) -> Notebook:
+Statement = Callable[[str, int], str]
+"""Of a line that IPython alone understands, and its cell: what stands for it in Python."""
+
+
+def _nothing(line: str, cell: int) -> str:
+    return "pass"
+
+
+def read(content: bytes, statement: Statement = _nothing) -> Notebook:
     try:
         data = json.loads(content)
         cells = data["cells"] if isinstance(data, dict) else None
@@ -56,18 +63,18 @@ def read(content: bytes) -> Notebook:
         return book
     lines: list[str] = []
     for number, cell in enumerate(cells, start=1):
-        source = _source(cell)
+        source = source_of(cell)
         if source is None:
             continue
-        lines.append(f"{_MARK}{number}")
+        lines.append(f"{MARK}{number}")
         book.cells.append(number)
         book.starts.append(len(lines) + 1)
-        lines += _python(source, number, book)
+        lines += _python(source, number, book, statement)
     book.text = "\n".join(lines) + "\n"
     return book
 
 
-def _source(cell: Any) -> str | None:
+def source_of(cell: Any) -> str | None:
     if not isinstance(cell, dict) or cell.get("cell_type") != "code":
         return None
     source = cell.get("source", "")
@@ -76,11 +83,11 @@ def _source(cell: Any) -> str | None:
     return source if isinstance(source, str) else None
 
 
-def _python(source: str, number: int, book: Notebook) -> list[str]:
+def _python(source: str, number: int, book: Notebook, statement: Statement) -> list[str]:
     lines = source.split("\n")
-    if _CELL_MAGIC.match(source):
+    if CELL_MAGIC.match(source):
         return [_KEPT + line for line in lines]
-    converted = [_as_python(line) for line in lines]
+    converted = [_as_python(line, number, statement) for line in lines]
     try:
         parses("\n".join(converted))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -89,13 +96,13 @@ def _python(source: str, number: int, book: Notebook) -> list[str]:
     return converted
 
 
-def _as_python(line: str) -> str:
-    """A magic line as a `pass` statement that keeps the line in a comment."""
+def _as_python(line: str, number: int, statement: Statement) -> str:
+    """A magic line as a statement that keeps the line in a comment."""
     found = _MAGIC.search(line)
     if found is None or line.lstrip().startswith("#"):
         return line
     indent = line[: len(line) - len(line.lstrip())]
-    return f"{indent}pass  {_KEPT}{line}"
+    return f"{indent}{statement(line.strip(), number)}  {_KEPT}{line}"
 
 
 def to_bytes(book: Notebook, text: str, before: bytes) -> bytes:
@@ -103,8 +110,8 @@ def to_bytes(book: Notebook, text: str, before: bytes) -> bytes:
     cells: dict[int, list[str]] = {}
     current: list[str] = []
     for line in text.removesuffix("\n").split("\n"):
-        if line.startswith(_MARK):
-            current = cells.setdefault(int(line[len(_MARK) :]), [])
+        if line.startswith(MARK):
+            current = cells.setdefault(int(line[len(MARK) :]), [])
         else:
             kept = line.find(_KEPT)
             current.append(line[kept + len(_KEPT) :] if kept >= 0 else line)
@@ -117,7 +124,7 @@ def to_bytes(book: Notebook, text: str, before: bytes) -> bytes:
     for number, lines in cells.items():
         cell = book.content["cells"][number - 1]
         source = "\n".join(lines)
-        if source == _source(cell):
+        if source == source_of(cell):
             continue
         if number not in spans:
             return before

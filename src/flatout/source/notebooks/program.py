@@ -1,0 +1,204 @@
+"""A notebook as a program: its code cells in their order as one Python file, with cell and line of each of its lines.
+
+The file is named `train.ipynb.py` and stands in a directory of its own below `.flatout/notebooks`, by content. It runs
+in the notebook's directory and imports from there. What is not Python is run in another way, left out, or refused by
+name: magics that only set up how a notebook looks mean nothing here, and packages are installed already.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from bisect import bisect_right
+from hashlib import blake2b
+from pathlib import Path
+
+from flatout.model.errors import NotebookUnusable
+from flatout.source.notebooks.text import CELL_MAGIC, MARK, NotANotebook, Notebook, read, source_of, to_bytes
+from flatout.store import HOME
+
+ENDING = ".ipynb"
+LEFT_OUT = frozenset(
+    [
+        "matplotlib",
+        "load_ext",
+        "reload_ext",
+        "autoreload",
+        "config",
+        "pip",
+        "conda",
+        "mamba",
+        "uv",
+        "tensorflow_version",
+        "precision",
+        "alias",
+        "history",
+        "who",
+        "whos",
+        "xmode",
+        "pinfo",
+        "logstart",
+        "doctest_mode",
+        "automagic",
+        "colors",
+        "gui",
+    ]
+)
+"""Magics that set up the notebook or its environment: nothing of what the program computes depends on them."""
+MEASURING = ("time", "timeit", "prun", "memit", "mprun", "lprun")
+"""Magics that run the rest of their line."""
+SHOWN = frozenset(["html", "javascript", "js", "markdown", "latex", "svg"])
+"""Magics of cells that are only shown."""
+INSTALLING = re.compile(r"!\s*(sudo\s+)?(pip3?|conda|mamba|uv|apt|apt-get|nvidia-smi|python3?\s+-m\s+pip)\b")
+START = """\
+import builtins, os, sys
+os.environ.setdefault("MPLBACKEND", "Agg")
+sys.path[0] = {directory!r}
+os.chdir({directory!r})
+try:
+    from IPython.display import display as _display
+except ImportError:
+    _display = print
+builtins.display = getattr(builtins, "display", _display)
+def _flatout_hook(kind, error, trace, shown=sys.excepthook, file=__file__, starts={starts!r}, cells={cells!r}):
+    import bisect, traceback
+    shown(kind, error, trace)
+    lines = [one.lineno for one in traceback.extract_tb(trace) if one.filename == file]
+    number = bisect.bisect_right(starts, lines[-1]) - 1 if lines else -1
+    if number >= 0:
+        line = lines[-1] - starts[number] + 1
+        print("In cell", str(cells[number]) + ", line", str(line) + ", of", {name!r}, file=sys.stderr)
+sys.excepthook = _flatout_hook
+del _display, _flatout_hook
+"""
+"""What comes before the first cell."""
+
+
+def is_notebook(program: str) -> bool:
+    return program.endswith(ENDING)
+
+
+def program_of(path: str) -> Path:
+    """The Python file to run. Raises `NotebookUnusable`."""
+    notebook = Path(path).resolve()
+    try:
+        content = notebook.read_bytes()
+        book = read(content, _statement)
+    except OSError as error:
+        raise NotebookUnusable(f"{path} cannot be read: {error.strerror}.") from None
+    except NotANotebook as error:
+        raise NotebookUnusable(f"{path} is {error}. {_what_to_do(content)}") from None
+    _check(book, path)
+    header = START.count("\n")
+    starts = [start + header for start in book.starts]
+    start = START.format(directory=str(notebook.parent), starts=starts, cells=book.cells, name=notebook.name)
+    text = start + book.text
+    key = blake2b(f"{notebook}{text}".encode(), digest_size=4).hexdigest()
+    file = Path(HOME).absolute() / "notebooks" / key / f"{notebook.name}.py"
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not file.exists():
+        file.write_text(text, encoding="utf-8")
+    return file
+
+
+def _check(book: Notebook, path: str) -> None:
+    if not book.cells:
+        raise NotebookUnusable(f"{path} has no code cells in Python.")
+    for number in book.cells:
+        source = source_of(book.content["cells"][number - 1]) or ""
+        found = re.match(r"\s*%%(\w+)", source)
+        if found is not None and CELL_MAGIC.match(source) and found.group(1) not in SHOWN:
+            raise NotebookUnusable(_refused(f"%%{found.group(1)}", number))
+    if book.broken:
+        raise NotebookUnusable(f"Cell {book.broken[0]} of {path} is not valid Python.")
+
+
+def _what_to_do(content: bytes) -> str:
+    if b'"worksheets"' in content[:100_000] or b'"nbformat": 3' in content:
+        return "It is of version 3: `jupyter nbconvert --to notebook --nbformat 4` makes one of version 4 of it."
+    return "Give a notebook of version 4."
+
+
+def _refused(what: str, cell: int) -> str:
+    return (
+        f"Cell {cell} has {what}, which flatout does not run. Do what it does before, outside of the notebook, "
+        "and take the line out of a copy."
+    )
+
+
+# ── lines that IPython alone understands ─────────────────────────────────────────────────────────────────────────────
+
+
+def _statement(line: str, cell: int) -> str:
+    """Raises `NotebookUnusable`."""
+    if line.startswith("?") or line.endswith("?") or INSTALLING.match(line):
+        return "pass"
+    assigned = re.match(r"([\w.,\[\] ]+=)\s*!(.+)", line)
+    if assigned is not None or line.startswith("!"):
+        target, command = assigned.groups() if assigned is not None else ("", line[1:])
+        return _shell(target, command.strip(), cell)
+    found = re.match(r"(?:([\w.,\[\] ]+=)\s*)?%%?(\w+)\s*(.*)", line)
+    target, name, rest = found.groups() if found is not None else ("", "", "")
+    if name in LEFT_OUT or line.startswith("%%"):
+        return "pass"
+    if name in MEASURING:
+        statement = re.sub(r"^(-\w+( \d+)? )*", "", rest)
+        return f"{target or ''} {statement}".strip() or "pass"
+    if name == "cd":
+        return f"os.chdir({rest.strip()!r})"
+    if name in ("env", "set_env") and "=" in rest:
+        key, _, value = rest.partition("=")
+        return f"os.environ[{key.strip()!r}] = {value.strip()!r}"
+    raise NotebookUnusable(_refused(f"%{name}" if name else line[:40], cell))
+
+
+def _shell(target: str, command: str, cell: int) -> str:
+    if re.search(r"\{|\$", command):
+        raise NotebookUnusable(_refused(f"!{command[:60]} with values of Python in it", cell))
+    if target:
+        return f'{target} __import__("subprocess").getoutput({command!r}).splitlines()'
+    return f'__import__("subprocess").run({command!r}, shell=True)'
+
+
+# ── back to the notebook ─────────────────────────────────────────────────────────────────────────────────────────────
+
+_PLACE = re.compile(r"(?P<folder>[^\s'\"<>():]*[/…])?(?P<name>[^\s'\"<>()/:]+\.ipynb)\.py(?::(?P<line>\d+))?")
+
+
+def by_cells(text: str) -> str:
+    """A text for people: lines of such programs become cell and line of the notebook."""
+    return _PLACE.sub(_by_cell, text) if ".ipynb.py" in text else text
+
+
+def _by_cell(found: re.Match[str]) -> str:
+    if found["line"] is None:
+        return found["name"]
+    place = _place(found["name"], int(found["line"]))
+    return found[0] if place is None else f"{found['name']} cell {place[0]} line {place[1]}"
+
+
+def _place(name: str, line: int) -> tuple[int, int] | None:
+    """By the newest program of that name."""
+    files = sorted(Path(HOME).absolute().glob(f"notebooks/*/{name}.py"), key=lambda path: path.stat().st_mtime)
+    if not files:
+        return None
+    cells, starts = _cells(files[-1], files[-1].stat().st_mtime)
+    number = bisect_right(starts, line) - 1
+    return (cells[number], line - starts[number] + 1) if number >= 0 else None
+
+
+@functools.lru_cache(8)
+def _cells(file: Path, changed: float) -> tuple[list[int], list[int]]:
+    """The cells of a program, and their first lines."""
+    marks = [
+        (int(row[len(MARK) :]), number + 1)
+        for number, row in enumerate(file.read_text(encoding="utf-8").split("\n"), start=1)
+        if row.startswith(MARK) and row[len(MARK) :].isdigit()
+    ]
+    return [cell for cell, _ in marks], [start for _, start in marks]
+
+
+def edited(path: str, text: str) -> bytes:
+    """The notebook's file with what was edited in its program. Other cells, outputs and metadata stay as they are."""
+    content = Path(path).read_bytes()
+    return to_bytes(read(content, _statement), text, content)

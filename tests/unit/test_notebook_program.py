@@ -1,0 +1,117 @@
+"""A notebook as a program: what its cells become, what is refused by name, and edits back in its cells."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flatout.model.errors import NotebookUnusable
+from flatout.source.notebooks import program
+from flatout.trial import patch
+from flatout.trial.launcher import command_for
+
+CELLS = (
+    "import helper\n%matplotlib inline\n!pip install something",
+    "%%time\ntotal = 0\nfor number in range(helper.LAST):\n    total += number",
+    "%time print('total', total)\nnames = !echo one; echo two\nprint(names)\ndisplay(total)",
+)
+
+
+def notebook(directory: Path, *cells: str, **more: Any) -> Path:
+    made = [{"cell_type": "code", "metadata": {}, "execution_count": 7, "outputs": [{"text": "é"}], "source": cell}
+            for cell in cells]  # fmt: skip
+    made.insert(1, {"cell_type": "markdown", "metadata": {}, "source": ["# Words\n"]})
+    content = {"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 5, **more}
+    path = directory / "train.ipynb"
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory to work in, beside that of the notebook."""
+    (tmp_path / "books").mkdir()
+    (tmp_path / "work").mkdir()
+    (tmp_path / "books" / "helper.py").write_text("LAST = 5\n")
+    monkeypatch.chdir(tmp_path / "work")
+    return tmp_path / "books"
+
+
+def run(path: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command_for(str(path), (), False), capture_output=True, text=True, check=False)
+
+
+def test_cells_run_in_their_order_in_the_directory_of_the_notebook(place: Path) -> None:
+    done = run(notebook(place, *CELLS))
+    assert done.stderr == ""
+    assert done.stdout.split("\n") == ["total 10", "['one', 'two']", "10", ""]
+
+
+def test_an_error_names_cell_and_line_and_so_does_a_report(place: Path) -> None:
+    path = notebook(place, "x = 1", "def f():\n    return 1 / 0\n", "f()")
+    done = run(path)
+    assert done.returncode == 1
+    assert "ZeroDivisionError" in done.stderr
+    assert done.stderr.endswith("In cell 3, line 2, of train.ipynb\n")
+    file = program.program_of(str(path))
+    line = next(n for n, text in enumerate(file.read_text().split("\n"), 1) if "1 / 0" in text)
+    assert program.by_cells(f"slow at {file}:{line}, twice") == "slow at train.ipynb cell 3 line 2, twice"
+    assert program.by_cells(f"--- a/.flatout/notebooks/ab/{file.name}") == "--- train.ipynb"
+    assert program.by_cells("train.py:3") == "train.py:3"
+
+
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [
+        ("%%bash\nls", "Cell 3 has %%bash"),
+        ("%store -r data", "Cell 3 has %store"),
+        ("!wget $URL", "values of Python in it"),
+        ("def f(:", "Cell 3 of .*not valid Python"),
+    ],
+)
+def test_what_cannot_run_is_refused_by_name(place: Path, cell: str, words: str) -> None:
+    with pytest.raises(NotebookUnusable, match=words):
+        program.program_of(str(notebook(place, "x = 1", cell)))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("{", "not a notebook"),
+        ('{"worksheets": [], "nbformat": 3}', "version 3.*nbconvert"),
+        ('{"cells": [], "metadata": {}}', "no code cells"),
+        ('{"cells": [{"cell_type": "code", "source": "x"}], "metadata": {"kernelspec": {"language": "R"}}}', "no code"),
+    ],
+)
+def test_what_is_no_notebook_of_python_gets_one_sentence(place: Path, content: str, words: str) -> None:
+    (place / "odd.ipynb").write_text(content)
+    with pytest.raises(NotebookUnusable, match=words):
+        program.program_of(str(place / "odd.ipynb"))
+
+
+def test_an_edit_changes_one_cell_and_nothing_else(place: Path) -> None:
+    path = notebook(place, *CELLS)
+    before = path.read_text(encoding="utf-8")
+    file = program.program_of(str(path))
+    text = file.read_text(encoding="utf-8")
+    changed = text.replace("total = 0\n", "total = sum(range(helper.LAST))\n")
+    made = patch.Patch((patch.Change(str(file), text.encode(), changed.encode()),), str(file.parent))
+    (change,) = patch.for_notebook(made, str(path)).changes
+    assert (change.path, change.before) == (str(path), before.encode())
+    after = change.after.decode()
+    assert json.loads(after)["cells"][2]["source"] == CELLS[1].replace("total = 0", "total = sum(range(helper.LAST))")
+    assert after.replace("total = sum(range(helper.LAST))", "total = 0") == before
+
+
+def test_the_same_notebook_is_the_same_program(place: Path) -> None:
+    path = notebook(place, "x = 1")
+    first = program.program_of(str(path))
+    assert program.program_of(str(path)) == first
+    notebook(place, "x = 2")
+    assert program.program_of(str(path)) != first
+    assert command_for(str(path), ("--epochs", "3"), False)[0] == sys.executable
