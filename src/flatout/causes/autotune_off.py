@@ -165,6 +165,8 @@ def _one_at_a_time(call: ast.Call, site: Site) -> Iterator[Match]:
 def _is_work(call: ast.Call, site: Site) -> bool:
     """Whether the function reads or decodes: what does less is not worth several cores."""
     done = datasets.Stage("map", call, site).function
+    if datasets.draws_at_random(done) is not None:
+        return False  # serial-stateful-map reports it
     return datasets.decodes(done) or done.first("tensorflow.io.read_file", "tensorflow.image.resize") is not None
 
 

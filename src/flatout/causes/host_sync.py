@@ -141,7 +141,7 @@ def _lines(case: Case, items: list[HostSync]) -> tuple[set[queries.Line], set[qu
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
 
 _WORDS = ("GradientTape", "apply_gradients", "train_step", "distributed_train_step", "training_step", "train_batch")
-_ON_HOST = ("iterations", "step", "global_step", "epoch", "learning_rate", "lr")
+_ON_HOST = ("iterations", "step", "global_step", "epoch", "learning_rate", "lr", "_decayed_lr")
 """Counters, which live on the host anyway."""
 _BATCH_HOOKS = ("on_train_batch_end", "on_batch_end", "on_train_batch_begin", "on_batch_begin")
 _HEAVY = ("predict", "evaluate", "save", "save_weights")
@@ -267,7 +267,8 @@ def _pulls(call: ast.Call, site: Site, loop: Loop, results: set[str]) -> bool:
             return True  # `train_step(batch).numpy()`
         if loaded_names(value) & _given(loop, site) or (isinstance(value, ast.Attribute) and value.attr in _ON_HOST):
             return False
-        return last_name(value) not in _ON_HOST
+        called = value.func if isinstance(value, ast.Call) else value
+        return last_name(called) not in _ON_HOST
     if isinstance(call.func, ast.Name) and call.func.id in ("float", "print") and call.args:
         if any(last_name(inner.func) == "numpy" for item in call.args for inner in nested_calls(item)):
             return False  # counted by itself

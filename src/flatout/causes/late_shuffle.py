@@ -29,6 +29,7 @@ the samples were mixed once before they were stored.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
@@ -66,7 +67,15 @@ def _shuffle_after_batch(call: ast.Call, site: Site) -> Iterator[Match]:
         if adjacent and not _handed_out(site)
         else None,
         report_at=call.func,
+        confidence="low" if _for_tests(site) else "high",
     )
+
+
+def _for_tests(site: Site) -> bool:
+    """Whether what gets its value here is named for validation or tests: their order does not matter."""
+    targets = site.statement.targets if isinstance(site.statement, ast.Assign) else []
+    written = " ".join(ast.unparse(target) for target in targets)
+    return re.search(r"(^|[\W_])(val|valid|validation|test|eval|dev)([\W_]|\d|$)", written, re.IGNORECASE) is not None
 
 
 def _handed_out(site: Site) -> bool:

@@ -102,6 +102,8 @@ def _keeping(stage: Stage) -> str:
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
 
 _SLOW = ("numpy", "cv2", "PIL", "skimage", "scipy", "librosa", "imageio", "pandas", "soundfile", "albumentations")
+_WORKS = re.compile(r"load|read|imread|resize|augment|process|decode|parse|crop|normali|transform|token", re.IGNORECASE)
+_GIVES = re.compile(r"gen|loader|reader|iter", re.IGNORECASE)
 _FEW = 200
 _STAGES = ("map", "flat_map", "interleave", "filter", "apply")
 
@@ -110,11 +112,16 @@ _STAGES = ("map", "flat_map", "interleave", "filter", "apply")
 def _generator(call: ast.Call, site: Site) -> Iterator[Match]:
     """`Dataset.from_generator` over a generator of this file that works in numpy, or only hands arrays on."""
     made = _generator_of(call, site)
-    if made is None or _is_cached(call, site) or _is_shown(made):
+    if made is None:
+        yield from _from_another_file(call, site)
+        return
+    if _is_cached(call, site) or _is_shown(made):
         return
     work = sorted({name.split(".")[0] for name in summarize_scope(made).names()} & set(_SLOW))
     if work:
         why = f"prepares each element in Python with {' and '.join(work)}"
+    elif any(_WORKS.search(last_name(inner.func)) for _, inner, _ in summarize_scope(made).calls):
+        why = "prepares each element in Python"
     elif _hands_on(made):
         why = "only hands elements on, through the interpreter one by one"
     else:
@@ -123,6 +130,31 @@ def _generator(call: ast.Call, site: Site) -> Iterator[Match]:
     yield Match(
         call,
         f"The generator {name} {why}, on one core and under the interpreter's lock.",
+        "Use from_tensor_slices for arrays in memory and TensorFlow ops in map; else keep the result (cache, records).",
+        report_at=call.func,
+        confidence="medium",
+    )
+
+
+def _from_another_file(call: ast.Call, site: Site) -> Iterator[Match]:
+    """`from_generator(PhotoGenerator(paths), …)`, where the class comes from another file of the project."""
+    given = argument(call, 0, "generator")
+    if isinstance(given, ast.Lambda):
+        given = given.body
+    if isinstance(given, ast.Name):
+        bound = datasets.value_of(given.id, site)
+        given = bound[0] if bound is not None else given
+    if not isinstance(given, ast.Call) or not re.search(
+        r"gen|loader|reader|iter", last_name(given.func), re.IGNORECASE
+    ):
+        return
+    if not site.dotted(call.func).startswith("tensorflow.data.") or not site.raw(given.func) or _is_cached(call, site):
+        return
+    if site.dotted(given.func).startswith(("keras.", "tensorflow.")):
+        return
+    yield Match(
+        call,
+        f"{last_name(given.func)} prepares each element in Python, on one core and under the interpreter's lock.",
         "Use from_tensor_slices for arrays in memory and TensorFlow ops in map; else keep the result (cache, records).",
         report_at=call.func,
         confidence="medium",
@@ -278,14 +310,17 @@ def _from_helper(given: ast.expr, site: Site) -> Scope | None:
 
 
 def _callable_object(given: ast.expr, site: Site) -> Scope | None:
-    """`Recordings()`, where the class yields in its `__call__`."""
+    """`Recordings()`, where the class yields in its `__call__`, and `recordings.rows` of such an object."""
+    name = "__call__"
+    if isinstance(given, ast.Attribute) and isinstance(given.value, ast.Name):
+        name, given = given.attr, given.value
     if isinstance(given, ast.Name):
         bound = datasets.value_of(given.id, site)
         given = bound[0] if bound is not None else given
     if not isinstance(given, ast.Call) or not isinstance(given.func, ast.Name):
         return None
     owner = site.module.classes.get(given.func.id)
-    return owner.method("__call__") if owner is not None else None
+    return owner.method(name) if owner is not None else None
 
 
 def _hands_on(made: Scope) -> bool:
