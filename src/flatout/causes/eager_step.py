@@ -176,7 +176,7 @@ def _tape_outside_function(node: ast.With, site: Site) -> Iterator[Match]:
         repair=Repair(Decorate("tensorflow.function"), assumes=_ASSUMED) if against is None else _taken_out(node, site),
         unless_traced=scope.name,
         report_at=_header(scope),
-        confidence="high" if loops.called_in_loop(scope) else "medium",
+        confidence="low" if _is_meant(site, scope.extent()[0]) else "high" if loops.called_in_loop(scope) else "medium",
     )
 
 
@@ -214,9 +214,19 @@ def _handed_out(scope: Scope) -> bool:
 def _sureness(tape: ast.With, site: Site, few: int | None) -> Confidence:
     """Low for a demonstration: some hundred steps, or a few weights by hand."""
     with_model = _has_model(tape, site)
+    if _is_meant(site, tape.lineno):
+        return "low"
     if few is not None and few <= (_FEW if with_model else _MANY):
         return "low"
-    return "low" if not with_model and _is_toy(site) else "high"
+    return "low" if not with_model and ("load_iris" in site.module.text or _is_toy(site)) else "high"
+
+
+def _is_meant(site: Site, line: int) -> bool:
+    """Whether the file is named for it, or a comment above says that tf.function was tried and did not work."""
+    if re.search(r"eager[^/\\]*$", site.module.path, re.IGNORECASE):
+        return True
+    above = site.module.source_line(line - 1)
+    return "tf.function" in above and re.search(r"work|error|issue|bug|slow|fail", above, re.IGNORECASE) is not None
 
 
 def _is_toy(site: Site) -> bool:

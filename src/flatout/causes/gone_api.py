@@ -321,7 +321,14 @@ def _is_version_one(call: ast.Call, site: Site) -> bool:
 
 def _in_try(site: Site) -> bool:
     """Whether the program is prepared for the name to be missing."""
-    return any(isinstance(item, ast.Try) for item, _ in site.arms)
+    if any(isinstance(item, ast.Try) for item, _ in site.arms):
+        return True
+    return any(
+        isinstance(node, ast.Try)
+        and node.handlers
+        and node.body[0].lineno <= site.line <= (node.body[-1].end_lineno or 0)
+        for node, _ in site.scope.facts.others
+    )
 
 
 CAUSE = Cause(

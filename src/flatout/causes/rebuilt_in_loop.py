@@ -131,6 +131,8 @@ def _layer_in_call(call: ast.Call, site: Site) -> Iterator[Match]:
     """A layer with weights made in `call`."""
     if site.scope.name != "call" or site.scope.owner is None or site.arms:
         return
+    if any(last_name(other.func) == "Input" for other, _ in site.scope.facts.calls):
+        return  # builds a model, under a name that Keras uses otherwise
     others = [other for other, where in site.scope.facts.calls if last_name(other.func) in _LAYERS and not where.arms]
     if min(others, key=lambda other: (other.lineno, other.col_offset)) is not call:
         return  # reported once per method

@@ -119,7 +119,7 @@ def _is_small(call: ast.Call, site: Site) -> bool:
     ]
     steps = [loops.number(shape.elts[0], site) for shape in shapes if isinstance(shape, ast.Tuple) and shape.elts]
     short = any(number is not None and number < _SHORT for number in steps)
-    return short or (known is not None and known < _SMALL_UNITS)
+    return short or (known is not None and known <= _SMALL_UNITS)
 
 
 CAUSE = Cause(

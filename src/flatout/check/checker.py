@@ -25,7 +25,7 @@ _BETWEEN_WORDS = bytes(
 )
 _TEST_FILE = re.compile(
     r"(^|[/\\])(tests?[/\\]|testing[/\\]|benchmarks?[/\\]|(test|benchmark)_[^/\\]*\.py$|conftest\.py$)"
-    r"|[^/\\]*_(tests?|benchmark)\.py$"
+    r"|[^/\\]*_(tests?|benchmark)\.py"
 )
 _TRACERS = frozenset(
     {b"function", b"def_function", b"defun", b"tf_function", b"jit_compile", b"function_in_tf1", b"train_step"}

@@ -8,7 +8,7 @@ from flatout.source.analysis.patterns import LEVELS, Confidence, Match, Pattern
 from flatout.source.analysis.scopes import Site
 
 _ASIDE_PATH = re.compile(
-    r"(^|[/\\])(docs?|_static|guides?|demos?|samples?|snippets?|scratch|playground|sandbox|experiments?[/\\]old|archive|deprecated|"
+    r"(^|[/\\])(docs?|_static|\w*guides?|demos?|samples?|snippets?|scratch|playground|sandbox|experiments?[/\\]old|archive|deprecated|"
     r"third_party|legacy)[/\\]|(^|[/\\_-])(demo|sample|snippet|scratch|playground|profil\w*|bench\w*|timing)"
     r"\w*\.(py|ipynb)$",
     re.IGNORECASE,
@@ -24,9 +24,15 @@ def confidence(pattern: Pattern, match: Match, site: Site) -> Confidence:
     """The detector's own confidence, and low where the code is there to be looked at."""
     if pattern.aside or match.confidence == "low":
         return match.confidence
-    if _ASIDE_PATH.search(site.module.path) or _is_shown(site):
+    if _ASIDE_PATH.search(site.module.path) or _is_shown(site) or _is_tensorflow(site):
         return "low"
     return min(match.confidence, "high", key=LEVELS.index)
+
+
+def _is_tensorflow(site: Site) -> bool:
+    """Whether the file is one of TensorFlow itself, by what it imports."""
+    text = site.module.text
+    return text.count("from tensorflow.python.framework import") + text.count("from tensorflow.python.ops import") >= 2
 
 
 def is_explained(site: Site, line: int, lines: int = 4) -> bool:

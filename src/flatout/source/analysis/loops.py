@@ -47,10 +47,7 @@ def is_short(loop: Loop, limit: int = 8, site: Site | None = None) -> bool:
             return False
         limit += first
     if part is not None:
-        if isinstance(part, ast.Name) and site is not None:
-            bound = value_of(part.id, site)
-            part = bound[0] if bound is not None else part
-        count = constant(part)
+        count = number(part, site) if site is not None else constant(part)
         return isinstance(count, int) and 0 <= count <= limit
     if isinstance(source, ast.Call) and last_name(source.func) == "range" and source.args:
         end = source.args[-1] if len(source.args) < 2 else source.args[1]
@@ -82,9 +79,19 @@ def number(node: ast.AST, site: Site) -> int | None:
     """A whole number, also one that a name was given."""
     if isinstance(node, ast.Name):
         bound = value_of(node.id, site)
-        node = bound[0] if bound is not None else node
+        node = bound[0] if bound is not None else _default(node, site)
     value = constant(node)
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _default(name: ast.Name, site: Site) -> ast.expr:
+    """What an argument is where a call does not give it."""
+    given = getattr(site.scope.node, "args", None)
+    if isinstance(given, ast.arguments):
+        named = [item.arg for item in (*given.posonlyargs, *given.args)]
+        defaults = dict(zip(reversed(named), reversed(given.defaults), strict=False))
+        return defaults.get(name.id, name)
+    return name
 
 
 def all_turns(site: Site) -> int | None:
