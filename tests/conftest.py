@@ -1,5 +1,8 @@
 """Tests run beside each other, but for those that measure: `pytest.mark.alone` waits for the rest and holds it up.
 
+Two processes take one file after the other. The longest files come first, so that neither process is left with one of
+them at the end.
+
 Ids of tests that depend on the machine, the process or the hour end the run: nothing could be compared by them."""
 
 from __future__ import annotations
@@ -16,6 +19,18 @@ from typing import Any
 
 import pytest
 
+LONGEST = (
+    "test_tune_patterns",
+    "test_tune_whole_program",
+    "test_tune",
+    "test_cures_graph_for_real",
+    "test_tune_killed",
+    "test_toys_for_real",
+    "test_optimize_planted",
+    "test_trial_parity_for_real",
+)
+"""Files that take a minute or more, the longest first."""
+
 
 def pytest_configure() -> None:
     """A shell starts background jobs with SIGINT ignored, and all their children inherit that: programs that tests
@@ -31,11 +46,11 @@ def shared() -> tempfile.TemporaryDirectory[str]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What measures comes last: until then both processes have something to do."""
+    """What takes longest comes first, and what measures last: until then both processes have something to do."""
     unstable = [f"{item.nodeid!r}: {why}" for item in items if (why := reason_against(item.nodeid))]
     if unstable:
         raise pytest.UsageError("Test ids that another run would not have:\n  " + "\n  ".join(unstable))
-    items.sort(key=_alone)
+    items.sort(key=lambda item: (_alone(item), _place(item)))
 
 
 def reason_against(identity: str) -> str:
@@ -48,6 +63,10 @@ def reason_against(identity: str) -> str:
         if len(directory) > 1 and f"{directory}/" in f"{identity}/":
             return f"names a directory of this machine ({directory})"
     return ""
+
+
+def _place(item: pytest.Item) -> int:
+    return LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST)
 
 
 def _alone(item: pytest.Item) -> bool:

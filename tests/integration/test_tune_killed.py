@@ -21,6 +21,8 @@ from observed import environment
 
 from waiting import until
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = """
 import sys, time
 import tensorflow
