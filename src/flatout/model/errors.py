@@ -48,6 +48,8 @@
         ├── Corrupt               data: an element that cannot be read
         ├── Failed                data: a pipeline in a child process that cannot be used
         ├── NotANotebook          source: a file that is not a notebook
+        ├── NotFound              source: a notebook whose cells cannot be found in its text
+        ├── NotKnown              subject: a layer that numpy cannot stand for
         ├── WorkFailed            process: a task in a worker that failed, timed out or ran out of memory
         ├── OutOfTime             optimize: a search that used up its time
         ├── ServerGone            process: no fork server, or no longer

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 from flatout.model.case import Case
-from flatout.source.notebooks.program import by_cells
 
 
 def show(case: Case, view: str, directory: Path, json: str | None = None, quiet: bool = False) -> None:
@@ -19,11 +18,11 @@ def show(case: Case, view: str, directory: Path, json: str | None = None, quiet:
     if quiet:
         from flatout.report.terminal import headline
 
-        sys.stderr.write(f"flatout: {by_cells(headline(case))}\n")
+        sys.stderr.write(f"flatout: {headline(case)}\n")
         return
     from flatout.report.terminal import render
 
     terminal = sys.stderr.isatty()
     width = os.get_terminal_size(sys.stderr.fileno()).columns if terminal else None
     color = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    sys.stderr.write("\n" + by_cells(render(case, view, width, color, directory=directory)))
+    sys.stderr.write("\n" + render(case, view, width, color, directory=directory))

@@ -15,6 +15,7 @@ from flatout.report.html.components import missing
 from flatout.report.html.context import ReportContext
 from flatout.report.html.markup import Html, block, data, tag
 from flatout.report.html.views import VIEWS, View, summary
+from flatout.source.notebooks.program import by_cells
 
 SCRIPTS = (
     "core.js",
@@ -77,7 +78,7 @@ def _section(view: View, context: ReportContext) -> Html | None:
     except (ArithmeticError, AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         # A case may be damaged or come from anywhere: a view that cannot be shown must not prevent the others.
         content = missing(f"This view cannot be shown: the case has values that do not fit ({error}).")
-    return tag("section", tag("h2", view.title), content, id=view.name, data_view=view.name)
+    return tag("section", tag("h2", view.title), Html(by_cells(content)), id=view.name, data_view=view.name)
 
 
 def _header(case: Case) -> Html:

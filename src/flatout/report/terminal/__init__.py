@@ -33,6 +33,7 @@ from flatout.report.terminal import (
 )
 from flatout.report.terminal.output import Output
 from flatout.report.terminal.page import Page
+from flatout.source.notebooks.program import by_cells
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def render(
     VIEWS[view].write(case, page, directory)
     if view == "details" or (view == "overview" and case.kind not in overview.SCREENS):
         _more(case, page, directory)
-    return output.text(page)
+    return by_cells(output.text(page))
 
 
 def unknown_view(name: str) -> UnknownView:
@@ -94,8 +95,8 @@ def unknown_view(name: str) -> UnknownView:
 def headline(case: Case) -> str:
     """The first sentence of the overview: what `--quiet` prints."""
     if case.kind == "run":
-        return run_screen.headline(case)
-    return tune_screen.headline(case) if case.kind == "tune" else clean(case.verdict) or NO_VERDICT
+        return by_cells(run_screen.headline(case))
+    return by_cells(tune_screen.headline(case) if case.kind == "tune" else clean(case.verdict) or NO_VERDICT)
 
 
 def _more(case: Case, page: Page, directory: Path | None) -> None:
