@@ -467,6 +467,10 @@ def test_a_kill_while_tracing_keeps_the_steps_until_then(tmp_path: Path) -> None
     assert sum(at < times[-1] - 0.35 for at in times) <= case.steps.count <= len(times)
     assert case.functions
     assert "ended abruptly" in said(case)
+    assert case.run is not None
+    assert not case.run.complete
+    assert case.run.seconds_of("steps") > 0
+    assert sum(part.seconds for part in case.run.parts) == pytest.approx(case.run.seconds)
 
 
 @pytest.mark.slow
@@ -482,6 +486,9 @@ def test_ctrl_c_in_training(tmp_path: Path) -> None:
     assert case.program.error is not None
     assert case.program.error.startswith("KeyboardInterrupt")
     assert str(program) in case.program.error
+    assert case.run is not None
+    assert case.run.complete
+    assert case.run.seconds_of("steps") > 0
 
 
 @pytest.mark.slow

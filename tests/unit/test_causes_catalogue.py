@@ -29,6 +29,8 @@ CAUSES = {
     "unfused-kernels "
     "memory-pressure thread-misfit library-mismatch",
     "api": "gone-api legacy-pipeline",
+    "run": "slow-callback checkpoint-bound validation-bound summary-bound host-metrics slow-start compile-bound "
+    "between-epochs late-exit",
 }
 LEVERS = (
     "function no-run-eagerly relax-shapes steps-per-execution prefetch cache vectorize-map threadpool "

@@ -7,12 +7,13 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from flatout.model.run_tree import RunPart, RunTree
 from flatout.observe import spans as spans_module
 from flatout.observe.observer import Observer
-from flatout.observe.reading import run_tree
+from flatout.observe.reading import run_tree, steps
 from flatout.observe.reading.recording import Recording
 from flatout.observe.recorder import Recorder
 from flatout.observe.run_sampler import RunSampler
@@ -193,3 +194,44 @@ def test_own_seconds_are_those_of_no_part() -> None:
     part = RunPart("callback", "A.on_epoch_end", 5.0, parts=(RunPart("prediction", "predict", 2.0),))
     assert part.own_seconds == 3.0
     assert part.under("prediction") == 2.0
+
+
+def test_what_flatout_does_inside_of_a_callback_is_taken_out_of_all_around_it(tmp_path: Path) -> None:
+    spans = [
+        [1, 0, "fit", "fit", "/x/train.py", 9, 1, 6.0],
+        [2, 1, "callback", "Score.on_epoch_end", "/x/train.py", 3, 2, 4.0],
+        [3, 2, "prediction", "predict", "/x/train.py", 4, 2, 3.0],
+        [4, 3, "observer", "flatout", "", 0, 1, 1.0],
+    ]
+    tree = run_tree.read(recording_of(tmp_path, spans, []), None, [], None)
+    assert tree is not None
+    assert sum(part.seconds for part in tree.parts) == pytest.approx(10.0)
+    (part,) = tree.of("callback")
+    assert (part.seconds, part.parts[0].seconds) == (3.0, 2.0)
+
+
+def test_a_loop_beside_that_of_the_steps_is_validation(tmp_path: Path) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(PROGRAM)
+    file = str(program)
+    stream = steps.Stream(0, "train-function", "step", [[file, 4, "<module>", 1]], {}, np.zeros((0, 8)), 30)
+    spans = [[1, 0, "iterator", "dataset", file, 3, 3, 0.3], [2, 0, "iterator", "dataset", file, 5, 3, 0.2]]
+    rows = [
+        *(
+            [0, 0, "", "", 1.0, 9, [[file, 1, "<module>", 1]]],
+            [0, 1, "", "tensorflow", 2.0, 9, [[file, 4, "<module>", 1]]],
+        ),
+        *(
+            [0, 1, "", "tensorflow", 3.0, 9, [[file, 6, "<module>", 1]]],
+            [0, 1, "", "", 2.0, 9, [[file, 7, "<module>", 1]]],
+        ),
+    ]
+    tree = run_tree.read(recording_of(tmp_path, spans, rows), stream, [stream], None)
+    assert tree is not None
+    found = seconds_by_kind(tree)
+    assert found["before"] == 1.0
+    assert found["steps"] == 2.0
+    assert found["validation"] == pytest.approx(3.2)
+    assert found["epoch-start"] == pytest.approx(0.3)
+    assert found["program"] == 2.0
+    assert {part.where.line for part in tree.of("validation") if part.where is not None} == {5}

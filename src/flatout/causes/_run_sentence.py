@@ -6,6 +6,8 @@ from flatout.causes._run_parts import busiest, seconds, spot
 from flatout.model.case import Case, RunPart, RunTree
 
 MOST = 4
+LONG = 5.0
+"""Seconds from which on a run without steps is worth the sentence."""
 LEAST = 0.04
 """Share of the run from which a part is named."""
 
@@ -13,7 +15,7 @@ LEAST = 0.04
 def sentence(case: Case) -> str:
     """`15 s: 7.2 s in Gallery.on_epoch_end (train.py:17), 5.5 s before the first step, 1.4 s in 300 training steps.`"""
     run = case.run
-    if run is None or run.seconds <= 0:
+    if run is None or run.seconds <= 0 or (case.steps is None and run.seconds < LONG):
         return ""
     items = sorted(_items(run), key=lambda item: -item[0])
     named = [item for item in items if item[0] >= LEAST * run.seconds][:MOST]

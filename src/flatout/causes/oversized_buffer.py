@@ -72,7 +72,12 @@ def slow_epoch_starts(case: Case) -> Iterator[Finding]:
     for (number, index), filling in sorted(filled.items(), key=lambda item: -item[1])[:1]:
         stage = pipelines[number].stages[index]
         cost = filling if int(stage.buffer or 0) >= _LARGE else 0.0
-        yield from _finding(case, stage, cost, "the slower first step of each epoch, spread over all steps")
+        found = _finding(case, stage, cost, "the slower first step of each epoch, spread over all steps")
+        between = case.run.seconds_of("epoch-start") if case.run is not None and case.steps is not None else 0.0
+        if between and case.steps is not None:  # known in seconds of the run, which no step has
+            yield from queries.outside_steps(case, found, min(1000 * between, cost * case.steps.count))
+        else:
+            yield from found
 
 
 def _filling_ms(case: Case, pipeline: Pipeline, index: int) -> float:
@@ -204,7 +209,7 @@ def _prefetch_in_samples(call: ast.Call, site: Site) -> Iterator[Match]:
 
 CAUSE = Cause(
     group="input",
-    explains=("input-bound",),
+    explains=("input-bound", "between-epochs"),
     in_run={"epoch-start": slow_epoch_starts, "endless": filled_for_nothing},
     patterns=(_shuffle_decoded, _prefetch_in_samples),
 )

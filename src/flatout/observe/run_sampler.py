@@ -6,6 +6,7 @@ is being imported, and the package whose code runs. What is kept is a sum by the
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import sys
 import threading
@@ -29,13 +30,14 @@ WRITE_SECONDS = 2.0
 DEEPEST = 200
 MOST_FRAMES = 8
 MOST_STACKS = 3000
+MOST_CODES = 100_000
 MOST_STAGES = 40
 """Streams of steps are told apart up to here: the samples say how many there were."""
 MOST_ROWS = 800
 
 _IMPORT = "<frozen importlib._bootstrap>"
-_ALWAYS = (_IMPORT, "<frozen runpy>")
-"""Beside `<module>`: on the stack of the main thread as long as the program itself runs."""
+_RUNNERS = ("<module>", "_run_module_as_main", "_run_module_code")
+"""On the stack of the main thread as long as the program itself runs."""
 
 
 class RunSampler:
@@ -48,7 +50,8 @@ class RunSampler:
         self.last = time.perf_counter()
 
     def start(self) -> None:
-        threading.Thread(target=self.run, name="flatout-run-sampler", daemon=True).start()
+        """Not as a `threading.Thread`: it runs before the program does, which may count its threads."""
+        _thread.start_new_thread(self.run, ())
 
     def run(self) -> None:
         began = written = time.perf_counter()
@@ -114,24 +117,39 @@ def _seen(frame: FrameType | None) -> tuple[str, str, tuple[Any, ...]]:
     leaving = frame is not None
     while frame is not None and depth < DEEPEST:
         code = frame.f_code
-        if code.co_name == "<module>" or code.co_filename in _ALWAYS or code.co_name.startswith("_run_module"):
+        if leaving and (code.co_name in _RUNNERS or code.co_filename == _IMPORT):
             leaving = False
-        if users_code.is_users(code):
-            users.append((code, frame.f_lineno))
+        known = _codes.get(id(code))
+        if known is None:
+            known = _remember(code)
+        if known[1]:
+            users.append((id(code), frame.f_lineno))
         elif code.co_filename == _IMPORT:
             if not users:
                 importing = importing or "?"
-        else:
-            package = _package(frame)
+        elif code.co_name == "<module>":
+            importing = _package(frame)  # the outermost one stays: what the user's line asked for
             if not users and not working:
-                working = package
-            if code.co_name == "<module>":
-                importing = package  # the outermost one stays: what the user's line asked for
+                working = importing
+        elif not users and not working:
+            working = _package(frame)
         frame = frame.f_back
         depth += 1
     if leaving and depth < DEEPEST:
         importing = "exit"
     return importing, working, tuple(users[:MOST_FRAMES])
+
+
+_codes: dict[int, tuple[Any, bool]] = {}
+"""Code by its identity, and whether it is the user's: to hash code itself takes as long as all else. What stands here
+is kept alive, so that no other gets its identity."""
+
+
+def _remember(code: Any) -> tuple[Any, bool]:
+    if len(_codes) > MOST_CODES:
+        return code, False
+    known = _codes[id(code)] = (code, users_code.is_users(code))
+    return known
 
 
 def _package(frame: FrameType) -> str:
@@ -141,4 +159,5 @@ def _package(frame: FrameType) -> str:
 
 
 def _frames(users: tuple[Any, ...]) -> list[list[Any]]:
-    return [[users_code.absolute(c.co_filename), line, c.co_name, c.co_firstlineno] for c, line in users]
+    found = [(_codes[number][0], line) for number, line in users]
+    return [[users_code.absolute(c.co_filename), line, c.co_name, c.co_firstlineno] for c, line in found]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from flatout.model.run_tree import PartKind, RunPart
-from flatout.observe.reading.recording import Recording
 from flatout.observe.reading.steps import Stream
 from flatout.observe.run_sampler import MOST_STAGES
 from flatout.source import context
@@ -119,6 +118,8 @@ class Phases:
             return "exit"
         if sample.importing and sample.importing != "?":
             return "import"
+        if sample.working == "flatout":
+            return "observer"
         if not sample.frames:
             return "import" if sample.importing else "unattributed"
         if self.chosen is not None and sample.stage <= min(self.chosen, MOST_STAGES - 1):
@@ -129,6 +130,13 @@ class Phases:
             return "validation"
         return "program"
 
+    def validates(self, sample: Sample) -> tuple[str, int] | None:
+        """The head of the validation loop that a sample is in, or the line that calls what validates."""
+        for file, loop in self.validation:
+            if _within(sample, [(file, loop)]):
+                return file, loop.line
+        return next((frame[:2] for frame in sample.frames if frame[:2] in self.calls), None)
+
     def starts(self, file: str, line: int) -> PartKind | None:
         """What an iterator that is made at this line is for."""
         if any(file == known and loop.line <= line <= loop.end for known, loop in self.steps):
@@ -138,7 +146,8 @@ class Phases:
         return None
 
 
-def phases(recording: Recording, chosen: Stream | None, found: Sequence[Stream]) -> Phases:
+def phases(chosen: Stream | None, found: Sequence[Stream], iterated: Iterable[tuple[str, int]]) -> Phases:
+    """`iterated`: lines at which a dataset is begun."""
     if chosen is None or chosen.kind in ("fit", "predict", "evaluate"):
         return Phases(chosen.id if chosen else None, (), frozenset(), (), frozenset())
     steps = {_loop(stream) for stream in found if stream.kind == chosen.kind or stream is chosen}
@@ -160,6 +169,7 @@ def phases(recording: Recording, chosen: Stream | None, found: Sequence[Stream])
                 calls.add(line)
         elif stream.id > chosen.id:
             validation.add(loop)
+    validation |= {loop for line in iterated if (loop := _beside(line, loops)) is not None}
     return Phases(chosen.id, tuple(loops), lines, tuple(validation), frozenset(calls))
 
 
@@ -169,6 +179,20 @@ def _loop(stream: Stream) -> tuple[str, Loop] | None:
         loop = context.innermost_loop(str(frame[0]), int(frame[1]))
         if loop is not None:
             return str(frame[0]), loop
+    return None
+
+
+def _beside(line: tuple[str, int], steps: Iterable[tuple[str, Loop]]) -> tuple[str, Loop] | None:
+    """The loop over a dataset that begins at this line, where an outer loop repeats both it and the steps."""
+    file = line[0]
+    head = next(((file, loop) for loop in context.loops(file) if loop.line == line[1]), None)
+    if head is None:
+        return None
+    for step in steps:
+        outer = [(file, loop) for loop in context.loops(file)]
+        apart = head != step and not _encloses(head, step) and not _encloses(step, head)
+        if apart and any(_encloses(one, head) and _encloses(one, step) for one in outer):
+            return head
     return None
 
 

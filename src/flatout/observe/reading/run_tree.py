@@ -66,7 +66,8 @@ def read(
     root = spans[0]
     last = _end(recording.last("end"), seen, ended)
     root.seconds = (min(seen, last[0]) if last else seen) - woke
-    maker = _Maker(phases(recording, chosen, found), samples(fact), measured)
+    iterated = [(span.file, span.line) for span in spans if span.kind == "iterator" and span.file]
+    maker = _Maker(phases(chosen, found, iterated), samples(fact), measured)
     maker.visit(root, None)
     maker.whole(woke - began, ended, seen, last)
     parts = maker.parts()
@@ -138,7 +139,7 @@ class _Maker:
                 span.children.remove(child)
                 self.loose += self.by_span[child.number]
             elif child.kind in OWNERS:
-                self.add(self.owner(child, inside_fit=span.kind != "run"))
+                self.add(self.owner(child, inside_fit=span.kind != "run")[0])
             else:
                 self.visit(child, callback)
         if span.kind == "iterator":
@@ -152,24 +153,26 @@ class _Maker:
         elif span.kind == "run":
             self._outside(span)
 
-    def owner(self, span: Span, inside_fit: bool = False) -> RunPart:
-        """A callback, an evaluation, a checkpoint: with all inside of it, but for checkpoints and summaries."""
+    def owner(self, span: Span, inside_fit: bool = False) -> tuple[RunPart, float]:
+        """A callback, an evaluation, a checkpoint: with all inside of it, but for checkpoints and summaries, which are
+        parts of the run themselves; and the seconds of those."""
         parts, lifted = [], 0.0
         for child in span.children:
+            made, more = self.owner(child)
+            lifted += more
             if child.kind in LIFTED and span.kind not in LIFTED:
-                made = self.owner(child)
-                if span.kind == "callback" and not span.file:
+                if span.kind == "callback" and not span.file and child.kind != "observer":
                     made = replace(made, name=span.name)
                 self.add(made)
-                lifted += child.seconds
+                lifted += made.seconds
             else:
-                parts.append(self.owner(child))
+                parts.append(made)
         kind: Any = span.kind if span.kind in OWNERS else PLAIN.get(span.kind, "program")
         if kind == "callback" and span.name.partition(".")[0] in SAVING_CALLBACKS:
             kind = "checkpoint"
         name = "validation of fit" if kind == "validation" and inside_fit else _name(span)
         lines = lines_of(self._inside(span), *self._scale(span))
-        return RunPart(kind, name, span.seconds - lifted, span.calls, _where(span), (*parts, *lines))
+        return RunPart(kind, name, span.seconds - lifted, span.calls, _where(span), (*parts, *lines)), lifted
 
     def _inside(self, span: Span) -> list[Sample]:
         """Its samples, with the frames from the callback's own function on where it is one."""
@@ -196,7 +199,7 @@ class _Maker:
         steps = min(later * self.step, span.own)
         excess = span.own - steps
         hidden = 0.0
-        if later and first:
+        if later > 1 and first:
             hidden = min(excess / later * sum(child.calls for child in first), sum(child.own for child in first))
             self.add(RunPart("tracing", first[0].name, 0.0))
             key = ("tracing", _name(first[0]), _where(first[0]))
@@ -220,7 +223,7 @@ class _Maker:
             self.add(RunPart("steps", self._steps_name(), steps))
             self.add(RunPart(kind, "dataset", span.own - steps, span.calls, _where(span)))
         else:
-            self.add(RunPart(kind, "loop", span.own, 0, None))
+            self.add(RunPart(kind, "loop", span.own, 0, _where(span)))
 
     # ── outside of spans ─────────────────────────────────────────────────────────────────────────────────────────
 
@@ -239,14 +242,24 @@ class _Maker:
                 self._imports(group, scale)
             elif kind == "exit":
                 self.add(RunPart("exit", "", seconds, 0, None, (*_threads(group, scale), *lines_of(group, scale))))
+            elif kind == "observer":
+                self.add(RunPart(kind, "flatout", seconds))
             elif kind == "unattributed":
                 self.add(RunPart(kind, "", seconds, 0, None, _packages(group, scale)))
             elif kind == "steps":
                 self.add(RunPart("steps", self._steps_name(), seconds, 0, None, lines_of(group, scale)))
             elif kind == "validation":
-                self.add(RunPart("validation", "loop", seconds, 0, None, lines_of(group, scale)))
+                self._validation(group, scale)
             else:
                 self.add(RunPart(kind, "", seconds, 0, None, lines_of(group, scale)))
+
+    def _validation(self, group: Iterable[Sample], scale: float) -> None:
+        loops: dict[tuple[str, int], list[Sample]] = defaultdict(list)
+        for sample in group:
+            loops[self.phases.validates(sample) or ("", 0)].append(sample)
+        for (file, line), found in loops.items():
+            seconds = scale * sum(sample.seconds for sample in found)
+            self.add(RunPart("validation", "loop", seconds, 0, context.where(file, line), lines_of(found, scale)))
 
     def _imports(self, group: Iterable[Sample], scale: float) -> None:
         packages: dict[str, list[Sample]] = defaultdict(list)

@@ -1,0 +1,64 @@
+"""A callback takes a good part of the run, and training waits for it.
+
+## What it is
+Keras calls the hooks of callbacks in the main thread, between epochs or between batches. While a hook draws, writes or
+asks a server, no step is made.
+
+## Why it costs
+The time of a hook is added to the run as it is: nothing overlaps with it. A gallery of 16 pictures after each of three
+epochs took 7 of the 15 s of one run, whose steps took 1.4 s.
+
+## How it looks
+```python
+class Gallery(keras.callbacks.Callback):
+    def on_epoch_end(self, epoch, logs=None):
+        draw(self.model.predict(self.pictures))     # 2.4 s, after each epoch
+```
+
+## The cure
+```python
+class Gallery(keras.callbacks.Callback):
+    def on_epoch_end(self, epoch, logs=None):
+        if epoch % 10 == 9:
+            draw(self.model.predict(self.pictures))
+```
+Do it less often, on fewer samples, or hand arrays to a process of its own that draws while training goes on. A hook for
+each batch (`on_train_batch_end`) also keeps Keras from dispatching batches ahead: move it to the end of the epoch.
+
+## When it is not worth it
+When a run of full length has so many steps per epoch that the hook is a small part of it: the share of a short run
+overstates what comes once an epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.causes._run_parts import each, mostly, of_run, predicts_and_scores, seconds
+from flatout.causes._spec import Cause
+from flatout.model.case import Case, Finding, Fix, RunPart
+
+
+def in_run(case: Case) -> Iterator[Finding]:
+    for part in case.run.of("callback") if case.run is not None else ():
+        if not predicts_and_scores(part):
+            yield from of_run(
+                "slow-callback",
+                case,
+                f"`{part.name}` took {seconds(part.seconds)}{each(part)}, in which no step was made.{mostly(part)}",
+                part.seconds,
+                part.where,
+                [Fix(_advice(part), equivalence="semantic")],
+            )
+
+
+def _advice(part: RunPart) -> str:
+    if "_batch_" in part.name:
+        return (
+            "Move this work to on_epoch_end, or do it every hundredth batch: a hook of batches also keeps Keras from "
+            "dispatching them ahead."
+        )
+    return "Do this every few epochs, on fewer samples, or in a process of its own while training goes on."
+
+
+CAUSE = Cause(group="run", in_run=in_run)

@@ -1,0 +1,85 @@
+"""The program works for a good part of the run before its first step.
+
+## What it is
+Before the first step the program reads and parses its data, imports packages and builds its model. All of it is done
+anew at each start, in one thread.
+
+## Why it costs
+A device that costs money waits for it. Every short run, every trial and every restart after a failure pays it again:
+parsing text in Python takes a microsecond per character, reading the parsed arrays back takes a thousandth of that.
+
+## How it looks
+```python
+rows = [[float(cell) for cell in line.split(",")] for line in open("data.csv")]     # 40 s at each start
+```
+
+## The cure
+```python
+if not os.path.exists("data.npy"):
+    rows = [[float(cell) for cell in line.split(",")] for line in open("data.csv")]
+    np.save("data.npy", np.array(rows, "float32"))
+rows = np.load("data.npy", mmap_mode="r")
+```
+Keep what was parsed, as arrays or records (`flatout data convert`); read with tf.data while training runs; import heavy
+packages where they are used.
+
+## When it is not worth it
+When the start is short against a run of full length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flatout.causes._run_parts import LIBRARIES, busiest, of_run, seconds, spot
+from flatout.causes._spec import Cause
+from flatout.model.case import Case, Finding, Fix, RunPart
+
+OF_RUN = 0.1
+LEAST_SECONDS = 1.0
+"""What every start takes is no fault."""
+
+
+def _is_long(case: Case, value: float) -> bool:
+    return case.run is not None and value >= max(OF_RUN * case.run.seconds, LEAST_SECONDS)
+
+
+def lines(case: Case) -> Iterator[Finding]:
+    """The program's own lines."""
+    for part in case.run.of("before") if case.run is not None and case.steps is not None else ():
+        if not _is_long(case, part.seconds):
+            continue
+        where = busiest(part)
+        most = f" Most of it, {seconds(part.lines()[0].seconds)}, is at {spot(where)}." if where is not None else ""
+        yield from of_run(
+            "slow-start",
+            case,
+            f"The program worked for {seconds(part.seconds)} before its first step, beside imports.{most}",
+            part.seconds,
+            where,
+            [Fix(_advice(part))],
+        )
+
+
+def _advice(part: RunPart) -> str:
+    package = part.lines()[0].name if part.lines() else ""
+    if package in LIBRARIES:
+        return "Load weights and build models once, and leave what the run does not need."
+    return "Keep what this makes in a file (np.save, TFRecord) and read that at the next start, or make it in tf.data."
+
+
+def imports(case: Case) -> Iterator[Finding]:
+    """Packages beside TensorFlow and Keras."""
+    for part in case.run.of("import") if case.run is not None else ():
+        if part.name not in (*LIBRARIES, "modules") and _is_long(case, part.seconds):
+            yield from of_run(
+                "slow-start",
+                case,
+                f"Importing {part.name} took {seconds(part.seconds)}.",
+                part.seconds,
+                part.where,
+                [Fix(f"Import {part.name} inside of the function that uses it, or only the part that is needed.")],
+            )
+
+
+CAUSE = Cause(group="run", in_run={"lines": lines, "imports": imports})

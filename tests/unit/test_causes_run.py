@@ -1,0 +1,84 @@
+"""Causes of the whole run: one ranking by seconds of the run, and a first sentence about the run."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from sample_case import sample_case
+
+from flatout.causes import catalogue, diagnose, run_sentence
+from flatout.model import queries
+from flatout.model.case import Case, Finding, RunPart, RunTree, Where
+
+
+def case_with(*parts: RunPart, seconds: float = 20.0) -> Case:
+    case = sample_case()
+    program = dataclasses.replace(case.program, seconds=seconds)
+    rest = seconds - sum(part.seconds for part in parts)
+    tree = RunTree(seconds, (*parts, RunPart("import", "tensorflow", rest)))
+    return dataclasses.replace(case, kind="run", program=program, run=tree, findings=(), evidence=())
+
+
+def found(case: Case, name: str) -> list[Finding]:
+    return [item for look in catalogue()[name].spec.detectors.values() for item in look(case)]
+
+
+def test_the_first_sentence_names_what_took_long_and_the_steps() -> None:
+    assert run_sentence(sample_case()) == (
+        "15.0 s: 7.2 s in Gallery.on_epoch_end (train.py:17), 5.5 s before the first step "
+        "(4.5 s importing tensorflow), 1.4 s in 300 training steps."
+    )
+    assert run_sentence(dataclasses.replace(sample_case(), run=None)) == ""
+
+
+def test_a_costly_callback_comes_before_a_cheap_part_of_the_steps() -> None:
+    gallery = RunPart("callback", "Gallery.on_epoch_end", 9.0, 3, Where("train.py", 17))
+    case = diagnose(case_with(RunPart("steps", "fit", 0.4, 300), gallery))
+    costs = [queries.run_seconds(case, item) or 0.0 for item in case.findings if item.cost_share is not None]
+    assert case.findings[0].cause == "slow-callback"
+    assert case.findings[0].cost_ms == pytest.approx(9000)
+    assert costs == sorted(costs, reverse=True)
+    assert case.verdict.startswith("20.0 s: 10.6 s before the first step")
+    assert "45% of the run goes to slow-callback" in case.verdict
+
+
+def test_a_cost_per_step_is_told_in_seconds_of_the_run() -> None:
+    case = case_with(RunPart("steps", "fit", 5.0, 300))
+    item = Finding("step-overhead", "It is.", cost_ms=1.0, cost_share=0.5)
+    assert queries.run_seconds(case, item) == pytest.approx(2.5)
+    assert queries.run_seconds(case, dataclasses.replace(item, of="run")) == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize(
+    ("cause", "part"),
+    [
+        ("slow-callback", RunPart("callback", "Short.on_epoch_end", 0.2, 3)),
+        ("checkpoint-bound", RunPart("checkpoint", "Model.save", 0.2, 3)),
+        ("summary-bound", RunPart("summary", "write", 0.2, 300)),
+        ("validation-bound", RunPart("validation", "evaluate", 8.0, 1)),
+        ("compile-bound", RunPart("tracing", "step", 1.5, 2)),
+        ("between-epochs", RunPart("epoch-start", "fit", 0.2, 4)),
+        ("late-exit", RunPart("exit", "", 2.0)),
+        ("slow-start", RunPart("import", "numpy", 0.3)),
+    ],
+)
+def test_what_every_program_has_is_no_finding(cause: str, part: RunPart) -> None:
+    assert found(case_with(RunPart("steps", "fit", 8.0, 300), part), cause) == []
+
+
+def test_an_exit_is_long_only_against_what_the_import_took() -> None:
+    slow_machine = case_with(RunPart("exit", "", 8.0), seconds=40.0)
+    assert found(slow_machine, "late-exit") == []
+    lines = (RunPart("line", "", 6.0, where=Where("train.py", 3)),)
+    (item,) = found(case_with(RunPart("exit", "", 8.0, parts=lines), seconds=40.0), "late-exit")
+    assert item.where == Where("train.py", 3)
+
+
+def test_a_score_on_predictions_is_told_from_pictures() -> None:
+    predicted = RunPart("prediction", "predict", 2.0, 3)
+    score = RunPart("line", "numpy", 3.0, where=Where("train.py", 20))
+    callback = RunPart("callback", "Auc.on_epoch_end", 5.2, 3, Where("train.py", 17), (predicted, score))
+    drawing = dataclasses.replace(callback, parts=(predicted, dataclasses.replace(score, name="matplotlib")))
+    assert [len(found(case_with(callback), name)) for name in ("host-metrics", "slow-callback")] == [1, 0]
+    assert [len(found(case_with(drawing), name)) for name in ("host-metrics", "slow-callback")] == [0, 1]
