@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import gc
-import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from flatout.check.suppressions import Suppressions
 from flatout.source.analysis import consequence
+from flatout.source.analysis.consequence import is_test
 from flatout.source.analysis.patterns import LEVELS, Confidence, Diagnostic, Match, Pattern
 from flatout.source.analysis.scopes import Module, Scope, Site, parses
 from flatout.source.analysis.syntax import last_name
@@ -22,10 +22,6 @@ VERSION = (2, 16)
 _PACKAGES = frozenset({b"tf", b"tensorflow", b"keras", b"tf_keras", b"tf_slim"})
 _BETWEEN_WORDS = bytes(
     code if chr(code).isalnum() or chr(code) == "_" or code > 127 else ord(" ") for code in range(256)
-)
-_TEST_FILE = re.compile(
-    r"(^|[/\\])(tests?[/\\]|testing[/\\]|benchmarks?[/\\]|(test|benchmark)_[^/\\]*\.py$|conftest\.py$)"
-    r"|[^/\\]*_(tests?|benchmark)\.py"
 )
 _TRACERS = frozenset(
     {b"function", b"def_function", b"defun", b"tf_function", b"jit_compile", b"function_in_tf1", b"train_step"}
@@ -176,10 +172,6 @@ def drop_traced_elsewhere(outcomes: Iterable[Outcome]) -> frozenset[str]:
     return names
 
 
-def is_test(path: str) -> bool:
-    return _TEST_FILE.search(path) is not None
-
-
 def _words_of(patterns: Iterable[Pattern]) -> frozenset[bytes]:
     return frozenset(word.encode() for item in patterns for word in item.words | item.among | item.needs)
 
@@ -235,7 +227,7 @@ def _diagnostic(module: Module, pattern: Pattern, match: Match, site: Site) -> D
         site.scope.name or None,
         code,
         match.unless_traced,
-        confidence=consequence.confidence(pattern, match, site),
+        confidence=consequence.confidence(match, site),
     )
 
 

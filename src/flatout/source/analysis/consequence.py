@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 
-from flatout.source.analysis.patterns import LEVELS, Confidence, Match, Pattern
+from flatout.source.analysis.patterns import Confidence, Match
 from flatout.source.analysis.scopes import Site
 
+_TEST_FILE = re.compile(
+    r"(^|[/\\])(tests?[/\\]|testing[/\\]|benchmarks?[/\\]|(test|benchmark)_[^/\\]*\.py$|conftest\.py$)"
+    r"|[^/\\]*_(tests?|benchmark)\.py"
+)
 _ASIDE_PATH = re.compile(
     r"(^|[/\\])(docs?|_static|\w*guides?|demos?|samples?|snippets?|scratch|playground|sandbox|experiments?[/\\]old|archive|deprecated|"
     r"third_party|legacy)[/\\]|(^|[/\\_-])(demo|sample|snippet|scratch|playground|profil\w*|bench\w*|timing)"
@@ -20,13 +24,19 @@ _ASIDE_FUNCTION = re.compile(
 )
 
 
-def confidence(pattern: Pattern, match: Match, site: Site) -> Confidence:
+def is_test(path: str) -> bool:
+    return _TEST_FILE.search(path) is not None
+
+
+def confidence(match: Match, site: Site) -> Confidence:
     """The detector's own confidence, and low where the code is there to be looked at."""
-    if pattern.aside or match.confidence == "low":
-        return match.confidence
+    if match.confidence == "low":
+        return "low"
+    if is_test(site.module.path):
+        return "low"
     if _ASIDE_PATH.search(site.module.path) or _is_shown(site) or _is_tensorflow(site):
         return "low"
-    return min(match.confidence, "high", key=LEVELS.index)
+    return match.confidence
 
 
 def _is_tensorflow(site: Site) -> bool:

@@ -62,8 +62,6 @@ class Pattern:
     default_below: tuple[int, int] = (0, 0)
     """On by default where the code must run with a TensorFlow older than this version."""
     cause: str = ""
-    aside: bool = False
-    """Whether it matters in samples and demonstrations as well: the program fails, or computes something else."""
 
     @property
     def full_name(self) -> str:
@@ -81,7 +79,6 @@ def pattern(
     among: Iterable[str] = (),
     needs: Iterable[str] = (),
     default_below: tuple[int, int] = (0, 0),
-    aside: bool = False,
 ) -> Callable[[Detector], Pattern]:
     """Makes a pattern of a function that looks at a node. Its cause names it in `Cause(patterns=…)`.
 
@@ -102,7 +99,6 @@ def pattern(
             frozenset(among),
             frozenset(needs),
             default_below,
-            aside=aside,
         )
         assert found.words, f"{name} has no words to search for"
         return found

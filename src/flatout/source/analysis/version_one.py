@@ -25,6 +25,8 @@ _WHOLE = re.compile(
     re.MULTILINE,
 )
 _DOCSTRING = re.compile(r'("""|\'\'\').*?\1', re.DOTALL)
+_ASKS = re.compile(r"(?:\bif\b|Version\().*__version__|__version__\s*(?:>|<|==|\.startswith|\.split|\[)")
+"""Code for both versions."""
 _OF_TWO = (b"GradientTape", b"enable_eager_execution")
 _MAY_BE = frozenset(
     [
@@ -59,6 +61,6 @@ def is_version_one(text: str, words: set[bytes]) -> bool:
         return False
     if b"function" in words and re.search(r"@tf\.function|tf\.function\(", text):
         return False
-    if b"__version__" in words or _MARK.search(text) is None:
+    if (b"__version__" in words and _ASKS.search(text)) or _MARK.search(text) is None:
         return False
     return _MARK.search(_DOCSTRING.sub("", text)) is not None
