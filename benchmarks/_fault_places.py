@@ -179,7 +179,11 @@ class Place:
         return wrong
 
     def temporary_files(self) -> list[str]:
-        return sorted(str(path.relative_to(self.temporary)) for path in self.temporary.rglob("*") if path.is_file())
+        return sorted(
+            str(path.relative_to(self.temporary))
+            for path in self.temporary.rglob("*")
+            if path.is_file() or path.is_symlink()
+        )
 
 
 def _read(path: Path) -> bool:

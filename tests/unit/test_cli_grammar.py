@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import json
 import re
@@ -255,3 +256,15 @@ def test_the_script_of_a_shell_asks_for_words(shell: str) -> None:
 def test_an_option_of_the_program_may_be_called_as_one_of_ours() -> None:
     with pytest.raises(InvalidOption, match="has no option --nope"):
         ALL["flatout run"].main(["--nope", "x.py"], prog_name="flatout run", standalone_mode=False)
+
+
+def test_a_full_disk_is_told_in_words(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def full(first: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("flatout.cli._run", full)
+    monkeypatch.setattr("sys.argv", ["flatout", "tune", "train.py"])
+    with pytest.raises(SystemExit) as left:
+        flatout.cli.main()
+    assert left.value.code == 3
+    assert "The disk is full. Free some space" in capsys.readouterr().err

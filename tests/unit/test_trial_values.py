@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from flatout.trial.child.values import Values, weights
+from flatout.measure.parity import Numbers
+from flatout.trial.child.values import Values, kept, targets, weights
 from flatout.trial.child.values.kept import MOST_STEPS
 
 
@@ -73,3 +74,34 @@ def test_all_losses_of_such_a_run_are_kept(tmp_path: Path) -> None:
     values.write()
     with numpy.load(tmp_path / "numbers.npz") as stored:
         assert stored["series/0"][:, 1].tolist() == [float(step) for step in range(1, 401)]
+
+
+class Counted:
+    """Stands for a variable that ops count in."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def numpy(self) -> object:
+        return self.value
+
+
+def test_a_run_without_end_is_kept_in_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Targets, marks and beginnings of epochs, where each step begins a dataset."""
+    monkeypatch.setattr(targets, "MOST", 2000)
+    monkeypatch.setattr(kept, "MOST_BEGUN", 500)
+    values = Values(str(tmp_path), dense=True)
+    values.wanted = True
+    assert values.targets is not None
+    values.targets._count, values.targets._log = Counted(0), Counted([0.5] * targets.SIZE)
+    for step in range(1, 10_000):
+        values.targets._count.value = step
+        values.begin_epoch()
+        values.tick(step, "updates")
+    values.write()
+    assert targets.MOST <= len(values.targets._read) <= targets.MOST + targets.SIZE
+    assert len(values.targets.marks) <= targets.MOST + targets.SIZE
+    assert len(values.epochs) == kept.MOST_BEGUN
+    assert len(values.snapshots) < 400
+    numbers = Numbers.load(tmp_path / "numbers.npz")
+    assert (numbers.made, max(numbers.series["tape target"])) == (9_999, len(values.targets._read))

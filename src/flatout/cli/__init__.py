@@ -6,6 +6,7 @@ takes three times as long as Python itself. A command in use is loaded alone.
 
 from __future__ import annotations
 
+import errno
 import gc
 import importlib
 import os
@@ -143,3 +144,12 @@ def main() -> None:
         # The reader (head, less) has closed the pipe, which is not an error.
         sys.stderr.close()
         raise SystemExit(141) from None
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        where = f" ({error.filename})" if error.filename else ""
+        again = " `--resume` goes on with this tune." if first == "tune" else ""
+        sys.stderr.write(
+            f"flatout: The disk is full{where}. Free some space, then run the same command again.{again}\n"
+        )
+        raise SystemExit(3) from None

@@ -26,6 +26,8 @@ shows itself after the last of them. From there on eight times until the steps h
 AS_EPOCHS_BEGIN = (1, 2, 4, 8)
 MOST_EPOCHS = 12
 """Epochs at whose beginning the weights are kept."""
+MOST_BEGUN = 20_000
+"""Beginnings of epochs that are kept: a program may begin a dataset with each step."""
 COSTLY_SECONDS = 0.25
 """Where a snapshot takes longer than this, fewer are taken."""
 MOST_SCALARS = 50_000
@@ -91,7 +93,7 @@ class Values:
 
     def begin_epoch(self) -> None:
         """The program has begun a dataset before the step that is ending now."""
-        if not self.epochs or self.epochs[-1] != self.steps:
+        if len(self.epochs) < MOST_BEGUN and (not self.epochs or self.epochs[-1] != self.steps):
             self.epochs.append(self.steps)
 
     def tick(self, count: int, counted_by: object = None) -> None:

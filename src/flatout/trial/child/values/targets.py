@@ -76,8 +76,10 @@ class Targets:
                 self._log = make([0.0] * (SIZE), trainable=False, dtype=dtypes.float64, name="flatout_targets")
 
     def mark(self, steps: int) -> None:
-        """The program has made so many steps."""
-        if self._count is not None and (not self.marks or self.marks[-1][0] != steps):
+        """The program has made so many steps. Nothing is kept of what comes after the last target that is."""
+        if self._count is None or len(self._read) >= MOST:
+            return
+        if not self.marks or self.marks[-1][0] != steps:
             count = int(self._count.numpy())
             self.marks.append((steps, count))
             if count - len(self._read) > SIZE // 2:
@@ -85,7 +87,7 @@ class Targets:
 
     def _collect(self, count: int) -> None:
         """Read what has come; what was written over before it could be read is not a number."""
-        log, known = self._log.numpy(), len(self._read)
+        log, known, count = self._log.numpy(), len(self._read), min(count, MOST + SIZE)
         if known < MOST:
             self._read += [float("nan") if count - n > SIZE else float(log[n % SIZE]) for n in range(known, count)]
 
