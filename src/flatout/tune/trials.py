@@ -14,7 +14,7 @@ from flatout.model.vocabulary import TrialStage
 from flatout.report import words
 from flatout.report.progress import Progress
 from flatout.tune import parity
-from flatout.tune.clock import PARITY_RUNS, Clock
+from flatout.tune.clock import Clock
 from flatout.tune.conclusions import is_open, judge, promise
 from flatout.tune.contestant import Contestant
 from flatout.tune.journal import Journal
@@ -24,7 +24,7 @@ NOMINATED = ((8, PROMISING), (4, 1.5), (2, 3.0))
 """Ratios, of both baselines together, and what all of them exceed: with that a lever goes on to the confirmation though
 its race ran out of time. The larger the gain, the fewer rounds show that it is worth confirming."""
 
-LEAST_SECONDS = 30.0
+LEAST_SECONDS = 60.0
 """For each run that is only compared, where the time is nearly up."""
 
 
@@ -89,7 +89,7 @@ class Trials:
 
     def _checked(self, race: Race, one: Contestant, trial: Trial) -> Trial:
         self.progress.say(f"{words.change_here(one.levers)}: are the results the same?")
-        seconds = min(parity.APART_SECONDS, max(self.clock.left() / PARITY_RUNS, LEAST_SECONDS))
+        seconds = min(parity.APART_SECONDS, max(self.clock.left() / 2, LEAST_SECONDS))
         return judge(trial, parity.compare(race.baselines, one, race.starter, self.directory, seconds))
 
     def _look_ahead(self, levers: tuple[str, ...], seen: Sequence[float], so_far: float) -> None:
