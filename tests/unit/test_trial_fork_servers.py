@@ -17,6 +17,7 @@ from flatout.process.fork_server import ForkServer, ServerGone
 from flatout.process.forking import Fork
 from flatout.process.messages import encode
 from flatout.process.watchdog import Watchdog
+from flatout.trial import temporary
 from flatout.trial.child_process import ChildProcess, Ended, Launch
 from flatout.trial.fork_servers import ForkServers, start_server
 from flatout.trial.settings import ChildSettings, TrialRequest
@@ -86,7 +87,7 @@ def test_a_forked_trial_is_the_program_as_python_would_run_it(tmp_path, fork_ser
     child.go(5)
     assert child.block(30).steps == 5
     said = json.loads((tmp_path / "trial" / "output.txt").read_text().splitlines()[0])
-    own = str(tmp_path / "trial" / "tmp")
+    own = temporary.link_of(tmp_path / "trial") or str(tmp_path / "trial" / "tmp")
     expected = [[str(program), "well", "--epochs", "3"], "__main__", str(program), str(tmp_path), own, own]
     assert said == [*expected, child.process.pid, True]
     child.end()
