@@ -1,6 +1,7 @@
 """Rounding as int8 does: what is trained is what the files compute."""
 
 import importlib.util
+import zipfile
 
 import numpy as np
 import pytest
@@ -100,6 +101,8 @@ def test_an_int8_model_saves_and_loads(rounded, inputs, tmp_path):
     import keras
 
     rounded.save(tmp_path / "int8.keras")
+    with zipfile.ZipFile(tmp_path / "int8.keras") as archive:  # it loads where flatout is not installed
+        assert b"flatout" not in archive.read("config.json")
     again = keras.saving.load_model(tmp_path / "int8.keras")
     for one, other in zip(checks.outputs(rounded, [inputs]), checks.outputs(again, [inputs]), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)

@@ -56,6 +56,7 @@ def quantize(
     float that alone move the outputs by more than `tolerance`.
     """
     from flatout.optimize.compress.int8.insertion import with_rounding
+    from flatout.optimize.compress.int8.plain_form import save_plainly
 
     if ranges not in ("averages", "learned"):
         raise CompressionRefused(f'ranges is "averages" or "learned", not {ranges!r}.')
@@ -82,7 +83,7 @@ def quantize(
             details["training"] = _use_better_weights(score, model, rebuilt.model, calibrated)
     details["float layers"] = list(names)
     size = Size(*cost.of(model))
-    return Compressed(rebuilt.model, "int8", size, size, found, details=details)
+    return Compressed(save_plainly(rebuilt.model), "int8", size, size, found, details=details)
 
 
 def _float_layers(
