@@ -71,6 +71,26 @@ def saved_copy(subject, batch):
     return answers_of(lambda inputs: copy.serve(*inputs), subject.samples("held_out"), batch, None)
 
 
+def test_a_form_that_treats_masks_in_another_way_is_not_used(tmp_path):
+    """Unrolled, Keras gives other values for steps that are masked under Bidirectional."""
+    keras = pytest.importorskip("keras")
+    x = keras.Input((6, 3))
+    steps = keras.layers.Bidirectional(keras.layers.LSTM(5, return_sequences=True))(keras.layers.Masking()(x))
+    model = keras.Model(x, keras.layers.Flatten()(steps))
+    data = SOURCE.normal(size=(24, 6, 3)).astype("float32")
+    data[:, 3:] = 0
+    subject = prepared(tmp_path / "subject", model, data).subject
+    for flavour in subject.flavours:
+        copy = graph.load(subject, flavour)
+        found = answers_of(lambda inputs, copy=copy: copy.serve(*inputs), subject.samples("held_out"), 6, None)
+        np.testing.assert_allclose(found[0], subject.answers("held_out")[0], atol=1e-4)
+
+
+def test_inputs_and_labels_of_different_lengths_are_refused(tmp_path):
+    with pytest.raises(DataUnusable, match="20 and 24 samples"):
+        prepared(tmp_path / "subject", convolutional(pytest.importorskip("keras")), (images(24), np.zeros(20)))
+
+
 @pytest.mark.parametrize("kind", ["keras", "h5", "tf_keras.h5", "tf_keras.keras"])
 def test_keras_files(tmp_path, kind):
     package = pytest.importorskip("tf_keras") if kind.startswith("tf_keras") else pytest.importorskip("keras")

@@ -69,7 +69,10 @@ def _runner(model: Any, call: Any) -> Runner:
     from flatout.subject import keras_models
 
     def run(inputs: Arrays) -> Arrays:
-        answer = call(keras_models.pack_inputs(model, inputs))
+        import tensorflow as tf
+
+        given = [tf.constant(array) if array.dtype.kind in "SUO" else array for array in inputs]
+        answer = call(keras_models.pack_inputs(model, given))
         return [np.asarray(output) for output in keras_models.flatten_outputs(model, answer)]
 
     return run

@@ -18,6 +18,7 @@ from flatout.subject.samples import Samples
 from flatout.subject.subject import Array, Subject, Tensor
 
 SYNTHETIC_SAMPLES = 64
+FEW_SAMPLES = 32
 
 Batching = Literal["dynamic", "fixed", "none"]
 
@@ -104,8 +105,13 @@ def prepare(request: SubjectRequest, in_memory: InMemory | None = None) -> Prepa
         data="given" if samples else "synthetic",
         original=dict(model.reopen),
     )
+    if samples is not None and len(samples) < FEW_SAMPLES:
+        notes.append(
+            f"{len(samples)} samples are too few to tell how well artefacts agree with the original: a quarter is for "
+            "calibration, the rest for the check. Give some hundred."
+        )
     parts = _parts(arrays or input_matching.random_samples(tensors, SYNTHETIC_SAMPLES), labels, request)
-    subject = split_writer.with_stages(writer.write(subject, model, parts, notes), notes)
+    subject = split_writer.with_stages(_written(subject, model, parts, notes), notes)
     if evaluator is None:
         return Prepared(subject, None, None, notes)
     evaluator.labels, evaluator.original = parts["held_out"][1], subject.answers("held_out")
@@ -115,6 +121,22 @@ def prepare(request: SubjectRequest, in_memory: InMemory | None = None) -> Prepa
             f"{request.metric or 'The metric'} of the original is not a number: labels or answers do not fit it."
         )
     return Prepared(subject, evaluator, value, notes)
+
+
+def _written(subject: Subject, model: Original, parts: writer.Parts, notes: list[str]) -> Subject:
+    """The subject with the original's answers; what the model itself refuses is told in one sentence."""
+    import tensorflow as tf
+
+    try:
+        return writer.write(subject, model, parts, notes)
+    except tf.errors.OpError as error:
+        reason = " ".join(str(error.message).split())[:300]
+        if subject.data == "synthetic":
+            raise ModelUnusable(
+                f"The model does not answer made-up inputs: {reason}. Give real samples with --data (serialized "
+                "examples as bytes, where it parses them)."
+            ) from error
+        raise DataUnusable(f"The model itself fails on the samples: {reason}. Check what its inputs take.") from error
 
 
 def _samples(request: SubjectRequest, in_memory: InMemory, model: Original) -> Samples | None:
@@ -220,7 +242,13 @@ def split_samples(columns: Sequence[Array], request: SubjectRequest) -> dict[str
 
     `spare` is what is left over: a search may choose by it.
     """
-    count = min(len(column) for column in columns)
+    counts = sorted({len(column) for column in columns})
+    if len(counts) > 1:
+        raise DataUnusable(
+            f"The inputs and labels have {' and '.join(map(str, counts))} samples: there has to be a row of each for "
+            "every sample. Leave out the rows that have no counterpart."
+        )
+    count = counts[0]
     if count < 2:
         raise DataUnusable(f"{count} samples are too few: some are needed for calibration, others for the check.")
     order = np.random.default_rng(0).permutation(count)

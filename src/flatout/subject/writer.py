@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import shutil
 import time
 from typing import Any
 
@@ -17,6 +18,7 @@ from flatout.subject.subject import FEW_ELEMENTS, Array, Subject, Tensor, in_bat
 ANSWER_SECONDS = 20.0
 """Time limit for the original's answers to one set of samples; samples not reached by then are left out."""
 MIN_ANSWERS = 64
+UNROLLED_ERROR = 1e-4
 LONGEST_UNROLLED = 160
 """Longest sequence that is unrolled: longer ones become graphs that converters cannot handle."""
 
@@ -33,10 +35,10 @@ def write(subject: Subject, original: Original, parts: Parts, notes: list[str]) 
     subject = dataclasses.replace(subject, outputs=_outputs(concrete, original))
     _save(subject, original, serve, specifications, "saved_model")
     subject = _with_statistics(subject, concrete)
+    sample_ms = _write_parts(subject, serve, parts, notes)
     length = max((one.sample[0] for one in subject.inputs if one.sample), default=0)
     if subject.recurrent and length <= LONGEST_UNROLLED:
         subject = _with_unrolled(subject, original, specifications)
-    sample_ms = _write_parts(subject, serve, parts, notes)
     subject = dataclasses.replace(subject, sample_ms=sample_ms)
     subject = dataclasses.replace(subject, float16_error=_float16_error(subject))
     subject.write()
@@ -103,7 +105,24 @@ def _with_unrolled(subject: Subject, original: Original, specifications: list[An
             _save(subject, original, serve, specifications, "unrolled")
         except Exception:  # not essential: the plain SavedModel exists
             return subject
+    if not _answers_alike(subject, "unrolled"):
+        shutil.rmtree(subject.directory / "unrolled")
+        return subject
     return dataclasses.replace(subject, flavours=("saved_model", "unrolled"))
+
+
+def _answers_alike(subject: Subject, flavour: str) -> bool:
+    """Whether a form of the model answers as the original: unrolled, Keras treats some masks in another way."""
+    import tensorflow as tf
+
+    copy, batch = graph.load(subject, flavour), _answer_batch(subject)
+    feed = next(in_batches(subject.samples("held_out"), batch))
+    given = [plain_array(output) for output in copy.serve(*(tf.constant(array) for array in feed))]
+    answers = subject.answers("held_out")
+    if batch == 0 or not has_row_per_sample(subject):
+        return relative_error([array[0] for array in answers], given) < UNROLLED_ERROR
+    count = min(batch, len(answers[0]))
+    return relative_error([array[:count] for array in answers], [array[:count] for array in given]) < UNROLLED_ERROR
 
 
 def _write_parts(subject: Subject, serve: Any, parts: Parts, notes: list[str]) -> float:
