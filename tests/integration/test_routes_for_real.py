@@ -146,6 +146,32 @@ def test_float_answers_like_the_original(name: str, model: str, subjects: dict[s
     assert set(inside.computes) == {"float32"}
 
 
+@pytest.mark.parametrize("model", ["convolutions", "lstm", "order"])
+@pytest.mark.parametrize("name", ["litert-fp32", "onnxruntime-fp32", "openvino-fp32"])
+def test_any_number_of_samples_is_answered(name: str, model: str, subjects: dict[str, Subject], tmp_path: Path) -> None:
+    subject = subjects[model]
+    route = made(name, subject, tmp_path)
+    setting = route.settings(subject, 2)[0]
+    for measured in subject.batches:
+        run = route.open(tmp_path, setting, measured)
+        for count in (3, 1, 5):
+            found = run([array[:count] for array in subject.samples("held_out")])
+            for mine, its in zip(found, subject.answers("held_out"), strict=True):
+                np.testing.assert_allclose(mine, its[:count], rtol=1e-3, atol=1e-4)
+
+
+def test_a_litert_file_is_opened_for_a_batch_that_it_was_not_made_for(
+    subjects: dict[str, Subject], tmp_path: Path
+) -> None:
+    subject = subjects["lstm"]
+    route = made("litert-fp32", subject, tmp_path)
+    namespace: dict[str, Any] = {}
+    exec(route.loader({"threads": 1}, 1), namespace)
+    run = namespace["load"](tmp_path, batch=5)
+    (found,) = run([array[:5] for array in subject.samples("held_out")])
+    np.testing.assert_allclose(found, subject.answers("held_out")[0][:5], rtol=1e-3, atol=1e-4)
+
+
 @pytest.mark.parametrize("name", ["onnxruntime-int8", "openvino-int8"])
 def test_int8_is_int8_and_still_answers_alike(name: str, subjects: dict[str, Subject], tmp_path: Path) -> None:
     subject = subjects["convolutions"]

@@ -7,15 +7,17 @@ import numpy as np
 import pytest
 
 from flatout.measure.race import Race, Rules, TimeLimit, compare
-from flatout.model.case import Latency, Serving, Trial
+from flatout.model.case import Interval, Latency, Serving, Trial
 from flatout.model.errors import FlatoutError
-from flatout.optimize import artefact, candidates, claim, pareto, time_budget
-from flatout.optimize.builder import Accuracy, Builder
+from flatout.optimize import artefact, candidates, case, claim, pareto, time_budget
+from flatout.optimize.builder import OUT_OF_TIME, Accuracy, Builder
 from flatout.optimize.candidates import Candidate, CandidateList, RouteChoice
 from flatout.optimize.checks import AccuracyBudget
 from flatout.optimize.contestant import Block, Contestant
 from flatout.optimize.energy import Meter
-from flatout.optimize.optimizer import EARLY_ROUNDS, SCREENING
+from flatout.optimize.optimizer import EARLY_ROUNDS, SCREENING, Outcome
+from flatout.optimize.request import OptimizeRequest
+from flatout.optimize.tried import Tried
 from flatout.routes import catalogue, find
 from flatout.routes._route import Route
 from flatout.subject import Subject, Tensor, in_batches
@@ -183,7 +185,7 @@ def test_what_most_often_wins_is_tried_before_what_seldom_does():
     assert names[-1] == "litert-int8-mixed"
 
 
-def test_other_runtimes_are_made_while_tensorflow_waits(tmp_path, monkeypatch):
+def test_what_is_quickly_made_comes_first_and_variants_of_a_runtime_after_its_float32(tmp_path, monkeypatch):
     made = Builder(SUBJECT, tmp_path, None, Accuracy(AccuracyBudget()), 0.0)
     seen = []
     monkeypatch.setattr(
@@ -193,8 +195,68 @@ def test_other_runtimes_are_made_while_tensorflow_waits(tmp_path, monkeypatch):
     monkeypatch.setattr("flatout.optimize.builder.cores", lambda: 1)
     made.build(candidates, 1)
     assert seen[0] == ["tf-function"]
-    families = [catalogue()[names[0]].family for names in seen[1:]]
-    assert families[-2:] == ["TensorFlow", "Keras"]
+    assert {"tf-frozen", "tf-xla"} <= set(seen[1])
+    names = [name for family in seen for name in family]
+    assert names.index("onnxruntime-fp32") < names.index("litert-int8") < names.index("litert-int8-mixed")
+    assert names[-2:] == ["keras-call", "keras-predict"]
+
+
+def test_variants_of_a_runtime_that_cannot_pay_are_left_out(tmp_path):
+    made = Builder(SUBJECT, tmp_path, None, Accuracy(AccuracyBudget()), 0.0)
+    everyone = [Candidate(find(name), tmp_path / name) for name in ("litert-fp32", "litert-int8", "openvino-int8")]
+    made._warm_ms = {"LiteRT": 10.0, "TensorFlow": 1.0, "OpenVINO": 4.0}
+    assert made._useless(everyone[1], everyone).startswith("litert-fp32 takes 10 times as long")
+    assert not made._useless(everyone[0], everyone)
+    assert not made._useless(everyone[2], everyone)
+    made._warm_ms = {}
+    everyone[0].drop("failed", "conversion: ValueError: no such op")
+    assert made._useless(everyone[1], everyone) == "litert-fp32 cannot be converted, and this is made of it"
+    made.accept_slow = True
+    assert not made._useless(everyone[1], everyone)
+
+
+def outcome_of(tmp_path, *states):
+    """An outcome with a candidate for each (name, over, note, whether it raced)."""
+    found = [Candidate(find(name), tmp_path / name, over, note) for name, over, note, _ in states]
+    raced = [one for one, state in zip(found, states, strict=True) if state[3]]
+    ran = [Contestant(one, {}, 1, blocks=[Block([0.001] * 3, 3, 0.003)]) for one in raced]
+    held = Race([Paced("base", 10.0)])
+    held.contestants = ran
+    return Outcome(SUBJECT, AccuracyBudget(), None, [], found, heats=[held])
+
+
+def test_the_verdict_knows_what_was_tried(tmp_path):
+    done = ("litert-fp32", "", "", True), ("tf-xla", "failed", "check: other answers", False)
+    left_out = ("openvino-int8", "needless", "nothing to quantize", False), ("keras-call", "", "", True)
+    request = OptimizeRequest("m.keras", seconds=100)
+    tried = Tried.of(outcome_of(tmp_path, *done, *left_out))
+    assert tried == Tried(2, 1, ())
+    assert tried.text(request, ()) == "1 of 2 routes raced; the others failed."
+    untried = [
+        ("openvino-fp32", "timeout", OUT_OF_TIME, False),
+        ("onnxruntime-fp32", "timeout", "conversion: no answer in 60 s", False),
+        ("onnxruntime-int8", "timeout", "a call takes 9 s, 11 times as long", False),
+        ("litert-int8", "", "", False),
+    ]
+    tried = Tried.of(outcome_of(tmp_path, *done, *untried))
+    assert tried.open == ("openvino-fp32", "onnxruntime-fp32", "litert-int8")
+    told = tried.text(request, ("optimize", "m.keras", "--budget", "100s", "--batch", "1"))
+    assert told.startswith("1 of 6 routes raced; there was no time for openvino-fp32, onnxruntime-fp32, litert-int8.")
+    assert told.endswith("Decide it: flatout optimize m.keras --batch 1 --budget 5m")
+
+
+def test_times_that_contradict_the_ratio_are_not_told():
+    def latency(p50):
+        return Latency(1, p50, p50, p50, 10, 1.0)
+
+    ratio = Interval(1.08, 1.03, 1.13)
+    assert case._times(latency(40.0), latency(43.0), ratio) == ", 40 ms instead of 43 ms"
+    assert case._times(latency(41.8), latency(40.0), ratio) == ", 41.8 ms"
+
+
+def test_the_claim_fits_into_what_is_kept_for_it():
+    assert claim.claim_seconds(0.5) < 60
+    assert claim.claim_seconds(5.0) > claim.claim_seconds(5.0, finalists=1, groups=2) > 50
 
 
 def test_time_is_allowed_by_size_and_by_the_time_of_a_call():

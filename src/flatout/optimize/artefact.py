@@ -95,7 +95,7 @@ def write_manifest(
         "setting": dict(one.setting),
         "batch": one.batch,
         "source": Path(subject.source).name if "/" in subject.source else subject.source,
-        "parameters": subject.core().parameters if isinstance(route, Split) else subject.parameters,
+        "parameters": _parameters(one, subject),
         "inputs": [to_plain(tensor) for tensor in subject.inputs],
         "outputs": [to_plain(tensor) for tensor in subject.outputs],
         "serving": to_plain(serving),
@@ -108,6 +108,13 @@ def write_manifest(
         },
     }
     (directory / MANIFEST).write_text(json.dumps(manifest, indent=1, allow_nan=False), encoding="utf-8")
+
+
+def _parameters(one: Contestant, subject: Subject) -> int:
+    """The weights that the artefact has to contain: of a compressed form those that are left, not the original's."""
+    if one.candidate.given is not None and one.candidate.contents is not None:
+        return one.candidate.contents.weights
+    return subject.core().parameters if isinstance(one.candidate.route, Split) else subject.parameters
 
 
 def versions() -> dict[str, str]:

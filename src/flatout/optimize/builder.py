@@ -31,6 +31,12 @@ from flatout.routes._split import Split
 from flatout.subject import Array, Subject
 
 CONVERT_SECONDS = 240.0
+CONVERT_SHARE = 0.6
+"""A conversion may take this share of the time that is left for building: others come after it."""
+LEAST_CONVERT_SECONDS = 10.0
+CONVERSION = "conversion: "
+FAR_BEHIND = 5.0
+"""A runtime whose float32 route takes so many times as long as the fastest: its other routes are not tried."""
 INSPECT_SECONDS = 60.0
 STRICT_SECONDS = 45.0
 STRICT_MIN_SAMPLES = 128
@@ -86,15 +92,40 @@ class Builder:
         self.say = say
         self.accept_slow = accept_slow
         self.memory_limit = int(SHARE_OF_MEMORY * free_memory())
+        self.open_seconds = 0.0
+        """The longest that a contestant took to open, its process included."""
         self._evaluation = threading.Lock()
         self._numbers = itertools.count(1)
         self._workers: list[Worker] = []
+        self._converters: dict[str, Worker] = {}
+        """By family: routes of one runtime share a process, which saves their imports."""
+        self._warm_ms: dict[str, float] = {}
+        """By family: a call of its float32 route right after opening."""
         self._baseline_ms: float | None = None
 
     def build(self, candidates: Sequence[Candidate], batch: int) -> list[Contestant]:
-        """Contestants for the candidates that passed, with their first setting. The others have a `note` why not."""
+        """Contestants for the candidates that passed, with their first setting. The others have a `note` why not.
+
+        In waves, in case time runs short: what TensorFlow itself offers and the float32 route of each runtime; then the
+        others, those of the fastest runtime first; then what is only for comparison.
+        """
+        contestants: list[Contestant] = []
+        try:
+            for number in sorted({_wave(candidate) for candidate in candidates}):
+                wave = [candidate for candidate in candidates if _wave(candidate) == number]
+                contestants += self._build_wave(wave, candidates, batch)
+        finally:
+            for worker in self._converters.values():
+                worker.end()
+            self._converters.clear()
+        return contestants
+
+    def _build_wave(self, wave: Sequence[Candidate], everyone: Sequence[Candidate], batch: int) -> list[Contestant]:
         families: dict[str, list[Candidate]] = {}
-        for candidate in sorted(candidates, key=_urgency):
+        for candidate in sorted(wave, key=self._promise):
+            if reason := self._useless(candidate, everyone):
+                candidate.drop("needless", reason)
+                continue
             family = candidate.route.name if candidate.route.name == BASELINE else candidate.route.family
             families.setdefault(family, []).append(candidate)
         with ThreadPoolExecutor(max_workers=max(1, min(cores(), 4))) as pool:
@@ -105,6 +136,25 @@ class Builder:
                 self.stop()
                 raise
 
+    def _promise(self, candidate: Candidate) -> tuple[int, bool, float]:
+        """Sort key: of loops, XLA makes the most."""
+        compiled = self.subject.recurrent and candidate.route.name.startswith("tf-xla")
+        return _urgency(candidate), not compiled, self._warm_ms.get(candidate.route.family, 0.0)
+
+    def _useless(self, candidate: Candidate, everyone: Sequence[Candidate]) -> str:
+        """Why a variant of a runtime cannot pay, by what its float32 route has shown; empty if it can."""
+        route = candidate.route
+        if self.accept_slow or candidate.given or route.precision == "float32" or not route.packages:
+            return ""
+        plain = [one for one in everyone if one.route.family == route.family and one.route.precision == "float32"]
+        plain = [one for one in plain if not one.given]
+        if any(one.over == "failed" and one.note.startswith(CONVERSION) for one in plain):
+            return f"{plain[0].name} cannot be converted, and this is made of it"
+        mine, best = self._warm_ms.get(route.family), min(self._warm_ms.values(), default=0.0)
+        if mine is None or mine < FAR_BEHIND * best:
+            return ""
+        return f"{plain[0].name} takes {mine / best:.0f} times as long as the fastest: fewer bits will not make it up"
+
     def stop(self) -> None:
         """Give up everything that is under way."""
         self.deadline = 0.0
@@ -112,23 +162,26 @@ class Builder:
             worker.end()
 
     def _build_family(self, candidates: Sequence[Candidate], batch: int) -> list[Contestant]:
-        worker: Worker | None = None
         contestants = []
-        try:
-            for candidate in candidates:
-                if time.monotonic() > self.deadline and not (candidate.route.name == BASELINE and self.deadline):
-                    candidate.drop("timeout", OUT_OF_TIME)
-                    continue
-                if worker is None or not worker.alive:
-                    worker = self.processes.worker(self._log("convert"))
-                    self._workers.append(worker)
-                if self._convert(candidate, worker) and self._inspect(candidate, worker):
-                    contestants += self._open_and_check(candidate, batch)
-                self.say(f"{candidate.name}: {candidate.note if candidate.over else 'ready'}")
-        finally:
-            if worker is not None:
-                worker.end()
+        for candidate in candidates:
+            if time.monotonic() > self.deadline and not (candidate.route.name == BASELINE and self.deadline):
+                candidate.drop("timeout", OUT_OF_TIME)
+                continue
+            worker = self._converter(candidate.route.family)
+            if self._convert(candidate, worker) and self._inspect(candidate, worker):
+                contestants += self._open_and_check(candidate, batch)
+            self.say(f"{candidate.name}: {candidate.note if candidate.over else 'ready'}")
         return contestants
+
+    def _converter(self, family: str) -> Worker:
+        """The process that converts for this runtime; a new one where the last one is gone, or took much memory."""
+        worker = self._converters.get(family)
+        if worker is not None and worker.alive and free_memory() < KEPT_FREE:
+            worker.end()
+        if worker is None or not worker.alive:
+            worker = self._converters[family] = self.processes.worker(self._log("convert"))
+            self._workers.append(worker)
+        return worker
 
     def _convert(self, candidate: Candidate, worker: Worker) -> bool:
         given = candidate.given
@@ -137,7 +190,7 @@ class Builder:
             candidate.directory.mkdir(parents=True)
             answer = worker.ask(
                 "convert" if given is None else "import_file",
-                min(CONVERT_SECONDS, max(self.deadline - time.monotonic(), 30.0)),
+                min(CONVERT_SECONDS, max(CONVERT_SHARE * (self.deadline - time.monotonic()), LEAST_CONVERT_SECONDS)),
                 self.memory_limit,
                 route=candidate.route.name,
                 directory=str(candidate.directory),
@@ -176,7 +229,7 @@ class Builder:
         if error.how == "needless":
             candidate.drop("needless", str(error))
         else:
-            candidate.drop("timeout" if error.how == "timeout" else "failed", f"conversion: {error}")
+            candidate.drop("timeout" if error.how == "timeout" else "failed", f"{CONVERSION}{error}")
 
     def _open_and_check(self, candidate: Candidate, batch: int) -> list[Contestant]:
         one = Contestant(candidate, candidate.settings[0], batch)
@@ -184,6 +237,9 @@ class Builder:
             self.open(one)
             if candidate.route.name == BASELINE and candidate.given is None:
                 self._baseline_ms = one.warm_ms
+            if candidate.route.precision == "float32" and candidate.route.deployable and candidate.given is None:
+                family = candidate.route.family
+                self._warm_ms[family] = min(one.warm_ms, self._warm_ms.get(family, one.warm_ms))
             if reason := self.too_slow(one):
                 candidate.drop("timeout", reason)
             else:
@@ -208,23 +264,25 @@ class Builder:
 
     def open(self, one: Contestant) -> None:
         """Open a contestant in a fresh process, without TensorFlow if its route serves without. Raises WorkFailed."""
+        began = time.monotonic()
         try:
             worker = self.processes.worker(self._log("run"), needs_tensorflow(self.subject, one.candidate.route))
             self._workers.append(worker)
             one.open(self.subject, worker, self.memory_limit)
+            self.open_seconds = max(self.open_seconds, time.monotonic() - began)
         except WorkFailed:
             one.close()
             raise
 
-    def check(self, one: Contestant, strictly: bool = False) -> list[Array]:
+    def check(self, one: Contestant, strictly: bool = False, seconds: float = STRICT_SECONDS) -> list[Array]:
         """Compare the answers to held-out samples with the original's; the result is kept in the candidate.
 
         Strictly: on all samples, and the upper end of the drop's interval has to be within what is allowed. Otherwise
-        on some of them, with a tolerance for a few wrong ones by chance.
+        on some of them, with a tolerance for a few wrong ones by chance. `seconds`: for all answers, strictly.
         """
         candidate = one.candidate
         output = self.directory / f"answers-{next(self._numbers):03d}.npz"
-        limits = (ALL_SAMPLES, STRICT_MIN_SAMPLES, STRICT_SECONDS) if strictly else (SCREENED, FEWEST, ANSWER_SECONDS)
+        limits = (ALL_SAMPLES, STRICT_MIN_SAMPLES, seconds) if strictly else (SCREENED, FEWEST, ANSWER_SECONDS)
         answers = one.answers(self.subject, output, *limits)
         budget = self.accuracy.budget
         checked = checks.check_answers(
@@ -264,9 +322,14 @@ def needs_tensorflow(subject: Subject, route: Route) -> bool:
     return not route.packages or (isinstance(route, Split) and in_tensorflow)
 
 
-def _urgency(candidate: Candidate) -> int:
-    """Sort key, in case time runs short: the model itself, other runtimes, TensorFlow, what is only for comparison."""
+def _wave(candidate: Candidate) -> int:
     route = candidate.route
-    if route.name == BASELINE:
-        return 0
-    return 3 if not route.deployable else 1 if route.packages else 2
+    if not route.deployable:
+        return 2
+    return 0 if not route.packages or (route.precision == "float32" and not candidate.given) else 1
+
+
+def _urgency(candidate: Candidate) -> int:
+    """Sort key within a wave: the model itself, TensorFlow, whose forms are quickly made, other runtimes."""
+    route = candidate.route
+    return 0 if route.name == BASELINE else 1 if not route.packages else 2 + route.order

@@ -33,6 +33,8 @@ class Candidate:
     convert_ms: float | None = None
     checked: CheckResult | None = None
     settings: Sequence[Setting] = field(default_factory=lambda: ({},))
+    fixed_batch: str = ""
+    """Why it takes the batch size alone that it was measured with; empty: it takes any."""
     given: Path | None = None
     """A file to use in place of a conversion."""
     ours: bool = False

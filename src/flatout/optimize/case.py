@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from flatout.measure.race import WORTH, Race, Verdict
-from flatout.model.case import Case, Distribution, Evidence, Interval, Note, Program, Serving, Steps, Trial
+from flatout.model.case import Case, Distribution, Evidence, Interval, Latency, Note, Program, Serving, Steps, Trial
 from flatout.model.evidence.outcomes import MaxDrop, Metric, ModelParameters, Objective, RouteSkipped, SampleOrigin
 from flatout.model.version import __version__
 from flatout.model.vocabulary import ParityVerdict, TrialStage
@@ -18,6 +19,7 @@ from flatout.optimize.contestant import Contestant
 from flatout.optimize.optimizer import Outcome
 from flatout.optimize.pareto import mark_front
 from flatout.optimize.request import OptimizeRequest
+from flatout.optimize.tried import Tried
 
 
 def make_case(
@@ -31,7 +33,7 @@ def make_case(
         steps=_baseline_steps(outcome),
         evidence=_evidence(outcome, request),
         trials=mark_front(trials),
-        verdict=verdict(outcome, request.objective),
+        verdict=verdict(outcome, request, command),
         notes=tuple(_notes(outcome)),
         flatout=__version__,
     )
@@ -175,17 +177,46 @@ def _notes(outcome: Outcome) -> list[Note]:
     return notes
 
 
-def verdict(outcome: Outcome, objective: str) -> str:
-    claim = outcome.claim
+def verdict(outcome: Outcome, request: OptimizeRequest, command: Sequence[str] = ()) -> str:
+    """What to do, and how much of what could pay was tried."""
+    claim, tried = outcome.claim, Tried.of(outcome)
     if claim is None or claim.winner is None:
-        return "No route passed its checks: there is no artefact, keep serving the original."
+        kept = "No route passed its checks: there is no artefact, keep serving the original."
+        return f"{kept} {tried.text(request, command)}"
     winner, base = claim.winner, claim.race.baselines[0]
     if winner.candidate.route.name == BASELINE:
-        return "Nothing is faster within the budget: the artefact is the model itself, as a SavedModel."
-    mine, its = winner.latency(), base.latency()
-    times = f", {mine.p50:.3g} ms instead of {its.p50:.3g} ms" if mine and its else ""
-    changes = _accuracy(outcome, winner) + _size(outcome, winner, objective)
-    return f"{winner.name}: {_speed(claim.speedup)}{times}{changes}."
+        if tried.open:
+            return (
+                "Undecided: nothing that was raced is faster, and the time was too short for all. The artefact is the "
+                f"model itself, as a SavedModel. {tried.text(request, command)}"
+            )
+        return f"Nothing is faster: the artefact is the model itself, as a SavedModel. {tried.text(request, command)}"
+    changes = _accuracy(outcome, winner) + _size(outcome, winner, request.objective)
+    times = _times(winner.latency(), base.latency(), claim.speedup)
+    fixed = _fixed(outcome, winner)
+    undecided = "Undecided: " if tried.open and (claim.speedup is None or claim.speedup.low <= WORTH) else ""
+    return f"{undecided}{winner.name}: {_speed(claim.speedup)}{times}{changes}. {fixed}{tried.text(request, command)}"
+
+
+def _fixed(outcome: Outcome, winner: Contestant) -> str:
+    """What the original left open and the artefact does not."""
+    said = []
+    if winner.candidate.fixed_batch:
+        said.append(f"It takes batches of {winner.batch} alone ({winner.candidate.fixed_batch}). ")
+    for one in outcome.subject.inputs:
+        lengths = one.shape[1:] if outcome.subject.batching != "none" else one.shape
+        if None in lengths:
+            was = ", ".join("any" if n is None else str(n) for n in lengths)
+            now = ", ".join(map(str, one.sample))
+            said.append(f"Input {one.name} is ({now}) for each sample from now on: the original takes ({was}). ")
+    return "".join(said)
+
+
+def _times(mine: Latency | None, its: Latency | None, speedup: Interval | None) -> str:
+    """The times of a call, where they say the same as the ratio, which is of rounds and not of calls."""
+    if mine is None or its is None or speedup is None or not speedup.low <= its.p50 / mine.p50 <= speedup.high:
+        return f", {mine.p50:.3g} ms" if mine is not None else ""
+    return f", {mine.p50:.3g} ms instead of {its.p50:.3g} ms"
 
 
 def _speed(speedup: Interval | None) -> str:

@@ -8,24 +8,29 @@ fastest of several finalists looks faster than it is (`measure.race.processes`).
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from flatout.measure.agreement import relative_error
+from flatout.environment.machine import cores
+from flatout.measure.agreement import agreement, relative_error
 from flatout.measure.interval import CONFIDENCE, confidence_for
 from flatout.measure.race import Exit, Race, Rules, TimeLimit, View, compare
 from flatout.model.case import Interval, Latency
 from flatout.optimize import artefact
-from flatout.optimize.builder import Builder
+from flatout.optimize.builder import STRICT_SECONDS, Builder, needs_tensorflow
 from flatout.optimize.candidates import BASELINE
 from flatout.optimize.contestant import Contestant, feeds
+from flatout.optimize.work.tasks import OTHER_BATCH
 from flatout.process.worker import WorkFailed
-from flatout.subject import Array
+from flatout.subject import Array, Subject
+from flatout.subject.writer import has_row_per_sample
 
 if TYPE_CHECKING:
     from flatout.optimize.request import OptimizeRequest
@@ -36,11 +41,19 @@ ROUNDS = 9
 GROUPS = 3
 ROUNDS_OF_GROUP = 5
 """Groups of rounds that the claim is made of, each in fresh processes."""
+FEWEST_GROUPS = 2
+"""Where time is short; of a single finalist, the rounds that it was chosen by are one of them."""
+ROUND_SECONDS = 0.3
+"""A block of one contestant, about."""
 SLOW_TO_OPEN_SECONDS = 10.0
 """Opening baselines and winner for so long: then there is one group less."""
+CHECK_SHARE = 0.15
+"""Share of the time that is left which the strict check of one finalist may take."""
+LEAST_CHECK_SECONDS = 8.0
 ROUNDS_OF_OTHER_BATCHES = 8
-GRACE_SECONDS = 30.0
-"""How long after the deadline rounds are reduced to the number that an interval needs: a claim must have one."""
+SMALLEST_DROP = 0.01
+FEW_SAMPLES = 5
+"""The agreement on a few samples may be this many times as far off as on all: they vary less."""
 ALIKE = 1e-5
 """Largest relative difference between the answers of an artefact and of its own loader."""
 
@@ -82,9 +95,16 @@ class ClaimRace(Race[Contestant]):
         self.builder = builder
 
     def prepare(self, everyone: Sequence[Contestant]) -> None:
-        for one in everyone:
-            if one.active and one.worker is None:
-                _try_to_open(one, self.builder)
+        closed = [one for one in everyone if one.active and one.worker is None]
+        with ThreadPoolExecutor(max_workers=max(1, min(cores(), 4))) as pool:
+            list(pool.map(lambda one: _try_to_open(one, self.builder), closed))
+
+
+def claim_seconds(opening: float, finalists: int = FINALISTS, groups: int = GROUPS) -> float:
+    """What the claim takes, about, where a process takes so long to open. At least what the shortest one takes."""
+    opened = 2 + finalists + 1 + 3 * groups
+    blocks = ROUNDS * (2 + finalists) + 3 * ROUNDS_OF_GROUP * groups
+    return opened * opening + blocks * ROUND_SECONDS + finalists * LEAST_CHECK_SECONDS
 
 
 def make_claim(
@@ -97,11 +117,11 @@ def make_claim(
 ) -> Claim:
     """`target`: the directory to write the artefact to."""
     baselines = [_fresh(heats[0].baselines[0]) for _ in range(2)]
-    for one in baselines:
-        _try_to_open(one, builder)
-    finalists, answers = _admitted(ranked(heats, request.objective), builder, request.objective, deadline)
+    few = time.monotonic() + claim_seconds(builder.open_seconds) > deadline
+    finalists, answers = _admitted(ranked(heats, request.objective), builder, request.objective, deadline, few)
     race = ClaimRace(baselines, builder, progress.show)
-    race.run(finalists, Rules("all-rounds", ROUNDS, len(finalists)), TimeLimit(enough=deadline + GRACE_SECONDS))
+    enough = deadline - 3 * GROUPS * (builder.open_seconds + ROUNDS_OF_GROUP * ROUND_SECONDS)
+    race.run(finalists, Rules("all-rounds", ROUNDS, len(finalists)), TimeLimit(enough=enough))
     result = Claim(race, None)
     for one in _best_first([one for one in finalists if not one.broken], request.objective):
         problem = _hand_over(one, answers[id(one)], builder, target)
@@ -110,8 +130,8 @@ def make_claim(
             break
         one.candidate.drop("failed", problem)
         progress.say(f"{one.name}: {problem}")
-    if result.winner is not None:
-        confirm(race, finalists, result.winner)
+    if result.winner is not None and result.winner.candidate.route.name != BASELINE:
+        confirm(race, finalists, result.winner, deadline)
     for one in (*baselines, *finalists):
         one.close()
     if result.winner is not None:
@@ -121,11 +141,16 @@ def make_claim(
     return result
 
 
-def confirm(race: Race[Contestant], finalists: Sequence[Contestant], winner: Contestant) -> None:
+def confirm(
+    race: Race[Contestant], finalists: Sequence[Contestant], winner: Contestant, deadline: float = math.inf
+) -> None:
     """Give all finalists a verdict that holds for other processes: the winner by rounds that it was not chosen by."""
     opening = sum(one.load_ms for one in (*race.baselines, winner)) / 1e3
     winner.counts_from = race.round if len(finalists) > 1 else 0
-    race.confirm([winner], GROUPS - (opening > SLOW_TO_OPEN_SECONDS), ROUNDS_OF_GROUP)
+    for done in range(GROUPS - (opening > SLOW_TO_OPEN_SECONDS)):
+        if done >= FEWEST_GROUPS - (len(finalists) == 1) and time.monotonic() > deadline:
+            break
+        race.confirm([winner], 1, ROUNDS_OF_GROUP)
     for one in finalists:
         one.verdict = race.claim(one, confidence_for(1 if one is winner else len(finalists)))
 
@@ -169,10 +194,13 @@ def _finalists(ranking: Sequence[Contestant], objective: str) -> list[Contestant
 
 
 def _admitted(
-    ranking: Sequence[Contestant], builder: Builder, objective: str, deadline: float
+    ranking: Sequence[Contestant], builder: Builder, objective: str, deadline: float, few: bool = False
 ) -> tuple[list[Contestant], dict[int, list[Array]]]:
-    """Finalists that pass the strict check, and their answers; where none of them does, those that come after."""
-    first = _finalists(ranking, objective)
+    """Finalists that pass the strict check, and their answers; where none of them does, those that come after.
+
+    `few`: there is time for one alone.
+    """
+    first = _finalists(ranking, objective)[: 1 if few else None]
     admitted: list[Contestant] = []
     answers: dict[int, list[Array]] = {}
     for one in (*first, *(one for one in ranking if one not in first)):
@@ -182,7 +210,8 @@ def _admitted(
             continue
         again = _fresh(one)
         if _try_to_open(again, builder):
-            answers[id(again)] = _checked(again, builder)
+            left = CHECK_SHARE * (deadline - time.monotonic())
+            answers[id(again)] = _checked(again, builder, min(max(left, LEAST_CHECK_SECONDS), STRICT_SECONDS))
         if again.active:
             admitted.append(again)
     return admitted, answers
@@ -200,10 +229,10 @@ def _fresh(one: Contestant) -> Contestant:
     return Contestant(one.candidate, one.setting, one.batch)
 
 
-def _checked(one: Contestant, builder: Builder) -> list[Array]:
+def _checked(one: Contestant, builder: Builder, seconds: float) -> list[Array]:
     """Its answers to all held-out samples, as far as the time allows, checked."""
     try:
-        given = builder.check(one, strictly=True)
+        given = builder.check(one, strictly=True, seconds=seconds)
     except WorkFailed as error:
         one.fail(error)
         return []
@@ -219,10 +248,13 @@ def _hand_over(one: Contestant, answers: list[Array], builder: Builder, target: 
         artefact.assemble(one, target)
         count = artefact.write_check(subject, answers, target)
         output = builder.directory / "loaded.npz"
-        worker = builder.processes.worker(builder.directory / "logs" / "loader.txt", with_tensorflow=False)
+        preloaded = needs_tensorflow(subject, one.candidate.route)
+        worker = builder.processes.worker(builder.directory / "logs" / "loader.txt", preloaded)
         names = feeds(subject)[1:]
+        other = builder.directory / "other.npz"
+        rows = subject.batching == "dynamic" and has_row_per_sample(subject) and count >= OTHER_BATCH
         try:
-            worker.ask(
+            answer = worker.ask(
                 "run_loader",
                 120.0,
                 builder.memory_limit,
@@ -231,16 +263,29 @@ def _hand_over(one: Contestant, answers: list[Array], builder: Builder, target: 
                 batch=one.batch,
                 feeds=[str(target / artefact.CHECK), *names],
                 output=str(output),
+                other=str(other) if rows else "",
             )
         finally:
             worker.end()
         with np.load(output, allow_pickle=False) as stored:
             loaded = [stored[f"out{i}"] for i in range(len(stored.files))]
         output.unlink()
+        if rows:
+            one.candidate.fixed_batch = str(answer["problem"]) or _differs(other, subject, builder)
         error = relative_error([array[:count] for array in answers], loaded)
         return "" if error <= ALIKE else f"loader: its answers differ from the artefact's by {error:.1e}"
     except (WorkFailed, OSError, NotImplementedError) as error:
         return f"loader: {error}"
+
+
+def _differs(path: Path, subject: Subject, builder: Builder) -> str:
+    """How the answers to another number of samples differ from the original's; empty if they agree."""
+    with np.load(path, allow_pickle=False) as stored:
+        given = [stored[f"out{i}"] for i in range(len(stored.files))]
+    path.unlink()
+    agreed = min(agreement([array[:OTHER_BATCH] for array in subject.answers("held_out")], given))
+    allowed = max(builder.accuracy.budget.max_drop, SMALLEST_DROP) * FEW_SAMPLES
+    return "" if agreed >= 1 - allowed else f"its answers to {OTHER_BATCH} samples at once agree to {agreed:.3f}"
 
 
 def _is_behind(one: Contestant) -> bool:
@@ -267,7 +312,7 @@ def _measure_other_batches(result: Claim, builder: Builder, deadline: float, pro
         if base in opened and len(opened) > 1:
             rules = Rules("all-rounds", ROUNDS_OF_OTHER_BATCHES)
             race = Race([base], show=progress.show)
-            race.run(opened[1:], rules, TimeLimit(enough=deadline + GRACE_SECONDS))
+            race.run(opened[1:], rules, TimeLimit(enough=deadline))
             result.other_batches.append((_best_first(opened[1:], "latency")[0], base))
         else:
             why = next(one.note for one in (base, *ways) if one.broken)

@@ -16,7 +16,7 @@ from flatout.optimize import artefact, time_budget
 from flatout.optimize.builder import KEPT_FREE, Accuracy, Builder, Evaluate, Processes
 from flatout.optimize.candidates import BASELINE, Candidate, CandidateList, RouteChoice, Skipped
 from flatout.optimize.checks import AccuracyBudget
-from flatout.optimize.claim import Claim, make_claim
+from flatout.optimize.claim import Claim, claim_seconds, make_claim
 from flatout.optimize.contestant import Contestant
 from flatout.optimize.request import OptimizeRequest
 from flatout.optimize.work.workers import open_fork_server
@@ -35,6 +35,11 @@ EARLY_ROUNDS = 3
 BUILD_SHARE = 0.6
 RACE_SHARE = 0.8
 """Shares of the time budget after which building and racing end. The rest is for the claim."""
+CLAIM_SHARE = 0.5
+"""The claim gets at most this share of the time that is left, however long it will take: without routes that were
+raced, there is nothing to claim."""
+BUILD_SHARE_OF_RACES = 0.7
+"""Building ends by this share of the time that is left until racing has to end."""
 NOT_RACED = "there was no time left to race it: give more with --budget"
 
 
@@ -100,6 +105,12 @@ class Optimizer:
             minutes = self.progress.budget / 60
             self.progress.say(f"a large or slow model: the time budget is {minutes:.0f} minutes (--budget)")
 
+    def _races_end(self, builder: Builder) -> float:
+        """When racing has to end: what a claim takes at least is known by how long processes take to open."""
+        now, end = time.monotonic(), self._time_at(1.0)
+        needed = claim_seconds(builder.open_seconds, finalists=1, groups=1)
+        return min(self._time_at(RACE_SHARE), max(end - needed, now + CLAIM_SHARE * (end - now)))
+
     def _time_at(self, share: float) -> float:
         """When this share of the time budget is used up."""
         return self.began + share * self.progress.budget
@@ -129,10 +140,14 @@ class Optimizer:
         for path in self.request.compressed:
             outcome.candidates += source.from_compressed_file(path, self.choice)
         self.progress.phase(f"converting and checking {len(outcome.candidates)} candidates")
-        contestants = builder.build(outcome.candidates, self._race_batch(subject))
-        if not any(one.candidate.route.name == BASELINE for one in contestants):
-            failed = next(one for one in outcome.candidates if one.route.name == BASELINE)
-            raise ModelUnusable(f"The model itself does not run as a tf.function: {failed.note}")
+        baseline = [one for one in outcome.candidates if one.route.name == BASELINE and one.given is None]
+        contestants = builder.build(baseline, self._race_batch(subject))
+        if not contestants:
+            raise ModelUnusable(f"The model itself does not run as a tf.function: {baseline[0].note}")
+        began, races_end = time.monotonic(), self._races_end(builder)
+        builder.deadline = min(self._time_at(BUILD_SHARE), began + BUILD_SHARE_OF_RACES * (races_end - began))
+        others = [one for one in outcome.candidates if one not in baseline]
+        contestants += builder.build(others, self._race_batch(subject))
         other_settings = [
             Contestant(one.candidate, setting, one.batch)
             for one in contestants
@@ -147,7 +162,7 @@ class Optimizer:
         baseline = next(one for one in contestants if one.candidate.route.name == BASELINE)
         waiting = [one for one in contestants if one is not baseline]
         self.progress.phase(f"racing {len(waiting)} contestants")
-        deadline = self._time_at(RACE_SHARE)
+        deadline = self._races_end(builder)
         while True:
             heat, waiting = _open_while_memory_lasts(waiting, builder)
             race = Race([baseline], show=self.progress.show)

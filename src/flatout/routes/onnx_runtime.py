@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from flatout.model.case import Equivalence
 from flatout.routes._onnx import convert
-from flatout.routes._route import Contents, Precision, Route, Setting, lines_if
+from flatout.routes._route import Contents, Precision, Route, Setting
 from flatout.subject import Subject
 
 FILE = "model.onnx"
@@ -94,25 +94,36 @@ class OnnxRuntimeDynamic(OnnxRuntime):
 
 
 def loader_source(setting: Setting, batch: int) -> str:
-    static = f'''
-        # The batch size that was measured. Without this line, any batch size can be served.
-        options.add_free_dimension_override_by_name("{convert.BATCH}", {batch})
-    '''
+    """The batch size that was measured is fixed in one session; a second one, made when it is needed, takes any."""
     return f'''\
 from pathlib import Path
 
 import onnxruntime
 
 
-def load(directory):
-    """A function from a list of arrays to a list of arrays."""
+def load(directory, batch={batch}):
+    """A function from a list of arrays to a list of arrays; for any number of samples, best for `batch` of them."""
+    session = open_file(directory, batch)
+    names = [entry.name for entry in session.get_inputs()]
+    others = []
+
+    def run(inputs):
+        if batch and len(inputs[0]) != batch:
+            if not others:
+                others.append(open_file(directory, 0))
+            return others[0].run(None, dict(zip(names, inputs)))
+        return session.run(None, dict(zip(names, inputs)))
+
+    return run
+
+
+def open_file(directory, batch):
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = {int(setting["threads"])}
-{lines_if(batch, static)}\
-    session = onnxruntime.InferenceSession(Path(directory) / "{FILE}", options, providers=["CPUExecutionProvider"])
-    names = [entry.name for entry in session.get_inputs()]
-    return lambda inputs: session.run(None, dict(zip(names, inputs)))
+    if batch:
+        options.add_free_dimension_override_by_name("{convert.BATCH}", batch)
+    return onnxruntime.InferenceSession(Path(directory) / "{FILE}", options, providers=["CPUExecutionProvider"])
 '''
 
 

@@ -21,6 +21,8 @@ FEEDS = 8
 """Number of different inputs that a timed block cycles through."""
 FEED_BYTES = 64 << 20
 WARM_CALLS = 3
+OTHER_BATCH = 3
+"""Samples that a loader is given at once, besides the batch that was measured."""
 
 
 class Tasks:
@@ -121,16 +123,26 @@ class Tasks:
         taken = mark.taken_since(cpu)
         return {"times": times, "cpu_ms": cpu * 1e3 / len(times), "taken": taken, "peak_bytes": peak_bytes()}
 
-    def run_loader(self, path: str, directory: str, batch: int, feeds: list[str], output: str) -> dict[str, Any]:
-        """Run the artefact's loader as its user would: from its file."""
+    def run_loader(
+        self, path: str, directory: str, batch: int, feeds: list[str], output: str, other: str = ""
+    ) -> dict[str, Any]:
+        """Run the artefact's loader as its user would: from its file. `other`: a file for answers to another batch."""
         specification = importlib.util.spec_from_file_location("artefact_loader", path)
         if specification is None or specification.loader is None:
             raise ProcessFailed(f"{path} cannot be imported as a Python module. Make the artefact again.")
         module = importlib.util.module_from_spec(specification)
         specification.loader.exec_module(module)
-        answers = answers_of(module.load(directory), read_arrays(feeds), batch, None)
+        runner, samples = module.load(directory), read_arrays(feeds)
+        answers = answers_of(runner, samples, batch, None)
         write_arrays(Path(output), "out", answers)
-        return {"samples": len(answers[0])}
+        problem = ""
+        if other:
+            try:
+                again = runner([array[:OTHER_BATCH] for array in samples])
+                write_arrays(Path(other), "out", [plain_array(array) for array in again])
+            except Exception as error:  # the artefact takes one batch size alone
+                problem = " ".join(str(error).split())[:200] or type(error).__name__
+        return {"samples": len(answers[0]), "problem": problem}
 
 
 def answers_of(runner: Runner, samples: list[Array], batch: int, at_most: int | None) -> list[Array]:

@@ -17,6 +17,8 @@ from flatout.routes._route import Contents, Precision, Route, Setting
 from flatout.subject import Subject
 
 ANY_BATCH = "model.tflite"
+SHAPES = "shapes.json"
+"""Whether each output has a row for each sample, so that samples may be answered in pieces."""
 
 
 def file_for(batch: int) -> str:
@@ -96,17 +98,50 @@ def _first_file(directory: Path) -> Path:
 
 
 def loader_source(setting: Setting, batch: int) -> str:
-    """Inputs and outputs are matched by their order in the file: the converter keeps the order of the function's."""
+    """Inputs and outputs are matched by their order in the file: the converter keeps the order of the function's.
+
+    Any number of samples is answered: by a file for any batch, or in pieces of the size that a file is for.
+    """
     return f'''\
+import json
 from pathlib import Path
 
+import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 
 
 def load(directory, batch={batch}, threads={int(setting.get("threads", 1))}):
-    """A function from a list of arrays to a list of arrays."""
-    for_batch = Path(directory) / f"model-b{{batch}}.tflite"
-    path = for_batch if for_batch.exists() else Path(directory) / "{ANY_BATCH}"
+    """A function from a list of arrays to a list of arrays; for any number of samples, best for `batch` of them."""
+    directory = Path(directory)
+    files = {{int(path.stem[len("model-b"):]): path for path in directory.glob("model-b*.tflite")}}
+    facts = directory / "{SHAPES}"
+    by_rows = json.loads(facts.read_text())["rows"] if facts.exists() else True
+    if files and batch not in files:
+        batch = max([size for size in files if size <= batch], default=min(files))
+    others = {{}}
+
+    def answer_others(arrays):
+        size = len(arrays[0])
+        if not files:
+            if size not in others:
+                others[size] = open_file(directory / "{ANY_BATCH}", size, threads, answer_others)
+            return others[size](arrays)
+        if not by_rows:
+            raise ValueError(f"this model takes {{batch}} samples at a time, not {{size}}")
+        pieces = []
+        for start in range(0, size, batch):
+            part = [array[start : start + batch] for array in arrays]
+            missing = batch - len(part[0])
+            if missing:
+                part = [np.concatenate([one, np.repeat(one[-1:], missing, axis=0)]) for one in part]
+            pieces.append(answer(part))
+        return [np.concatenate(column)[:size] for column in zip(*pieces)]
+
+    answer = open_file(files.get(batch, directory / "{ANY_BATCH}"), batch, threads, answer_others)
+    return answer
+
+
+def open_file(path, batch, threads, answer_others):
     interpreter = Interpreter(model_path=str(path), num_threads=threads)
     inputs = interpreter.get_input_details()
     for one in inputs:
@@ -119,12 +154,16 @@ def load(directory, batch={batch}, threads={int(setting.get("threads", 1))}):
     first, last = arguments[0], results[0]
 
     def run(arrays):
+        if batch and len(arrays[0]) != batch:
+            return answer_others(arrays)
         for index, array in zip(arguments, arrays):
             set_tensor(index, array)
         invoke()
         return [get_tensor(index) for index in results]
 
     def run_single(arrays):  # loops would cost some microseconds
+        if batch and len(arrays[0]) != batch:
+            return answer_others(arrays)
         set_tensor(first, arrays[0])
         invoke()
         return [get_tensor(last)]

@@ -7,14 +7,16 @@ runtime lacks. Recurrent layers need a known batch size, and some of them unroll
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from flatout.model.errors import FlatoutError
 from flatout.routes._route import Precision
-from flatout.routes.litert import ANY_BATCH, file_for
+from flatout.routes.litert import ANY_BATCH, SHAPES, file_for
 from flatout.subject import Array, Subject, graph
+from flatout.subject.writer import has_row_per_sample
 
 SHAPE_OPS = {"Shape", "Size", "Rank", "BroadcastArgs"}
 CALIBRATION_SAMPLES = 128
@@ -41,6 +43,7 @@ def write(subject: Subject, directory: Path, make: Make) -> None:
             continue
         for batch, content in files.items():
             (directory / (ANY_BATCH if batch is None or not batch else file_for(batch))).write_bytes(content)
+        (directory / SHAPES).write_text(json.dumps({"rows": has_row_per_sample(subject)}))
         return
     raise errors[0]
 

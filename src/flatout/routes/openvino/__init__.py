@@ -174,13 +174,14 @@ def _streams(subject: Subject, cores: int) -> list[int]:
 
 
 def loader_source(setting: Setting, batch: int) -> str:
+    """The batch size that was measured is fixed in one compiled model; a second one, made when needed, takes any."""
     streams = int(setting.get("streams", 1))
     parts = streams if batch and batch % streams == 0 else 1
-    part_size = batch // parts
-    options = configuration(int(setting["threads"]), str(setting["rest"]), parts)
+    threads, kind = int(setting["threads"]), str(setting["rest"])
+    in_parts = IN_PARTS.replace("STREAMS", str(parts)).replace("PART", str(batch // parts))
     static = f"""
-        # The batch size that was measured. Without this line, any batch size can be served.
-        model.reshape({{entry: [{part_size}, *list(entry.partial_shape)[1:]] for entry in model.inputs}})
+        # The batch size that was measured.
+        model.reshape({{entry: [{batch // parts}, *list(entry.partial_shape)[1:]] for entry in model.inputs}})
     """
     return f'''\
 from pathlib import Path
@@ -190,16 +191,41 @@ import openvino
 
 
 def load(directory, cache=None):
-    """A function from a list of arrays to a list of arrays. `cache`: a directory that makes the next load faster."""
+    """A function from a list of arrays to a list of arrays, for any number of samples.
+
+    `cache`: a directory that makes the next load faster.
+    """
+    answer, others = open_file(directory, cache), []
+
+    def run(inputs):
+        if {batch} and len(inputs[0]) != {batch}:
+            if not others:
+                others.append(open_any(directory, cache))
+            return others[0](inputs)
+        return answer(inputs)
+
+    return run
+
+
+def read(directory, cache):
     core = openvino.Core()
     if cache is not None:
         core.set_property({{"CACHE_DIR": str(cache)}})
-    model = core.read_model(Path(directory) / "{FILE}")
+    return core, core.read_model(Path(directory) / "{FILE}")
+
+
+def open_file(directory, cache):
+    core, model = read(directory, cache)
 {lines_if(batch, static)}\
-    options = {options}
-    compiled = core.compile_model(model, "CPU", options)
+    compiled = core.compile_model(model, "CPU", {configuration(threads, kind, parts)})
     outputs = range(len(model.outputs))
-{IN_PARTS.replace("STREAMS", str(parts)).replace("PART", str(part_size)) if parts > 1 else WHOLE_BATCH}'''
+{in_parts if parts > 1 else WHOLE_BATCH}
+
+def open_any(directory, cache):
+    core, model = read(directory, cache)
+    compiled = core.compile_model(model, "CPU", {configuration(threads, kind)})
+    outputs = range(len(model.outputs))
+{WHOLE_BATCH}'''
 
 
 WHOLE_BATCH = """\

@@ -1,0 +1,67 @@
+"""How many of the routes that could pay were raced, and what goes on from there where some were not."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from flatout.optimize import time_budget
+from flatout.optimize.builder import CONVERSION, OUT_OF_TIME
+from flatout.optimize.candidates import BASELINE, Candidate
+from flatout.optimize.optimizer import Outcome
+from flatout.optimize.request import OptimizeRequest
+
+NAMED = 4
+"""So many routes are named; of more, the number is told."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    routes: int
+    """That could pay: all that are installed, and not known to be of no use for this model."""
+    raced: int
+    open: tuple[str, ...]
+    """Those that there was no time for. The others failed: they cannot be converted, or answer wrongly."""
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> Tried:
+        ran = {id(one.candidate) for race in outcome.heats for one in race.contestants if one.call_ms() is not None}
+        could = [
+            one
+            for one in outcome.candidates
+            if one.route.deployable and one.route.name != BASELINE and one.over != "needless"
+            if one.ours or one.given is None
+        ]
+        left = [one.name for one in could if id(one) not in ran and _had_no_time(one)]
+        return cls(len(could), sum(id(one) in ran for one in could), tuple(left))
+
+    def text(self, request: OptimizeRequest, command: Sequence[str]) -> str:
+        counted = f"{self.raced} of {self.routes} routes raced"
+        if not self.open:
+            return f"{counted}{'; the others failed' if self.raced < self.routes else ''}."
+        more = "" if len(self.open) <= NAMED else f" and {len(self.open) - NAMED} more"
+        return (
+            f"{counted}; there was no time for {', '.join(self.open[:NAMED])}{more}. "
+            f"Decide it: {longer(request, command)}"
+        )
+
+
+def _had_no_time(candidate: Candidate) -> bool:
+    if not candidate.over:
+        return True  # ready, and not raced
+    return candidate.over == "timeout" and (candidate.note == OUT_OF_TIME or candidate.note.startswith(CONVERSION))
+
+
+def longer(request: OptimizeRequest, command: Sequence[str]) -> str:
+    """The same command with three times as much time."""
+    seconds = 3 * (request.seconds or time_budget.MIN_SECONDS)
+    if command[:1] != ("optimize",):
+        return f"flatout.optimize(…, seconds={seconds:.0f})"
+    kept = []
+    skip = False
+    for word in command:
+        if not skip and word != "--budget" and not word.startswith("--budget="):
+            kept.append(word)
+        skip = word == "--budget"
+    return shlex.join(["flatout", *kept, "--budget", f"{seconds / 60:.0f}m" if seconds >= 120 else f"{seconds:.0f}s"])
