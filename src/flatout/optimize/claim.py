@@ -107,6 +107,11 @@ def claim_seconds(opening: float, finalists: int = FINALISTS, groups: int = GROU
     return opened * opening + blocks * ROUND_SECONDS + finalists * LEAST_CHECK_SECONDS
 
 
+def other_batch_seconds(opening: float) -> float:
+    """What it takes, about, to measure winner (in two settings) and baseline at another batch size."""
+    return 3 * (opening + ROUNDS_OF_OTHER_BATCHES * ROUND_SECONDS)
+
+
 def make_claim(
     heats: Sequence[Race[Contestant]],
     builder: Builder,
