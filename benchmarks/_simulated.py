@@ -94,11 +94,12 @@ class SimulatedTune:
         )
         self.journal = journal
         progress = Progress(600.0, quiet=True)
-        self.trials = Trials(journal, progress, Path("."))
+        clock = Clock(1e6)
+        self.trials = Trials(journal, progress, Path("."), clock)
         self.races: list[Race] = []
         self.context: Any = SimpleNamespace(
             request=TuneRequest("train.py", levers=tuple(levers)), directory=Path("."), progress=progress,
-            launch=Launch(()), clock=Clock(1e6), journal=journal, trials=self.trials, case=Case("tune"),
+            launch=Launch(()), clock=clock, journal=journal, trials=self.trials, case=Case("tune"),
             races=self.races, notes=[], ended_after=None, varies=False, race=self._race, contestant=self._contestant,
             patched=self._patched, alive_at_once=lambda race: 12, learn_of=lambda contestants: False,
             combinable=lambda text: True, steps_of_program=None,
@@ -150,7 +151,7 @@ class SimulatedTune:
 def only_time() -> Iterator[None]:
     """Numbers agree, every lever fits and can be written: only time is simulated."""
     planned = SimpleNamespace(make=lambda case, levers, *rest: Plan(tuple(levers), ()), combinations=plan.combinations)
-    same = SimpleNamespace(compare=lambda *args: Parity("exact", 0.0, ""))
+    same = SimpleNamespace(compare=lambda *args: Parity("exact", 0.0, ""), APART_SECONDS=1.0)
     written = SimpleNamespace(
         make=lambda case, levers: SimpleNamespace(changes=levers, unwritten=(), written=tuple(levers))
     )
