@@ -172,7 +172,7 @@ def test_files_are_moved_linked_and_deleted(run) -> None:
 def test_a_real_file_is_changed_through_none_of_its_names(run) -> None:
     run("""
         import os
-        os.chmod("notes.txt", 0o444); os.utime("data/a.txt", (5, 5))
+        os.chmod("notes.txt", 0o600); os.utime("data/a.txt", (5, 5))
         open("elsewhere/a.txt", "w").write("through a link")
         assert open("data/a.txt").read() == "through a link"
         home = os.open("data", os.O_RDONLY)
