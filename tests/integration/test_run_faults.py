@@ -84,7 +84,7 @@ def test_the_program_ends_as_it_would_have(name: str, tmp_path: Path) -> None:
     left = _files(tmp_path)
     ended = observed(tmp_path, program.name, "--epochs", "3", "-q", input=b"\xff\x00line\n")
     assert (ended.returncode, ended.stdout) == (expected.returncode, expected.stdout)
-    assert word in " ".join(ended.stderr.split()), ended.stderr
+    assert word in " ".join([*ended.stderr.split(), said(case_in(tmp_path))]), ended.stderr
     assert expected.stderr in ended.stderr
     assert _files(tmp_path) == left
     told = case_in(tmp_path).program

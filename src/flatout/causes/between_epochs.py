@@ -56,7 +56,7 @@ def iterators(case: Case) -> Iterator[Finding]:
     shuffle = _shuffle(case)
     if shuffle is None and case.run is not None and whole < OF_RUN * case.run.seconds:
         return
-    why, advice = "", "Use one iterator for all epochs: dataset.repeat() and steps_per_epoch."
+    why, advice = "", "Use one iterator for all epochs: fit on dataset.repeat() with steps_per_epoch."
     if shuffle is not None:
         why = f" The shuffle buffer of {spot(shuffle)} is filled anew each time."
         advice = "Put repeat() after the shuffle and give steps_per_epoch, or cache() before it, or shuffle indices."
@@ -67,6 +67,7 @@ def iterators(case: Case) -> Iterator[Finding]:
         whole,
         shuffle or part.where,
         [Fix(advice, equivalence="semantic")],
+        confidence="high" if shuffle is not None else "medium",
     )
 
 
