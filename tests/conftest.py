@@ -19,6 +19,8 @@ from typing import Any
 
 import pytest
 
+from processor_time import ProcessorTime
+
 LONGEST = (
     "test_tune_patterns",
     "test_tune_whole_program",
@@ -32,11 +34,17 @@ LONGEST = (
 """Files that take a minute or more, the longest first."""
 
 
-def pytest_configure() -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--processor-time", action="store_true", help="what each file takes of the processors")
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """A shell starts background jobs with SIGINT ignored, and all their children inherit that: programs that tests
     interrupt would go on."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if config.getoption("--processor-time"):
+        config.pluginmanager.register(ProcessorTime())
 
 
 @cache
