@@ -52,6 +52,22 @@ def test_cells_run_in_their_order_in_the_directory_of_the_notebook(place: Path) 
     assert done.stdout.split("\n") == ["total 10", "['one', 'two']", "10", ""]
 
 
+def test_lines_for_the_shell_know_the_values_of_the_notebook(place: Path) -> None:
+    cells = (
+        "from __future__ import annotations\nname = 'two words'\n!echo {name.upper()} $name \\\n    and more $UNSET_IT",
+        "%%bash\necho from bash",
+        "%%writefile made.txt\nline",
+        "x = [7,\n  8]\nprint('%d'\n      % x[1], open('made.txt').read().strip())",
+        "from __future__ import division\n% matplotlib inline\npip install something",
+    )
+    path = notebook(place, *cells)
+    done = run(path)
+    assert done.stderr == ""
+    assert done.stdout.split("\n") == ["TWO WORDS two words and more", "from bash", "8 line", ""]
+    content = path.read_bytes()
+    assert program.edited(str(path), program.program_of(str(path)).read_text()) == content
+
+
 def test_an_error_names_cell_and_line_and_so_does_a_report(place: Path) -> None:
     path = notebook(place, "x = 1", "def f():\n    return 1 / 0\n", "f()")
     done = run(path)
@@ -68,9 +84,9 @@ def test_an_error_names_cell_and_line_and_so_does_a_report(place: Path) -> None:
 @pytest.mark.parametrize(
     ("cell", "words"),
     [
-        ("%%bash\nls", "Cell 3 has %%bash"),
+        ("%%bigquery\nSELECT 1", "Cell 3 has %%bigquery"),
         ("%store -r data", "Cell 3 has %store"),
-        ("!wget $URL", "values of Python in it"),
+        ("%run other.py", "Cell 3 has %run"),
         ("def f(:", "Cell 3 of .*not valid Python"),
     ],
 )

@@ -14,44 +14,26 @@ from hashlib import blake2b
 from pathlib import Path
 
 from flatout.model.errors import NotebookUnusable
-from flatout.source.notebooks.text import CELL_MAGIC, MARK, NotANotebook, Notebook, read, source_of, to_bytes
+from flatout.source.notebooks.text import CELL_MAGIC, MARK, NotANotebook, Notebook, read, to_bytes
 from flatout.store import HOME
 
 ENDING = ".ipynb"
 LEFT_OUT = frozenset(
-    [
-        "matplotlib",
-        "load_ext",
-        "reload_ext",
-        "autoreload",
-        "config",
-        "pip",
-        "conda",
-        "mamba",
-        "uv",
-        "tensorflow_version",
-        "precision",
-        "alias",
-        "history",
-        "who",
-        "whos",
-        "xmode",
-        "pinfo",
-        "logstart",
-        "doctest_mode",
-        "automagic",
-        "colors",
-        "gui",
-    ]
+    (
+        *("alias", "autoreload", "automagic", "colors", "conda", "config", "doctest_mode", "gui", "history", "load"),
+        *("load_ext", "logstart", "mamba", "matplotlib", "pinfo", "pip", "precision", "reload", "reload_ext"),
+        *("tensorboard", "tensorflow_version", "uv", "who", "whos", "xmode"),
+    )
 )
 """Magics that set up the notebook or its environment: nothing of what the program computes depends on them."""
 MEASURING = ("time", "timeit", "prun", "memit", "mprun", "lprun")
 """Magics that run the rest of their line."""
+SHELLS = ("bash", "sh")
 SHOWN = frozenset(["html", "javascript", "js", "markdown", "latex", "svg"])
 """Magics of cells that are only shown."""
-INSTALLING = re.compile(r"!\s*(sudo\s+)?(pip3?|conda|mamba|uv|apt|apt-get|nvidia-smi|python3?\s+-m\s+pip)\b")
+INSTALLING = re.compile(r"!?\s*(sudo\s+)?(pip3?|conda|mamba|uv|apt|apt-get|nvidia-smi|python3?\s+-m\s+pip)\b")
 START = """\
-import builtins, os, sys
+{futures}import builtins, os, sys
 os.environ.setdefault("MPLBACKEND", "Agg")
 sys.path[0] = {directory!r}
 os.chdir({directory!r})
@@ -60,6 +42,14 @@ try:
 except ImportError:
     _display = print
 builtins.display = getattr(builtins, "display", _display)
+def _flatout_command(text, names):
+    import re
+    def value(found):
+        try:
+            return str(eval(found.group(1) or found.group(2), names))
+        except Exception:
+            return found.group(0)
+    return re.sub(r"\\{{([^{{}}]+)\\}}|\\$(\\w+)", value, text)
 def _flatout_hook(kind, error, trace, shown=sys.excepthook, file=__file__, starts={starts!r}, cells={cells!r}):
     import bisect, traceback
     shown(kind, error, trace)
@@ -89,9 +79,12 @@ def program_of(path: str) -> Path:
     except NotANotebook as error:
         raise NotebookUnusable(f"{path} is {error}. {_what_to_do(content)}") from None
     _check(book, path)
-    header = START.count("\n")
+    futures = f"from __future__ import {', '.join(sorted(book.futures))}\n" if book.futures else ""
+    header = START.count("\n") + bool(futures)
     starts = [start + header for start in book.starts]
-    start = START.format(directory=str(notebook.parent), starts=starts, cells=book.cells, name=notebook.name)
+    start = START.format(
+        futures=futures, directory=str(notebook.parent), starts=starts, cells=book.cells, name=notebook.name
+    )
     text = start + book.text
     key = blake2b(f"{notebook}{text}".encode(), digest_size=4).hexdigest()
     file = Path(HOME).absolute() / "notebooks" / key / f"{notebook.name}.py"
@@ -104,11 +97,6 @@ def program_of(path: str) -> Path:
 def _check(book: Notebook, path: str) -> None:
     if not book.cells:
         raise NotebookUnusable(f"{path} has no code cells in Python.")
-    for number in book.cells:
-        source = source_of(book.content["cells"][number - 1]) or ""
-        found = re.match(r"\s*%%(\w+)", source)
-        if found is not None and CELL_MAGIC.match(source) and found.group(1) not in SHOWN:
-            raise NotebookUnusable(_refused(f"%%{found.group(1)}", number))
     if book.broken:
         raise NotebookUnusable(f"Cell {book.broken[0]} of {path} is not valid Python.")
 
@@ -130,14 +118,16 @@ def _refused(what: str, cell: int) -> str:
 
 
 def _statement(line: str, cell: int) -> str:
-    """Raises `NotebookUnusable`."""
+    """Of a line, or of a whole cell that begins with `%%`. Raises `NotebookUnusable`."""
+    if CELL_MAGIC.match(line):
+        return _of_cell(line, cell)
     if line.startswith("?") or line.endswith("?") or INSTALLING.match(line):
         return "pass"
     assigned = re.match(r"([\w.,\[\] ]+=)\s*!(.+)", line)
     if assigned is not None or line.startswith("!"):
         target, command = assigned.groups() if assigned is not None else ("", line[1:])
-        return _shell(target, command.strip(), cell)
-    found = re.match(r"(?:([\w.,\[\] ]+=)\s*)?%%?(\w+)\s*(.*)", line)
+        return _shell(target, command.strip())
+    found = re.match(r"(?:([\w.,\[\] ]+=)\s*)?%%?\s*(\w+)\s*(.*)", line)
     target, name, rest = found.groups() if found is not None else ("", "", "")
     if name in LEFT_OUT or line.startswith("%%"):
         return "pass"
@@ -152,12 +142,25 @@ def _statement(line: str, cell: int) -> str:
     raise NotebookUnusable(_refused(f"%{name}" if name else line[:40], cell))
 
 
-def _shell(target: str, command: str, cell: int) -> str:
-    if re.search(r"\{|\$", command):
-        raise NotebookUnusable(_refused(f"!{command[:60]} with values of Python in it", cell))
+def _of_cell(source: str, cell: int) -> str:
+    first, _, body = source.strip().partition("\n")
+    name, _, rest = first.removeprefix("%%").partition(" ")
+    if name in SHOWN:
+        return "pass"
+    if name in SHELLS:
+        return f'__import__("subprocess").run([{name!r}, "-c", {body!r}])'
+    if name == "writefile" and not rest.startswith("-"):
+        return f'open({rest.strip()!r}, "w", encoding="utf-8").write({body!r})'
+    raise NotebookUnusable(_refused(f"%%{name}", cell))
+
+
+def _shell(target: str, command: str) -> str:
+    text = repr(command)
+    if re.search(r"\{|\$", command):  # values of the notebook may stand in it
+        text = f"_flatout_command({text}, globals())"
     if target:
-        return f'{target} __import__("subprocess").getoutput({command!r}).splitlines()'
-    return f'__import__("subprocess").run({command!r}, shell=True)'
+        return f'{target} __import__("subprocess").getoutput({text}).splitlines()'
+    return f'__import__("subprocess").run({text}, shell=True)'
 
 
 # ── back to the notebook ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -13,9 +13,10 @@ from flatout.model.errors import Internal
 from flatout.source.analysis.scopes import parses
 from flatout.source.notebooks import cells as notebook_cells
 
-_MAGIC = re.compile(r"^\s*(%|!|\?|[\w.,= \[\]]+=\s*[%!])|^\s*[%\w.*]+\?{1,2}\s*$")
+_MAGIC = re.compile(r"^\s*(%|!|\?|(pip3?|conda) install |[\w.,= \[\]]+=\s*[%!])|^\s*[%\w.*]+\?{1,2}\s*$")
 """Lines that IPython alone understands: magics, shell commands, and `name?` for help."""
 CELL_MAGIC = re.compile(r"^\s*%%(?!time\b|timeit\b|capture\b)")
+_FUTURE = re.compile(r"from __future__ import ([\w, ]+?)\s*(?:#.*)?$")
 MARK = "#flatout-cell "
 _KEPT = "#flatout-kept "
 
@@ -33,6 +34,8 @@ class Notebook:
     starts: list[int] = field(default_factory=list)
     """First line of each cell in the text."""
     broken: list[int] = field(default_factory=list)
+    futures: set[str] = field(default_factory=set)
+    """What cells import from `__future__`."""
     content: dict[str, Any] = field(default_factory=dict)
 
     def place(self, line: int) -> tuple[int, int]:
@@ -86,23 +89,56 @@ def source_of(cell: Any) -> str | None:
 def _python(source: str, number: int, book: Notebook, statement: Statement) -> list[str]:
     lines = source.split("\n")
     if CELL_MAGIC.match(source):
-        return [_KEPT + line for line in lines]
-    converted = [_as_python(line, number, statement) for line in lines]
-    try:
-        parses("\n".join(converted))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return [f"{statement(source, number)}  {_KEPT}{lines[0]}", *(_KEPT + line for line in lines[1:])]
+    if _is_python(source):
+        return [_without_future(line, book) for line in lines]
+    converted = _converted(lines, number, statement)
+    if not _is_python("\n".join(converted)):
         book.broken.append(number)
         return [_KEPT + line for line in lines]
+    return [_without_future(line, book) for line in converted]
+
+
+def _is_python(source: str) -> bool:
+    try:
+        parses(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def _converted(lines: list[str], number: int, statement: Statement) -> list[str]:
+    """Magic lines as statements that keep them in a comment; a shell command may go on in the next lines."""
+    converted: list[str] = []
+    command: list[str] = []
+    for line in lines:
+        if command:
+            command.append(line)
+            converted.append(_KEPT + line)
+        elif _MAGIC.search(line) is None or line.lstrip().startswith("#"):
+            converted.append(line)
+            continue
+        else:
+            command = [line]
+            converted.append("")
+        if not line.rstrip().endswith("\\"):
+            first = command[0]
+            indent = first[: len(first) - len(first.lstrip())]
+            whole = " ".join(part.strip().removesuffix("\\").strip() for part in command)
+            converted[-len(command)] = f"{indent}{statement(whole, number)}  {_KEPT}{first}"
+            command = []
+    if command:
+        converted[-len(command)] = f"pass  {_KEPT}{command[0]}"
     return converted
 
 
-def _as_python(line: str, number: int, statement: Statement) -> str:
-    """A magic line as a statement that keeps the line in a comment."""
-    found = _MAGIC.search(line)
-    if found is None or line.lstrip().startswith("#"):
+def _without_future(line: str, book: Notebook) -> str:
+    """`from __future__ import …` has to stand first: its names are kept for that."""
+    found = _FUTURE.match(line)
+    if found is None:
         return line
-    indent = line[: len(line) - len(line.lstrip())]
-    return f"{indent}{statement(line.strip(), number)}  {_KEPT}{line}"
+    book.futures.update(name.strip() for name in found.group(1).split(","))
+    return f"pass  {_KEPT}{line}"
 
 
 def to_bytes(book: Notebook, text: str, before: bytes) -> bytes:
