@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 class Options:
     """The options as they are typed."""
 
-    model: Annotated[str, typer.Argument(help="A .keras or .h5 file, a SavedModel's directory, or module:function.")]
+    model: Annotated[
+        str, typer.Argument(help="A .keras or .h5 file, a SavedModel's directory, a frozen .pb, or module:function.")
+    ]
     data: Annotated[
         str | None, typer.Option(metavar="DATA", help=".npz, .npy, a directory of TFRecords, or module:function.")
     ] = None
