@@ -75,6 +75,12 @@ def test_an_exit_is_long_only_against_what_the_import_took() -> None:
     assert item.where == Where("train.py", 3)
 
 
+def test_traces_are_long_only_against_what_the_import_took() -> None:
+    """On a machine that others use, both take several times as long."""
+    assert found(case_with(RunPart("tracing", "step", 8.0, 2), seconds=40.0), "compile-bound") == []
+    assert len(found(case_with(RunPart("tracing", "step", 18.0, 2), seconds=40.0), "compile-bound")) == 1
+
+
 def test_a_score_on_predictions_is_told_from_pictures() -> None:
     predicted = RunPart("prediction", "predict", 2.0, 3)
     score = RunPart("line", "numpy", 3.0, where=Where("train.py", 20))

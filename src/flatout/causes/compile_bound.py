@@ -42,13 +42,15 @@ from flatout.model.case import Case, Finding, Fix
 
 OF_RUN = 0.15
 LEAST_SECONDS = 2.0
-"""Traces of a second or two are what every program has."""
+OF_IMPORTS = 0.4
+"""Traces of a second or two are what every program has, and more on a machine on which the imports took long, too."""
 
 
 def in_run(case: Case) -> Iterator[Finding]:
     parts = case.run.of("tracing") if case.run is not None else []
     whole = sum(part.seconds for part in parts)
-    if case.run is None or whole < max(OF_RUN * case.run.seconds, LEAST_SECONDS):
+    imports = case.run.seconds_of("import") if case.run is not None else 0.0
+    if case.run is None or whole < max(OF_RUN * case.run.seconds, LEAST_SECONDS, OF_IMPORTS * imports):
         return
     part = next((one for one in parts if one.where is not None), parts[0])
     if part.seconds < 0.5 * whole:
