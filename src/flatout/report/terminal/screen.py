@@ -15,6 +15,7 @@ from pathlib import Path
 from flatout.model.case import Case, Finding
 from flatout.report.formatting import clean, duration, elide
 from flatout.report.terminal.page import Page
+from flatout.source.notebooks.program import by_cells
 
 WIDE = 100
 """Columns from which on a screen is a wide one."""
@@ -86,7 +87,7 @@ def command_words(case: Case) -> str:
     words = list(case.program.command)
     if words and os.path.basename(words[0]).startswith("python"):
         words = words[1:]
-    return clean(shlex.join(words), 300)
+    return by_cells(clean(shlex.join(words), 300))
 
 
 def labelled(page: Page, label: str, *parts: str | tuple[str, str]) -> None:
