@@ -18,13 +18,15 @@ from flatout.source.editing.project import Code, Project
 _COUNTERS = re.compile(
     r"^(epoch|step|iteration|iter|it|i|j|n|k|t|idx|index|count|counter|turn|episode|lr|learning_rate|rate|epsilon|eps|beta|"
     r"alpha|gamma|tau|temperature|noise|weight|factor|coef\w*|\w+_(step|epoch|iter|iteration|index|idx|rate|coef|count|"
-    r"size|num|steps|name|mode)|num_\w+|n_\w+|batch_size|size|mode|name|phase|verbose|flag|is_\w+|use_\w+|do_\w+)$"
+    r"size|num|steps|name|mode)|num_\w+|n_\w+|batch_size|size|mode|name|phase|verbose|flag|is_\w+|use_\w+|do_\w+)$",
+    re.IGNORECASE,
 )
 """Arguments that hold numbers or words of Python: a new value is a new trace."""
 _OBJECTS = re.compile(
     r"(^|_)(model|net|network|optimi[sz]er|opt|tape|agent|buffer|memory|env|environment|writer|logger|args|config|cfg|"
     r"generator|discriminator|actor|critic|encoder|decoder|policy|strategy|iterator|loader|dataset|ds|history|metrics?|"
-    r"callbacks?|trainer|params|hparams|loss_fn|loss_function|fn|func|model\d)s?\d?$"
+    r"callbacks?|trainer|params|hparams|loss_fn|loss_function|fn|func|model\d)s?\d?$",
+    re.IGNORECASE,
 )
 """Arguments that hold an object: another one makes variables in a second trace, which TensorFlow refuses."""
 _PLAIN = {"int", "float", "bool", "str", "dict", "list", "List", "Dict", "Optional", "Callable"}
