@@ -37,6 +37,7 @@ from flatout.model.case import (
     Steps,
     Trial,
     Where,
+    Proof,
     WholeRun,
 )
 
@@ -303,6 +304,25 @@ def sample_case(count: int = 400) -> Case:
             ),
         ),
         tuned=("cache", "prefetch"),
+        proof=Proof(
+            ("cache", "prefetch"),
+            "differs",
+            "failed",
+            "losses of 320 steps over 2 epochs and all 54 variables do not agree: tape target differs by 0.1",
+            losses=320,
+            steps=320,
+            epochs=2,
+            variables=54,
+            of_variables=54,
+            outputs=1000,
+            whole=True,
+            interrupted=True,
+            seconds=12.5,
+            first_step=161,
+            first_thing="tape target",
+            by=0.1,
+            notes=("cache: a cache behind map at train.py:32",),
+        ),
         patch="--- a/train.py\n+++ b/train.py\n@@ -1 +1 @@\n-    ds = ds.map(f)\n+    ds = ds.map(f).cache()\n",
         verdict="The step waits for its input 61 % of the time: cure the map at train.py:32 first.",
         conclusion=Conclusion(
