@@ -28,6 +28,7 @@ from flatout.model.case import (
     PipelineOptions,
     Placement,
     Program,
+    Proof,
     Retrace,
     RunPart,
     RunTree,
@@ -37,7 +38,6 @@ from flatout.model.case import (
     Steps,
     Trial,
     Where,
-    Proof,
     WholeRun,
 )
 
