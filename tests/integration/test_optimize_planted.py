@@ -74,10 +74,10 @@ def optimized(tmp_path_factory):
     command = [
         *(sys.executable, "-c", DRIVER, "optimize", "zoo:build", "--data", "zoo:data", "--metric", "zoo:score"),
         *("--route", "planted", "--route", "tf-frozen", "--route", "keras-call", "--batch", "1,4"),
-        *("--output", "artefact", "--json", "case.json", "--budget", "240s"),
+        *("--output", "artefact", "--json", "case.json", "--budget", "400s"),
     ]
     variables = {**os.environ, "FLATOUT_PLUGINS": str(PLUGINS), "CUDA_VISIBLE_DEVICES": ""}
-    done = subprocess.run(command, cwd=place, env=variables, capture_output=True, text=True, timeout=400)
+    done = subprocess.run(command, cwd=place, env=variables, capture_output=True, text=True, timeout=800)
     assert done.returncode == 0, done.stderr
     return place, flatout.load(place / "case.json"), done.stderr
 
