@@ -176,3 +176,14 @@ def test_what_a_model_puts_out_is_compared_where_nothing_is_trained() -> None:
     base = Numbers(still, {}, outputs={"predict[0]": np.arange(8.0)}, made=4, counts="calls")
     assert whole.compare(base, replace(base, outputs={"predict[0]": np.arange(8.0) + 1e-7})).verdict == "reassociated"
     assert whole.compare(base, replace(base, outputs={"call[0]": np.arange(8.0) * 1.5})).verdict == "failed"
+
+
+def test_calls_of_a_model_under_training_may_be_others() -> None:
+    """A cure calls the policy or a target network in another way; losses and weights show what was computed."""
+    base, other = run(), run()
+    for numbers, factor in ((base, 1.0), (other, 7.0)):
+        values = {number: [factor * number] for number in range(1, 50)}
+        numbers.series["outputs of models"] = values
+        numbers.calls["outputs of models"] = [(number, found[0]) for number, found in values.items()]
+    assert whole.compare(base, other).verdict == "exact"
+    assert compare(base, other).verdict == "exact"

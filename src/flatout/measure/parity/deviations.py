@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from flatout.measure.parity.numbers import EVALUATION, Array, Numbers
+from flatout.measure.parity.numbers import EVALUATION, OUTPUTS, Array, Numbers
 from flatout.measure.parity.pairing import paired
 
 Kind = Literal["weights", "losses", "outputs"]
@@ -41,6 +41,8 @@ def deviations(baseline: Numbers, trial: Numbers) -> Iterator[Deviation]:
             trains = True
             yield Deviation("weights", "weights", steps, value)
     for name in sorted(set(baseline.series) & set(trial.series)):
+        if trains and name.startswith(OUTPUTS):
+            continue  # what a model under training puts out follows from its weights, in whatever calls
         mine, other = values_alike(baseline, trial, name)
         scale = float(
             np.median([abs(value) for values in mine.values() for value in values if math.isfinite(value)] or [0])
@@ -51,9 +53,8 @@ def deviations(baseline: Numbers, trial: Numbers) -> Iterator[Deviation]:
     for name, ours, theirs in paired(baseline, trial):
         for steps in sorted(ours):
             yield Deviation("losses", name, max(steps, 1), relative(ours[steps], theirs[steps], 0.0))
-    if trains:
-        return  # what a model under training puts out follows from its weights
-    yield from of_outputs(baseline, trial)
+    if not trains:
+        yield from of_outputs(baseline, trial)
 
 
 def of_outputs(baseline: Numbers, trial: Numbers) -> Iterator[Deviation]:

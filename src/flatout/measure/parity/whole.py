@@ -111,15 +111,18 @@ def _lacks(baseline: Numbers, trial: Numbers, alike: list[Numbers]) -> str:
 def _deviations(baseline: Numbers, trial: Numbers) -> Iterator[Deviation]:
     yield from _of_variables(baseline.weights, trial.weights, "weights")
     yield from _of_states(baseline, trial)
+    trains = _trains(baseline)
     for name in sorted(set(baseline.series) & set(trial.series)):
+        if trains and name.startswith(OUTPUTS):
+            continue  # what a model under training puts out follows from its weights, in whatever calls
         mine, other = values_alike(baseline, trial, name)
         scale = float(np.median([abs(one) for found in mine.values() for one in found if np.isfinite(one)] or [0]))
         for step in sorted(set(mine) & set(other)):
             value = max(relative(a, b, scale) for a, b in zip(mine[step], other[step], strict=False))
             kind: Kind = "outputs" if name.startswith(OUTPUTS) else "losses"
             yield Deviation(kind, name, step, value, max(*map(abs, mine[step]), scale))
-    if _trains(baseline):
-        return  # what a model under training puts out follows from its weights
+    if trains:
+        return
     if baseline.digests and trial.digests:
         yield from outputs.of_digests(baseline, trial)
     else:
