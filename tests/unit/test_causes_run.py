@@ -77,8 +77,16 @@ def test_an_exit_is_long_only_against_what_the_import_took() -> None:
 
 def test_traces_are_long_only_against_what_the_import_took() -> None:
     """On a machine that others use, both take several times as long."""
-    assert found(case_with(RunPart("tracing", "step", 8.0, 2), seconds=40.0), "compile-bound") == []
-    assert len(found(case_with(RunPart("tracing", "step", 18.0, 2), seconds=40.0), "compile-bound")) == 1
+    own = Where("train.py", 3)
+    assert found(case_with(RunPart("tracing", "step", 8.0, 2, own), seconds=40.0), "compile-bound") == []
+    assert len(found(case_with(RunPart("tracing", "step", 18.0, 2, own), seconds=40.0), "compile-bound")) == 1
+
+
+def test_what_keras_traces_by_itself_is_a_finding_where_it_takes_very_long() -> None:
+    assert found(case_with(RunPart("tracing", "one_step_on_iterator", 7.0, 2), seconds=20.0), "compile-bound") == []
+    assert (
+        len(found(case_with(RunPart("tracing", "one_step_on_iterator", 78.0, 2), seconds=108.0), "compile-bound")) == 1
+    )
 
 
 def test_a_score_on_predictions_is_told_from_pictures() -> None:

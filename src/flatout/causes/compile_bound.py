@@ -41,16 +41,21 @@ from flatout.causes._spec import Cause
 from flatout.model.case import Case, Finding, Fix
 
 OF_RUN = 0.15
-LEAST_SECONDS = 2.0
-OF_IMPORTS = 0.4
-"""Traces of a second or two are what every program has, and more on a machine on which the imports took long, too."""
+OWN = (2.0, 0.4)
+"""Seconds, and the share of what the imports took: traces of functions of the user's own that are worth a finding. A
+second or two is what every program has, and more on a machine on which the imports took long, too."""
+OF_LIBRARIES = (15.0, 2.0)
+"""The same where a library traces its own function, as Keras does in `fit`: some seconds are what every model costs."""
 
 
 def in_run(case: Case) -> Iterator[Finding]:
     parts = case.run.of("tracing") if case.run is not None else []
     whole = sum(part.seconds for part in parts)
-    imports = case.run.seconds_of("import") if case.run is not None else 0.0
-    if case.run is None or whole < max(OF_RUN * case.run.seconds, LEAST_SECONDS, OF_IMPORTS * imports):
+    if case.run is None or whole < OF_RUN * case.run.seconds:
+        return
+    own = sum(part.seconds for part in parts if part.where is not None)
+    least, of_imports = OWN if own > 0.5 * whole else OF_LIBRARIES
+    if whole < max(least, of_imports * case.run.seconds_of("import")):
         return
     part = next((one for one in parts if one.where is not None), parts[0])
     if part.seconds < 0.5 * whole:

@@ -235,7 +235,7 @@ CAUSE = Cause(
     group="graph",
     cures=("relax-shapes", "no-xla"),
     explains=("gpu-idle", "step-overhead"),
-    replaces=("step-overhead/python-between",),
+    replaces=("compile-bound", "step-overhead/python-between"),
     in_run=in_run,
     patterns=(_python_number,),
 )
