@@ -43,9 +43,9 @@ from flatout.causes._run_parts import (
 from flatout.causes._spec import Cause
 from flatout.model.case import Case, Finding, Fix, Where
 
-OF_RUN = 0.25
-"""Of the run without its imports, where nothing is known to be filled anew: a new iterator costs something in every
-program."""
+OF_RUN, WITH_SHUFFLE = 0.35, 0.2
+"""Of the run without its imports: what new iterators have to cost, and what where a shuffle buffer is filled anew. They
+cost something in every program, and now and then one takes a second or more to be taken down."""
 
 
 def iterators(case: Case) -> Iterator[Finding]:
@@ -55,7 +55,8 @@ def iterators(case: Case) -> Iterator[Finding]:
         return
     part, whole = parts[0], sum(one.seconds for one in parts)
     shuffle = _shuffle(case)
-    if shuffle is None and case.run is not None and whole < OF_RUN * (case.run.seconds - case.run.seconds_of("import")):
+    least = OF_RUN if shuffle is None else WITH_SHUFFLE
+    if case.run is not None and whole < least * (case.run.seconds - case.run.seconds_of("import")):
         return
     why, advice = "", "Use one iterator for all epochs: fit on dataset.repeat() with steps_per_epoch."
     if shuffle is not None:
