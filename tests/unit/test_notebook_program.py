@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from flatout.model.errors import NotebookUnusable
+from flatout.model.errors import NotebookUnusable, PatchFailed
 from flatout.source.notebooks import program
 from flatout.trial import patch
 from flatout.trial.launcher import command_for
@@ -78,6 +78,9 @@ def test_an_error_names_cell_and_line_and_so_does_a_report(place: Path) -> None:
     line = next(n for n, text in enumerate(file.read_text().split("\n"), 1) if "1 / 0" in text)
     assert program.by_cells(f"slow at {file}:{line}, twice") == "slow at train.ipynb cell 3 line 2, twice"
     assert program.by_cells(f"--- a/.flatout/notebooks/ab/{file.name}") == "--- train.ipynb"
+    notebook(place, "y = 1\nz = 2", "x = 1")
+    program.program_of(str(path))
+    assert program.by_cells(f"{file}:{line}") == "train.ipynb cell 3 line 2", "an old case is read by its own program"
     assert program.by_cells("train.py:3") == "train.py:3"
 
 
@@ -117,11 +120,29 @@ def test_an_edit_changes_one_cell_and_nothing_else(place: Path) -> None:
     text = file.read_text(encoding="utf-8")
     changed = text.replace("total = 0\n", "total = sum(range(helper.LAST))\n")
     made = patch.Patch((patch.Change(str(file), text.encode(), changed.encode()),), str(file.parent))
-    (change,) = patch.for_notebook(made, str(path)).changes
+    (change,) = patch.for_notebook(made, str(path), str(file)).changes
     assert (change.path, change.before) == (str(path), before.encode())
     after = change.after.decode()
     assert json.loads(after)["cells"][2]["source"] == CELLS[1].replace("total = 0", "total = sum(range(helper.LAST))")
     assert after.replace("total = sum(range(helper.LAST))", "total = 0") == before
+
+
+def test_a_name_with_blanks_is_shown_as_it_is(place: Path) -> None:
+    path = notebook(place, "x = 1", "y = 2").rename(place / "my run (1).ipynb")
+    file = program.program_of(str(path))
+    line = next(n for n, text in enumerate(file.read_text().split("\n"), 1) if text == "y = 2")
+    assert program.by_cells(f"at {file}:{line}.") == "at my run (1).ipynb cell 3 line 1."
+
+
+def test_a_notebook_that_cannot_be_edited_is_refused(place: Path) -> None:
+    path = place / "odd.ipynb"
+    source = '{"metadata": {}, "cells": [{"source": "x = 1", "source": "x = 2", "cell_type": "code"}]}'
+    path.write_bytes(source.encode("utf-16"))
+    file = program.program_of(str(path))
+    text = file.read_text(encoding="utf-8")
+    change = patch.Change(str(file), text.encode(), text.replace("x = 2", "x = 3").encode())
+    with pytest.raises(PatchFailed, match="cannot be edited cell by cell"):
+        patch.for_notebook(patch.Patch((change,), str(file.parent)), str(path), str(file))
 
 
 def test_the_same_notebook_is_the_same_program(place: Path) -> None:

@@ -87,14 +87,21 @@ def make(case: Case, levers: Sequence[str], root: Path | None = None) -> Patch:
     return Patch(changes, _directory(case, changes, root), done, tuple(name for name in levers if name not in done))
 
 
-def for_notebook(made: Patch, notebook: str) -> Patch:
-    """The same edits in the cells of the notebook whose program was observed."""
+def for_notebook(made: Patch, notebook: str, program: str) -> Patch:
+    """The same edits in the cells of a notebook; `program` is the file that ran in its place. Raises `PatchFailed`."""
     path = os.path.abspath(notebook)
-    changes = [one for one in made.changes if not one.path.endswith(f"{os.path.basename(path)}.py")]
+    before = Path(path).read_bytes()
+    changes = []
     for one in made.changes:
-        if one not in changes:
-            after = notebooks.edited(path, source_text.decode(one.after).text)
-            changes.append(Change(path, Path(path).read_bytes(), after))
+        if not same_file(one.path, program):
+            changes.append(one)
+            continue
+        after = notebooks.edited(path, source_text.decode(one.after).text)
+        if after == before:
+            raise PatchFailed(
+                f"{notebook} is laid out in a way that cannot be edited cell by cell. Save it in Jupyter."
+            )
+        changes.append(Change(path, before, after))
     return replace(made, changes=tuple(changes), directory=os.path.dirname(path))
 
 

@@ -13,7 +13,7 @@ from flatout.model.case import Case
 from flatout.process.fence.means import decide
 from flatout.report import standard_error
 from flatout.report.progress import Progress
-from flatout.source.notebooks.program import is_notebook
+from flatout.source.notebooks.program import is_notebook, program_of
 from flatout.store import saving
 from flatout.trial import launcher
 from flatout.tune import branch, journal
@@ -83,10 +83,14 @@ def _write_patch(case: Case, request: TuneRequest) -> None:
     made = patch.make(case, case.tuned)
     notebook = is_notebook(request.program)
     if notebook:
-        made = patch.for_notebook(made, request.program)
-    if request.patch is not None and notebook and is_notebook(str(request.patch)):
-        request.patch.write_bytes(made.changes[-1].after)
+        made = patch.for_notebook(made, request.program, str(program_of(request.program)))
+    alone = len(made.changes) == 1 and is_notebook(made.changes[0].path)
+    if request.patch is not None and alone and is_notebook(str(request.patch)):
+        request.patch.write_bytes(made.changes[0].after)
         sys.stderr.write(f"flatout: wrote {request.patch}, the notebook with the change in its cells\n")
+    elif request.patch is not None and is_notebook(str(request.patch)):
+        names = ", ".join(os.path.relpath(one.path, made.directory) for one in made.changes)
+        sys.stderr.write(f"flatout: no patch was written: it changes {names}. Give --patch the name of a diff\n")
     elif request.patch is not None:
         request.patch.write_bytes(unified_diff.to_bytes(made.diff if notebook else case.patch))
         command = shlex.join(["patch", "-p1", "-d", made.directory, "-i", os.path.abspath(request.patch)])

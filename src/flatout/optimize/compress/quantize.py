@@ -21,6 +21,7 @@ from flatout.optimize.compress import averages, checks, progress, training
 from flatout.optimize.compress.distill import learning_from
 from flatout.optimize.compress.fold import fold
 from flatout.optimize.compress.int8 import benefit, norms
+from flatout.optimize.compress.int8.plain_form import save_plainly, served
 from flatout.optimize.compress.results import Compressed, Size
 from flatout.optimize.compress.structure import cost, graph
 
@@ -56,7 +57,6 @@ def quantize(
     float that alone move the outputs by more than `tolerance`.
     """
     from flatout.optimize.compress.int8.insertion import with_rounding
-    from flatout.optimize.compress.int8.plain_form import save_plainly
 
     if ranges not in ("averages", "learned"):
         raise CompressionRefused(f'ranges is "averages" or "learned", not {ranges!r}.')
@@ -231,24 +231,7 @@ def sensitivity(model: Any, inputs: list[Array], batch_size: int = 64) -> dict[s
 
 def for_serving(model: Any) -> Any:
     """The model with rounded weights and fixed ranges, as it is written into a file."""
-    from flatout.optimize.compress.int8.rounding_layers import is_rounded_values, is_rounded_weights
-
-    def make(layer: Any, config: dict[str, Any]) -> Any:
-        if is_rounded_weights(layer):
-            return graph.remake(layer.layer, dict(layer.layer.get_config()))
-        if is_rounded_values(layer):
-            config["bounds"] = layer.range()
-        return graph.remake(layer, config)
-
-    rebuilt = graph.Rebuilt(model, make)
-    for old in graph.layers(model):
-        new = rebuilt.layers[id(old)]
-        if is_rounded_weights(old):
-            for variable, value in zip(new.weights, old.served(), strict=True):
-                variable.assign(value)
-        elif not is_rounded_values(old):
-            graph.copy_weights([(old, new)])
-    return rebuilt.model
+    return served(model, lambda layer, config: graph.remake(layer, {**config, "bounds": layer.range()}))
 
 
 def _copy(model: Any, rebuilt: graph.Rebuilt) -> None:

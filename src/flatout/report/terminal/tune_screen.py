@@ -180,7 +180,7 @@ def _next(case: Case, page: Page, claim: Trial | None) -> None:
 
 def _advice(case: Case, claim: Trial | None, program: str) -> tuple[str, str]:
     """The command to type next, and what it does."""
-    if claim is not None and case.patch:
+    if claim is not None and case.patch and not program.partition(" ")[0].endswith(".ipynb"):
         return "flatout show --view patch | patch -p1", "makes the change in this directory"
     if claim is not None:
         return f"flatout run --with @tuned {program}", "runs it with the change, the source untouched"

@@ -32,7 +32,10 @@ SHELLS = ("bash", "sh")
 SHOWN = frozenset(["html", "javascript", "js", "markdown", "latex", "svg"])
 """Magics of cells that are only shown."""
 INSTALLING = re.compile(r"!?\s*(sudo\s+)?(pip3?|conda|mamba|uv|apt|apt-get|nvidia-smi|python3?\s+-m\s+pip)\b")
+NAME = "#flatout-notebook "
+"""How the first line of a program begins; the notebook's name follows."""
 START = """\
+#flatout-notebook {name}
 {futures}import builtins, os, sys
 os.environ.setdefault("MPLBACKEND", "Agg")
 sys.path[0] = {directory!r}
@@ -87,7 +90,8 @@ def program_of(path: str) -> Path:
     )
     text = start + book.text
     key = blake2b(f"{notebook}{text}".encode(), digest_size=4).hexdigest()
-    file = Path(HOME).absolute() / "notebooks" / key / f"{notebook.name}.py"
+    plain = re.sub(r"[^\w.-]", "_", notebook.name)  # so that a text shows where the path ends
+    file = Path(HOME).absolute() / "notebooks" / key / f"{plain}.py"
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not file.exists():
         file.write_text(text, encoding="utf-8")
@@ -165,7 +169,7 @@ def _shell(target: str, command: str) -> str:
 
 # ── back to the notebook ─────────────────────────────────────────────────────────────────────────────────────────────
 
-_PLACE = re.compile(r"(?P<folder>[^\s'\"<>():]*[/…])?(?P<name>[^\s'\"<>()/:]+\.ipynb)\.py(?::(?P<line>\d+))?")
+_PLACE = re.compile(r"(?P<folder>[^\s'\"<>():]*[/…])?(?P<name>[\w.-]+\.ipynb)\.py(?::(?P<line>\d+))?")
 
 
 def by_cells(text: str) -> str:
@@ -174,31 +178,35 @@ def by_cells(text: str) -> str:
 
 
 def _by_cell(found: re.Match[str]) -> str:
+    file = _file(found["folder"] or "", found["name"])
+    if file is None:
+        return found[0]
+    name, cells, starts = _cells(file, file.stat().st_mtime)
     if found["line"] is None:
-        return found["name"]
-    place = _place(found["name"], int(found["line"]))
-    return found[0] if place is None else f"{found['name']} cell {place[0]} line {place[1]}"
+        return name
+    number = bisect_right(starts, int(found["line"])) - 1
+    return f"{name} cell {cells[number]} line {int(found['line']) - starts[number] + 1}" if number >= 0 else found[0]
 
 
-def _place(name: str, line: int) -> tuple[int, int] | None:
-    """By the newest program of that name."""
-    files = sorted(Path(HOME).absolute().glob(f"notebooks/*/{name}.py"), key=lambda path: path.stat().st_mtime)
-    if not files:
-        return None
-    cells, starts = _cells(files[-1], files[-1].stat().st_mtime)
-    number = bisect_right(starts, line) - 1
-    return (cells[number], line - starts[number] + 1) if number >= 0 else None
+def _file(folder: str, name: str) -> Path | None:
+    """The program that is meant; where the path was cut short, the newest of that name."""
+    programs = Path(HOME).absolute() / "notebooks"
+    key = Path(folder).name
+    if (programs / key / f"{name}.py").is_file() and key:
+        return programs / key / f"{name}.py"
+    return max(programs.glob(f"*/{name}.py"), key=lambda path: path.stat().st_mtime, default=None)
 
 
 @functools.lru_cache(8)
-def _cells(file: Path, changed: float) -> tuple[list[int], list[int]]:
-    """The cells of a program, and their first lines."""
+def _cells(file: Path, changed: float) -> tuple[str, list[int], list[int]]:
+    """The notebook's name, its cells, and their first lines in the program."""
+    rows = file.read_text(encoding="utf-8").split("\n")
     marks = [
         (int(row[len(MARK) :]), number + 1)
-        for number, row in enumerate(file.read_text(encoding="utf-8").split("\n"), start=1)
+        for number, row in enumerate(rows, start=1)
         if row.startswith(MARK) and row[len(MARK) :].isdigit()
     ]
-    return [cell for cell, _ in marks], [start for _, start in marks]
+    return rows[0].removeprefix(NAME), [cell for cell, _ in marks], [start for _, start in marks]
 
 
 def edited(path: str, text: str) -> bytes:

@@ -6,6 +6,7 @@ to the levels that the int8 file has, between the bounds that were found.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,17 @@ LEVELS = 255
 
 def plain_form(model: Any) -> Any:
     """The model for inference. It answers as the rounded one does; it can be saved, and is not meant to be trained."""
+    return graph.compile_like(served(model, lambda layer, config: _rounding(layer, config["name"])), model)
+
+
+def served(model: Any, of_values: Callable[[Any, dict[str, Any]], Any]) -> Any:
+    """The model with rounded weights in plain layers. `of_values`: the layer in the place of one that rounds values."""
     from flatout.optimize.compress.int8.rounding_layers import is_rounded_values, is_rounded_weights
 
     def make(layer: Any, config: dict[str, Any]) -> Any:
         if is_rounded_weights(layer):
             return graph.remake(layer.layer, dict(layer.layer.get_config()))
-        if is_rounded_values(layer):
-            return _rounding(layer, config["name"])
-        return graph.remake(layer, config)
+        return of_values(layer, config) if is_rounded_values(layer) else graph.remake(layer, config)
 
     rebuilt = graph.Rebuilt(model, make)
     for old in graph.layers(model):
@@ -34,7 +38,7 @@ def plain_form(model: Any) -> Any:
                 variable.assign(value)
         elif not is_rounded_values(old):
             graph.copy_weights([(old, new)])
-    return graph.compile_like(rebuilt.model, model)
+    return rebuilt.model
 
 
 def save_plainly(model: Any) -> Any:
