@@ -41,6 +41,8 @@ class Setting:
     packages: tuple[Path, ...] = ()
     cores: tuple[int, ...] = ()
     """The process may use these alone; none: all."""
+    cases: Path | None = None
+    """Where cases and outputs of flatout are kept."""
 
     def environment(self, program: Program) -> dict[str, str]:
         paths = [

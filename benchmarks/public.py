@@ -77,6 +77,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--mirror", default=checkout.GITHUB, help="where to clone from, with {owner} and {name}")
     parser.add_argument("--packages", type=Path, action="append", default=[], help="a directory for PYTHONPATH")
     parser.add_argument("--results", type=Path, help="by default results.jsonl among the checkouts")
+    parser.add_argument("--cases", type=Path, help="keep cases and outputs of flatout in this directory")
     parser.add_argument("--again", action="store_true", help="also what has been measured")
     options = parser.parse_args()
     options.checkouts = options.checkouts.resolve()
@@ -101,7 +102,7 @@ def setting_of(options: argparse.Namespace, place: int = 0) -> runs.Setting:
     """The cores of a place: with --jobs 4 --cores 4 the third has 8 to 11 of those that this process may use."""
     mine = sorted(os.sched_getaffinity(0))
     cores = tuple(mine[place * options.cores : (place + 1) * options.cores])
-    return runs.Setting(options.checkouts, options.mirror, options.packages, cores)
+    return runs.Setting(options.checkouts, options.mirror, options.packages, cores, options.cases)
 
 
 def side_by_side(
@@ -273,8 +274,18 @@ def case_of(
 ) -> tuple[dict[str, Any] | None, runs.Ended]:
     with tempfile.TemporaryDirectory() as temporary:
         file = Path(temporary) / "case.json"
-        ended = runs.flatout(program, directory, setting, [*verb, "-q", "--json", str(file)])
+        quiet = [] if setting.cases else ["-q"]
+        ended = runs.flatout(program, directory, setting, [*verb, *quiet, "--json", str(file)])
+        if setting.cases:
+            keep(setting.cases / f"{program.title}-{verb[0]}", file, ended)
         return (json.loads(file.read_text()) if file.is_file() else None), ended
+
+
+def keep(target: Path, case: Path, ended: runs.Ended) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.with_suffix(".txt").write_text(ended.output)
+    if case.is_file():
+        shutil.copy(case, target.with_suffix(".json"))
 
 
 if __name__ == "__main__":
