@@ -123,4 +123,4 @@ def test_every_lever_has_a_page_that_says_what_it_changes() -> None:
         assert lever.title, lever.name
         assert "## What it changes" in lever.page, lever.name
         assert lever.spec.equivalence in ("exact", "reassociated", "precision", "semantic", "bound"), lever.name
-        assert lever.spec.side in ("host", "input", "compute", "runtime"), lever.name
+        assert lever.spec.side in ("host", "input", "compute", "runtime", "run"), lever.name

@@ -25,7 +25,8 @@ for number, batch in enumerate(dataset):
 ```
 Save every few minutes, which is what may be lost; with `ModelCheckpoint`, once an epoch or with `save_freq`, and with
 `save_weights_only=True` where training is not continued from it. `tf.train.CheckpointOptions(enable_async=True)` lets
-`tf.train.Checkpoint` write in the background.
+`tf.train.Checkpoint` write in the background; for `ModelCheckpoint` of Keras 3 the lever `background-checkpoint` does,
+with the same files at the end.
 
 ## When it is not worth it
 When the run may be ended at any time and its steps are dear.
@@ -51,8 +52,15 @@ def in_run(case: Case) -> Iterator[Finding]:
             f"`{part.name}` took {seconds(part.seconds)}{each(part)}, in which no step was made.",
             part.seconds,
             part.where,
-            [Fix(_advice(case, part), equivalence="semantic")],
+            [*_beside(part), Fix(_advice(case, part), equivalence="semantic")],
         )
+
+
+def _beside(part: RunPart) -> list[Fix]:
+    """For what the cure takes on."""
+    if not part.name.startswith("ModelCheckpoint"):
+        return []
+    return [Fix("Write checkpoints beside the training.", lever="background-checkpoint", equivalence="exact")]
 
 
 def _advice(case: Case, part: RunPart) -> str:
@@ -70,4 +78,4 @@ def _advice(case: Case, part: RunPart) -> str:
     return "Save every few minutes rather than every epoch."
 
 
-CAUSE = Cause(group="run", in_run=in_run)
+CAUSE = Cause(group="run", in_run=in_run, cures=("background-checkpoint",))

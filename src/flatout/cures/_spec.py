@@ -19,12 +19,14 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from flatout.model.case import Case, Equivalence
+from flatout.model.run_tree import PartKind
 
 if TYPE_CHECKING:
     from flatout.observe.injection import Injection
     from flatout.pipeline.rewriting import Context, Proposal
 
-Side = Literal["input", "host", "compute", "runtime"]
+Side = Literal["input", "host", "compute", "runtime", "run"]
+"""The part of a step that a cure can shorten; `run`: none, but a part of the run outside of the steps."""
 
 
 def _one_setting(case: Case) -> Sequence[str]:
@@ -40,7 +42,6 @@ class Cure:
     equivalence: Equivalence
     """What the change may do to the numbers; `bound` for a trial that shows an upper limit and is no cure."""
     side: Side
-    """The part of a step that it can shorten."""
     does: str | Mapping[str, str] = ""
     """What a person does who makes the change, as a command: `cache the dataset in memory`; for each setting where they
     differ (`""`: all others). `{value}` is the setting; `{function}` and `{place}` name the function at a location."""
@@ -54,6 +55,8 @@ class Cure:
     """Why the cure cannot help this program; None where it is worth a trial."""
     environment: Callable[[str], Mapping[str, str]] | None = None
     """Environment variables to set before Python starts, for a setting."""
+    saves: tuple[PartKind, ...] = ()
+    """Of a cure of the run: the parts of its tree (`model/run_tree.py`) that it can shorten."""
     fills: bool = False
     """It keeps what the first epoch computes, and pays from the second one on."""
     several: bool = False

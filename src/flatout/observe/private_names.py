@@ -377,6 +377,20 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
     "epoch-end": PrivateName(
         "keras.src.callbacks.callback_list", "CallbackList.on_epoch_end", "time between epochs", _KERAS, "keras"
     ),
+    "model-checkpoint-set-model": PrivateName(
+        "keras.src.callbacks.model_checkpoint",
+        "ModelCheckpoint.set_model",
+        "checkpoints in the background",
+        _KERAS,
+        "keras",
+    ),
+    "model-checkpoint-train-end": PrivateName(
+        "keras.src.callbacks.model_checkpoint",
+        "ModelCheckpoint.on_train_end",
+        "checkpoints in the background",
+        _KERAS,
+        "keras",
+    ),
     "legacy-callback-list": PrivateName(
         "tf_keras.src.callbacks", "CallbackList.__init__", "time in callbacks of tf_keras", _TF_KERAS, "tf_keras"
     ),

@@ -28,6 +28,7 @@ TRIAL_STAGES = {
     "single": ("Levers", "one at a time, against two baselines in the same rounds"),
     "combination": ("Together", "in fresh processes: this is the claim"),
     "patch": ("Patch", "the edited source, run as one more trial"),
+    "run": ("Whole runs", "from start to end, in turns with the program as it is: what lies outside of the steps"),
     "route": ("Routes", "ways to serve the model, in the same rounds against tf-function"),
     "setting": ("Settings", "the same artefacts with other settings of their runtime"),
     "claim": ("Measured again", "in fresh processes, against two baselines: this is the claim"),

@@ -5,9 +5,7 @@ The program comes first: whatever fails here, it runs, and its exit code is pass
 
 from __future__ import annotations
 
-import contextlib
 import datetime
-import json
 import os
 import shlex
 import sys
@@ -22,7 +20,7 @@ from flatout.model.errors import FlatoutError, InvalidOption, PatchFailed
 from flatout.observe.settings import ObserveSettings
 from flatout.report import standard_error
 from flatout.store import saving
-from flatout.trial import launcher
+from flatout.trial import launcher, whole_run
 from flatout.trial.settings import ChildSettings
 
 MOST_EVENTS_BYTES = 60 * 2**20
@@ -127,7 +125,7 @@ def _observe(
     settings = _settings(request, levers.injected, directory)
     environment = {**launcher.environment_for(settings), **_variables(levers.injected)}
     ended = launcher.run(launched, environment, on_start=flame)
-    _write_times(directory, ended)
+    whole_run.write_times(directory, ended.began, ended.began + ended.seconds)
     program = Program(
         command=tuple(command),
         directory=working_directory,
@@ -137,13 +135,6 @@ def _observe(
         signal=ended.signal_name,
     )
     return program, ended
-
-
-def _write_times(directory: Path, ended: launcher.Ended) -> None:
-    """When the process began and ended, seen from outside: what the tree of the run adds up to."""
-    times = {"kind": "launch", "began": ended.began, "ended": ended.began + ended.seconds}
-    with contextlib.suppress(OSError):
-        (directory / "state-launch.jsonl").write_text(json.dumps(times) + "\n", encoding="ascii")
 
 
 def _settings(request: RunRequest, levers: tuple[str, ...], directory: Path) -> ChildSettings:

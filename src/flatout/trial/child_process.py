@@ -252,9 +252,10 @@ def _gate(launch: Launch, ends: tuple[int, int]) -> GateSettings:
 
 def _settings(launch: Launch, directory: Path, role: Role, fence: Fence) -> ChildSettings:
     observed = not isinstance(role, GateSettings | WholeSettings)  # nobody reads a trace or samples of these
+    watched = isinstance(role, WholeSettings) and role.watched
     return ChildSettings(
         directory=str(directory),
-        observe=ObserveSettings(trace=observed, sample=observed),
+        observe=ObserveSettings(trace=observed, sample=observed or watched),
         module=launch.module,
         levers=in_order(launch.levers),
         trial=TrialSettings(

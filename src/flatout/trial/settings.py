@@ -42,6 +42,8 @@ class WholeSettings:
 
     least_step: StreamKind | None = None
     not_steps: tuple[StreamKind, ...] = ()
+    watched: bool = False
+    """Whether the tree of the run is wanted."""
 
 
 @dataclass(frozen=True)

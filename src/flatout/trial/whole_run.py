@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,6 +32,8 @@ class Run:
     """Seconds until TensorFlow and Keras were imported."""
     last_line: str = ""
     """That it has printed; after an exception it names the exception."""
+    looping: float = 0.0
+    """Seconds from the end of its first step to the end of its last: what a longer run has more of."""
 
     @property
     def ended(self) -> bool:
@@ -44,11 +48,18 @@ class Run:
 
 
 def run(
-    launch: Launch, directory: Path, watchdog: Watchdog, timeout: float, tick: Callable[[], None] = lambda: None
+    launch: Launch,
+    directory: Path,
+    watchdog: Watchdog,
+    timeout: float,
+    tick: Callable[[], None] = lambda: None,
+    *,
+    watched: bool = False,
 ) -> Run:
-    """Start it as a program of its own, and wait for its end or until the time is up."""
+    """Start it as a program of its own, and wait for its end or until the time is up. `watched`: the recording in the
+    directory has the tree of the run."""
     directory.mkdir(parents=True)
-    command = prepared(launch, directory, WholeSettings(launch.least_step, launch.not_steps))
+    command = prepared(launch, directory, WholeSettings(launch.least_step, launch.not_steps, watched))
     began = time.monotonic()
     try:
         code = run_until(command, directory / "output.txt", watchdog, began + timeout, tick)
@@ -56,7 +67,16 @@ def run(
     finally:
         remove_scratch(directory)
     seen = _seen(directory / FILE)
-    return Run(seconds, code, seen.steps, seen.importing, refusals.last_words(directory / "output.txt"))
+    if watched:
+        write_times(directory, began, began + seconds)
+    return Run(seconds, code, seen.steps, seen.importing, refusals.last_words(directory / "output.txt"), seen.seconds)
+
+
+def write_times(directory: Path, began: float, ended: float) -> None:
+    """When the process began and ended, seen from outside: what the tree of the run adds up to."""
+    times = {"kind": "launch", "began": began, "ended": ended}
+    with contextlib.suppress(OSError):
+        (directory / "state-launch.jsonl").write_text(json.dumps(times) + "\n", encoding="ascii")
 
 
 def _seen(path: Path) -> StepsSeen:

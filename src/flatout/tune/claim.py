@@ -18,7 +18,7 @@ from flatout.tune.conclusions import holds, is_faster, not_as_promised, ratio
 from flatout.tune.confirmation import Confirmed
 from flatout.tune.contestant import Contestant
 from flatout.tune.context import Context
-from flatout.tune.whole_runs import Different, Fallen, Saving, measure
+from flatout.tune.whole_runs import MOST_PAIRS, Different, Fallen, Saving, measure
 
 PATCH_SECONDS = 30.0
 """What the trial of the patch gets at least."""
@@ -71,10 +71,10 @@ class Claiming:
         patched = self._patched(made, trial) if made is not None else None
         if patched is not None and made is not None:
             one, own = patched
-            claim = self._to_the_end(own, one.launch, made)
+            claim = self.to_the_end(own, one.launch, made)
             if claim is not None:
                 return claim
-        return self._to_the_end(trial, self.context.contestant(trial.levers).launch, None)
+        return self.to_the_end(trial, self.context.contestant(trial.levers).launch, None)
 
     # ── the patch ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -115,8 +115,10 @@ class Claiming:
 
     # ── the whole program ────────────────────────────────────────────────────────────────────────────────────
 
-    def _to_the_end(self, trial: Trial, launch: Launch, made: patch.Patch | None) -> Claim | None:
-        """None where the changed program fails on its way to its end."""
+    def to_the_end(
+        self, trial: Trial, launch: Launch, made: patch.Patch | None, most: int = MOST_PAIRS
+    ) -> Claim | None:
+        """With at most so many pairs of whole runs. None where the changed program fails on its way to its end."""
         context = self.context
         what = "patched" if made is not None else f"with {shown(trial.levers)}"
         context.progress.phase(f"running the whole program, {what}")
@@ -130,7 +132,7 @@ class Claiming:
 
         try:
             kept = min(2 * LEAST_FOLLOWED, max(context.clock.left(), 0.0) / 2)  # for comparing the results
-            measured = measure(run, _saving(trial), context.clock.end - kept, made is not None)
+            measured = measure(run, _saving(trial), context.clock.end - kept, made is not None, most)
             measured = self._compared(measured, trial, launch)
         except Fallen as fallen:
             self._fall(trial, fallen, made is not None)

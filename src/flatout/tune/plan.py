@@ -40,7 +40,7 @@ def make(
     skipped: list[tuple[str, str]] = []
     wanted = {parse(text)[0]: parse(text)[1] for text in named}
     for lever in [find(name) for name in wanted] if named else list(all_levers().values()):
-        if lever.spec.equivalence == "bound" or lever.name in without:
+        if lever.spec.equivalence == "bound" or lever.spec.side == "run" or lever.name in without:
             continue
         why = _why_not(lever, case, bool(named), allow, bounds or {})
         if why is not None:
@@ -53,6 +53,22 @@ def make(
             chosen.append((order(lever, case), f"{lever.name}={value}" if value else lever.name))
     chosen.sort(key=lambda item: item[0])
     return Plan(tuple(text for _, text in chosen), tuple(skipped))
+
+
+def of_run(case: Case, named: Sequence[str] = (), allow: Collection[str] = (), without: Collection[str] = ()) -> Plan:
+    """The cures of the run, which no race of steps can show: whole runs try them."""
+    wanted = {parse(text)[0] for text in named}
+    chosen, skipped = [], []
+    for lever in all_levers().values():
+        if lever.spec.side != "run" or lever.name in without or (named and lever.name not in wanted):
+            continue
+        why = _why_not(lever, case, bool(named), allow, {})
+        if why is not None:
+            skipped.append((lever.name, why))
+            continue
+        values = [value for name, value in map(parse, named) if name == lever.name and value]
+        chosen += [f"{lever.name}={one}" if one else lever.name for one in values or lever.spec.values(case)[:1]]
+    return Plan(tuple(chosen), tuple(skipped))
 
 
 def _why_not(

@@ -13,9 +13,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from flatout.cures import find
 from flatout.measure.processors import STARVED
 from flatout.model.case import Case, Note
 from flatout.model.evidence.outcomes import LeverSkipped
+from flatout.model.levers import parse
 from flatout.report.progress import Progress
 from flatout.tune.claim import Claim, Claiming
 from flatout.tune.conclusions import FEWEST_STEPS, TOO_SHORT
@@ -25,6 +27,7 @@ from flatout.tune.exploration import Exploration
 from flatout.tune.identity import identity_of
 from flatout.tune.race import Race
 from flatout.tune.request import TuneRequest
+from flatout.tune.run_cures import RunCures
 from flatout.tune.scout import imports_of, ranked, scout
 from flatout.tune.verdict import concluded
 
@@ -60,10 +63,16 @@ class Tuner:
             text = "A step of the trials is a batch of the input, however many calls it takes."
             context.notes.append(Note("info", text))
         context.fork_servers.prepare(*imports_of(context.directory / "scout-1"))
-        winners = Exploration(context).run()
+        winners = Exploration(context).run() if self._races() else []
         if winners:
             confirmed = Confirmation(context).run(winners)
             self.claim = Claiming(context, confirmed).run()
+        self.claim = RunCures(context, self.claim).run()
+
+    def _races(self) -> bool:
+        """Whether steps are to be raced: not where cures of the run alone were asked for."""
+        named = [find(parse(text)[0]) for text in self.context.request.levers]
+        return not named or any(lever.spec.side != "run" for lever in named)
 
     def _scouted(self) -> Case:
         context = self.context

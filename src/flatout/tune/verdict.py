@@ -60,7 +60,7 @@ def conclude(case: Case, request: TuneRequest, problem: str = "") -> Conclusion:
     claim = claim_of(case)
     if claim is not None and claim.speedup is not None:
         return Conclusion("won", won_text(claim, claim.speedup, case.whole_run))
-    tried = [trial for trial in case.trials if trial.stage in ("single", "combination", "patch")]
+    tried = [trial for trial in case.trials if trial.stage in ("single", "combination", "patch", "run")]
     if problem and not tried:
         return Conclusion("undecided", problem)
     different = [trial for trial in tried if not_the_same(trial) or _changes_the_numbers(trial) or _fell(trial, tried)]
@@ -77,15 +77,16 @@ def conclude(case: Case, request: TuneRequest, problem: str = "") -> Conclusion:
 
 def won_text(claim: Trial, speedup: Interval, whole: WholeRun | None) -> str:
     step = f"{speedup.ratio:.2f} times as fast [{speedup.low:.2f}, {speedup.high:.2f}]"
+    step = f"The whole run is {step}" if claim.stage == "run" else step
     numbers = weakest(claim.parity, whole.parity if whole is not None else "")
     what = f"the patch for {shown(claim.levers)}" if claim.stage == "patch" else shown(claim.levers)
     text = f"{step} with {what}; numbers: {numbers}."
     if whole is not None and whole.compared:
         text += f" Compared: {whole.compared}."
-    return f"{text} {whole_run_text(whole, speedup)}" if whole is not None else text
+    return f"{text} {whole_run_text(whole, speedup if claim.stage != 'run' else None)}" if whole is not None else text
 
 
-def whole_run_text(whole: WholeRun, step: Interval) -> str:
+def whole_run_text(whole: WholeRun, step: Interval | None) -> str:
     """`Whole run 20.4 s → 8.7 s (2.35 × [2.1, 2.6]), step 10.9 ×.`"""
     parts = [f"{'Whole run' if whole.complete else 'Of the whole run'}"]
     if whole.before_seconds is not None and whole.after_seconds is not None:
@@ -96,7 +97,7 @@ def whole_run_text(whole: WholeRun, step: Interval) -> str:
         interval = f"{whole.speedup.ratio:.2f} × [{whole.speedup.low:.2f}, {whole.speedup.high:.2f}]"
         parts.append(f"({interval}{', estimated' if whole.estimated else ''})")
     note = f" ({whole.note})" if whole.note else ""
-    return f"{' '.join(parts)}, step {step.ratio:.2f} ×{note}."
+    return f"{' '.join(parts)}{f', step {step.ratio:.2f} ×' if step is not None else ''}{note}."
 
 
 # ── faster but not the same ──────────────────────────────────────────────────────────────────────────────────────────
@@ -167,7 +168,7 @@ def _open_intervals(tried: Sequence[Trial]) -> Iterator[str]:
     texts = [
         f"{shown(one.levers)} {_bounds(one.speedup)}" if one.speedup is not None else shown(one.levers)
         for one in tried
-        if is_open(one) and one.stage != "patch"
+        if is_open(one) and one.stage not in ("patch", "run")
     ]
     if texts:
         yield f"too few rounds of {', '.join(dict.fromkeys(texts))}"
@@ -194,7 +195,8 @@ def _untried_cures(case: Case, tried: Sequence[Trial]) -> Iterator[str]:
         where = f" at {finding.where.file}:{finding.where.line}" if finding.where and finding.where.line else ""
         advice = next((fix.advice for fix in finding.fixes if fix.advice), "")
         what = "the program does not run with its cure" if broken.keys() & set(cures) else "no cure of it was tried"
-        text = f"{finding.cause} costs {finding.cost_share:.0%} of each step{where}, and {what}"
+        whole = "each step" if finding.of == "step" else "the run"
+        text = f"{finding.cause} costs {finding.cost_share:.0%} of {whole}{where}, and {what}"
         reason = f" ({why[0]})" if why else ""
         yield f"{text}{reason}" + (f"; by hand: {advice.rstrip('.')}" if advice else "")
 

@@ -43,7 +43,7 @@ class Saving:
     speedup: Interval
 
 
-def measure(run: Runner, saving: Saving | None, end: float, patched: bool) -> WholeRun:
+def measure(run: Runner, saving: Saving | None, end: float, patched: bool, most: int = MOST_PAIRS) -> WholeRun:
     """`end`: the moment at which the budget is used up. Raises `Fallen`."""
     changed = run(True, max(end - time.monotonic(), LEAST_SECONDS))
     originals: list[Run] = []
@@ -56,7 +56,7 @@ def measure(run: Runner, saving: Saving | None, end: float, patched: bool) -> Wh
         note = f"stopped after {changed.seconds:.0f} s and {changed.steps} steps, as the time was up"
         return _estimated(changed, saving, patched, note)
     changes = [changed]
-    while len(originals) < MOST_PAIRS:
+    while len(originals) < most:
         expected = _expected(originals, changes[0], saving)
         if len(originals) == len(changes):
             if end - time.monotonic() < changes[0].seconds + expected:

@@ -40,8 +40,9 @@ def headline(case: Case) -> str:
         count = len(claim.levers)
         how = "one change" if count == 1 else f"{count} changes"
         told = "; ".join(words.lever(text, names) for text in claim.levers)
+        what = "The run is" if claim.stage == "run" else f"{_steps(case)} are"
         return (
-            f"{_steps(case)} are {words.speedup(claim.speedup)} with {how}: {told}. "
+            f"{what} {words.speedup(claim.speedup)} with {how}: {told}. "
             f"{_capital(words.agreement(numbers(case, claim)))}."
         )
     tried = [trial for trial in case.trials if trial.stage == "single"]
@@ -63,7 +64,7 @@ def claimed(case: Case) -> Trial | None:
     if not case.tuned or (case.conclusion is not None and case.conclusion.outcome != "won"):
         return None
     won = [one for one in case.trials if one.status == "won" and one.levers == case.tuned and one.speedup is not None]
-    stages = [one for one in won if one.stage in ("combination", "patch")]
+    stages = [one for one in won if one.stage in ("combination", "patch", "run")]
     told = (one for one in stages if one.speedup is not None and f"[{one.speedup.low:.2f}," in case.verdict)
     return next(told, next(iter(stages), None))
 

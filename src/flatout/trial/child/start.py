@@ -13,7 +13,7 @@ from flatout.observe.observer import Observer
 from flatout.observe.recorder import Recorder
 from flatout.process.messages import decode
 from flatout.source import users_code
-from flatout.trial.settings import ChildSettings
+from flatout.trial.settings import ChildSettings, WholeSettings
 
 
 def start(text: str) -> None:
@@ -46,7 +46,8 @@ def observe_this_process(settings: ChildSettings) -> None:
     install_in_imported_packages(observer)
     os.register_at_fork(after_in_child=lambda: _forget(observer), after_in_parent=lambda: _count_fork(observer))
     _finish_at_exit(observer)
-    if settings.trial is None and settings.observe.sample:
+    whole = settings.trial is None or isinstance(settings.trial.role, WholeSettings)
+    if whole and settings.observe.sample:
         _watch_the_run(observer)
     if settings.flame:
         _permit_sampling()

@@ -1,0 +1,177 @@
+"""Cures of the run: what they save lies outside of the steps, so they are tried on whole runs alone.
+
+The program runs once to its end, watched: the tree of the run says what a cure could save. Where that is worth it, the
+program with the cure and the program as it is run in turns, from start to end; what is claimed is the ratio of those.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from flatout.cures import find
+from flatout.model.case import Case, Note, RunTree, Trial
+from flatout.model.errors import FlatoutError
+from flatout.model.levers import parse
+from flatout.trial import patch, whole_run
+from flatout.trial.child_process import Launch
+from flatout.trial.whole_run import Run
+from flatout.tune import plan
+from flatout.tune.claim import Claim, Claiming
+from flatout.tune.conclusions import NO_TIME, promise
+from flatout.tune.confirmation import Confirmed
+from flatout.tune.context import Context
+from flatout.tune.race import Race
+from flatout.tune.starter import Starter
+from flatout.tune.whole_runs import Fallen, measure
+
+PAIRS = 3
+WORTH = 0.05
+"""Share of the run that a cure can save at most, from which on it is tried."""
+RUNS = 3.0
+"""Whole runs that have to fit into the time that is left: one watched, one with a cure, one without."""
+
+
+class RunCures:
+    def __init__(self, context: Context, claim: Claim | None) -> None:
+        self.context = context
+        self.claim = claim
+
+    def run(self) -> Claim | None:
+        """The claim so far, with the cures of the run that have won on top of it."""
+        context, request = self.context, self.context.request
+        planned = plan.of_run(context.case, request.levers, request.allow, request.without)
+        for name, why in planned.skipped:
+            context.trials.skipped.setdefault(name, why)
+        if not planned.levers:
+            return self.claim
+        tree = self._watched(planned.levers)
+        for text in planned.levers if tree is not None else ():
+            kinds = find(parse(text)[0]).spec.saves
+            seconds = tree.seconds_of(*kinds) if tree is not None else 0.0
+            if tree is None or seconds < WORTH * tree.seconds:
+                whole = tree.seconds if tree is not None else 0.0
+                context.trials.skip((text,), f"it could save {seconds:.1f} s of a run of {whole:.1f} s at most")
+            elif context.clock.left() <= 0:
+                context.trials.skip((text,), f"{NO_TIME} in whole runs")
+            else:
+                self._try(text)
+        return self.claim
+
+    # ── the run as it is ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _watched(self, levers: tuple[str, ...]) -> RunTree | None:
+        """The tree of a whole run of the program as it is; None where it does not come to its end in time."""
+        context = self.context
+        known = context.seconds_of_program or 0.0
+        if context.clock.left() < RUNS * known:
+            context.trials.skip(levers, f"{NO_TIME}: a run takes {known:.0f} s, and whole runs are compared")
+            return None
+        context.progress.phase("watching a whole run of the program")
+        directory = context.new_directory("watched")
+        limit = max(context.clock.left() / RUNS, 1.5 * known)
+        found = whole_run.run(context.launch, directory, context.watchdog, limit, context.progress.tick, watched=True)
+        if not found.ended:
+            context.trials.skip(levers, f"{NO_TIME}: the program had not ended after {found.seconds:.0f} s")
+            return None
+        seen = _read(directory, context.case)
+        if seen.run is None:
+            context.trials.skip(levers, "where the time of a whole run goes could not be seen")
+            return None
+        of_run = tuple(finding for finding in seen.findings if finding.of == "run")
+        context.case = replace(context.case, run=seen.run, findings=(*context.case.findings, *of_run))
+        return seen.run
+
+    # ── with a cure ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def _try(self, text: str) -> None:
+        context, before = self.context, self.claim
+        levers = (*(before.trial.levers if before is not None else ()), text)
+        made = self._patch(levers)
+        patched = context.patched(made, levers) if made is not None else None
+        launch = patched.launch if patched is not None else context.contestant(levers).launch
+        made = made if patched is not None else None
+        if before is not None and not self._adds(before, launch, text):
+            return
+        trial = replace(before.trial, levers=levers) if before is not None else _trial(levers)
+        claim = self._claiming().to_the_end(trial, launch, made, PAIRS)
+        if claim is None:
+            self._keep(replace(_trial(levers), status="failed", note="; ".join(n.text for n in context.notes[-1:])))
+            return
+        if before is None:
+            claim = replace(claim, trial=_judged(claim))
+        self._keep(claim.trial)
+        if claim.trial.status == "won":
+            self.claim = claim
+
+    def _adds(self, before: Claim, launch: Launch, text: str) -> bool:
+        """Whether the cure makes the program faster that has what was claimed already."""
+        context = self.context
+        base = self._base(before)
+        context.progress.phase(f"whole runs with {text} and without it")
+
+        def run(changed: bool, seconds: float) -> Run:
+            directory = context.new_directory("whole-run")
+            one = launch if changed else base
+            return whole_run.run(one, directory, context.watchdog, seconds, context.progress.tick)
+
+        try:
+            found = measure(run, None, context.clock.end, patched=False, most=PAIRS)
+        except Fallen as fallen:
+            self._keep(replace(_trial((text,)), status="failed", note=str(fallen)))
+            return False
+        won = found.speedup is not None and found.speedup.low > 1.0
+        if not won:
+            self._keep(replace(_trial((text,)), speedup=found.speedup, status="noise"))
+        return won
+
+    def _base(self, before: Claim) -> Launch:
+        made = self._patch(before.trial.levers) if before.patch else None
+        patched = self.context.patched(made, before.trial.levers) if made is not None else None
+        return patched.launch if patched is not None else self.context.contestant(before.trial.levers).launch
+
+    def _patch(self, levers: tuple[str, ...]) -> patch.Patch | None:
+        try:
+            made = patch.make(self.context.case, levers)
+        except FlatoutError as error:
+            self.context.notes.append(Note("warning", f"No patch: {error}"))
+            return None
+        return made if made.changes and not made.unwritten else None
+
+    def _claiming(self) -> Claiming:
+        context = self.context
+        starter = Starter(
+            context.new_directory("race"), context.watchdog, context.fork_servers, tell=context.progress.say
+        )
+        return Claiming(context, Confirmed(Race([], starter), (), {}))
+
+    def _keep(self, trial: Trial) -> None:
+        self.context.trials.found.append(trial)
+        self.context.progress.finished(trial)
+
+
+def _read(directory: Path, case: Case) -> Case:
+    from flatout.causes import diagnose
+    from flatout.environment import summary
+    from flatout.observe.reading import assemble
+
+    return diagnose(assemble(directory, case.program, summary))
+
+
+def _trial(levers: tuple[str, ...]) -> Trial:
+    return Trial(levers, "won", equivalence=promise(levers), stage="run")
+
+
+def _judged(claim: Claim) -> Trial:
+    """By its whole runs: they have no race of steps."""
+    found = claim.whole_run
+    won = found.speedup is not None and not found.estimated and found.speedup.low > 1.0
+    note = f"{found.pairs} pairs of whole runs; {found.compared}" if found.pairs else "no time for a pair of whole runs"
+    return replace(
+        claim.trial,
+        status="won" if won else "noise",
+        speedup=found.speedup,
+        parity=found.parity or "unknown",
+        rounds=found.pairs,
+        note=note,
+    )

@@ -1,0 +1,46 @@
+"""Cures of the run in a real training: what they leave behind is what the program leaves without them."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from observed import environment, execute
+
+import flatout
+
+PROGRAM = Path(__file__).parent.parent / "programs" / "run_cures" / "checkpoints.py"
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    directory = tmp_path_factory.mktemp("checkpoints")
+    variables = environment(PYTHONPATH=str(Path(flatout.__file__).parent.parent))
+    done = execute([sys.executable, PROGRAM, directory], directory, env=variables)
+    assert done.returncode == -signal.SIGKILL, done.stderr[-3000:]
+    return directory, json.loads(done.stdout.decode().splitlines()[-1])
+
+
+def test_checkpoints_of_the_background_hold_the_same_values(trained: tuple[Path, dict[str, Any]]) -> None:
+    told = trained[1]
+    assert len(told["plain"]) == 7
+    assert all(any(values) for values in told["plain"].values())
+    assert told["background"] == told["plain"]
+    assert len(told["notes"]) == 3
+    assert all("checkpoints are written beside the training" in note for note in told["notes"])
+
+
+def test_a_kill_leaves_no_half_file_under_its_name(trained: tuple[Path, dict[str, Any]]) -> None:
+    names = {path.name for path in (trained[0] / "killed").iterdir()}
+    complete = {name for name in names if not name.startswith(".part-")}
+    assert names - complete
+    assert complete
+    for name in complete:
+        assert zipfile.ZipFile(trained[0] / "killed" / name).testzip() is None

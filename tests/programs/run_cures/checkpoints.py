@@ -1,0 +1,75 @@
+"""Trains with a plain ModelCheckpoint, then with `background-checkpoint`, and is killed in the middle of a third one.
+
+Prints one JSON object before that: the values in the files of both, and what the lever has noted.
+"""
+
+import json
+import os
+import signal
+import sys
+
+import keras
+import numpy as np
+
+from flatout.cures.background_checkpoint.inject import HOOKS
+
+SAVED = []
+
+
+@keras.saving.register_keras_serializable()
+class Doubled(keras.layers.Dense):
+    def save_own_variables(self, store):
+        super().save_own_variables(store)
+        SAVED.append(self.name)
+        if len(SAVED) == LAST[0]:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Injection:
+    notes = []
+
+    def changed(self, what):
+        self.notes.append(what)
+
+    note = changed
+
+
+LAST = [0]
+x = np.random.default_rng(1).normal(size=(320, 8)).astype("float32")
+y = x[:, :1] * 2
+
+
+def train(directory):
+    os.makedirs(directory)
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential([keras.Input((8,)), Doubled(16, activation="relu"), keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    model.fit(x, y, batch_size=32, epochs=2, verbose=0, callbacks=[
+        keras.callbacks.ModelCheckpoint(directory + "/at-{epoch}-{batch}.keras", save_freq=4),
+        keras.callbacks.ModelCheckpoint(directory + "/last.weights.h5", save_weights_only=True),
+        keras.callbacks.ModelCheckpoint(directory + "/best.keras", monitor="loss", save_best_only=True),
+    ])  # fmt: skip
+
+
+def values(directory):
+    found = {}
+    for name in sorted(os.listdir(directory)):
+        if name.endswith(".weights.h5"):
+            model = keras.Sequential([keras.Input((8,)), Doubled(16), keras.layers.Dense(1)])
+            model.load_weights(os.path.join(directory, name))
+            variables = model.variables
+        else:
+            model = keras.models.load_model(os.path.join(directory, name))
+            variables = [*model.variables, *model.optimizer.variables]
+        found[name] = [np.asarray(variable).astype("float64").ravel().tolist() for variable in variables]
+    return found
+
+
+here = sys.argv[1]
+train(f"{here}/plain")
+HOOKS.keras(Injection(), keras)
+train(f"{here}/background")
+print(json.dumps({"plain": values(f"{here}/plain"), "background": values(f"{here}/background"), "notes": Injection.notes}))
+sys.stdout.flush()
+LAST[0] = len(SAVED) + 4
+train(f"{here}/killed")

@@ -1,0 +1,132 @@
+"""Cures of the run in a tune: what the tree says they could save, whole runs in pairs, the claim. Runs are made up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from flatout.measure.parity import Parity
+from flatout.measure.parity.extent import Extent
+from flatout.model.case import Case, Finding, Interval, RunPart, RunTree, Trial, WholeRun
+from flatout.report.progress import Progress
+from flatout.report.terminal import tune_screen
+from flatout.trial.child_process import Launch
+from flatout.trial.patch import Change, Patch
+from flatout.trial.whole_run import Run
+from flatout.tune import claim as claims
+from flatout.tune import plan, run_cures
+from flatout.tune.claim import Claim
+from flatout.tune.clock import Clock
+from flatout.tune.conclusions import claim_of
+from flatout.tune.journal import Journal
+from flatout.tune.plan import Plan
+from flatout.tune.request import TuneRequest
+from flatout.tune.run_cures import RunCures
+from flatout.tune.trials import Trials
+from flatout.tune.verdict import won_text
+
+LEVER = "background-checkpoint"
+ORIGINAL = Launch(("python", "train.py"))
+SAME = Parity("exact", 0.0, "losses of 320 steps are the same", Extent(losses=320, steps=320, epochs=2))
+
+
+class Stage:
+    """A program of 20 s, `saving` of them in checkpoints; `cured`: how it runs with the cure."""
+
+    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch, saving: float, cured: Run) -> None:
+        progress = Progress(600.0, quiet=True)
+        self.trials = Trials(Journal(directory), progress, directory, Clock(600.0))
+        self.cured, self.numbers, self.ran = cured, SAME, []
+        tree = RunTree(20.0, (RunPart("checkpoint", "ModelCheckpoint", saving), RunPart("steps", "fit", 20 - saving)))
+        finding = Finding("checkpoint-bound", "Saving took long.", cost_share=saving / 20, of="run")
+        self.context: Any = SimpleNamespace(
+            case=Case("tune"), launch=ORIGINAL, clock=Clock(600.0), trials=self.trials, notes=[], progress=progress,
+            watchdog=None, fork_servers=None, seconds_of_program=20.0, request=TuneRequest("train.py"),
+            new_directory=lambda name: directory / name, contestant=self._contestant, patched=self._patched,
+        )  # fmt: skip
+        monkeypatch.setattr(plan, "of_run", lambda *args: Plan((LEVER,), ()))
+        monkeypatch.setattr(run_cures, "_read", lambda *args: Case("run", run=tree, findings=(finding,)))
+        monkeypatch.setattr(claims.whole_run, "run", self._run)
+        monkeypatch.setattr(
+            claims.patch, "make", lambda case, levers: Patch((Change("/a.py", b"a", b"b"),), "/", levers)
+        )
+        monkeypatch.setattr(claims.parity, "compare_whole", lambda *args: self.numbers)
+
+    def _contestant(self, levers: tuple[str, ...]) -> Any:
+        return SimpleNamespace(launch=replace(ORIGINAL, levers=levers))
+
+    def _patched(self, made: Patch, levers: tuple[str, ...]) -> Any:
+        return SimpleNamespace(launch=replace(ORIGINAL, sources=(("train.py", "+".join(levers)),)))
+
+    def _run(self, launch: Launch, *args: Any, watched: bool = False) -> Run:
+        what = "watched" if watched else dict(launch.sources).get("train.py", "original")
+        self.ran.append(what)
+        return self.cured if LEVER in what else Run(20.0, 0, 100)
+
+
+def test_a_cure_of_the_run_is_claimed_by_its_whole_runs(tmp_path, monkeypatch):
+    stage = Stage(tmp_path, monkeypatch, 9.0, Run(12.0, 0, 100))
+    claim = RunCures(stage.context, None).run()
+    assert claim is not None
+    assert claim.patch
+    assert stage.ran == ["watched", *[LEVER, "original"] * 3]
+    assert (claim.trial.stage, claim.trial.status, claim.trial.parity) == ("run", "won", "exact")
+    assert claim.trial.speedup is not None
+    assert claim.trial.speedup.ratio == pytest.approx(20 / 12)
+    case = replace(stage.context.case, trials=tuple(stage.trials.found), tuned=(LEVER,), whole_run=claim.whole_run)
+    assert claim_of(case) == claim.trial
+    text = won_text(claim.trial, claim.trial.speedup, claim.whole_run)
+    assert text.startswith("The whole run is 1.67 times as fast [1.5")
+    assert ", step" not in text
+    assert case.run is not None
+    assert case.findings[-1].cause == "checkpoint-bound"
+    shown = tune_screen.headline(replace(case, verdict=text))
+    assert shown.startswith("The run is 1.67 times as fast")
+
+
+@pytest.mark.parametrize("cured", [Run(19.5, 0, 100), Run(25.0, 0, 100)])
+def test_what_is_within_the_noise_of_whole_runs_is_not_claimed(tmp_path, monkeypatch, cured):
+    stage = Stage(tmp_path, monkeypatch, 9.0, cured)
+    assert RunCures(stage.context, None).run() is None
+    assert [trial.status for trial in stage.trials.found] == ["noise"]
+
+
+def test_other_numbers_are_no_claim(tmp_path, monkeypatch):
+    stage = Stage(tmp_path, monkeypatch, 9.0, Run(12.0, 0, 100))
+    stage.numbers = Parity("failed", 0.5, "losses differ")
+    assert RunCures(stage.context, None).run() is None
+    assert stage.trials.found[-1].status == "failed"
+
+
+def test_a_cure_that_can_save_little_is_not_tried(tmp_path, monkeypatch):
+    stage = Stage(tmp_path, monkeypatch, 0.5, Run(12.0, 0, 100))
+    assert RunCures(stage.context, None).run() is None
+    assert stage.ran == ["watched"]
+    assert stage.trials.skipped[LEVER] == "it could save 0.5 s of a run of 20.0 s at most"
+
+
+def test_on_top_of_a_claim_it_has_to_add_something(tmp_path, monkeypatch):
+    won = Trial(("cache",), "won", Interval(2.0, 1.9, 2.1), "exact", step_ms=5.0, stage="combination")
+    before = Claim(won, WholeRun(Interval(1.5, 1.4, 1.6), before_seconds=30.0, after_seconds=20.0), "diff")
+    stage = Stage(tmp_path, monkeypatch, 9.0, Run(12.0, 0, 100))
+    claim = RunCures(stage.context, before).run()
+    assert claim is not None
+    assert claim.trial.levers == ("cache", LEVER)
+    assert claim.trial.stage == "combination"
+    assert stage.ran[1:7] == [f"cache+{LEVER}", "cache"] * 3
+    stage = Stage(tmp_path / "again", monkeypatch, 9.0, Run(20.0, 0, 100))
+    assert RunCures(stage.context, before).run() is before
+
+
+def test_cures_of_the_run_are_not_raced_and_steps_not_run_whole():
+    raced = plan.make(Case("tune"), [LEVER])
+    assert raced.levers == ()
+    assert not any(name == LEVER for name, _ in raced.skipped)
+    whole = plan.of_run(Case("tune"), [LEVER])
+    assert whole.levers == ()
+    assert whole.skipped == ((LEVER, "no model is fitted"),)
+    assert plan.of_run(Case("tune"), ["cache"]) == Plan((), ())
