@@ -79,7 +79,7 @@ def test_the_same_thing_has_the_same_name(path: str) -> None:
     for name in ("--shard-size", "--memory"):
         if name in known:
             assert known[name].metavar == "SIZE"
-    for today, earlier in (("--workers", {"--jobs", "--processes"}), ("--goal", {"--for", "--objective"})):
+    for today, earlier in (("--workers", {"--jobs", "--processes"}), ("--goal", {"--objective"})):
         assert today in known or not earlier & known.keys(), "an earlier name may stay beside the one of today"
 
 

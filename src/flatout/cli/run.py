@@ -56,6 +56,10 @@ def register(app: typer.Typer) -> None:
             str | None, typer.Option(metavar="FIRST:LAST", help="Trace from step FIRST to step LAST, counted from 0.")
         ] = None,
         trace: Annotated[bool, typer.Option("--trace/--no-trace", help="Take a trace of some steps.")] = True,
+        observe_for: Annotated[
+            str | None,
+            typer.Option("--for", metavar="TIME", help="Observe for 90s, 10m or 1h, then let the program go on."),
+        ] = None,
         flame: Annotated[bool, typer.Option("--flame", help="Also draw a CPU flame graph (needs py-spy).")] = False,
         nsys: Annotated[
             bool, typer.Option("--nsys", help="Run under Nsight Systems, with NVTX ranges for steps.")
@@ -76,6 +80,7 @@ def register(app: typer.Typer) -> None:
         The program's output, arguments, exit code and signals stay its own. flatout writes to stderr, after the program
         has ended.
         """
+        from flatout.model.quantities import seconds
         from flatout.run.session import RunRequest, run, window_of
 
         first, wanted = window_of(window, steps)
@@ -84,6 +89,7 @@ def register(app: typer.Typer) -> None:
             arguments=tuple(context.args),
             module=module,
             trace=trace,
+            observe_for=seconds(observe_for, "--for") if observe_for is not None else None,
             window_start=first,
             window_steps=wanted,
             flame=flame,

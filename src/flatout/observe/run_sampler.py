@@ -11,6 +11,7 @@ import contextlib
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from flatout.source import users_code
@@ -48,6 +49,8 @@ class RunSampler:
         """(span, stage, importing, working, users' frames) → seconds and looks."""
         self.looks = 0
         self.last = time.perf_counter()
+        self.end: Callable[[], None] = lambda: None
+        """Called once the time is over for which the program is to be observed."""
 
     def start(self) -> None:
         """Not as a `threading.Thread`: it runs before the program does, which may count its threads."""
@@ -55,7 +58,11 @@ class RunSampler:
 
     def run(self) -> None:
         began = written = time.perf_counter()
+        limit = self.observer.settings.seconds
         while self.observer.active:
+            if limit is not None and self.last - began > limit:
+                self.end()
+                return
             late = self.last - began > LATE_SECONDS
             time.sleep(LATE_INTERVAL if late else INTERVAL if self.observer.streams else EARLY_INTERVAL)
             try:

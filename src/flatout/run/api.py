@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from flatout.model.case import Case
 from flatout.model.errors import ProgramUnusable
+from flatout.model.quantities import seconds
 from flatout.run.session import RunRequest, run_for_case, window_of
 
 
@@ -18,6 +19,7 @@ def run(
     steps: int | None = None,
     window: str | None = None,
     trace: bool = True,
+    observe_for: str | float | None = None,
     flame: bool = False,
     nsys: bool = False,
     levers: Sequence[str] = (),
@@ -25,8 +27,8 @@ def run(
 ) -> Case:
     """Run a program unchanged in a process of its own, observe it, and return the case; it is kept in `.flatout/`.
 
-    The parameters are the options of `flatout run`; `levers` are those of `--with`. `show` prints the screen to
-    standard error. The program's own exit code is `case.program.exit_code`.
+    The parameters are the options of `flatout run`; `levers` are those of `--with`, `observe_for` is `--for`. `show`
+    prints the screen to standard error. The program's own exit code is `case.program.exit_code`.
     """
     first, wanted = window_of(window, steps)
     request = RunRequest(
@@ -34,6 +36,7 @@ def run(
         arguments=tuple(arguments),
         module=module,
         trace=trace,
+        observe_for=seconds(observe_for, "observe_for") if observe_for is not None else None,
         window_start=first,
         window_steps=wanted,
         flame=flame,

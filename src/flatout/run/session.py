@@ -10,6 +10,7 @@ import os
 import shlex
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from flatout.model.case import Case, Note, Program
 from flatout.model.errors import FlatoutError, InvalidOption, PatchFailed
 from flatout.observe.settings import ObserveSettings
 from flatout.report import standard_error
+from flatout.run.part import ObservedPart
 from flatout.store import saving
 from flatout.trial import launcher, whole_run
 from flatout.trial.settings import ChildSettings
@@ -36,6 +38,8 @@ class RunRequest:
     trace: bool = True
     window_start: int | None = None
     window_steps: int | None = None
+    observe_for: float | None = None
+    """Seconds to observe; then the program goes on by itself, and its case is made. None: to its end."""
     flame: bool = False
     nsys: bool = False
     levers: tuple[str, ...] = ()
@@ -100,14 +104,15 @@ def run_for_case(request: RunRequest) -> tuple[launcher.Ended, Case | None]:
     if recording.directory is None:
         sys.stderr.write(f"flatout: {recording.trouble}\n")
         return launcher.run(command, dict(os.environ)), None
-    program, ended = _observe(request, command, levers, recording.directory)
-    return ended, _analyse(request, recording.directory, recording, program)
+    return _observe(request, command, levers, recording)
 
 
 def _observe(
-    request: RunRequest, command: list[str], levers: Levers, directory: Path
-) -> tuple[Program, launcher.Ended]:
-    """Run the program to its end, observed, with the tools that were requested."""
+    request: RunRequest, command: list[str], levers: Levers, recording: Recording
+) -> tuple[launcher.Ended, Case | None]:
+    """Run the program to its end, observed, with the tools that were requested; and make its case."""
+    directory = recording.directory
+    assert directory is not None
     launched, flame = _edited(command, levers, directory), None
     if request.nsys:
         from flatout.run import nsight
@@ -124,17 +129,34 @@ def _observe(
     working_directory = _here()
     settings = _settings(request, levers.injected, directory)
     environment = {**launcher.environment_for(settings), **_variables(levers.injected)}
-    ended = launcher.run(launched, environment, on_start=flame)
+    program = Program(command=tuple(command), directory=working_directory, started=started)
+    part = _part(request, recording, program)
+    ended = launcher.run(launched, environment, on_start=flame or (part.start if part is not None else None))
+    if part is not None and part.over:
+        return ended, part.case
     whole_run.write_times(directory, ended.began, ended.began + ended.seconds)
-    program = Program(
-        command=tuple(command),
-        directory=working_directory,
-        started=started,
+    program = replace(
+        program,
         seconds=round(ended.seconds, 3),
         exit_code=ended.returncode if ended.returncode >= 0 else None,
         signal=ended.signal_name,
     )
-    return program, ended
+    return ended, _analyse(request, directory, recording, program)
+
+
+def _part(request: RunRequest, recording: Recording, program: Program) -> ObservedPart | None:
+    """For a program that is observed for a time only."""
+    directory, seconds = recording.directory, request.observe_for
+    if seconds is None or directory is None:
+        return None
+
+    def made(passed: float) -> Case | None:
+        now = time.perf_counter()
+        whole_run.write_times(directory, now - passed, now)
+        text = f"Observed for {passed:.0f} s (--for); the program went on after that, and is not part of this case."
+        return _analyse(request, directory, recording, replace(program, seconds=round(passed, 3)), Note("info", text))
+
+    return ObservedPart(directory, seconds, made)
 
 
 def _settings(request: RunRequest, levers: tuple[str, ...], directory: Path) -> ChildSettings:
@@ -142,16 +164,18 @@ def _settings(request: RunRequest, levers: tuple[str, ...], directory: Path) -> 
         trace=request.trace and not request.nsys,  # a GPU has one profiler, and Nsight holds it
         window_start=request.window_start,
         window_steps=request.window_steps,
+        seconds=request.observe_for,
         nvtx=request.nsys,
     )
     module = request.program if request.module else None
     return ChildSettings(str(directory), observe, module, request.flame, levers)
 
 
-def _analyse(request: RunRequest, directory: Path, recording: Recording, program: Program) -> Case | None:
+def _analyse(request: RunRequest, directory: Path, recording: Recording, program: Program, *notes: Note) -> Case | None:
     """Make the case, keep it and print it. An error here is printed, and the exit code stays the program's."""
     try:
         case = conclude(directory, program, request.quiet)
+        case = replace(case, notes=(*notes, *case.notes))
         if recording.trouble:
             case = replace(case, notes=(Note("warning", recording.trouble), *case.notes))
         _keep(case, directory, recording.kept)
@@ -185,6 +209,8 @@ def _refuse_early(request: RunRequest) -> None:
         raise InvalidOption(f"--json {request.json}: there is no directory {Path(request.json).absolute().parent}.")
     if request.flame and request.nsys:
         raise InvalidOption("--flame and --nsys both sample the program. Give one of them at a time.")
+    if request.observe_for is not None and (request.flame or request.nsys):
+        raise InvalidOption("--for ends observing before the program ends; --flame and --nsys follow it to its end.")
     if os.environ.get(plugins.VARIABLE):  # a broken plugin would spoil the diagnosis
         from flatout import causes
         from flatout.environment import checks

@@ -8,6 +8,7 @@ import os
 import sys
 import time
 
+from flatout.observe import private_names
 from flatout.observe.installing import ProbeInstaller, finish, install_in_imported_packages
 from flatout.observe.observer import Observer
 from flatout.observe.recorder import Recorder
@@ -90,9 +91,18 @@ def _watch_the_run(observer: Observer) -> None:
     from flatout.observe.run_sampler import RunSampler
 
     sampler = RunSampler(observer)
+    sampler.end = lambda: _let_go(observer)
     observer.spans.begin()
     observer.hooks.at_end.append(sampler.write)
     sampler.start()
+
+
+def _let_go(observer: Observer) -> None:
+    """Observe no longer: the program goes on as if it had never been observed, but for levers."""
+    finish(observer)
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, ProbeInstaller)]
+    if observer.injections is None:
+        private_names.restore()
 
 
 def _permit_sampling() -> None:
