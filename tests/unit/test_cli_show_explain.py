@@ -6,11 +6,14 @@ import json
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner
 from sample_case import sample_case
-from typer.testing import CliRunner
+from typer.main import get_command
 
 from flatout import store
 from flatout.causes import catalogue
@@ -29,8 +32,14 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return saving.save(sample_case(), store.new_directory("train.py"))
 
 
+@cache
+def command() -> click.Command:
+    """Made once: that takes longer than most of what it does."""
+    return get_command(make_app())
+
+
 def run(*arguments: str) -> str:
-    result = runner.invoke(make_app(), list(arguments), catch_exceptions=False)
+    result = runner.invoke(command(), list(arguments), catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.stdout
 

@@ -86,14 +86,13 @@ def test_tune_plans_the_cure(tmp_path: Path) -> None:
     assert "toy-cure" in python("-c", script, cwd=tmp_path).split()
 
 
-@pytest.mark.parametrize(
-    ("folder", "name"),
-    [("causes", "toy-cause"), ("levers", "toy-cure"), ("checks", "toy-check"), ("routes", "toy-route")],
-)
-def test_docs_have_the_page(folder: str, name: str, tmp_path: Path) -> None:
+def test_docs_have_the_pages(tmp_path: Path) -> None:
     python(str(ROOT / "scripts" / "generate_docs.py"), "--to", str(tmp_path), cwd=tmp_path)
-    assert (tmp_path / folder / f"{name}.md").read_text().startswith(f"# {name}\n")
-    assert f"({name}.md)" in (tmp_path / folder / "index.md").read_text()
+    for folder, name in (
+        ("causes", "toy-cause"), ("levers", "toy-cure"), ("checks", "toy-check"), ("routes", "toy-route")
+    ):  # fmt: skip
+        assert (tmp_path / folder / f"{name}.md").read_text().startswith(f"# {name}\n")
+        assert f"({name}.md)" in (tmp_path / folder / "index.md").read_text()
 
 
 def test_without_the_variable_there_are_no_toys(tmp_path: Path) -> None:
