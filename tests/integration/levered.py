@@ -1,16 +1,21 @@
-"""Runs a small program with levers injected, and reads what it told: its results, and what the levers changed."""
+"""Runs a small program with levers injected, and reads what it told: its results, and what the levers changed.
+
+Programs are forked from one process that has imported TensorFlow, unless a lever needs variables before that."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import forked
 from observed import environment, execute
 
 from flatout.cures import environment_of, in_order
 from flatout.observe.settings import ObserveSettings
+from flatout.process.messages import encode
 from flatout.trial.launcher import environment_for
 from flatout.trial.settings import ChildSettings
 
@@ -37,12 +42,23 @@ def tell(results):
 def outcome(directory: Path, program: Path, *levers: str) -> dict[str, Any]:
     """What the program printed last; bare where no lever is given."""
     (directory / "told.py").write_text(TOLD)
-    variables = environment()
+    settings = None
     if levers:
         recording = directory / f"recording-{len(list(directory.iterdir()))}"
         recording.mkdir()
         settings = ChildSettings(str(recording), ObserveSettings(trace=False), levers=in_order(levers))
-        variables = {**environment_for(settings, variables), **environment_of(levers)}
-    done = execute([sys.executable, program], directory, env=variables)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return dict(json.loads(done.stdout.decode().splitlines()[-1]))
+    code, said, errors = ran(program, directory, settings, environment_of(levers))
+    assert code == 0, errors[-3000:]
+    return dict(json.loads(said.splitlines()[-1]))
+
+
+def ran(
+    program: Path, directory: Path, settings: ChildSettings | None, before_import: Mapping[str, str], *arguments: str
+) -> tuple[int, str, str]:
+    """Exit code and output. `before_import`: variables that levers need before TensorFlow is imported."""
+    if not before_import:
+        told = encode(settings) if settings else ""
+        return forked.run(program, *arguments, directory=directory, settings=told)
+    variables = environment_for(settings, environment()) if settings else environment()
+    done = execute([sys.executable, program, *arguments], directory, env={**variables, **before_import})
+    return done.returncode, done.stdout.decode(), done.stderr

@@ -1,17 +1,17 @@
 """Levers of the host, of computing and of the runtime, injected into small programs: what they change, and that the
-numbers stay. Each process runs several programs at once, since importing TensorFlow takes longer than all of them.
+numbers stay. Each process runs several programs, forked from one that has imported TensorFlow (`forked.py`).
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
+import forked
 import pytest
 from levered import outcome
-from observed import environment, execute, write
+from observed import write
 
 pytestmark = pytest.mark.slow
 
@@ -477,9 +477,9 @@ print(json.dumps(results))
 def test_a_loop_over_samples_gives_the_same_as_the_whole(tmp_path: Path) -> None:
     edits = Path(__file__).parent.parent / "fixtures" / "edits"
     folders = [str(edits / name) for name in ("vectorize-loop", "whole-batch")]
-    done = execute([sys.executable, write(tmp_path, WHOLE), *folders], tmp_path, env=environment())
-    assert done.returncode == 0, done.stderr[-3000:]
-    told = json.loads(done.stdout.decode().splitlines()[-1])
+    code, said, errors = forked.run(write(tmp_path, WHOLE), *folders, directory=tmp_path)
+    assert code == 0, errors[-3000:]
+    told = json.loads(said.splitlines()[-1])
     assert told["in"]["loops"] == 1
     assert told["out"]["loops"] == 0, "what falls back to a loop is no gain"
     for name in set(told["in"]) - {"loops"}:
