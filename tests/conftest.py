@@ -23,15 +23,19 @@ from processor_time import ProcessorTime
 
 LONGEST = (
     "test_tune_patterns",
+    "test_run_programs",
     "test_tune_whole_program",
     "test_tune",
-    "test_cures_graph_for_real",
     "test_tune_killed",
-    "test_toys_for_real",
     "test_optimize_planted",
+    "test_toys_for_real",
+    "test_run_faults",
     "test_trial_parity_for_real",
+    "test_cures_graph_for_real",
+    "test_data_tune_for_real",
+    "test_optimize_compress_train",
 )
-"""Files that take a minute or more, the longest first."""
+"""Files that take three quarters of a minute or more, the longest first."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -58,7 +62,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     unstable = [f"{item.nodeid!r}: {why}" for item in items if (why := reason_against(item.nodeid))]
     if unstable:
         raise pytest.UsageError("Test ids that another run would not have:\n  " + "\n  ".join(unstable))
-    items.sort(key=lambda item: (_alone(item), _place(item)))
+    measuring = {item.path for item in items if _alone(item)}
+    items.sort(key=lambda item: (item.path in measuring, _place(item), _alone(item)))
 
 
 def reason_against(identity: str) -> str:

@@ -7,7 +7,7 @@ import json
 import pytest
 from observed import FLATOUT, execute, write
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone]
+pytestmark = pytest.mark.slow
 
 PROGRAM = """
     import os, sys, time

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from observed import case_in, environment, observed, patiently, write
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone]
+pytestmark = pytest.mark.slow
 
 PROGRAM = """
     import json, os, sys, time
@@ -60,7 +60,7 @@ PROGRAM = """
 """
 
 
-@pytest.mark.parametrize("way", ["fit", "loop", "epoch"])
+@pytest.mark.parametrize("way", ["fit", "loop", pytest.param("epoch", marks=pytest.mark.exhaustive)])
 def test_input_wait_is_that_of_a_pipeline_of_known_cost(way, tmp_path):
     program = write(tmp_path, PROGRAM)
 

@@ -203,6 +203,7 @@ def test_an_interrupted_distillation_goes_on_inside_fit(trained, data, tmp_path)
         flatout.distill(trained, small(), train=wish["train"], checkpoint=tmp_path)
 
 
+@pytest.mark.exhaustive
 def test_under_rounding_a_teacher_outweighs_labels_that_are_wrong(trained, data, tmp_path):
     flags = [layer.trainable for layer in trained.layers]
     (x, y), held_out = data
@@ -251,6 +252,7 @@ def test_results_are_told_in_words(trained):
     json.dumps(checks.Check("x", 0.1, 0.2).passed)
 
 
+@pytest.mark.exhaustive
 def test_a_training_under_rounding_that_does_not_pay_is_left(trained, data):
     """One that harms leaves the calibrated model; one of a model that has not learned yet is taken."""
     calibration = data[0][0][:128]

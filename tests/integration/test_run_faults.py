@@ -492,6 +492,7 @@ def test_ctrl_c_in_training(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive  # the disk that is full from the start stays
 def test_a_disk_that_fills_up_in_training(tmp_path: Path) -> None:
     program = write(tmp_path, TRAINS)
     kept = tmp_path / "case.json"

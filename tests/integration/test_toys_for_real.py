@@ -85,12 +85,14 @@ def test_the_cure_is_injected_into_a_run(program: Path) -> None:
     assert not [note for note in case["notes"] if "toy-cure" in note["text"]]  # one that fails is a warning
 
 
+@pytest.mark.exhaustive  # `test_tune.py` tunes with a cure of a plugin
 def test_tune_tries_the_cure(program: Path) -> None:
     case = flatout(program, "tune", "--lever", "toy-cure", "--budget", "3m", "train.py")
     (trial,) = [trial for trial in case["trials"] if trial["levers"] == ["toy-cure"] and trial["stage"] == "single"]
     assert trial["status"] in ("won", "lost", "noise"), trial["note"]
 
 
+@pytest.mark.exhaustive  # `test_optimize_planted.py` optimizes with routes of plugins
 def test_optimize_tries_the_route(tmp_path: Path) -> None:
     (tmp_path / "zoo.py").write_text(ZOO)
     case = flatout(tmp_path, "optimize", "zoo:build", "--route", "toy-route", "--budget", "90s", "--output", "artefact")

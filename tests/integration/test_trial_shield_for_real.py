@@ -131,7 +131,7 @@ TF2 = """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("held_by", ["all", "first-landlock", "python"])
+@pytest.mark.parametrize("held_by", ["all", pytest.param("first-landlock", marks=pytest.mark.exhaustive), "python"])
 def test_everything_that_tensorflow_writes_goes_elsewhere_and_comes_back(tmp_path: Path, held_by: str) -> None:
     home, trial = tmp_path / "project", tmp_path / "trial"
     first = Fence(landlock=min(means().landlock, FIRST))

@@ -2,6 +2,9 @@
 
 Each program is observed once. Its patch is made from the case, without TensorFlow; then original and patched program
 run to their end with the same random numbers, all of them forked from one process that has imported TensorFlow.
+
+One program stands for them in the ordinary run: the only one whose cure no other test runs for real. What the others
+hold is held there piece by piece: causes by fixtures, edits by pairs of files, cures in `test_cures_*_for_real.py`.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from observed import case_in, environment, observed, patiently
@@ -33,6 +37,7 @@ from pattern_manifest import NOTHING_WORTH, PATTERNS, Pattern
 
 pytestmark = pytest.mark.slow
 
+USUAL = ("vae",)
 SECONDS = 300.0
 Observe = Callable[[Pattern], Case]
 
@@ -74,7 +79,16 @@ def complaint(case: Case, one: Pattern) -> str:
     return f"not true of it: {wrong} in {told}" if wrong else ""
 
 
-@pytest.mark.parametrize("one", PATTERNS, ids=lambda one: one.name)
+def patterns(*, patched: bool = False) -> list[Any]:
+    """All but the usual ones run with `scripts/test --all` only."""
+    return [
+        pytest.param(one, id=one.name, marks=() if one.name in USUAL else pytest.mark.exhaustive)
+        for one in PATTERNS
+        if one.patch or not patched
+    ]
+
+
+@pytest.mark.parametrize("one", patterns())
 def test_the_first_finding_is_right_and_its_cures_are_offered(one: Pattern, observe: Observe) -> None:
     case = observe(one)
     assert not complaint(case, one)
@@ -121,7 +135,7 @@ def numbers_of(launch: Launch, directory: Path, starter: Starter) -> parity.Numb
     return parity.Numbers.load(directory / runs.FILE)
 
 
-@pytest.mark.parametrize("one", [one for one in PATTERNS if one.patch], ids=lambda one: one.name)
+@pytest.mark.parametrize("one", patterns(patched=True))
 def test_the_patch_computes_the_same(one: Pattern, observe: Observe, home: Path, starter: Starter) -> None:
     case = observe(one)
     made = patch.make(case, levers_of(case, one.patch))

@@ -34,7 +34,9 @@ for epoch in range(3):
 """
 
 
-@pytest.mark.parametrize(("lever", "code"), [("function={line}", 0), ("mutation=late", 1)])
+@pytest.mark.parametrize(
+    ("lever", "code"), [pytest.param("function={line}", 0, marks=pytest.mark.exhaustive), ("mutation=late", 1)]
+)
 def test_a_right_cure_is_proved_and_a_wrong_one_found(lever: str, code: int, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(PROGRAM)
     line = 1 + PROGRAM.splitlines().index("def train_step(a, b):")

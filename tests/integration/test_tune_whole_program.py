@@ -1,4 +1,6 @@
-"""A program of seven steps is tuned, and a patch with which it breaks after its training is no claim."""
+"""A program of seven steps is tuned, and a patch with which it breaks after its training is no claim.
+
+`test_tune_race.py` races such a program and `test_tune_whole_runs.py` refuses such a patch in the ordinary run."""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from typing import Any
 import pytest
 from observed import environment
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.exhaustive]
 
 SHORT = """
 import numpy as np

@@ -25,9 +25,9 @@ def collecting(command: list[str], seed: str) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_two_processes_collect_the_same_tests() -> None:
-    """With other hashes, and at another time."""
+    """With other hashes, and at another time. In the ordinary run the two processes that run the tests are compared."""
     first, second = (
         process.communicate(timeout=300)[0].splitlines()
         for process in (collecting(COLLECT, "1"), collecting([*LATER, *COLLECT], "2"))

@@ -25,7 +25,7 @@ from flatout.tune.race import Race
 from flatout.tune.starter import Starter
 from waiting import until
 
-pytestmark = pytest.mark.alone
+races = pytest.mark.slow
 
 PROGRAM = """
 import sys, time
@@ -94,6 +94,7 @@ def status(one: Contestant) -> str:
     return one.verdict.status
 
 
+@races
 def test_a_lever_that_changes_nothing_says_why(tmp_path, watchdog, program):
     race = race_of(tmp_path, watchdog, program)
     idle, silent = (contestant(program, 0.01, how=how) for how in ("idle", "well"))
@@ -113,6 +114,7 @@ def test_a_lever_that_changes_nothing_says_why(tmp_path, watchdog, program):
     race.close()
 
 
+@pytest.mark.alone
 def test_a_faster_program_wins_and_an_equal_one_does_not(tmp_path, watchdog, program):
     race = race_of(tmp_path, watchdog, program)
     fast, equal, slow = (contestant(program, pause) for pause in (0.002, 0.015, 0.08))
@@ -151,6 +153,7 @@ def test_what_is_slower_by_far_is_given_up_the_sooner_the_slower_it_is(tmp_path,
         assert one.verdict.status == "lost"
 
 
+@pytest.mark.alone
 def test_rounds_in_which_something_else_has_the_processors_use_up_none(tmp_path, watchdog, program):
     race = race_of(tmp_path, watchdog, program)
     one = contestant(program, 0.015)
@@ -186,6 +189,7 @@ for step in range(100_000):
 """
 
 
+@races
 def test_a_pause_fills_no_buffers(tmp_path, watchdog):
     """A thread that makes a batch each 20 ms goes on in any pause that it is let: steps would be free after it."""
     program = tmp_path / "fills.py"
@@ -207,6 +211,7 @@ def waits_for_batches(one: Contestant) -> bool:
     return sum(one.child.block(60).times) > 0.1
 
 
+@races
 def test_blocks_are_whole_epochs_where_these_are_short_and_begin_slowly(tmp_path, watchdog, program):
     """Nine steps of ten would be with or without the slow one, by chance."""
     race = race_of(tmp_path, watchdog, program, pause=0.005)
@@ -290,6 +295,7 @@ def test_calls_of_different_numbers_of_steps_are_weighed():
     assert Block([0.9, 0.04, 0.02], 14, 0.1, counts=[8, 4, 2]).per_step(1) == pytest.approx(0.010)
 
 
+@races
 def test_a_program_that_ends_is_started_again(tmp_path, watchdog, program):
     race = race_of(tmp_path, watchdog, program, steps=40)
     short = contestant(program, 0.002, steps=40)  # fewer than fifteen blocks, of three steps at least, take
@@ -301,6 +307,7 @@ def test_a_program_that_ends_is_started_again(tmp_path, watchdog, program):
     race.close()
 
 
+@races
 def test_a_program_of_seven_steps_is_started_again_until_there_are_enough(tmp_path, watchdog, program):
     """A step is a step in whichever process."""
     baselines, fast = [contestant(program, 0.03, 7, title=name) for name in "ab"], contestant(program, 0.002, 7)
@@ -315,6 +322,7 @@ def test_a_program_of_seven_steps_is_started_again_until_there_are_enough(tmp_pa
     race.close()
 
 
+@races
 def test_slow_steps_are_raced_one_at_a_time(tmp_path, watchdog, program, monkeypatch):
     monkeypatch.setattr(race_module, "CALLS", ((0.05, 1), (0.0, 3)))
     monkeypatch.setattr(race_module, "LONGEST_BLOCK_SECONDS", 0.1)
@@ -327,6 +335,7 @@ def test_slow_steps_are_raced_one_at_a_time(tmp_path, watchdog, program, monkeyp
     race.close()
 
 
+@races
 def test_a_program_that_ends_before_it_can_be_timed_with_a_lever_says_so(tmp_path, watchdog, program):
     race = race_of(tmp_path, watchdog, program)
     short = contestant(program, 0.01, steps=2)
@@ -337,6 +346,7 @@ def test_a_program_that_ends_before_it_can_be_timed_with_a_lever_says_so(tmp_pat
     race.close()
 
 
+@races
 def test_a_program_that_turns_out_to_be_short_is_held_sooner(tmp_path, watchdog, program):
     """The scout had left before its end: with a lever it has ended before it was warm."""
     race = race_of(tmp_path, watchdog, program)
@@ -351,6 +361,7 @@ def test_a_program_that_turns_out_to_be_short_is_held_sooner(tmp_path, watchdog,
     race.close()
 
 
+@races
 def test_baselines_begin_anew_beside_those_that_begin(tmp_path, watchdog, program):
     race = race_of(tmp_path, watchdog, program)
     run(race, rounds=2)
@@ -362,6 +373,7 @@ def test_baselines_begin_anew_beside_those_that_begin(tmp_path, watchdog, progra
     race.close()
 
 
+@races
 @pytest.mark.parametrize(
     ("how", "over", "word"), [("raises", "failed", "ValueError: no luck"), ("hangs", "timeout", "no answer")]
 )
@@ -379,6 +391,7 @@ def test_a_trial_that_misbehaves_is_one_row(how, over, word, tmp_path, watchdog,
     race.close()
 
 
+@races
 def test_a_trial_that_eats_memory_is_stopped(tmp_path, watchdog, program):
     race = race_of(tmp_path, watchdog, program)
     race.starter.memory_limit = 200 * 2**20
@@ -390,6 +403,7 @@ def test_a_trial_that_eats_memory_is_stopped(tmp_path, watchdog, program):
     race.close()
 
 
+@races
 def test_nothing_outlives_a_killed_coordinator(tmp_path, program):
     """kill -9 of the coordinator: its trials, held at their gates or running, are gone a moment later."""
     script = textwrap.dedent(f"""
