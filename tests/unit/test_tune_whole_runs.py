@@ -54,6 +54,14 @@ def test_imports_are_in_the_ratio_and_beside_it():
     assert guess.after_imports.ratio == pytest.approx(2.0)
 
 
+def test_ten_times_as_many_steps_pay_once_for_what_is_done_once():
+    before, after = Run(30.0, 0, 300, looping=20.0), Run(20.0, 0, 300, looping=10.0)
+    assert measure(runner([after], [before]), SAVING, soon(1000), patched=True).tenfold == pytest.approx(210 / 110)
+    guess = measure(runner([Run(24.0, 0, 100, looping=1.0)], []), SAVING, soon(1), patched=True)
+    assert guess.tenfold == pytest.approx((24 + 9 + 40) / (24 + 9))  # 100 steps took 50 ms, and take 10
+    assert measure(runner([Run(20.0, 0)], [Run(30.0, 0)]), SAVING, soon(1000), patched=True).tenfold is None
+
+
 def test_one_pair_where_there_is_time_for_no_more():
     found = measure(runner([Run(30.0, 0, 300)], [Run(42.0, 0, 300)]), SAVING, soon(45), patched=True)
     assert (found.pairs, found.estimated) == (1, False)

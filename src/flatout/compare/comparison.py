@@ -14,7 +14,7 @@ from flatout.compare.differences import Difference
 from flatout.compare.machine_speed import MachineShift, machine_shift
 from flatout.model.case import to_plain
 from flatout.model.errors import CaseUnreadable
-from flatout.store.run_summary import PARTS, Run
+from flatout.store.run_summary import PARTS, RUN_NUMBERS, Run
 
 CONFIDENCE = 0.95
 ONE_WAY = 0.9
@@ -32,6 +32,8 @@ on a virtual machine of two cores). A machine whose speed varies this much from 
 shared."""
 PART_PRIOR = 0.06
 """As `run_spread.PRIOR`, for a part of the step, as a share of the part."""
+RUN_PRIOR = 0.06
+"""As `run_spread.PRIOR`, for numbers of the run: files are cached or not, imports take longer on a busy machine."""
 PART_FLOOR = 0.01
 """No part is known more precisely than to this share of the step."""
 
@@ -54,6 +56,8 @@ class Comparison:
     """Whether the runs of both sides alternated and were compared in pairs."""
     programs: int = 1
     """Programs that were compared together: an alarm is then certain for all of them at once."""
+    run: tuple[Change, ...] = ()
+    """Numbers of the run: how long it took as a whole, until its first step, for an epoch, outside of steps."""
 
     @property
     def regressed(self) -> bool:
@@ -99,6 +103,7 @@ def compare(
             raise CaseUnreadable(
                 f"{run.name} has no steps to compare (its kind is {run.kind!r}). Compare cases of `flatout run`."
             )
+    all_runs = (*before, *after)
     environment = differences.environment_differences(before, after)
     other_machine = any(one.level == "machine" for one in environment)
     paired = [] if other_machine else pairing.pairs(before, after)
@@ -119,7 +124,16 @@ def compare(
         _least(step, _half(known, machine, len(before), len(after), CONFIDENCE if paired else ONE_WAY)),
         max_regression,
         bool(paired),
+        run=tuple(_of_run(name, before, after) for name in RUN_NUMBERS if all(name in one.run_ms for one in all_runs)),
     )
+
+
+def _of_run(name: str, before: Sequence[Run], after: Sequence[Run]) -> Change:
+    """A number of the run. Several are tested at once, so each needs a higher confidence than the step."""
+    logs = [[math.log(run.run_ms[name]) for run in side] for side in (before, after)]
+    known = run_spread.estimate(logs, 0.0, RUN_PRIOR + _busy([*before, *after]))
+    half = known.half_width(len(before), len(after), 1 - (1 - CONFIDENCE) / len(RUN_NUMBERS))
+    return ratio_change(name, math.exp(fmean(logs[0])), math.exp(fmean(logs[1])), half)
 
 
 def among_others(found: Comparison, spread: run_spread.Spread, programs: int, left: int) -> Comparison:

@@ -8,7 +8,7 @@ from flatout.compare.change import Change
 from flatout.compare.machine_speed import MachineShift
 from flatout.compare.run_spread import Spread
 from flatout.model.case import Interval
-from flatout.store.run_summary import Run
+from flatout.store.run_summary import RUN_NUMBERS, Run
 
 MENTIONED = 0.02
 """A correction for the speed of the machine is mentioned from this share on."""
@@ -84,7 +84,7 @@ def interval_note(spread: Spread, runs: int) -> str:
 
 def change_row(one: Change) -> tuple[str, str, str, str, str]:
     """Name, before, after, change with its interval, and the outcome."""
-    if one.share is not None and one.name == "step":
+    if one.share is not None and one.name in ("step", *RUN_NUMBERS):
         text = change(one.share)
     elif one.difference_ms is not None:
         text = f"{signed(one.difference_ms.ratio)} {difference(one.difference_ms)}"

@@ -79,6 +79,9 @@ def _write(series: Series, last: int, page: Page) -> None:
             Column("when"),
             Column("runs", right=True, drop=2),
             Column("step", right=True),
+            Column("run", right=True, drop=2),
+            Column("to 1st step", right=True, drop=3),
+            Column("outside", right=True, drop=3),
             Column(scale if len(scale) <= PLOT else "", drop=3, style="cyan"),
             Column("since the state before"),
         ],
@@ -88,12 +91,19 @@ def _write(series: Series, last: int, page: Page) -> None:
                 time.strftime("%Y-%m-%d %H:%M", time.localtime(point.state.recorded)),
                 str(len(point.state.entries)),
                 duration(point.ms.ratio),
+                *(_of_run(point.state, name) for name in ("whole run", "until the first step", "outside of steps")),
                 draw(point.ms, low, high, PLOT),
                 _since(point.since),
             ]
             for point in found
         ],
     )
+
+
+def _of_run(state: State, name: str) -> str:
+    """A number of the run, the mean of those runs that have it."""
+    known = [run.run_ms[name] for run in state.runs if name in run.run_ms]
+    return duration(sum(known) / len(known)) if known else ""
 
 
 def draw(interval: Interval, low: float, high: float, width: int) -> str:

@@ -176,6 +176,9 @@ class WholeRun:
     compared: str = ""
     """What of it was compared, and how it agrees; or why nothing could be."""
     note: str = ""
+    tenfold: float | None = field(default=None, metadata=LATER)
+    """The ratio for a run with ten times as many steps: what is done once, before the first step and after the last,
+    counts once on both sides. None where it is not known how long the steps took."""
 
 
 @record(frozen=True)

@@ -19,7 +19,7 @@ def render(found: Comparison, title: str = "") -> str:
     mark = MARKS[found.outcome]
     lines = [f"### {mark} {escape(title or found.after[0].title)}", "", escape(found.verdict), ""]
     lines += ["| | before | after | change | |", "|---|---:|---:|---|---|"]
-    for row in (found.step, *found.parts):
+    for row in (found.step, *found.parts, *found.run):
         name, before, after, change, outcome = map(escape, formatting.change_row(row))
         name = f"**{name}**" if row is found.step else name
         lines.append(f"| {name} | {before} | {after} | {change} | {outcome} |")

@@ -18,6 +18,8 @@ from flatout.model.case import Case
 from flatout.model.evidence.program import Injected
 from flatout.store.environment_facts import facts_of
 
+RUN_NUMBERS = ("whole run", "until the first step", "each epoch", "outside of steps")
+"""Of the run, not of the step."""
 PARTS = ("input", "trace", "python", "compute", "copy", "idle")
 
 
@@ -59,6 +61,8 @@ class Run:
     facts: dict[str, str] = field(default_factory=dict)
     """Facts of the environment by name."""
     failed: str = ""
+    run_ms: dict[str, float] = field(default_factory=dict)
+    """`RUN_NUMBERS` as far as they are known: of a program that was seen from its start to its end."""
 
     @property
     def state(self) -> tuple[str, ...]:
@@ -118,7 +122,22 @@ def run_of(case: Case, name: str) -> Run:
         uneven=found.uneven if found else 0.0,
         facts=facts_of(case.environment),
         failed=case.program.error or case.program.signal or "",
+        run_ms=run_numbers(case),
     )
+
+
+def run_numbers(case: Case) -> dict[str, float]:
+    """Milliseconds by the names of `RUN_NUMBERS`; empty for a program whose end was not seen."""
+    tree = case.run
+    if tree is None or not tree.complete or case.program.exit_code is None:
+        return {}
+    steps = tree.seconds_of("steps")
+    found = {"whole run": tree.seconds, "until the first step": tree.first_step or 0.0}
+    if tree.epochs > 1 and tree.first_step is not None:
+        found["each epoch"] = (tree.seconds - tree.first_step - tree.seconds_of("exit")) / tree.epochs
+    if steps:
+        found["outside of steps"] = tree.seconds - steps
+    return {name: 1000 * _finite(found[name]) for name in RUN_NUMBERS if _finite(found.get(name, 0.0)) > 0}
 
 
 def program_of(command: Sequence[str], directory: str, root: str = "") -> tuple[str, tuple[str, ...]]:

@@ -96,6 +96,8 @@ def whole_run_text(whole: WholeRun, step: Interval | None) -> str:
     if whole.speedup is not None:
         interval = f"{whole.speedup.ratio:.2f} × [{whole.speedup.low:.2f}, {whole.speedup.high:.2f}]"
         parts.append(f"({interval}{', estimated' if whole.estimated else ''})")
+    if whole.tenfold is not None:
+        parts.append(f"and {whole.tenfold:.2f} × for ten times as many steps")
     note = f" ({whole.note})" if whole.note else ""
     return f"{' '.join(parts)}{f', step {step.ratio:.2f} ×' if step is not None else ''}{note}."
 

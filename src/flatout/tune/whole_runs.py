@@ -19,6 +19,8 @@ from flatout.trial.whole_run import Run
 MOST_PAIRS = 2
 LEAST_SECONDS = 45.0
 """What the first changed run gets even where the budget is used up."""
+TENFOLD = 10
+"""Times as many steps as the run that was started, for which the gain is told as well."""
 PATIENCE = 1.3
 """How much longer than expected a run may take before it is stopped."""
 
@@ -98,7 +100,18 @@ def _measured(originals: list[Run], changes: list[Run], patched: bool) -> WholeR
         steps=changes[0].steps,
         patched=patched,
         note=note,
+        tenfold=_tenfold(originals, changes),
     )
+
+
+def _tenfold(originals: list[Run], changes: list[Run]) -> float | None:
+    """For ten times as many steps, by the time between the first step and the last of each run."""
+    if not all(one.looping > 0 for one in (*originals, *changes)):
+        return None
+    before, after = (
+        statistics.fmean(one.seconds + (TENFOLD - 1) * one.looping for one in runs) for runs in (originals, changes)
+    )
+    return before / after
 
 
 def _without_imports(one: Run) -> float:
@@ -107,7 +120,7 @@ def _without_imports(one: Run) -> float:
 
 def _estimated(changed: Run, saving: Saving | None, patched: bool, note: str) -> WholeRun:
     """By the share of the steps: what is not a step takes as long as before."""
-    speedup, after_imports, before = None, None, None
+    speedup, after_imports, before, tenfold = None, None, None, None
     if saving is not None and changed.steps:
         step = saving.step_seconds
         low, before, high = (
@@ -123,6 +136,10 @@ def _estimated(changed: Run, saving: Saving | None, patched: bool, note: str) ->
             )
             for left_out in (0.0, min(changed.importing, 0.99 * changed.seconds))
         )
+        if changed.looping > 0:
+            more = (TENFOLD - 1) * changed.looping
+            saved = TENFOLD * changed.steps * step * (saving.speedup.ratio - 1)
+            tenfold = (changed.seconds + more + saved) / (changed.seconds + more)
         if not changed.ended:  # the longer it goes on, the nearer it comes to the ratio of a step
             most = saving.speedup.high
             speedup = replace(speedup, high=max(speedup.high, most))
@@ -137,4 +154,5 @@ def _estimated(changed: Run, saving: Saving | None, patched: bool, note: str) ->
         steps=changed.steps,
         patched=patched,
         note=note,
+        tenfold=tenfold if changed.ended else None,
     )

@@ -33,6 +33,18 @@ def render(
     )
     if not found.parts:
         page.line(("There are no parts: one side was run without a trace.", "dim"))
+    if found.run:
+        page.heading("Run", "from its start to its end")
+        page.table(
+            [
+                Column(""),
+                Column("before", right=True),
+                Column("after", right=True),
+                Column("change"),
+                Column("", drop=1),
+            ],
+            [formatting.change_row(one) for one in found.run],
+        )
     _differences(found, page)
     page.gap()
     page.line((formatting.interval_note(found.spread, len(found.before) + len(found.after)), "dim"), indent=0)

@@ -99,6 +99,8 @@ def whole_run(whole: WholeRun) -> str:
         text += f", {words.speedup(whole.speedup)} as a whole"
     how = "estimated from its steps" if whole.estimated else f"measured in {whole.pairs} pairs of runs"
     text += f"; start-up and warm-up included, {how}"
+    if whole.tenfold is not None:
+        text += f". With ten times as many steps: {words.factor(whole.tenfold)} times as fast"
     if not whole.complete:
         text += f". The end was not reached: {clean(whole.note, 120)}" if whole.note else ". The end was not reached"
     elif whole.speedup is not None and whole.speedup.low <= 1.0:
