@@ -11,13 +11,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from observed import environment
+from swift import SWIFT
 
 from waiting import until
 
@@ -80,7 +80,7 @@ def place(tmp_path: Path) -> Path:
 def tune(place: Path, *words: str) -> subprocess.Popen[str]:
     levers = ("--lever", "sleep-less", "--lever", "sleep-more")
     return subprocess.Popen(
-        [sys.executable, "-m", "flatout", "tune", *levers, "--budget", BUDGET, *words, "train.py"],
+        [*SWIFT, "tune", *levers, "--budget", BUDGET, *words, "train.py"],
         cwd=place,
         env=environment(FLATOUT_PLUGINS=str(place / "plugins")),
         stderr=subprocess.PIPE,
