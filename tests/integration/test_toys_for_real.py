@@ -79,6 +79,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+@pytest.mark.exhaustive  # `test_tune.py` injects a cure of a plugin as well
 def test_the_cure_is_injected_into_a_run(program: Path) -> None:
     case = flatout(program, "run", "--no-trace", "--with", "toy-cure", "train.py")
     assert [item["value"] for item in case["evidence"] if item["kind"] == "injected"] == ["toy-cure"]
