@@ -1,28 +1,34 @@
 """Programs that draw random numbers, run with pinned ones: a right change passes, a wrong one is refused.
 
-One process runs all programs of `tests/programs/drawing.py` in all ways of writing them.
+One process runs programs of `tests/programs/drawing.py` in their ways of writing them, forked from one that has
+imported TensorFlow. The ways that only `scripts/test --all` runs share another one.
 """
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from collections.abc import Mapping
 from pathlib import Path
 
+import forked
 import pytest
-from observed import environment
+from observed import write
 
 from flatout.measure.parity import Numbers, compare
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
-CHANGES = {
-    "coder": "right_traced right_compiled wrong_without_noise wrong_one_draw wrong_scaled wrong_skipping",
-    "adversaries": "right_traced right_compiled wrong_same_noise",
-    "dropping": "right_many right_compiled wrong_rate",
-    "dropping_by_hand": "right_traced right_looped wrong_shorter",
+USUAL = {
+    "coder": "right_compiled wrong_without_noise wrong_one_draw",
+    "adversaries": "right_traced wrong_same_noise",
+    "dropping": "right_many wrong_rate",
     "feeding": "right_traced wrong_one_draw",
     "exploring": "right_traced wrong_greedy",
     "augmenting": "right_parallel wrong_cached",
+}
+OTHERS = {
+    "coder": "right_traced wrong_scaled wrong_skipping",
+    "adversaries": "right_compiled",
+    "dropping": "right_compiled",
+    "dropping_by_hand": "right_traced right_looped wrong_shorter",
 }
 
 START = """
@@ -38,7 +44,7 @@ values = Values(OUT, dense=True)
 watch.more_probes += [seeds.PROBE, pinned.PROBE, hooks.probe_of(values)]
 seeds.install(0)
 pinned.install(0)
-sys.meta_path.insert(0, installing.ProbeInstaller(watch))
+installing.install_in_imported_packages(watch)
 best, steps = 0, 0
 
 def at_step(stream, end, n):  # as the gate counts
@@ -66,30 +72,42 @@ for wanted in WANTED.split(","):
 """
 
 
+def ran(home: Path, changes: Mapping[str, str]) -> Path:
+    wanted = [f"{name}-{change}" for name, ways in changes.items() for change in ("plain", *ways.split())]
+    out = home / "out"
+    code, _, errors = forked.run(write(home, START), str(out), str(PROGRAMS), ",".join(wanted), directory=home)
+    assert code == 0, errors[-4000:]
+    return out
+
+
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home = tmp_path_factory.mktemp("pinned")
-    program = home / "start.py"
-    program.write_text(START)
-    wanted = [f"{name}-{change}" for name, changes in CHANGES.items() for change in ("plain", *changes.split())]
-    done = subprocess.run(
-        [sys.executable, str(program), str(home / "out"), str(PROGRAMS), ",".join(wanted)],
-        cwd=home,
-        env=environment(PYTHONHASHSEED="0"),
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    return home / "out"
+def usual(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return ran(tmp_path_factory.mktemp("pinned"), USUAL)
 
 
-CASES = [(name, change) for name, changes in CHANGES.items() for change in changes.split()]
+@pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return ran(tmp_path_factory.mktemp("others"), OTHERS)
+
+
+def cases(changes: Mapping[str, str]) -> list[tuple[str, str]]:
+    return [(name, change) for name, ways in changes.items() for change in ways.split()]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "change"), CASES)
-def test_a_right_change_passes_and_a_wrong_one_is_refused(runs: Path, name: str, change: str) -> None:
+@pytest.mark.parametrize(("name", "change"), cases(USUAL))
+def test_a_right_change_passes_and_a_wrong_one_is_refused(usual: Path, name: str, change: str) -> None:
+    holds(usual, name, change)
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("name", "change"), cases(OTHERS))
+def test_other_ways_of_writing_them(others: Path, name: str, change: str) -> None:
+    holds(others, name, change)
+
+
+def holds(runs: Path, name: str, change: str) -> None:
     plain, changed = (Numbers.load(runs / f"{name}-{one}" / "numbers.npz") for one in ("plain", change))
     found = compare(plain, changed, promise="reassociated")
     assert "weights" in found.sentence or "update" in found.sentence, "nothing but losses was compared"
