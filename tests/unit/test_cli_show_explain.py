@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -53,6 +54,25 @@ def test_show_shows_the_latest(kept: Path) -> None:
 def test_show_takes_a_case_and_a_view(kept: Path) -> None:
     assert "Operations" in run("show", str(kept), "--view", "ops")
     assert "Memory" in run("show", kept.parent.name, "--view", "memory", "--width", "80")
+
+
+def test_the_patch_is_that_of_the_newest_tune(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run after the tune does not hide it, and an older tune's is not given where the newest has none."""
+    monkeypatch.chdir(tmp_path)
+    patch = "--- a/train.py\n+++ b/train.py\n@@ -1 +1 @@\n-a\n+b\n"
+    seen = dataclasses.replace(sample_case(), patch="")
+    tuned = dataclasses.replace(seen, kind="tune", patch=patch)
+
+    def keep(case: Case, age: int) -> None:
+        path = saving.save(case, store.new_directory(case.kind))
+        os.utime(path, (age, age))
+
+    keep(tuned, 1)
+    keep(seen, 2)
+    assert run("show", "--view", "patch").rstrip("\n") == patch.rstrip("\n")
+    keep(dataclasses.replace(tuned, patch=""), 3)
+    keep(seen, 4)
+    assert "No patch is in this case" in run("show", "--view", "patch")
 
 
 def test_show_writes_json(kept: Path, tmp_path: Path) -> None:

@@ -129,6 +129,12 @@ def test_an_undecided_tune_says_how_to_go_on() -> None:
     assert "Next     flatout tune --resume --budget 15m dqn.py" in text
 
 
+def test_an_undecided_tune_names_no_lever_by_its_bare_name() -> None:
+    why = " ".join(screen(case_of("tune-undecided")).partition("Why")[2].partition("What is slow")[0].split())
+    assert 'no time was left for "compute in bfloat16"' in why
+    assert "relax-shapes" not in why
+
+
 def test_a_run_that_may_gain_nothing_says_so() -> None:
     assert "Runs this short may gain nothing" in " ".join(screen(case_of("tune-gpu")).split())
 

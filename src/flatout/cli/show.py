@@ -32,7 +32,7 @@ def show(reference: str | None, view: str, json: str | None, width: int | None) 
     from flatout import store
     from flatout.model.errors import CaseUnreadable
 
-    path = store.locate(reference)
+    path = store.latest_with_patch() if view == "patch" and reference is None else store.locate(reference)
     case = store.load(path)
     if json is not None:
         from flatout.report.json import write

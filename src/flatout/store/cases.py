@@ -136,6 +136,21 @@ def latest_tune_in(command: Sequence[str], home: Path | None = None) -> tuple[Ca
     )
 
 
+def latest_with_patch(home: Path | None = None) -> Path:
+    """The latest case where it has a patch, else the newest tune: a run or a trace after it does not hide its patch.
+
+    Never an older tune's: what the newest one did not find must not be applied by mistake.
+    """
+    latest = locate(None, home)
+    files = (home or Path.cwd() / HOME).glob(f"cases/*/{FILE}")
+    for path in (latest, *sorted(files, key=lambda one: -one.stat().st_mtime)):
+        with contextlib.suppress(CaseUnreadable):
+            case = load(path)
+            if case.patch or case.kind == "tune":
+                return path
+    return latest
+
+
 def _program_of(command: Sequence[str]) -> tuple[str, ...]:
     """What is run, without its arguments: a file, `-m` and a module, or a command."""
     words = tuple(command[1:] if os.path.basename(command[0]).startswith("python") else command)

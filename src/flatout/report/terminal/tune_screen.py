@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+
 from flatout.model.case import Case, Trial, WholeRun
 from flatout.model.evidence.outcomes import LeverSkipped
 from flatout.model.levers import shown
@@ -14,6 +17,8 @@ from flatout.report.terminal.page import Page
 from flatout.report.terminal.screen import Room, labelled
 
 WEAKNESS = ("exact", "reassociated", "precision", "statistical")
+OUT_OF_TIME = "no time was left for "
+"""How a conclusion names the levers that were not tried any more (`tune/verdict.py`)."""
 
 
 def write(case: Case, page: Page, room: Room) -> None:
@@ -134,10 +139,32 @@ def _reason(case: Case, page: Page, room: Room) -> None:
     for begin in ("Nothing worth changing: ", "Undecided: "):
         reason = reason.removeprefix(begin)
     if reason and reason not in headline(case):
-        names = words.names_in(case)
-        for levers in sorted({one.levers for one in case.trials}, key=len, reverse=True):
-            reason = reason.replace(shown(levers), f'"{words.change(levers, names)}"')
-        labelled(page, "Why", elide(_capital(reason.replace(" ×", "×")), min(room.words, 700)))
+        told = _in_words(case, reason.replace(" ×", "×"))
+        labelled(page, "Why", elide(_capital(told), min(room.words, 700)))
+
+
+def _in_words(case: Case, reason: str) -> str:
+    """A reason with what levers do in place of their names. Advice stays: there a name may be a common word."""
+    names = words.names_in(case)
+    known = {shown(one.levers): words.change(one.levers, names) for one in case.trials if one.levers}
+    skipped = {str(item.value): words.lever(str(item.value)) for item in case.evidence_of(LeverSkipped)}
+    clauses = []
+    for clause in reason.split("; "):
+        if clause.startswith("by hand:"):
+            clauses.append(clause)
+        elif clause.startswith(OUT_OF_TIME):
+            clauses.append(_quoted(clause, skipped))
+        else:
+            clause = _quoted(clause, known)
+            clauses.append(re.sub(r"\(([\w-]+): ", lambda found: f"({skipped.get(found[1], found[1])}: ", clause))
+    return "; ".join(clauses)
+
+
+def _quoted(text: str, said: Mapping[str, str]) -> str:
+    if not said:
+        return text
+    names = "|".join(re.escape(name) for name in sorted(said, key=len, reverse=True))
+    return re.sub(rf"(?<![\w=/-])(?:{names})(?![\w=/-])", lambda found: f'"{said[found[0]]}"', text)
 
 
 def _slow(case: Case, page: Page, room: Room) -> None:
