@@ -9,7 +9,15 @@ from __future__ import annotations
 import typer
 import typer.main
 
-VALUES = {"integer": "N", "integer range": "N", "float": "NUMBER", "float range": "NUMBER", "path": "PATH"}
+VALUES = {
+    "int": "N",
+    "integer": "N",
+    "int range": "N",
+    "integer range": "N",
+    "float": "NUMBER",
+    "float range": "NUMBER",
+    "path": "PATH",
+}
 """What a value of each type is called; all others are `NAME`."""
 
 

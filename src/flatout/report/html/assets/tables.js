@@ -31,6 +31,7 @@ function prepareTable(box) {
 }
 
 function sortable(head, column, body, show) {
+  if (!head.textContent.trim()) return; // a column of boxes to tick: nothing to sort by, and no name for a button
   const button = element("button", { type: "button" }, head.textContent);
   head.replaceChildren(button);
   const keyOf = (row) => {

@@ -75,7 +75,7 @@ def _front(trials: list[Trial], metric: str) -> Child:
         traces.append(
             {
                 "type": "scatter",
-                "mode": "markers+text",
+                "mode": "markers+text" if on_front else "markers",  # names of all would lie upon each other
                 "name": name,
                 "x": [round(serving.latencies[0].p50, 5) for _, serving in chosen],
                 "y": [_kept(serving) for _, serving in chosen],
