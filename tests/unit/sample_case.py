@@ -40,6 +40,7 @@ from flatout.model.case import (
     Where,
     WholeRun,
 )
+from flatout.model.run_tree import Stretch
 
 TRAIN = "/home/ada/flowers/train.py"
 
@@ -61,6 +62,13 @@ def run() -> RunTree:
         epochs=3,
         first_step=5.6,
         looks=700,
+        strip=(
+            Stretch(0.0, 5.6, "import", "tensorflow", Where("train.py", 2, code="import tensorflow as tf")),
+            Stretch(5.6, 1.9, "steps", "fit", Where("train.py", 40)),
+            Stretch(7.5, 7.0, "callback", "Gallery.on_epoch_end", Where("train.py", 19)),
+            Stretch(14.5, 0.5, "exit"),
+        ),
+        epoch_starts=(5.6, 8.7, 11.6),
     )
 
 

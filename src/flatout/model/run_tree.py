@@ -70,6 +70,18 @@ class RunPart:
 
 
 @record(frozen=True)
+class Stretch:
+    """A time in which the main thread did mostly one thing."""
+
+    at: float
+    """Seconds after the start of the process."""
+    seconds: float
+    kind: PartKind
+    name: str = ""
+    where: Where | None = None
+
+
+@record(frozen=True)
 class RunTree:
     seconds: float
     """From the start of the process to its end, as the one who started it sees them."""
@@ -81,6 +93,10 @@ class RunTree:
     """Seconds until the first step began."""
     looks: int = 0
     """Samples of the main thread."""
+    strip: tuple[Stretch, ...] = field(default=(), metadata=LATER)
+    """The run over time, in at most a few hundred stretches."""
+    epoch_starts: tuple[float, ...] = field(default=(), metadata=LATER)
+    """Seconds after the start of the process; of many epochs a part."""
 
     def of(self, *kinds: PartKind) -> list[RunPart]:
         """The parts of these kinds, the most expensive first."""

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from flatout.observe.strip import Strip
 from flatout.source import users_code
 
 if TYPE_CHECKING:
@@ -46,9 +47,10 @@ class RunSampler:
         self.observer = observer
         self.watched = threading.main_thread().ident or 0
         self.sums: dict[Any, list[float]] = {}
-        """(span, stage, importing, working, users' frames) → seconds and looks."""
+        """(span, stage, importing, working, users' frames) → seconds, looks, and its number."""
         self.looks = 0
         self.last = time.perf_counter()
+        self.strip = Strip(self.last)
         self.end: Callable[[], None] = lambda: None
         """Called once the time is over for which the program is to be observed."""
 
@@ -92,9 +94,10 @@ class RunSampler:
                 key = (*key[:4], key[4][-1:])
                 row = self.sums.get(key)
             if row is None:
-                row = self.sums[key] = [0.0, 0]
+                row = self.sums[key] = [0.0, 0, len(self.sums)]
         row[0] += seconds
         row[1] += 1
+        self.strip.add(now, int(row[2]), seconds)
 
     def write(self) -> None:
         """The whole tree so far, in place of the last one."""
@@ -102,7 +105,7 @@ class RunSampler:
         found = sorted(self.sums.items(), key=lambda item: -item[1][0])
         rows = [
             [span, stage, importing, working, round(seconds, 4), int(count), _frames(users)]
-            for (span, stage, importing, working, users), (seconds, count) in found[:MOST_ROWS]
+            for (span, stage, importing, working, users), (seconds, count, _) in found[:MOST_ROWS]
         ]
         self.observer.recorder.state(
             "run",
@@ -111,8 +114,20 @@ class RunSampler:
             looks=self.looks,
             spans=self.observer.spans.rows(now),
             rows=rows,
+            strip=self.strip.written(_places(found)),
             rest=round(sum(values[0] for _, values in found[MOST_ROWS:]), 4),
         )
+
+
+def _places(found: list[tuple[Any, list[float]]]) -> dict[int, int]:
+    """By the number of a stack, the place of its row; for one that is not written, that of one of the same phase."""
+    places: dict[int, int] = {}
+    alike: dict[Any, int] = {}
+    for place, (key, values) in enumerate(found):
+        like = alike.setdefault(key[:3], place) if place < MOST_ROWS else alike.get(key[:3])
+        if like is not None:
+            places[int(values[2])] = place if place < MOST_ROWS else like
+    return places
 
 
 def _seen(frame: FrameType | None) -> tuple[str, str, tuple[Any, ...]]:

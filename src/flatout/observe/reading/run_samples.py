@@ -36,13 +36,14 @@ class Sample:
     """Of the user's code, from the innermost."""
 
 
-def samples(fact: dict[str, Any]) -> list[Sample]:
-    found = []
-    for row in fact.get("rows") or []:
+def samples(fact: dict[str, Any]) -> dict[int, Sample]:
+    """By their places in the fact; rows that are damaged are left out."""
+    found = {}
+    for place, row in enumerate(fact.get("rows") or []):
         try:
             span, stage, importing, working, seconds, _, frames = row
             users = tuple((str(f[0]), int(f[1]), str(f[2]), int(f[3])) for f in frames)
-            found.append(Sample(int(span), int(stage), str(importing), str(working), float(seconds), users))
+            found[place] = Sample(int(span), int(stage), str(importing), str(working), float(seconds), users)
         except (TypeError, ValueError, IndexError):
             continue
     return found

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from flatout.model.run_tree import PartKind, RunPart, RunTree
+from flatout.observe.reading import run_strip
 from flatout.observe.reading.recording import Recording
 from flatout.observe.reading.run_samples import Phases, Sample, lines_of, phases, samples
 from flatout.observe.reading.steps import Measured, Stream, measure
@@ -67,7 +68,8 @@ def read(
     last = _end(recording.last("end"), seen, ended)
     root.seconds = (min(seen, last[0]) if last else seen) - woke
     iterated = [(span.file, span.line) for span in spans if span.kind == "iterator" and span.file]
-    maker = _Maker(phases(chosen, found, iterated), samples(fact), measured)
+    rows, found_phases = samples(fact), phases(chosen, found, iterated)
+    maker = _Maker(found_phases, list(rows.values()), measured)
     maker.visit(root, None)
     maker.whole(woke - began, ended, seen, last)
     parts = maker.parts()
@@ -78,7 +80,27 @@ def read(
         complete=recording.ended,
         first_step=float(chosen.rows[0, 2]) - began if chosen is not None and len(chosen.rows) else None,
         looks=int(fact.get("looks", 0)),
+        strip=run_strip.stretches(fact, rows, _kinds(spans, found_phases), found_phases, (began, ended)),
+        epoch_starts=run_strip.epoch_starts(recording.all("epoch"), began),
     )
+
+
+def _kinds(spans: Sequence[Span], phases: Phases) -> dict[int, tuple[PartKind, str]]:
+    """What each span is in the strip: the outermost owner that it is in; nothing for the run itself, and for iterators
+    that belong to no phase."""
+    found: dict[int, tuple[PartKind, str]] = {}
+    for span in spans:  # parents come before their children
+        above = found.get(span.parent)
+        kind: Any = PLAIN.get(span.kind) or (span.kind if span.kind in OWNERS else None)
+        if span.kind == "iterator":
+            kind = phases.starts(span.file, span.line)
+        if above is not None and above[0] in OWNERS and span.kind not in LIFTED:
+            found[span.number] = above
+        elif kind is not None:
+            found[span.number] = (kind, "validation of fit" if kind == "validation" and above else _name(span))
+        elif above is not None:
+            found[span.number] = above
+    return found
 
 
 def _training(

@@ -28,6 +28,7 @@ SCRIPTS = (
     "timeline_input.js",
     "timeline.js",
     "flame.js",
+    "strip.js",
     "page.js",
 )
 """The page's own scripts, in the order of their dependencies."""

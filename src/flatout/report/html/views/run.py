@@ -1,10 +1,10 @@
-"""The run as one bar: where its wall clock went, and the tree below it."""
+"""The run as one bar: where its wall clock went; over time as a strip; and the tree below."""
 
 from __future__ import annotations
 
 from flatout.model.case import RunPart, RunTree, Where
-from flatout.model.run_tree import GROUPS
-from flatout.report.formatting import duration, share
+from flatout.model.run_tree import GROUPS, Stretch
+from flatout.report.formatting import clean, duration, share
 from flatout.report.html.components import file_and_line, folded
 from flatout.report.html.context import ReportContext
 from flatout.report.html.markup import Html, tag
@@ -47,6 +47,49 @@ def bar(run: RunTree) -> Html:
         tag("figcaption", f"The run of {duration(1000 * run.seconds)}, by where its wall clock went."),
         class_="figure",
     )
+
+
+def strip(run: RunTree) -> Html | None:
+    """The run over time. Zooming makes it wider than the page: then it scrolls."""
+    if not run.strip or not run.seconds > 0:
+        return None
+    stretches = [_stretch(one, run.seconds) for one in run.strip]
+    marks = [_epoch(number, at / run.seconds) for number, at in enumerate(run.epoch_starts, 1) if at < run.seconds]
+    words = "phases in the order in which they came" + (", epochs marked" if marks else "")
+    return tag(
+        "figure",
+        tag(
+            "div",
+            tag("div", stretches, marks, class_="strip-time", role="img", aria_label=f"The run over time: {words}"),
+            class_="strip",
+            tabindex="0",
+        ),
+        tag(
+            "figcaption",
+            f"The run over time, {words}. ",
+            tag("button", "Zoom in", type="button", data_zoom="2"),
+            " ",
+            tag("button", "Zoom out", type="button", data_zoom="0.5"),
+            " ",
+            tag("button", "All", type="button", data_zoom="0"),
+        ),
+        class_="figure",
+    )
+
+
+def _stretch(one: Stretch, whole: float) -> Html:
+    group = next((name for name, kinds in GROUPS.items() if one.kind in kinds), one.kind)
+    place = f"{one.where.file.rpartition('/')[2]}:{one.where.line}" if one.where is not None and one.where.file else ""
+    code = clean(one.where.code or "", 120) if one.where is not None else ""
+    told = " ".join(filter(None, (group, one.name if one.name != group else "", place)))
+    text = f"{one.at:.1f} s, for {duration(1000 * one.seconds)}: {told}{f' — {code}' if code else ''}"
+    left, width = (max(min(100 * value / whole, 100.0), 0.0) for value in (one.at, one.seconds))
+    kind = SWATCHES.get(group, "idle")
+    return tag("span", class_=f"stretch {kind}", style=f"left:{left:.4f}%;width:{width:.4f}%", title=text)
+
+
+def _epoch(number: int, part: float) -> Html:
+    return tag("span", class_="epoch", style=f"left:{100 * max(part, 0.0):.4f}%", title=f"epoch {number} begins")
 
 
 def _segment(name: str, part: float) -> Html:

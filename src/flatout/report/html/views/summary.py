@@ -24,6 +24,7 @@ def write(context: ReportContext) -> Html:
         tag("p", case.verdict, class_="quiet") if case.kind == "tune" and case.verdict not in headline(case) else None,
         _failure(case),
         run.bar(case.run) if case.run is not None and case.run.seconds > 0 else None,
+        run.strip(case.run) if case.run is not None else None,
         _split(case.steps) if case.steps else None,
         _numbers(context) if case.steps else _trace_numbers(case),
         _notes(case),
