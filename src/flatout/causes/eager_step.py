@@ -275,10 +275,20 @@ def _updates(scope: Scope, tape: ast.With, looped: list[Loop]) -> bool:
     """Whether the optimizer is called in the same function (and in the same loop, where the tape is in one)."""
     for call, site in scope.facts.calls:
         by_hand = last_name(call.func) == "assign_sub"
-        update = last_name(call.func) in loops.UPDATES and loops.of_optimizer(call)
+        update = _is_update(call) or _updates_inside(call, site)
         if (by_hand or update) and call.lineno >= tape.lineno:
             return not looped or looped[-1] in site.loops or looped[0] in site.loops
     return False
+
+
+def _is_update(call: ast.Call) -> bool:
+    return last_name(call.func) in loops.UPDATES and loops.of_optimizer(call)
+
+
+def _updates_inside(call: ast.Call, site: Site) -> bool:
+    """`self._apply_gradients(gradients)`, a function of this file that calls the optimizer."""
+    found = site.module.function_of(call.func, site)
+    return found is not None and any(_is_update(inner) for inner, _ in found.facts.calls)
 
 
 def _header(scope: Scope) -> ast.AST:

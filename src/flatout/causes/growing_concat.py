@@ -53,8 +53,9 @@ def _concat_in_loop(node: ast.Assign, site: Site) -> Iterator[Match]:
         or not call.args
     ):
         return
-    if constant(argument(call, 1, "axis")) not in (0, object):
-        return  # tokens that are added to a sequence: short, and needed whole in the end
+    axis = constant(argument(call, 1, "axis"))
+    if axis not in (0, 1, object):
+        return  # channels of a few branches
     target, parts = node.targets[0], call.args[0]
     if not isinstance(target, ast.Name) or not isinstance(parts, (ast.List, ast.Tuple)) or len(parts.elts) != 2:
         return
@@ -65,7 +66,12 @@ def _concat_in_loop(node: ast.Assign, site: Site) -> Iterator[Match]:
         return
     if _reset(target.id, loop):
         return
-    uses = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == target.id and isinstance(n.ctx, ast.Load)]
+    aside = {id(n) for c in ast.walk(loop) if _is_option(c) for n in ast.walk(c)}
+    uses = [
+        n
+        for n in ast.walk(loop)
+        if isinstance(n, ast.Name) and n.id == target.id and isinstance(n.ctx, ast.Load) and id(n) not in aside
+    ]
     growing = [other for other, where in site.scope.facts.others if loop in where.loops and _grows(other)]
     if growing[0] is not node:
         return  # reported once per loop
@@ -76,7 +82,13 @@ def _concat_in_loop(node: ast.Assign, site: Site) -> Iterator[Match]:
         f"{target.id} is copied as a whole in each turn to add one piece.",
         "Collect the pieces in a list (a tf.TensorArray in a tf.function), and concatenate once after the loop.",
         report_at=call.func,
+        confidence="medium" if axis == 1 else "high",
     )
+
+
+def _is_option(node: ast.AST) -> bool:
+    """`tf.autograph.experimental.set_loop_options(shape_invariants=[(rows, …)])`"""
+    return isinstance(node, ast.Call) and last_name(node.func) == "set_loop_options"
 
 
 def _grows(node: ast.AST) -> bool:

@@ -160,10 +160,12 @@ def _pull_every_step(loop: ast.For | ast.While, site: Site) -> Iterator[Match]:
     results = _results(loop, site)
     pulls = []
     begins = _step_begins(loop, site)
+    stepping = [set(at.arms) for step, at in loops.direct_calls(loop, site.scope) if loops.makes_step(step, at)]
     for call, where in loops.direct_calls(loop, site.scope):
         if call.lineno < begins:
             continue  # before the step, to choose what it works on: an action of a policy
-        if not loops.is_guarded(where, loop) and _pulls(call, where, loop, results):
+        guarded = loops.is_guarded(where, loop) and not any(set(where.arms) <= arms for arms in stepping)
+        if not guarded and _pulls(call, where, loop, results):
             pulls.append(call)
     if pulls:
         pulls.sort(key=lambda call: (call.lineno, call.col_offset))
@@ -253,10 +255,15 @@ def _results(loop: Loop, site: Site) -> set[str]:
     names = set()
     for name, binds in site.scope.facts.binds.items():
         for bind in binds:
-            if loop not in bind.site.loops or bind.how != "assign" or not isinstance(bind.value, ast.Call):
+            value = bind.value.value if isinstance(bind.value, ast.Subscript) else bind.value
+            if loop not in bind.site.loops or bind.how != "assign" or not isinstance(value, ast.Call):
                 continue
-            if loops.makes_step(bind.value, bind.site) and last_name(bind.value.func) != "train_on_batch":
+            if loops.makes_step(value, bind.site) and last_name(value.func) != "train_on_batch":
                 names.add(name)
+    for name, binds in site.scope.facts.binds.items():
+        for bind in binds:  # `total += loss`
+            if bind.how == "augment" and loop in bind.site.loops and isinstance(bind.value, ast.Name):
+                names |= {name} if bind.value.id in names else set()
     return names
 
 
@@ -284,11 +291,16 @@ def _given(loop: Loop, site: Site) -> set[str]:
     for name, binds in site.scope.facts.binds.items():
         for bind in binds:
             value = bind.value
-            taken = isinstance(value, (ast.Name, ast.Subscript)) and loaded_names(value) & names
+            taken = isinstance(value, (ast.Name, ast.Subscript)) and loaded_names(value) & names and not _calls(value)
             drawn = isinstance(value, ast.Call) and last_name(value.func) in ("next", "get_next")
             if loop in bind.site.loops and (taken or drawn):
                 names = names | {name}
     return names
+
+
+def _calls(value: ast.expr) -> bool:
+    """`step(batch)[0]` is not a part of the batch."""
+    return next(nested_calls(value), None) is not None
 
 
 CAUSE = Cause(

@@ -177,9 +177,10 @@ def _image_generator(call: ast.Call, site: Site) -> Iterator[Match]:
 def _feeds_training(site: Site, made: list[ast.Call]) -> bool:
     """Whether a model is trained with it, on files or with transformations that Python computes for each image."""
     calls = site.module.calls_by_name
+    warps = any(keyword(call, name) is not None for call in made for name in _WARPS)
     if not calls.keys() & {"fit", "fit_generator"}:
-        return False
-    return "flow_from_directory" in calls or any(keyword(call, name) is not None for call in made for name in _WARPS)
+        return warps and "flow_from_directory" in calls  # another file trains with it
+    return warps or "flow_from_directory" in calls
 
 
 _WARPS = (

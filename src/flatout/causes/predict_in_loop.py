@@ -119,7 +119,7 @@ def _fixes(seen: KerasCall) -> list[Fix]:
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
 
 _LIKE_MODEL = re.compile(
-    r"model|(^|_)net(work)?$|generator|discriminator|actor|critic|encoder|decoder|autoencoder|classifier|gan$|policy|cnn|"
+    r"model|(^|_)net(work)?$|generat|discriminator|actor|critic|encoder|decoder|autoencoder|classifier|gan$|policy|cnn|"
     r"lstm|mobilenet|resnet|vgg",
     re.IGNORECASE,
 )
@@ -135,18 +135,28 @@ _SHORT = 15
 _FEW = 32
 """A loop with fewer turns is not reported: a plot for each of ten classes."""
 _OTHERS = (
-    "sklearn",
-    "xgboost",
-    "lightgbm",
-    "catboost",
-    "statsmodels",
-    "torch",
-    "ultralytics",
-    "paddle",
-    "mxnet",
-    "gluonts",
+    *(
+        "sklearn",
+        "xgboost",
+        "lightgbm",
+        "catboost",
+        "statsmodels",
+        "torch",
+        "ultralytics",
+        "paddle",
+        "mxnet",
+        "gluonts",
+    ),
+    *("stable_baselines", "stable_baselines3", "pmdarima", "prophet", "fbprophet", "hmmlearn", "cuml", "surprise"),
+    *("fasttext", "gensim", "spacy", "pycaret", "autogluon", "cv2", "dlib", "joblib", "pickle"),
 )
 """Libraries whose models have a predict of their own."""
+_BESIDE = (
+    *("sklearn.metrics", "sklearn.model_selection", "sklearn.preprocessing", "sklearn.utils", "sklearn.datasets"),
+    *("sklearn.manifold", "sklearn.feature_extraction", "sklearn.decomposition", "sklearn.externals"),
+    *("cv2", "joblib", "pickle"),
+)
+"""What programs with Keras models import of them, or beside them."""
 
 
 @pattern("predict", calls=("predict",))
@@ -298,12 +308,13 @@ def _is_keras(model: ast.expr, call: ast.Call, site: Site) -> bool:
         return own
     if bound is not None and isinstance(bound.value, ast.Call) and _returns_model(bound.value, bound.site):
         return True
-    if made:
+    if made.split(".")[0] in _OTHERS:
         return False  # made by another library
     if any(item.arg in ("batch_size", "verbose", "steps") for item in call.keywords):
         return not site.module.names.imports_any("torch", "ultralytics")
-    likely = _LIKE_MODEL.search(last_name(model)) is not None
-    return likely and not site.module.names.imports_any(*_OTHERS)
+    named = [last_name(model), *([made.rpartition(".")[2]] if made else [])]
+    likely = any(_LIKE_MODEL.search(name) is not None for name in named)
+    return likely and not site.module.names.imports_beyond(_OTHERS, _BESIDE)
 
 
 def _returns_model(call: ast.Call, site: Site, depth: int = 0) -> bool:

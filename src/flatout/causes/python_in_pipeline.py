@@ -55,7 +55,8 @@ from flatout.source.analysis import datasets, loops
 from flatout.source.analysis.call_summary import summarize_scope
 from flatout.source.analysis.patterns import Confidence, Match, pattern
 from flatout.source.analysis.scopes import Scope, Site
-from flatout.source.analysis.syntax import argument, keyword, last_name
+from flatout.source.analysis.syntax import argument, last_name
+from flatout.source.analysis.traced_functions import traced
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -104,6 +105,8 @@ def _keeping(stage: Stage) -> str:
 _SLOW = ("numpy", "cv2", "PIL", "skimage", "scipy", "librosa", "imageio", "pandas", "soundfile", "albumentations")
 _WORKS = re.compile(r"load|read|imread|resize|augment|process|decode|parse|crop|normali|transform|token", re.IGNORECASE)
 _GIVES = re.compile(r"gen|loader|reader|iter", re.IGNORECASE)
+_FLOWS = ("flow", "flow_from_directory", "flow_from_dataframe")
+"""Methods of an ImageDataGenerator."""
 _FEW = 200
 _STAGES = ("map", "flat_map", "interleave", "filter", "apply")
 
@@ -141,14 +144,23 @@ def _from_another_file(call: ast.Call, site: Site) -> Iterator[Match]:
     given = argument(call, 0, "generator")
     if isinstance(given, ast.Lambda):
         given = given.body
+    method = ""
+    if isinstance(given, ast.Attribute) and isinstance(given.value, ast.Name):
+        method, given = given.attr, given.value  # `photos.iterate` of an object that another file's class made
     if isinstance(given, ast.Name):
         bound = datasets.value_of(given.id, site)
         given = bound[0] if bound is not None else given
-    if not isinstance(given, ast.Call) or not re.search(
-        r"gen|loader|reader|iter", last_name(given.func), re.IGNORECASE
-    ):
+    if not isinstance(given, ast.Call) or _is_cached(call, site):
         return
-    if not site.dotted(call.func).startswith("tensorflow.data.") or not site.raw(given.func) or _is_cached(call, site):
+    if not site.dotted(call.func).startswith("tensorflow.data."):
+        return
+    flows = last_name(given.func) in _FLOWS
+    elsewhere = site.raw(given.func) or (
+        isinstance(given.func, ast.Name)
+        and given.func.id not in site.module.classes
+        and given.func.id not in site.module.functions
+    )
+    if not flows and not (elsewhere and _GIVES.search(f"{last_name(given.func)} {method}")):
         return
     if site.dotted(given.func).startswith(("keras.", "tensorflow.")):
         return
@@ -198,6 +210,16 @@ def _python_function(call: ast.Call, site: Site) -> Iterator[Match]:
         )
         return
     method = next((scope for scope in site.scope.around() if scope.owner is not None), None)
+    decorated = any(scope in traced(site.module).made for scope in site.scope.around())
+    if decorated and not site.arms:
+        yield Match(
+            call,
+            f"{name.replace('tensorflow', 'tf')} leaves the graph for Python in every call of this tf.function.",
+            "Write it with TensorFlow ops.",
+            report_at=call.func,
+            confidence="low" if _given_function(call, site) else "medium",
+        )
+        return
     if method is not None and method.name in ("call", "train_step") and _of_keras(method):
         yield Match(
             call,
@@ -218,14 +240,13 @@ def _decorated(node: ast.FunctionDef, site: Site) -> Iterator[Match]:
         for stage, where in site.module.calls_by_name.get(name, ()):
             if where.dotted(stage.func) or not _leads_to(node.name, stage, where):
                 continue
-            if datasets.before(stage, where).certain or keyword(stage, "num_parallel_calls") is not None:
-                yield Match(
-                    node,
-                    f"{node.name} takes every element of this pipeline through Python: one at a time, never parallel.",
-                    "Write it with TensorFlow ops; where Python must be, call it once per batch, or cache its result.",
-                    report_at=mark,
-                )
-                return
+            yield Match(
+                node,
+                f"{node.name} takes every element of this pipeline through Python: one at a time, never parallel.",
+                "Write it with TensorFlow ops; where Python must be, call it once per batch, or cache its result.",
+                report_at=mark,
+            )
+            return
 
 
 def _is_python(decorator: ast.expr, site: Site) -> bool:
@@ -247,7 +268,7 @@ def _leads_to(name: str, stage: ast.Call, site: Site) -> bool:
 def _sureness(call: ast.Call, stage: ast.Call, site: Site) -> Confidence:
     """Low where the function is an argument (an interface that offers Python), sleeps, or is cached behind."""
     given = argument(call, 0, "func")
-    if isinstance(given, ast.Name) and any(given.id in scope.arguments for scope in site.scope.around()):
+    if _given_function(call, site):
         return "low"
     made = site.module.function_of(given, site) if given is not None else None
     if made is not None and any(last_name(inner.func) == "sleep" for inner, _ in made.facts.calls):
@@ -256,6 +277,12 @@ def _sureness(call: ast.Call, stage: ast.Call, site: Site) -> Confidence:
         if any(item.call is stage for item in datasets.before(cache, where).stages):
             return "low"
     return "high"
+
+
+def _given_function(call: ast.Call, site: Site) -> bool:
+    """Whether the Python function is an argument: an interface that offers Python."""
+    given = argument(call, 0, "func")
+    return isinstance(given, ast.Name) and any(given.id in scope.arguments for scope in site.scope.around())
 
 
 def _offers_python(method: Scope) -> bool:
@@ -348,9 +375,8 @@ def _stage_around(call: ast.Call, site: Site) -> ast.Call | None:
             if not isinstance(stage.func, ast.Attribute) or where.dotted(stage.func):
                 continue
             done = datasets.Stage(name, stage, where).function
-            if any(inner is call for _, inner, _ in done.calls) and (
-                datasets.before(stage, where).certain or keyword(stage, "num_parallel_calls") is not None
-            ):
+            # Nothing but a dataset maps a function of TensorFlow.
+            if any(inner is call for _, inner, _ in done.calls):
                 return stage
     return None
 

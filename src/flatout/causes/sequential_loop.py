@@ -151,6 +151,7 @@ _ALSO = (
     *("tensorflow.zeros_like", "tensorflow.ones_like", "tensorflow.equal", "tensorflow.greater", "tensorflow.less"),
     *("tensorflow.sign", "tensorflow.logical_", "tensorflow.shape", "tensorflow.argmax", "tensorflow.argmin"),
     *("tensorflow.linalg.", "tensorflow.signal.", "tensorflow.nn.", "tensorflow.cumsum", "tensorflow.einsum"),
+    *("tensorflow.split", "tensorflow.unstack"),
     *("tensorflow.sort", "tensorflow.argsort", "tensorflow.reverse", "tensorflow.roll", "tensorflow.slice"),
     *("tensorflow.sin", "tensorflow.cos", "tensorflow.round", "tensorflow.floor", "tensorflow.complex"),
     *("tensorflow.float", "tensorflow.image.crop_and_resize", "tensorflow.gather_nd", "tensorflow.range"),
@@ -190,7 +191,7 @@ def _map_fn(call: ast.Call, site: Site) -> Iterator[Match]:
     if site.dotted(call.func) != "tensorflow.map_fn":
         return
     done = summarize(argument(call, 0, "fn"), site)
-    if not done.known or not done.calls or "Ragged" in ast.unparse(call):
+    if not done.known or "Ragged" in ast.unparse(call) or (not done.calls and not _picks(call)):
         return
     if all(_takes_batches(name, inner, where) for name, inner, where in done.calls):
         yield Match(
@@ -203,13 +204,21 @@ def _map_fn(call: ast.Call, site: Site) -> Iterator[Match]:
         )
 
 
+def _picks(call: ast.Call) -> bool:
+    """`lambda pair: pair[0][pair[1]]`: an element of each row, which is a gather with batch_dims."""
+    given = argument(call, 0, "fn")
+    return isinstance(given, ast.Lambda) and any(isinstance(node, ast.Subscript) for node in ast.walk(given.body))
+
+
 def _takes_batches(name: str, call: ast.Call, site: Site) -> bool:
     if name.startswith(_ONE_ROW):
         return False
     if name in ("tensorflow.where", "tensorflow.compat.v1.where") and len(call.args) + len(call.keywords) == 1:
         return False  # the number of results differs from row to row
+    if name.startswith("tensorflow.python.ops."):
+        name = f"tensorflow.{name.rpartition('.')[2]}"
     own = site.module.function_of(call.func, site) is not None
-    plain = not name and last_name(call.func) in ("len", "range", "float", "int", "tuple", "list", "dict")
+    plain = not name and last_name(call.func) in ("len", "range", "zip", "float", "int", "tuple", "list", "dict")
     return own or plain or name.startswith((*_PLAIN_IMAGES, *_ALSO))
 
 

@@ -42,7 +42,7 @@ def confidence(match: Match, site: Site) -> Confidence:
 def _is_tensorflow(site: Site) -> bool:
     """Whether the file is one of TensorFlow itself, by what it imports."""
     text = site.module.text
-    return text.count("from tensorflow.python.framework import") + text.count("from tensorflow.python.ops import") >= 2
+    return text.count("from tensorflow.python.framework import") + text.count("from tensorflow.python.ops import") >= 4
 
 
 def is_explained(site: Site, line: int, lines: int = 4) -> bool:

@@ -7,7 +7,7 @@ import ast
 from flatout.source.api_names import KNOWN_PACKAGES, canonical
 
 _PASSED_ON = {"tf": "tensorflow"}
-"""`from .common import tf`: a module of the project hands on what it imported under the usual name."""
+"""`from .common import tf`, `from common import *`: a module of the project hands on what it imported."""
 
 
 class Names:
@@ -16,6 +16,8 @@ class Names:
     def __init__(self) -> None:
         self._raw: dict[str, str] = {}
         self._stars: list[str] = []
+        self._handed_on = False
+        """Whether a module of the project may have handed on TensorFlow under its usual name."""
 
     def add_import(self, node: ast.Import | ast.ImportFrom) -> None:
         if isinstance(node, ast.Import):
@@ -28,6 +30,8 @@ class Names:
             if item.name == "*":
                 if package.split(".")[0] in KNOWN_PACKAGES:
                     self._stars.append(package)
+                else:
+                    self._handed_on = True
             elif item.name in _PASSED_ON and package.split(".")[0] not in KNOWN_PACKAGES:
                 self._raw.setdefault(item.asname or item.name, _PASSED_ON[item.name])
             else:
@@ -52,7 +56,9 @@ class Names:
         if root is None:
             if not parts and self._stars and node.id[:1].isupper():
                 return f"{self._stars[0]}.{node.id}"
-            return ""
+            if not self._handed_on or not parts or node.id not in _PASSED_ON:
+                return ""
+            root = _PASSED_ON[node.id]
         parts.append(root)
         return ".".join(reversed(parts))
 
@@ -62,7 +68,16 @@ class Names:
         return canonical(raw) if raw else ""
 
     def imports_any(self, *packages: str) -> bool:
+        if self._handed_on and any(name not in self._raw and full in packages for name, full in _PASSED_ON.items()):
+            return True
         return any(raw.split(".")[0] in packages for raw in (*self._raw.values(), *self._stars))
+
+    def imports_beyond(self, packages: tuple[str, ...], allowed: tuple[str, ...]) -> bool:
+        """Whether it imports one of the packages, other than by the modules that are allowed."""
+        return any(
+            raw.split(".")[0] in packages and not any(raw == name or raw.startswith(f"{name}.") for name in allowed)
+            for raw in (*self._raw.values(), *self._stars)
+        )
 
     @property
     def of_version_one(self) -> bool:

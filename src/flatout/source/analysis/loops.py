@@ -154,8 +154,19 @@ def makes_step(call: ast.Call, site: Site, depth: int = 0) -> bool:
         if name in ("run", "experimental_run_v2") and call.args:
             found = site.module.function_of(call.args[0], site)
         if found is None:
-            return False
+            return _all_make_steps(call, site, depth)
     return any(makes_step(inner, where, depth + 1) for inner, where in found.facts.calls if not where.loops)
+
+
+def _all_make_steps(call: ast.Call, site: Site, depth: int) -> bool:
+    """`self.generator.step(batch)`, where every class of this file that has such a method makes a step in it."""
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    methods = [scope for scope in site.module.functions.get(call.func.attr, ()) if scope.owner is not None]
+    return bool(methods) and all(
+        any(makes_step(inner, where, depth + 1) for inner, where in scope.facts.calls if not where.loops)
+        for scope in methods
+    )
 
 
 def _is_tape(call: ast.Call) -> bool:

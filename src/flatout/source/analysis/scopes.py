@@ -142,6 +142,11 @@ class Scope:
     def facts(self) -> Facts:
         return _Reader(self).read()
 
+    @property
+    def read(self) -> bool:
+        """Whether its facts have been read."""
+        return "facts" in self.__dict__
+
     def method(self, name: str) -> Scope | None:
         return next((child for child in self.children if child.name == name and child.is_function), None)
 
@@ -446,6 +451,14 @@ class Module:
             for child in reversed(scope.children):
                 if child.name == name and isinstance(child.node, FUNCTIONS):
                     return child
+            if scope.read and name in scope.facts.binds:
+                return self._bound_lambda(scope.facts.binds[name])
+        return None
+
+    def _bound_lambda(self, binds: list[Bind]) -> Scope | None:
+        """`scale = lambda x: x / 255`, where that is the only value of the name."""
+        if len(binds) == 1 and binds[0].how == "assign" and isinstance(binds[0].value, ast.Lambda):
+            return self.add_lambda(binds[0].value, binds[0].site.scope)
         return None
 
     def _method(self, name: str, scope: Scope) -> Scope | None:

@@ -1,0 +1,239 @@
+"""Faults in the forms in which public programs have them, and look-alikes that stay quiet."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from flatout.check.checker import Checker
+from flatout.check.selection import select
+
+TF = "import tensorflow as tf\n"
+FAULTS = {
+    "tf comes from another module by a star": (
+        "eager-step/tape-outside-function",
+        """
+        from common import *
+
+        def train_step(model, optimizer, batch):
+            with tf.GradientTape() as tape:
+                loss = model(batch)
+            optimizer.apply_gradients(zip(tape.gradient(loss, model.weights), model.weights))
+
+        for batch in batches:
+            train_step(model, optimizer, batch)
+        """,
+    ),
+    "the update is in a helper": (
+        "eager-step/tape-outside-function",
+        TF
+        + """
+        class Trainer:
+            def _apply(self, gradients):
+                self.optimizer.apply_gradients(zip(gradients, self.model.weights))
+
+            def _train_step(self, batch):
+                with tf.GradientTape() as tape:
+                    loss = self.model(batch)
+                self._apply(tape.gradient(loss, self.model.weights))
+
+            def train(self, batches):
+                for batch in batches:
+                    self._train_step(batch)
+        """,
+    ),
+    "a model of the project's own, in a file with metrics of sklearn": (
+        "predict-in-loop/predict",
+        TF
+        + """
+        from sklearn.metrics import confusion_matrix
+        from networks import ResNetTracker
+
+        tracker = ResNetTracker(shape=(3, 288, 512))
+        def follow(frames):
+            return [tracker.predict(frame) for frame in frames]
+        """,
+    ),
+    "each arm has its step and reads its loss": (
+        "host-sync/pull-every-step",
+        TF
+        + """
+        @tf.function
+        def warm_step(batch): optimizer.apply_gradients(grads(batch)); return batch
+        @tf.function
+        def full_step(batch): optimizer.apply_gradients(grads(batch)); return batch
+
+        def train(dataset, start):
+            for number, batch in enumerate(dataset):
+                if number >= start:
+                    loss = full_step(batch)[0]
+                    losses.append(loss.numpy())
+                else:
+                    loss = warm_step(batch)[0]
+                    losses.append(loss.numpy())
+        """,
+    ),
+    "the sum of the losses is read": (
+        "host-sync/pull-every-step",
+        TF
+        + """
+        def fit(dataset, train_step):
+            total = 0
+            for number, batch in enumerate(dataset):
+                loss, accuracy = train_step(batch)
+                total += loss
+                bar.set_postfix(loss=float(total) / (number + 1))
+        """,
+    ),
+    "the step is a method of another object": (
+        "host-sync/pull-every-step",
+        TF
+        + """
+        class Critic:
+            @tf.function
+            def step(self, batch):
+                self.optimizer.apply_gradients(grads(batch))
+                return batch
+
+        class Pair:
+            def epoch(self, dataset):
+                for batch in dataset:
+                    loss = self.critic.step(batch)
+                    self.losses.append(loss.numpy())
+        """,
+    ),
+    "a flow of an ImageDataGenerator": (
+        "python-in-pipeline/generator",
+        TF
+        + """
+        def load(photos, folder):
+            flow = photos.flow_from_directory(folder)
+            return tf.data.Dataset.from_generator(lambda: flow, output_types=(tf.float32, tf.float32))
+        """,
+    ),
+    "a generator method of another file's class": (
+        "python-in-pipeline/generator",
+        TF
+        + """
+        from readers import Photos
+
+        def load(folder):
+            photos = Photos(folder)
+            return tf.data.Dataset.from_generator(photos.iterate, output_types=tf.float32)
+        """,
+    ),
+    "Python in a tf.function": (
+        "python-in-pipeline/python-function",
+        TF
+        + """
+        from scipy.optimize import linear_sum_assignment
+
+        @tf.function
+        def assign(costs):
+            return tf.stack(tf.py_function(linear_sum_assignment, [costs], [tf.int64, tf.int64]))
+        """,
+    ),
+    "a dataset of unknown origin": (
+        "python-in-pipeline/python-function",
+        TF
+        + """
+        def encode(text, label):
+            return tf.py_function(words, inp=[text, label], Tout=(tf.int64, tf.int64))
+
+        encoded = everything.map(encode)
+        """,
+    ),
+    "an element of each row": (
+        "sequential-loop/map-fn",
+        TF + "chosen = tf.map_fn(lambda pair: pair[0][pair[1]], (rows, places), dtype=tf.float32)\n",
+    ),
+    "a lambda with a name": (
+        "sequential-loop/map-fn",
+        TF
+        + """
+        def scaled(boxes, size):
+            scale = lambda box: tf.cast(box, tf.float32) / size
+            return tf.map_fn(scale, boxes)
+        """,
+    ),
+    "steps of a sequence": (
+        "growing-concat/concat-in-loop",
+        TF
+        + """
+        def decode(state, steps):
+            output = tf.zeros((8, 1, 32))
+            for step in range(steps):
+                piece, state = cell(state)
+                output = tf.concat([output, piece], axis=1)
+            return output
+        """,
+    ),
+    "images for a training in another file": (
+        "legacy-pipeline/image-generator",
+        """
+        from tensorflow.keras.preprocessing.image import ImageDataGenerator
+
+        def load(folder):
+            return ImageDataGenerator(rotation_range=20).flow_from_directory(folder)
+        """,
+    ),
+}
+QUIET = {
+    "an estimator of sklearn": """
+        import tensorflow as tf
+        from sklearn.ensemble import RandomForestClassifier
+        model = RandomForestClassifier()
+        def classify(rows):
+            return [model.predict(row) for row in rows]
+        """,
+    "every hundredth step": """
+        import tensorflow as tf
+        def fit(dataset, train_step):
+            for number, batch in enumerate(dataset):
+                loss = train_step(batch)
+                if number % 100 == 0:
+                    print(loss.numpy())
+        """,
+    "parts of the batch": """
+        import tensorflow as tf
+        def fit(dataset, train_step):
+            for batch in dataset:
+                names = batch[0]
+                loss = train_step(batch)
+                seen.append(names.numpy())
+        """,
+    "images for a look": """
+        from tensorflow.keras.preprocessing.image import ImageDataGenerator
+        def load(folder):
+            return ImageDataGenerator(rescale=1 / 255).flow_from_directory(folder)
+        """,
+    "Python that the caller gives": """
+        import tensorflow as tf
+        @tf.function
+        def applied(function, values):
+            return tf.py_function(function, [values], tf.float32)
+        """,
+}
+
+
+def found(text: str) -> set[str]:
+    outcome = Checker(select(), asked=()).check(text, "program.py")
+    assert not outcome.problem, outcome.problem
+    return {item.full_name for item in outcome.diagnostics}
+
+
+def dedented(text: str) -> str:
+    head, _, rest = text.partition("\n") if text.startswith(TF) else ("", "", text)
+    return f"{head}\n{textwrap.dedent(rest)}"
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_seen(name: str) -> None:
+    pattern, text = FAULTS[name]
+    assert pattern in found(dedented(text))
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_a_look_alike_is_quiet(name: str) -> None:
+    assert found(dedented(QUIET[name])) == set()
