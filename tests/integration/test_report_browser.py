@@ -168,6 +168,22 @@ def test_the_timeline_answers_to_keys_alone(browser: Any, reports: Path) -> None
         assert span(seen) == whole
 
 
+def test_the_run_over_time_zooms_and_scrolls(browser: Any, reports: Path) -> None:
+    with watched(browser, reports / "sample.html") as seen:
+        wide = "(() => { const s = document.querySelector('.strip'); return s.scrollWidth / s.clientWidth; })()"
+        assert seen.page.evaluate(wide) == 1
+        assert "Gallery.on_epoch_end train.py:19" in seen.page.locator(".stretch").nth(2).get_attribute("title")
+        assert seen.page.locator(".epoch").count() == 3
+        seen.page.locator(".strip").focus()
+        seen.page.keyboard.press("+")
+        seen.page.locator("[data-zoom='2']").click()
+        assert seen.page.evaluate(wide) == pytest.approx(4, rel=0.01)
+        assert seen.page.evaluate("document.querySelector('.strip').scrollLeft") > 0
+        assert seen.page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+        seen.page.locator("[data-zoom='0']").click()
+        assert seen.page.evaluate(wide) == 1
+
+
 def test_events_are_found_and_told(browser: Any, reports: Path) -> None:
     with watched(browser, reports / "serial_augment.html") as seen:
         seen.drawn(".timeline")

@@ -2,7 +2,9 @@
 
 ## What it is
 At each epoch the iterator over the dataset is made anew. A shuffle buffer is filled before the first element comes out,
-files are opened and listed again, worker threads are started. A program's own loop may do other work there.
+files are opened and listed again, worker threads are started. A program's own loop may do other work there. Before
+that the old iterator is taken down, which waits for the thread that tunes it: mostly some milliseconds, now and then a
+second or more where the processors are busy. With `options.autotune.enabled = False` there is no such thread.
 
 ## Why it costs
 No step is made meanwhile. A buffer of 50,000 pictures is 50,000 pictures to decode before the first batch of each

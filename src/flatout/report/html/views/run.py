@@ -63,6 +63,8 @@ def strip(run: RunTree) -> Html | None:
             tag("div", stretches, marks, class_="strip-time", role="img", aria_label=f"The run over time: {words}"),
             class_="strip",
             tabindex="0",
+            role="group",
+            aria_label="The run over time. Plus and minus zoom, Home shows all of it",
         ),
         tag(
             "figcaption",

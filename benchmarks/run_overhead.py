@@ -1,0 +1,77 @@
+"""What the tree of the run costs: the same program from start to end, bare, observed without the tree, and with it.
+
+    python benchmarks/run_overhead.py [NAME …]
+
+A round runs a program of tests/programs/whole_run once in each way, in shuffled order; `bare again` shows what the
+method itself cannot tell apart. The trace of some steps is left out: `benchmarks/overhead.py` measures it. Memory is the
+kernel's own account of the process (`wait4`). To be run on a machine that does nothing else. Bars: at most 1 % of the run
+and 50 MB, with the tree against without. ROUNDS sets how many rounds (9).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from flatout.measure.interval import paired_ratio
+from flatout.observe.settings import ObserveSettings
+from flatout.trial.launcher import environment_for
+from flatout.trial.settings import ChildSettings
+
+PROGRAMS = Path(__file__).resolve().parent.parent / "tests" / "programs" / "whole_run"
+NAMES = ("good_fit", "good_loop", "good_session")
+ROUNDS = int(os.environ.get("ROUNDS", "9"))
+SIDES: dict[str, bool | None] = {"bare": None, "bare again": None, "observed": False, "with the tree": True}
+"""Whether the run is watched; None: the program is not observed at all."""
+AGAINST = {"bare again": "bare", "observed": "bare", "with the tree": "observed"}
+
+
+def main() -> None:
+    names = sys.argv[1:] or NAMES
+    print(f"whole runs, {ROUNDS} rounds in shuffled order; the last column is the bar: 1 % and 50 MB", flush=True)
+    for name in names:
+        seconds: dict[str, list[float]] = {side: [] for side in SIDES}
+        memory: dict[str, list[float]] = {side: [] for side in SIDES}
+        for _ in range(ROUNDS):
+            for side in random.sample(list(SIDES), len(SIDES)):
+                took, peak = run(PROGRAMS / f"{name}.py", SIDES[side])
+                seconds[side].append(took)
+                memory[side].append(peak)
+        row = f"{name:16} {statistics.median(seconds['bare']):6.1f} s"
+        for side, beside in AGAINST.items():
+            found = paired_ratio(seconds[side], seconds[beside])
+            more = statistics.median(a - b for a, b in zip(memory[side], memory[beside], strict=True))
+            row += f"   {side}: {found.ratio - 1:+.1%} [{found.low - 1:+.1%}, {found.high - 1:+.1%}] {more:+.0f} MB"
+        print(row, flush=True)
+
+
+def run(program: Path, watched: bool | None) -> tuple[float, float]:
+    """Seconds from start to end, and the most memory that was resident, in MB."""
+    with tempfile.TemporaryDirectory() as scratch:
+        variables = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+        if watched is not None:
+            recording = Path(scratch) / "recording"
+            recording.mkdir()
+            settings = ChildSettings(str(recording), ObserveSettings(trace=False, sample=watched))
+            variables = environment_for(settings, variables)
+        began = time.perf_counter()
+        process = subprocess.Popen(
+            [sys.executable, str(program)], cwd=scratch, env=variables, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        _, status, usage = os.wait4(process.pid, 0)
+        took = time.perf_counter() - began
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            raise SystemExit(f"{program.name} ended with {process.returncode}")
+        return took, usage.ru_maxrss / 1000
+
+
+if __name__ == "__main__":
+    main()
