@@ -30,6 +30,7 @@ GROUPS = {
     "hardware": "Devices, memory and libraries",
     "api": "Removed and superseded interfaces",
     "run": "The run around the steps",
+    "job": "A job of many processes",
 }
 
 

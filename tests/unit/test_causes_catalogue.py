@@ -31,6 +31,7 @@ CAUSES = {
     "api": "gone-api legacy-pipeline",
     "run": "slow-callback checkpoint-bound validation-bound summary-bound host-metrics slow-start compile-bound "
     "between-epochs late-exit",
+    "job": "straggler allreduce-bound input-skew unsharded-input replicated-work small-global-batch",
 }
 LEVERS = (
     "function no-run-eagerly relax-shapes steps-per-execution prefetch cache vectorize-map threadpool "

@@ -12,7 +12,8 @@ from flatout.model.case import Case, Evidence, Finding, Program, Where
 from flatout.model.errors import CaseNotFound, InvalidOption
 from flatout.model.evidence.steps import HostSync
 from flatout.run import session
-from flatout.run.session import Levers, RunRequest
+from flatout.run.request import RunRequest
+from flatout.run.session import Levers
 
 SOURCE = """\
 import numpy as np

@@ -10,7 +10,7 @@ from flatout.model.case import Case, Finding
 from flatout.model.errors import PluginInvalid
 from flatout.source.analysis.patterns import Pattern
 
-Group = Literal["input", "graph", "numerics", "hardware", "api", "run"]
+Group = Literal["input", "graph", "numerics", "hardware", "api", "run", "job"]
 GROUPS: tuple[Group, ...] = get_args(Group)
 """In the order in which lists show them."""
 

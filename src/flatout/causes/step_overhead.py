@@ -43,7 +43,7 @@ from collections.abc import Iterator
 
 from flatout.causes._run_parts import lines_between_epochs
 from flatout.causes._spec import Cause
-from flatout.model import queries
+from flatout.model import queries, ranks
 from flatout.model.case import Case, Finding, Fix, Where
 from flatout.model.evidence.graphs import Executor
 from flatout.model.evidence.program import BATCH_METHODS, KerasCall
@@ -62,7 +62,7 @@ OWN_MATTERS = 0.12
 
 def starting_calls(case: Case) -> Iterator[Finding]:
     """Small steps: Python and the runtime need more time to start a call than the call computes."""
-    if not _is_traced(case):
+    if not _is_traced(case) or ranks.coordinates(case):
         return
     # What the executor spends between small ops stays, however many steps a call makes.
     inside = sum(item.ms for item in case.evidence_of(Executor))
@@ -147,7 +147,7 @@ def _python_of_the_program(case: Case) -> dict[Where, float]:
 
 def python_between(case: Case) -> Iterator[Finding]:
     """Python itself works between the calls, on lines that are known from samples."""
-    if not _is_traced(case):
+    if not _is_traced(case) or ranks.coordinates(case):
         return
     own = _python_of_the_program(case)
     python = queries.part_ms(case, "python") if queries.step_ms(case) > SMALL_MS else sum(own.values())

@@ -26,6 +26,8 @@ ABOUT = "Find out why a TensorFlow program is slow, fix it, and prove the fix on
 GROUPS = {
     "Observe": {
         "run": "Run a program unchanged and say where its time goes and why.",
+        "launch": "Start the ranks of a distributed program on this machine.",
+        "job": "Put the ranks of a distributed program together as one case.",
         "trace": "Read XPlane traces of TensorFlow or JAX.",
         "env": "Audit the machine, the drivers, the libraries and the flags.",
     },

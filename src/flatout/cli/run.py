@@ -71,6 +71,10 @@ def register(app: typer.Typer) -> None:
         json: Annotated[
             str | None, typer.Option("--json", metavar="FILE", help="Write the case as JSON (- is stdout).")
         ] = None,
+        job: Annotated[
+            str | None,
+            typer.Option(metavar="DIR", help="This is one rank of a job: DIR, which all ranks share, makes them one."),
+        ] = None,
         view: Annotated[str, typer.Option(help="The view to print at the end.")] = "overview",
         quiet: QuietOption = False,
         verbose: VerboseOption = False,
@@ -81,7 +85,8 @@ def register(app: typer.Typer) -> None:
         has ended.
         """
         from flatout.model.quantities import seconds
-        from flatout.run.session import RunRequest, run, window_of
+        from flatout.run.request import RunRequest
+        from flatout.run.session import run, window_of
 
         first, wanted = window_of(window, steps)
         request = RunRequest(
@@ -98,6 +103,7 @@ def register(app: typer.Typer) -> None:
             json=json,
             view="details" if verbose else view,
             quiet=quiet,
+            job=job,
         )
         from flatout.trial.launcher import leave_like
 

@@ -10,9 +10,10 @@ from typing import Any, ClassVar, Literal
 
 from flatout.model.codec import LATER, REST, Json, renamed
 from flatout.model.evidence.base import Evidence
+from flatout.model.evidence.job import Collectives, RankInput
 from flatout.model.location import Where
 from flatout.model.record import record
-from flatout.model.vocabulary import CopyKind, DeviceKind, State, StepKind
+from flatout.model.vocabulary import CopyKind, DeviceKind, RankState, State, StepKind
 
 
 @record(frozen=True)
@@ -296,12 +297,58 @@ class Device:
 
 
 @record(frozen=True)
+class RankWork:
+    """What a rank did outside of its training steps: a part of its run."""
+
+    kind: str
+    """As in the tree of the run: `validation`, `checkpoint`, `summary`."""
+    name: str
+    seconds: float
+    count: int = 0
+    where: Where | None = None
+
+
+@record(frozen=True)
 class Host:
+    """One machine of a trace, or one rank of a job (then it has a `role`)."""
+
     name: str
     steps: int = 0
     step_ms: float | None = None
     straggler: bool = False
     note: str = ""
+    role: str = field(default="", metadata=LATER)
+    """`chief`, `worker`, `ps`, `evaluator`; empty for a host of a trace."""
+    index: int = field(default=0, metadata=LATER)
+    machine: str = field(default="", metadata=LATER)
+    state: RankState | None = field(default=None, metadata=LATER)
+    seconds: float = field(default=0.0, metadata=LATER)
+    began: float = field(default=0.0, metadata=LATER)
+    """When it began, in seconds since 1970."""
+    without_step_seconds: float = field(default=0.0, metadata=LATER)
+    """From its last step to its end."""
+    split_ms: Split | None = field(default=None, metadata=LATER)
+    collectives: Collectives | None = field(default=None, metadata=LATER)
+    inputs: tuple[RankInput, ...] = field(default=(), metadata=LATER)
+    work: tuple[RankWork, ...] = field(default=(), metadata=LATER)
+    cores_used: float | None = field(default=None, metadata=LATER)
+    cores: int | None = field(default=None, metadata=LATER)
+    findings: tuple[tuple[str, float, str], ...] = field(default=(), metadata=LATER)
+    """Its own: cause, share, place."""
+    case: str = field(default="", metadata=LATER)
+    """Where its own case is kept, on its machine."""
+
+    @property
+    def collective_ms(self) -> float | None:
+        """Of a step, in which it does nothing but wait for other ranks or exchange values with them."""
+        return self.collectives.ms if self.collectives is not None else None
+
+    @property
+    def own_ms(self) -> float | None:
+        """Of a step, without that."""
+        if self.step_ms is None or self.collectives is None:
+            return None
+        return max(self.step_ms - self.collectives.ms, 0.0)
 
 
 @record(frozen=True)

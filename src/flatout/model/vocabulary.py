@@ -32,6 +32,16 @@ State = Literal["python", "random", "lookup table", "variable", "print", "resour
 DeviceKind = Literal["cpu", "gpu", "tpu"]
 CopyKind = Literal["host-to-device", "device-to-host", "device-to-device", "device-to-peer", "host-to-host"]
 
+# ── jobs of several processes ────────────────────────────────────────────────────────────────────────────────────
+
+RankState = Literal["ended", "failed", "killed", "stopped", "running", "lost", "missing"]
+"""How a rank of a job is, or ended. ended: with exit code 0. failed: with another one. killed: by a signal. stopped: by
+the launcher, because the job was over. running: it still reports. lost: it has not reported for a while. missing: it
+has never come."""
+
+ShardPolicy = Literal["off", "auto", "file", "data", "hint"]
+"""TensorFlow's auto-shard policy of a dataset."""
+
 # ── findings and trials ──────────────────────────────────────────────────────────────────────────────────────────
 
 Equivalence = Literal["exact", "reassociated", "precision", "semantic", "bound"]

@@ -56,6 +56,8 @@ class Shared:
         self.pulls: object = None
         """Kept by the probe of host syncs for itself, from the import of TensorFlow to that of Keras."""
         self.keep_graph: Callable[[Any], None] = lambda graph: None
+        self.describe_pipeline: Callable[[Any], object] = lambda dataset: None
+        """Puts down the stages of a dataset that is iterated in a way which the probe of pipelines does not see."""
 
 
 Package = Literal["tensorflow", "keras", "tf_keras"]

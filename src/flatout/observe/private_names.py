@@ -350,6 +350,19 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
         "TF1 pipelines",
         _TF,
     ),
+    # datasets of a strategy
+    "distribute-dataset": PrivateName(
+        "tensorflow.python.distribute.distribute_lib",
+        "StrategyBase.experimental_distribute_dataset",
+        "how datasets are divided between ranks",
+        _TF,
+    ),
+    "distribute-function": PrivateName(
+        "tensorflow.python.distribute.distribute_lib",
+        "StrategyBase.distribute_datasets_from_function",
+        "how datasets are divided between ranks",
+        _TF,
+    ),
     # rewriting of input pipelines (levers)
     **{
         f"dataset-{method.replace('_', '-')}": PrivateName(

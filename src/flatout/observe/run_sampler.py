@@ -48,6 +48,8 @@ class RunSampler:
         self.watched = threading.main_thread().ident or 0
         self.sums: dict[Any, list[float]] = {}
         """(span, stage, importing, working, users' frames) → seconds, looks, and its number."""
+        self.newest: tuple[Any, ...] = ()
+        """The user's frames at the last look."""
         self.looks = 0
         self.last = time.perf_counter()
         self.strip = Strip(self.last)
@@ -84,6 +86,7 @@ class RunSampler:
         stage = min(len(self.observer.streams), MOST_STAGES)
         self.looks += 1
         importing, working, users = _seen(frame)
+        self.newest = users[:1]
         number = spans.current.number
         if importing == "exit" and number:
             importing = ""
@@ -115,6 +118,8 @@ class RunSampler:
             spans=self.observer.spans.rows(now),
             rows=rows,
             strip=self.strip.written(_places(found)),
+            newest=_frames(self.newest),
+            in_call=self.observer.ticks.call_since > 0,
             rest=round(sum(values[0] for _, values in found[MOST_ROWS:]), 4),
         )
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from flatout.model.case import Case
 from flatout.model.errors import ProgramUnusable
 from flatout.model.quantities import seconds
-from flatout.run.session import RunRequest, run_for_case, window_of
+from flatout.run.request import RunRequest
+from flatout.run.session import run_for_case, window_of
 
 
 def run(
@@ -23,6 +24,7 @@ def run(
     flame: bool = False,
     nsys: bool = False,
     levers: Sequence[str] = (),
+    job: str | os.PathLike[str] | None = None,
     show: bool = True,
 ) -> Case:
     """Run a program unchanged in a process of its own, observe it, and return the case; it is kept in `.flatout/`.
@@ -42,6 +44,7 @@ def run(
         flame=flame,
         nsys=nsys,
         levers=tuple(levers),
+        job=os.fspath(job) if job is not None else None,
         quiet=not show,
         silent=not show,
     )

@@ -20,36 +20,15 @@ from flatout.model.case import Case, Note, Program
 from flatout.model.errors import FlatoutError, InvalidOption, PatchFailed
 from flatout.observe.settings import ObserveSettings
 from flatout.report import standard_error
+from flatout.run import membership
 from flatout.run.part import ObservedPart
+from flatout.run.request import RunRequest
 from flatout.store import saving
 from flatout.trial import launcher, whole_run
 from flatout.trial.settings import ChildSettings
 
 MOST_EVENTS_BYTES = 60 * 2**20
 """Traces above this size are turned into Perfetto's format only by `flatout trace --perfetto`."""
-
-
-@dataclass(frozen=True)
-class RunRequest:
-    program: str
-    arguments: tuple[str, ...] = ()
-    module: bool = False
-    """Whether `program` is a module, as with `python -m`."""
-    trace: bool = True
-    window_start: int | None = None
-    window_steps: int | None = None
-    observe_for: float | None = None
-    """Seconds to observe; then the program goes on by itself, and its case is made. None: to its end."""
-    flame: bool = False
-    nsys: bool = False
-    levers: tuple[str, ...] = ()
-    """To run with; `@tuned` stands for those that won the last tune of this program."""
-    json: str | None = None
-    view: str = "overview"
-    quiet: bool = False
-    """Print the verdict only."""
-    silent: bool = False
-    """Print not even that: for a caller that gets the case."""
 
 
 @dataclass(frozen=True)
@@ -100,11 +79,22 @@ def run_for_case(request: RunRequest) -> tuple[launcher.Ended, Case | None]:
     command = launcher.command_for(request.program, request.arguments, request.module)
     _refuse_early(request)
     levers = _levers(request, command)
+    member = membership.find(request.job)
+    if member is not None:
+        return membership.run(member, request, lambda: _run_rank(request, command, levers, member.folder))
     recording = _recording(request.program)
     if recording.directory is None:
         sys.stderr.write(f"flatout: {recording.trouble}\n")
         return launcher.run(command, dict(os.environ)), None
     return _observe(request, command, levers, recording)
+
+
+def _run_rank(
+    request: RunRequest, command: list[str], levers: Levers, directory: Path
+) -> tuple[launcher.Ended, Case | None]:
+    """One rank of a job: its case is kept in the directory of the job, and its verdict alone is printed."""
+    quiet = replace(request, quiet=True, json=None, view="overview")
+    return _observe(quiet, command, levers, Recording(directory, kept=False))
 
 
 def _observe(
@@ -270,6 +260,7 @@ def conclude(directory: Path, program: Program, quiet: bool = False) -> Case:
     if not quiet:
         _print("analysing what was recorded")
     case = assemble(directory, program, summary)
+    case = replace(case, evidence=(*case.evidence, *membership.evidence()))
     _export_timeline(case, directory)
     return name_offered(diagnose(case))
 

@@ -27,7 +27,7 @@ WRAPPERS = {
     "StatefulPartitionedCall", "PartitionedCall", "While", "StatelessWhile", "If", "StatelessIf", "Case",
     "_While", "_If", "IteratorGetNext", "IteratorGetNextAsOptional", "IteratorGetNextSync", "ReduceDataset",
     "RemoteCall", "_Recv", "_HostRecv", "OptionalGetValue", "ScanDataset", "SymbolicGradient", "LoopCond",
-    "Enter", "Exit", "NextIteration", "Switch", "Merge",
+    "Enter", "Exit", "NextIteration", "Switch", "Merge", "MultiDeviceIteratorGetNextFromShard",
 }  # fmt: skip
 """Ops that only wait for or route other ops: their time belongs to those."""
 PYTHON_OPS = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
@@ -36,8 +36,10 @@ CALLED = re.compile(r"^__(inference|forward|backward)_")
 FUNCTION = re.compile(r"^EagerLocalExecute: __(inference|forward|backward)_")
 INPUT_OPS = re.compile(
     r"^(IteratorGetNext\w*Op::DoCompute|EagerLocalExecute: (IteratorGetNext\w*|MakeIterator|AnonymousIterator\w*"
-    r"|OptionalGetValue|OptionalHasValue))$"
+    r"|OptionalGetValue|OptionalHasValue)|[^\s:]+:MultiDeviceIteratorGetNextFromShard)$"
 )
+COLLECTIVE = re.compile(r":(Collective(Reduce|Gather|Bcast|AllToAll|Permute)\w*|Nccl\w*)$")
+"""Ops that wait for other ranks, or exchange values with them."""
 REDUCE_INPUT = re.compile(r"^ReduceIterator::(?:\w+::)*?Scan::\w+$")
 KERNEL_RUN = re.compile(r"^KernelAndDevice\w*::Run$")
 COMPILED = re.compile(r"^(CpuExecutable::Execute\w*|ThunkExecutor::Execute|PjRtStreamExecutor\w*::Execute\w*)$")
@@ -82,6 +84,11 @@ class StepSplit:
     compiling: Times = field(default_factory=lambda: np.zeros(0, np.int64))
     """The part of the tracing that is spent in calls in which XLA compiles, and the number of compilations."""
     compiles: int = 0
+    collective: Times = field(default_factory=lambda: np.zeros(0, np.int64))
+    """The part of the computing in which nothing but collectives runs: other ranks are waited for, or values exchanged.
+    """
+    numbers: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Of each marked span, the number of its first step."""
     contended: Times = field(default_factory=lambda: np.zeros(0, np.int64))
     """The part of the Python time in which the pipeline ran Python too: both need the interpreter's lock."""
     ops: tuple[OpTime, ...] = ()
@@ -109,7 +116,7 @@ def split_steps(trace: Trace, pipeline_op_names: Collection[str] = ()) -> StepSp
     marks = _marks(host)
     if marks is None:
         return None
-    main, start, end, steps = marks
+    main, start, end, steps, numbers = marks
     spans = (start, end)
     lines = [line for line in host.lines if len(line)]
     reducing = any(_any(line, lambda name: name.startswith("ReduceIterator::")) for line in lines)
@@ -153,6 +160,8 @@ def split_steps(trace: Trace, pipeline_op_names: Collection[str] = ()) -> StepSp
         executing=np.minimum(executing, parts["idle"]),
         compiling=np.minimum(compiling.within(*spans), parts["trace"]),
         compiles=int(Intervals(start, end).contains(compiled_at.start).sum()),
+        collective=_alone(ops, spans),
+        numbers=numbers,
         contended=contended,
         ops=(*_op_times(ops, inside), *_eager_times(main, functions, waiting, inside), *_hlo_times(lines, inside)),
         pipeline_ops=_op_times(pipeline_ops, Intervals(start[:1], end[-1:])),
@@ -188,7 +197,21 @@ def _op_events(host: Plane, lines: list[Line], pipeline_op_names: set[str] | Non
     return ops, pipeline_ops
 
 
-def _marks(host: Plane) -> tuple[Line, Times, Times, Times] | None:
+def _alone(ops: LineEvents, spans: tuple[Times, Times]) -> Times:
+    """Of each span, the time in which collectives run and no other op does."""
+    shared = [
+        (line, np.intersect1d(index, line.where(lambda name: bool(COLLECTIVE.search(name))))) for line, index in ops
+    ]
+    if not any(len(index) for _, index in shared):
+        return np.zeros(len(spans[0]), np.int64)
+    pairs = zip(ops, shared, strict=True)
+    others = Intervals.union(_times(line, np.setdiff1d(index, mine)) for (line, index), (_, mine) in pairs)
+    together = others.joined(Intervals.union(_times(line, index) for line, index in shared))
+    alone: Times = together.within(*spans) - others.within(*spans)
+    return alone
+
+
+def _marks(host: Plane) -> tuple[Line, Times, Times, Times, NDArray[np.int64]] | None:
     for line in host.lines:
         if not line.has_stat("step_num"):
             continue
@@ -202,11 +225,11 @@ def _marks(host: Plane) -> tuple[Line, Times, Times, Times] | None:
         # The last mark was opened when the window closed: it does not contain a whole step.
         keep = (steps >= 1) & (steps < 100_000)
         start, end = line.start_ps[index][:-1][keep], line.start_ps[index][1:][keep]
-        steps = steps[keep]
+        steps, first = steps[keep], number[:-1][keep]
         if len(start) >= 5:  # the first span contains the start-up of the profiler
-            start, end, steps = start[1:], end[1:], steps[1:]
+            start, end, steps, first = start[1:], end[1:], steps[1:], first[1:]
         if len(start):
-            return line, start, end, steps.astype(np.int64)
+            return line, start, end, steps.astype(np.int64), first.astype(np.int64)
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flatout.model.evidence import devices, graphs, outcomes, pipelines, program, steps  # noqa: F401
+from flatout.model.evidence import devices, graphs, job, outcomes, pipelines, program, steps  # noqa: F401
 from flatout.model.evidence.base import KINDS, Evidence
 
 

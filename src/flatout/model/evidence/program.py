@@ -128,3 +128,13 @@ class Injected(Evidence, kind="injected", value="lever"):
     """The run had this lever."""
 
     lever: str
+
+
+@record(frozen=True)
+class LastSeen(Evidence, kind="last-seen", value="without_step", unit="s"):
+    """Where the main thread was when it was last looked at, before the process ended."""
+
+    without_step: float
+    """From the end of the last step to the end of the process."""
+    in_call: bool = False
+    """Inside of a tf.function's call."""

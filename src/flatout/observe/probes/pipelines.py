@@ -20,6 +20,7 @@ MOST_PIPELINES = 40
 def on_tensorflow(observer: Observer, module: ModuleType) -> None:
     pipelines = Pipelines(observer, module)
     observer.hooks.at_flush.append(pipelines.write)
+    observer.shared.describe_pipeline = pipelines.describe
     observer.window.on_close.append(pipelines.ask_model)
     patch("dataset-init", pipelines.wrap_init)
     patch("iterator-make", pipelines.wrap_iterator)

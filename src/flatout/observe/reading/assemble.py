@@ -17,7 +17,7 @@ from flatout.model.case import (
 )
 from flatout.model.errors import FlatoutError
 from flatout.model.version import __version__
-from flatout.observe.reading import evidence, functions, notes, ops, pipelines, run_tree, step_summary, steps
+from flatout.observe.reading import evidence, functions, job, notes, ops, pipelines, run_tree, step_summary, steps
 from flatout.observe.reading.graphs import Graphs
 from flatout.observe.reading.recording import Recording, load
 from flatout.trace.assemble import accelerators_of
@@ -46,7 +46,11 @@ def assemble(directory: Path, program: Program, describe: Callable[[dict[str, An
     used = accelerators_of(trace, "", split.count if split is not None else 0) if trace is not None else None
     found_steps = step_summary.summarize(recording, measured, split, window) if measured is not None else None
     found_pipelines = pipelines.read(recording, split, measured)
-    found_evidence = evidence.read(recording, measured, split, graphs)
+    found_ops = (*ops.on_devices(used, graphs), *ops.read(split, graphs))
+    found_evidence = (
+        *evidence.read(recording, measured, split, graphs),
+        *job.read(recording, measured, split, found_ops, found_pipelines),
+    )
     return Case(
         kind="run",
         flatout=__version__,
@@ -60,7 +64,7 @@ def assemble(directory: Path, program: Program, describe: Callable[[dict[str, An
         steps=found_steps,
         functions=functions.read(recording),
         pipelines=found_pipelines,
-        ops=(*ops.on_devices(used, graphs), *ops.read(split, graphs)),
+        ops=found_ops,
         memory=_memory(recording, trace, graphs, _memory_limit(environment)),
         placement=_placement(recording, graphs),
         devices=used.devices if used is not None else (),

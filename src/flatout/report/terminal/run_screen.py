@@ -8,7 +8,7 @@ from flatout.model.case import Case, Finding, Steps
 from flatout.report import words
 from flatout.report.formatting import clean, duration, elide, share
 from flatout.report.labels import NO_VERDICT, STEP_PARTS, name_of_steps
-from flatout.report.terminal import run, screen
+from flatout.report.terminal import ranks, run, screen
 from flatout.report.terminal.charts import PARTS, stacked
 from flatout.report.terminal.page import Page
 from flatout.report.terminal.screen import Room, labelled
@@ -23,6 +23,7 @@ def write(case: Case, page: Page, room: Room) -> None:
     page.gap()
     if case.steps is not None:
         _time(case, case.steps, page)
+    ranks.block(case, page)
     _findings(case, page, room)
     page.gap()
     screen.notes(case, page, room)
@@ -33,6 +34,7 @@ def headline(case: Case) -> str:
     """One sentence that needs no knowledge of flatout."""
     first = next((item for item in case.findings if (item.cost_share or 0.0) >= WORTH), None)
     about_run = f"{clean(run_sentence(case))} " if case.run is not None else ""
+    about_run = ranks.lead(case) + about_run
     if case.steps is None or first is None or not case.verdict.partition(" goes to ")[2].startswith(first.cause):
         return clean(case.verdict) or NO_VERDICT
     whole = duration(queries.whole_ms(case)) if first.of == "step" else duration(queries.run_ms(case))

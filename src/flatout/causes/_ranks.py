@@ -1,0 +1,85 @@
+"""What causes of a job share: the rank that the others wait for, and what it does differently."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from flatout.causes._spec import WORTH
+from flatout.model import queries, ranks
+from flatout.model.case import Case, Host
+
+MOSTLY_LAST = 0.6
+"""Share of the steps in which one rank has to come last before it is called the late one."""
+EXCHANGE_MATTERS = 0.1
+"""Share of the step from which on the exchange of values between ranks is worth a look."""
+MANY_COLLECTIVES = 8.0
+"""Of a step: from here on they are many."""
+PARTS = {
+    "input": "waiting for its input",
+    "python": "Python between the calls",
+    "compute": "computing",
+    "idle": "waiting in the runtime",
+}
+
+
+@dataclass(frozen=True)
+class Late:
+    """A rank that the others wait for."""
+
+    host: Host
+    ms: float
+    """Of each step, in which the others wait."""
+    others_ms: float
+    """What the others work in a step, in the middle."""
+    part: str
+    """The part of the step that is longer than on the others."""
+    part_ms: float
+    others_part_ms: float
+
+
+def late(case: Case) -> Late | None:
+    """The rank that comes last in most steps, where that costs the others a part of the step."""
+    hosts = ranks.stepping(case)
+    found = ranks.exchange(hosts)
+    if found is None or case.steps is None:
+        return None
+    slow = max(hosts, key=lambda host: host.own_ms or 0.0)
+    others = [host for host in hosts if host is not slow]
+    if found.steps and found.last.get(slow.name, 0.0) < MOSTLY_LAST:
+        return None
+    usual = statistics.median(host.own_ms or 0.0 for host in others)
+    waited = statistics.median(host.collective_ms or 0.0 for host in others) - found.ms
+    cost = min((slow.own_ms or 0.0) - usual, waited)
+    if cost <= 0 or queries.share(case, cost) < WORTH:
+        return None
+    differs = {name: own(slow, name) - middle(others, name) for name in PARTS}
+    part = max(differs, key=lambda name: differs[name])
+    return Late(slow, cost, usual, part, own(slow, part), middle(others, part))
+
+
+def own(host: Host, part: str) -> float:
+    """Milliseconds of a part of the step, without what the rank spends in collectives."""
+    if host.split_ms is None:
+        return 0.0
+    spent = float(getattr(host.split_ms, part))
+    return max(spent - (host.collective_ms or 0.0), 0.0) if part == "compute" else spent
+
+
+def middle(hosts: Sequence[Host], part: str) -> float:
+    return statistics.median(own(host, part) for host in hosts)
+
+
+def since(case: Case, cost: float) -> str:
+    """`, since about step 400`, where the steps before were shorter by that; empty where it was so from the start."""
+    times = case.steps.times_ms if case.steps is not None else ()
+    if case.steps is None or len(times) < 40:
+        return ""
+    block = max(len(times) // 40, 5)
+    middles = [statistics.median(times[begin : begin + block]) for begin in range(0, len(times) - block + 1, block)]
+    limit = statistics.median(times[-len(times) // 3 :]) - cost / 2
+    if middles[-1] < limit or middles[1] >= limit:
+        return ""
+    index = next(number for number in range(1, len(middles)) if all(one >= limit for one in middles[number:]))
+    return f", since about step {index * block * case.steps.count // len(times):,}"
