@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
+import forked
 import pytest
 
 pytestmark = pytest.mark.slow
@@ -37,10 +36,9 @@ def said() -> dict[str, str]:
         str(FIXTURES / f"{pair}.{side}.py") for pair in PAIRS if equal(pair) != "not run" for side in ("in", "out")
     ]
     runner = Path(__file__).with_name("check_pairs.py")
-    done = subprocess.run(
-        [sys.executable, str(runner), *files], capture_output=True, text=True, timeout=300, check=True
-    )
-    answers: dict[str, str] = json.loads(done.stdout)
+    code, found, errors = forked.run(runner, *files, directory=FIXTURES)
+    assert code == 0, errors[-3000:]
+    answers: dict[str, str] = json.loads(found)
     return answers
 
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from observed import environment, write
+from levered import ran
+from observed import write
 
 from flatout.cures import in_order
 from flatout.observe.settings import ObserveSettings
-from flatout.trial.launcher import environment_for
 from flatout.trial.settings import ChildSettings
 
 pytestmark = pytest.mark.slow
@@ -42,7 +40,7 @@ REPORT = """
         return next((found for found in gc.get_objects() if isinstance(found, Injections)), None)
 
     def finish():
-        levers = injections() if os.environ.get("FLATOUT_LEVERS_ON") else None
+        levers = injections() if sys.argv[2] == "levers" else None
         answer = {"results": results, "calls": dict(calls)}  # a cache makes a second pass where it is asked
         answer["ready"] = levers.ready if levers else None  # it may add notes
         reports = levers.report() if levers else {}
@@ -188,12 +186,9 @@ PIPELINES = """
 def run(directory: Path, source: str, *levers: str) -> dict[str, Any]:
     directory.mkdir(exist_ok=True)
     program, answer = write(directory, source), directory / "answer.json"
-    variables = environment()
-    if levers:
-        settings = ChildSettings(str(directory), ObserveSettings(trace=False), levers=in_order(levers))
-        variables = environment_for(settings, environment(FLATOUT_LEVERS_ON="1"))
-    done = subprocess.run([sys.executable, program, answer], env=variables, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+    settings = ChildSettings(str(directory), ObserveSettings(trace=False), levers=in_order(levers)) if levers else None
+    code, _, errors = ran(program, directory, settings, {}, str(answer), "levers" if levers else "bare")
+    assert code == 0, errors
     failed = (
         [line for line in (directory / "facts.jsonl").read_text().splitlines() if "lever-failed" in line]
         if levers

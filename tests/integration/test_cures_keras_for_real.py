@@ -6,9 +6,9 @@ import dataclasses
 import json
 from pathlib import Path
 
+import forked
 import pytest
 from levered import outcome
-from observed import bare as run_bare
 from observed import write
 
 from flatout.cures import edit_of, find
@@ -291,8 +291,8 @@ def test_edited_loops_run_and_compute_the_same(tmp_path: Path) -> None:
         text = new
     (tmp_path / "edited.py").write_text(text)
     (tmp_path / "both.py").write_text(BOTH)
-    done = run_bare(tmp_path, "both.py")
-    assert done.returncode == 0, done.stderr[-3000:]
-    before, after = json.loads(done.stdout.decode().splitlines()[-1])
+    code, said, errors = forked.run(tmp_path / "both.py", directory=tmp_path)
+    assert code == 0, errors[-3000:]
+    before, after = json.loads(said.splitlines()[-1])
     assert len(before) == 12 * 8
     assert after == pytest.approx(before, rel=1e-4, abs=1e-5)

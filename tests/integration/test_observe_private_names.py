@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
+import forked
 import pytest
-from observed import environment
+from observed import write
 
 from flatout.observe.private_names import PRIVATE_NAMES
 
@@ -35,11 +34,12 @@ print(json.dumps({"installed": installed, "missing": missing}))
 
 
 @pytest.fixture(scope="module")
-def answer() -> dict[str, dict[str, str]]:
-    """One process for all rows: importing three packages takes longer than asking them."""
-    done = subprocess.run([sys.executable, "-c", ASK], env=environment(), capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+def answer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
+    """One process for all rows."""
+    directory = tmp_path_factory.mktemp("names")
+    code, said, errors = forked.run(write(directory, ASK), directory=directory)
+    assert code == 0, errors
+    return dict(json.loads(said.splitlines()[-1]))
 
 
 @pytest.mark.slow
