@@ -44,6 +44,17 @@ def test_a_busy_neighbour_is_seen() -> None:
     assert mark.taken_since(1e6) == 0.0
 
 
+def test_other_processors_do_not_count(monkeypatch, tmp_path) -> None:
+    (tmp_path / "stat").write_text(
+        "cpu  0 0 0 5000 0 0 0\ncpu0 0 0 0 1000 50 0 0\ncpu1 0 0 0 0 0 0 0\ncpu10 0 0 0 4000 0 0 0\n"
+    )
+    monkeypatch.setattr(processors, "_STAT", tmp_path / "stat")
+    monkeypatch.setattr(processors, "usable", lambda: (0, 1))
+    assert processors.idle_seconds() == pytest.approx(1050 / os.sysconf("SC_CLK_TCK"))
+    monkeypatch.setattr(processors, "usable", lambda: (0, 2))  # one that the system does not list
+    assert processors.idle_seconds() is None
+
+
 def test_a_system_that_does_not_tell_is_no_trouble(monkeypatch, tmp_path) -> None:
     monkeypatch.setattr(processors, "_STAT", tmp_path / "not there")
     assert processors.idle_seconds() is None

@@ -16,18 +16,32 @@ from flatout.model.case import Evidence
 from flatout.model.evidence.program import CpuUse
 
 STARVED = 0.25
-"""Of all processors' time, what others may use before a measurement is called disturbed."""
+"""Of the usable processors' time, what others may use before a measurement is called disturbed."""
 _STAT = Path("/proc/stat")
 _TICK = 1.0 / os.sysconf("SC_CLK_TCK")
 
 
+def usable() -> tuple[int, ...]:
+    """The processors that this process may run on; what others do on the rest of the machine takes nothing from it."""
+    if hasattr(os, "sched_getaffinity"):
+        return tuple(os.sched_getaffinity(0))
+    return tuple(range(os.cpu_count() or 1))
+
+
+def count() -> int:
+    """How many processors this process may run on."""
+    return len(usable())
+
+
 def idle_seconds() -> float | None:
-    """Idle time of all processors together since the machine was started; None where the system does not count it."""
+    """Idle time of the usable processors since the machine was started; None where the system does not count it."""
+    wanted = {b"cpu%d" % number for number in usable()}
     try:
-        fields = _STAT.read_bytes().split(b"\n", 1)[0].split()
-        return (int(fields[4]) + int(fields[5])) * _TICK
+        rows = [row.split() for row in _STAT.read_bytes().split(b"\n") if row.startswith(b"cpu")]
+        ticks = [int(row[4]) + int(row[5]) for row in rows if row[0] in wanted]
     except (OSError, ValueError, IndexError):
         return None
+    return sum(ticks) * _TICK if len(ticks) == len(wanted) else None
 
 
 def taken_by_others(wall: float, used: float, idle: float, cores: int) -> float:
@@ -61,4 +75,4 @@ class Mark:
         now = Mark.now()
         if self.idle is None or now.idle is None:
             return 0.0
-        return taken_by_others(now.at - self.at, used, now.idle - self.idle, os.cpu_count() or 1)
+        return taken_by_others(now.at - self.at, used, now.idle - self.idle, count())

@@ -89,7 +89,7 @@ class Sampler:
         with contextlib.suppress(OSError, ValueError):
             with open("/proc/self/statm", "rb") as stream:
                 pages = int(stream.read().split()[1])
-            idle = idle_seconds()  # of the whole machine
+            idle = idle_seconds()  # of all processors that it may use
             self.resources.append([now, pages * _PAGE, time.process_time(), *([] if idle is None else [idle])])
             if len(self.resources) > 4000:
                 del self.resources[::2]

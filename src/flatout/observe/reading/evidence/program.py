@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 
+from flatout.measure import processors
 from flatout.measure.processors import STARVED, taken_by_others
 from flatout.model.case import Evidence
 from flatout.model.evidence.program import (
@@ -116,7 +115,7 @@ def resources(recording: Recording, measured: Measured | None) -> list[Evidence]
             found.append(
                 CpuUse(
                     round(cores, 3),
-                    cores=_cores(),
+                    cores=processors.count(),
                     idle=None if idle is None else round(idle, 3),
                     source="process clock",
                 )
@@ -139,7 +138,7 @@ def undisturbed(recording: Recording, measured: Measured | None) -> list[Undistu
     if measured is None or len(rows) < 3:
         return []
     at, _, used, idle = np.array(rows, dtype=np.float64).T
-    cores = os.cpu_count() or 1
+    cores = processors.count()
     pieces = zip(np.diff(at), np.diff(used), np.diff(idle), strict=True)
     taken = np.array([taken_by_others(wall, own, free, cores) for wall, own, free in pieces])
     disturbed = np.concatenate(([0.0], np.cumsum(np.where(taken >= STARVED, np.diff(at), 0.0))))
@@ -175,7 +174,3 @@ def yardstick(recording: Recording, measured: Measured | None) -> list[Yardstick
             source="a fixed piece of work beside the program",
         )
     ]
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
