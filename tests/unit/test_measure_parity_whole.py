@@ -165,6 +165,25 @@ def test_what_a_step_changes_after_its_update_is_compared_at_the_same_moment() -
         assert "accuracy/count" in found.sentence
 
 
+def moved_by_hand(*, at_gradients: bool, rate: float = 0.1) -> Numbers:
+    """Weights that the program itself moves after it has asked for the gradients, where an eager step is seen."""
+    found = run()
+    start = np.linspace(0.1, 1.0, 8)
+    seen = {
+        step: {0: weights(start * (1 - rate) ** (step - 1 if at_gradients or step == 17 else step))}
+        for step in range(1, 18)
+    }
+    return replace(found, weights=seen, made=16, counts="tapes" if at_gradients else "calls")
+
+
+def test_weights_that_the_program_moves_by_itself_are_compared_at_the_same_moment() -> None:
+    eager, traced = moved_by_hand(at_gradients=True), moved_by_hand(at_gradients=False)
+    for pair in ((eager, traced), (traced, eager), (eager, eager)):
+        assert whole.compare(*pair).verdict == "exact"
+    for other in (moved_by_hand(at_gradients=False, rate=0.12), replace(traced, counts=eager.counts)):
+        assert whole.compare(eager, other).verdict in ("precision", "failed")
+
+
 def test_a_metric_that_lacks_the_last_step_is_seen_at_the_end() -> None:
     late = counting(at_update=False)
     late.states[17] = late.states[15]

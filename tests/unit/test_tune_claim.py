@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ from flatout.trial.child_process import Launch
 from flatout.trial.patch import Change, Patch
 from flatout.trial.whole_run import Run
 from flatout.tune import claim as claims
+from flatout.tune import variants
 from flatout.tune.claim import Claim, Claiming
 from flatout.tune.clock import Clock
 from flatout.tune.conclusions import claim_of
@@ -215,3 +217,25 @@ def test_a_set_with_a_patch_is_claimed_in_place_of_a_slightly_faster_one_without
     slow = Stage(tmp_path, monkeypatch, {}, unwritten="xla").claim(confirmed("xla", ratio=9.0), confirmed("cache"))
     assert slow is not None
     assert slow.trial.levers == ("xla",)
+
+
+def test_a_patch_that_lacks_a_lever_is_measured_and_claimed_without_it(tmp_path, monkeypatch):
+    stage = Stage(tmp_path, monkeypatch, {}, unwritten="xla")
+    stage.patched = {"speedup": Interval(1.5, 1.3, 1.7), "parity": "exact"}
+    claim = stage.claim(confirmed("xla", "cache", ratio=4.0))
+    assert claim is not None
+    assert claim.patch
+    assert claim.trial.levers == ("cache",)
+    assert claim.trial.speedup == Interval(1.5, 1.3, 1.7)
+    assert claim.by_hand[0].startswith("xla is not in the patch")
+    assert any("1.50 × of 4.00 ×" in note.text for note in stage.context.notes)
+
+
+def test_the_patched_program_runs_with_nothing_but_the_patch(tmp_path):
+    program = tmp_path / "train.py"
+    program.write_text("a\n")
+    launch = Launch((sys.executable, str(program)))
+    made = Patch((Change(str(program), b"a\n", b"b\n"),), str(tmp_path), ("cache",), ("xla",))
+    one = variants.patched(launch, made, made.written, tmp_path / "patched")
+    assert one is not None
+    assert one.launch.levers == ()

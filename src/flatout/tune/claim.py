@@ -87,10 +87,10 @@ class Claiming:
         return made if made.changes else None
 
     def _patched(self, made: patch.Patch, best: Trial) -> tuple[Contestant, Trial] | None:
-        """The patched program, raced, and the trial to be claimed: that of the levers where the patch holds its
-        speedup, its own where that is smaller. None where it cannot be started or is not faster."""
+        """The patched program, raced, and the trial to be claimed: that of the levers where the patch has all of them
+        and holds their speedup, its own otherwise. None where it cannot be started or is not faster."""
         context = self.context
-        one = self.confirmed.patched.get(best.levers) or context.patched(made, best.levers)
+        one = self.confirmed.patched.get(made.written) or context.patched(made, made.written)
         if one is None:
             self._note("info", "No patch: the edited source of a command like this cannot be tried.")
             return None
@@ -104,13 +104,13 @@ class Claiming:
             self.race.run([one], rules, TimeLimit(until, fewest_rounds=self.race.rounds_past_the_deadline(rules, 1)))
             one.verdict = self.race.claim(one)
         trial = context.trials.keep(self.race, one, "patch")
-        if holds(trial, best):
+        if not made.unwritten and holds(trial, best):
             return one, best
         if trial.status == "won" and is_faster(trial):
             text = f"The patch holds a part of what was found: {ratio(trial):.2f} × of {ratio(best):.2f} × with"
-            self._note("info", f"{text} {shown(best.levers)} as a lever (flatout run --with @tuned).")
+            self._note("info", f"{text} {shown(best.levers)} as levers (flatout run --with {','.join(best.levers)}).")
             return one, trial
-        self._note("warning", f"The patch for {shown(best.levers)} is withheld: {_why_not(trial)}.")
+        self._note("warning", f"The patch for {shown(made.written)} is withheld: {_why_not(trial)}.")
         return None
 
     # ── the whole program ────────────────────────────────────────────────────────────────────────────────────

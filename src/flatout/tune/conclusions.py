@@ -92,8 +92,8 @@ def claim_of(case: Case) -> Trial | None:
     """The confirmed trial of the levers that the case is tuned with; that of the patch where it holds only a part."""
     won = [trial for trial in case.trials if trial.status == "won" and trial.levers == case.tuned]
     best = next((trial for trial in won if trial.stage in ("combination", "run")), None) if case.tuned else None
-    patched = next((trial for trial in won if trial.stage == "patch"), None)
-    return patched if best and case.patch and patched and not holds(patched, best) else best
+    patched = next((trial for trial in won if trial.stage == "patch"), None) if case.patch else None
+    return patched if patched and not (best and holds(patched, best)) else best
 
 
 def holds(patched: Trial, best: Trial) -> bool:

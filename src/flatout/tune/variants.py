@@ -41,10 +41,11 @@ def with_levers(
 
 
 def patched(launch: Launch, made: patch.Patch, levers: tuple[str, ...], directory: Path) -> Contestant | None:
-    """The program as the patch leaves it, with what it could not write injected; None where that cannot be started."""
+    """The program as the patch leaves it, and nothing else: what the patch could not write is not in its claim. None
+    where it cannot be started."""
     sources = patched_run.lay_out(made, directory)
     if patched_run.command(launch.command, sources) == list(launch.command):
         return None
     fills = any(find(parse(text)[0]).spec.fills for text in levers)
-    run = replace(launch, sources=tuple(sources.items()), levers=made.unwritten, fills_cache=fills)
+    run = replace(launch, sources=tuple(sources.items()), levers=(), fills_cache=fills)
     return Contestant(run, "the patched program", levers)

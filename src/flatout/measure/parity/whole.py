@@ -109,7 +109,7 @@ def _lacks(baseline: Numbers, trial: Numbers, alike: list[Numbers]) -> str:
 
 
 def _deviations(baseline: Numbers, trial: Numbers) -> Iterator[Deviation]:
-    yield from _of_variables(baseline.weights, trial.weights, "weights")
+    yield from _of_weights(baseline, trial)
     yield from _of_states(baseline, trial)
     trains = _trains(baseline)
     for name in sorted(set(baseline.series) & set(trial.series)):
@@ -155,33 +155,53 @@ def _shared_states(
 
 
 def _of_states(baseline: Numbers, trial: Numbers) -> Iterator[Deviation]:
-    """An eager step is seen at its update, a traced one at its end: what a step changes after its update (metrics,
-    averages, networks that follow another) is one step behind in the eager one. Where the two are not seen at the same
-    moment, each variable is compared at the moment at which it differs least."""
+    """Variables that are not trained, each compared at the moment at which it differs least."""
     ours, theirs = _shared_states(baseline, trial)
-    choices = [list(_of_variables(ours, theirs, "states"))]
-    if baseline.counts != trial.counts:
-        last = min(baseline.made, trial.made)
-        final = [one for one in choices[0] if one.steps > last]
-        choices += [[*_of_variables(_later(ours), theirs, "states", last), *final]]
-        choices += [[*_of_variables(ours, _later(theirs), "states", last), *final]]
-    at_once, *otherwise = map(_by_thing, choices)
+    at_once, *otherwise = map(_by_thing, _at_moments(baseline, trial, ours, theirs, "states"))
     for what, found in at_once.items():
         others = [other[what] for other in otherwise if 2 * len(other.get(what, [])) >= len(found)]
         yield from min((found, *others), key=_mean)
 
 
-def _later(states: dict[int, dict[str, Weights]]) -> dict[int, dict[str, Weights]]:
+def _of_weights(baseline: Numbers, trial: Numbers) -> Iterator[Deviation]:
+    """Variables that are trained, all compared at the one moment at which they differ least. Losses, which are compared
+    at the very same step, show a training that lags behind."""
+    at_once, *otherwise = _at_moments(baseline, trial, baseline.weights, trial.weights, "weights")
+    others = [other for other in otherwise if 2 * len(other) >= len(at_once)]
+    yield from min((at_once, *others), key=_mean) if at_once else ()
+
+
+def _at_moments(baseline: Numbers, trial: Numbers, ours: dict, theirs: dict, kind: str) -> list[list[Deviation]]:  # type: ignore[type-arg]
+    """An eager step is seen at its update, or at its gradients where the program moves its weights by itself; a traced
+    one at its end. What a step changes later (weights, metrics, averages, networks that follow another) is one step
+    behind in the eager one. Where the two are not seen at the same moment: as they are, and one or the other a step
+    later. What they have come to in the end is always compared as it is."""
+    choices = [list(_of_variables(ours, theirs, kind))]
+    if baseline.counts != trial.counts:
+        last = min(baseline.made, trial.made)
+        start = _first_seen(ours) if kind == "weights" else None
+        final = [one for one in choices[0] if one.steps > last]
+        choices += [[*_of_variables(_later(ours), theirs, kind, last, start), *final]]
+        choices += [[*_of_variables(ours, _later(theirs), kind, last, start), *final]]
+    return choices
+
+
+def _later(states: dict) -> dict:  # type: ignore[type-arg]
     """What each variable was one step later, but for where it has begun anew by then."""
-    first: dict[str, Weights] = {}
-    for _, found in sorted(states.items()):
-        for key, one in found.items():
-            first.setdefault(key, one)
+    first = _first_seen(states)
     return {
         count - 1: {key: one for key, one in found.items() if count == 2 or one.checksum != first[key].checksum}
         for count, found in states.items()
         if count > 1
     }
+
+
+def _first_seen(states: dict) -> dict:  # type: ignore[type-arg]
+    first: dict[object, Weights] = {}
+    for _, found in sorted(states.items()):
+        for key, one in found.items():
+            first.setdefault(key, one)
+    return first
 
 
 def _by_thing(found: list[Deviation]) -> dict[str, list[Deviation]]:
@@ -207,16 +227,22 @@ def _group(key: str) -> str:
     return key.rpartition("#")[0]
 
 
-def _of_variables(ours: dict, theirs: dict, kind: str, last: float = math.inf) -> Iterator[Deviation]:  # type: ignore[type-arg]
+def _of_variables(
+    ours: dict,  # type: ignore[type-arg]
+    theirs: dict,  # type: ignore[type-arg]
+    kind: str,
+    last: float = math.inf,
+    start: dict | None = None,  # type: ignore[type-arg]
+) -> Iterator[Deviation]:
     """Each variable at each of the common steps, against how far it has moved since it was first seen."""
-    first: dict[object, Weights] = {}
+    first: dict[object, Weights] = dict(start or {})
     for steps in (count for count in sorted(ours) if count <= last):
         for key, one in ours[steps].items():
-            start = first.setdefault(key, one)
+            begun = first.setdefault(key, one)
             other = theirs.get(steps, {}).get(key)
-            if other is None or not one.sample.shape == other.sample.shape == start.sample.shape:
+            if other is None or not one.sample.shape == other.sample.shape == begun.sample.shape:
                 continue
-            moved = max(distance(one.sample, start.sample), LEAST_OF_SIZE[kind] * size(one.sample))
+            moved = max(distance(one.sample, begun.sample), LEAST_OF_SIZE[kind] * size(one.sample))
             value = 0.0
             if one.checksum != other.checksum or one.name != other.name:
                 value = max(ratio(distance(one.sample, other.sample), moved), np.finfo(np.float32).tiny.item())
