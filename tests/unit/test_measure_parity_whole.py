@@ -206,3 +206,13 @@ def test_calls_of_a_model_under_training_may_be_others() -> None:
         numbers.calls["outputs of models"] = [(number, found[0]) for number, found in values.items()]
     assert whole.compare(base, other).verdict == "exact"
     assert compare(base, other).verdict == "exact"
+
+
+def test_a_run_that_was_stopped_before_it_trained_shows_nothing() -> None:
+    still = {count: {0: weights(np.zeros(4))} for count in (1, 2, 4)}
+    begun = Numbers(still, {}, made=4, counts="predictions", updates=False)
+    trained = replace(run(), made=16, counts="updates", updates=True)
+    for pair in ((begun, trained), (trained, begun)):
+        found = whole.compare(*pair)
+        assert found.verdict == "unknown"
+        assert "before its training began" in found.sentence

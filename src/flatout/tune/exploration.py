@@ -25,6 +25,8 @@ BOUND_ROUNDS = 7
 AGAIN_FROM = 1.25
 """A gain from which the changed program is observed anew: other levers may pay now."""
 AGAIN_AT_MOST = 2
+OF_A_GROUP = 0.5
+"""Of the time for trying: what levers that are tried side by side may take together."""
 AGAIN_STARTS = 6
 """Starts of the program that observing anew and trying further levers takes at least."""
 
@@ -94,9 +96,10 @@ class Exploration:
         return without
 
     def _group_size(self, race: Race, untried: int) -> int:
-        """As many as memory and time allow, and one at least."""
+        """As many as memory and time allow, and one at least. Where starts or steps are slow, the first ones are tried
+        by themselves: many together would have a round or two each, and none would be decided."""
         size = min(untried, self.context.alive_at_once(race))
-        left = self.context.clock.left_to_explore()
+        left = OF_A_GROUP * self.context.clock.left_to_explore()
         while size > 1 and race.seconds_for(size) > left:
             size -= 1
         return size

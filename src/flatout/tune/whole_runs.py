@@ -21,6 +21,9 @@ LEAST_SECONDS = 45.0
 """What the first changed run gets even where the budget is used up."""
 TENFOLD = 10
 """Times as many steps as the run that was started, for which the gain is told as well."""
+COMPARING = 1.5
+"""Of a run of the original: what comparing what both compute to their end takes. A second pair of runs is made only
+where there is time for that as well: a narrower interval is worth less than knowing that the results are the same."""
 PATIENCE = 1.3
 """How much longer than expected a run may take before it is stopped."""
 
@@ -61,7 +64,7 @@ def measure(run: Runner, saving: Saving | None, end: float, patched: bool, most:
     while len(originals) < most:
         expected = _expected(originals, changes[0], saving)
         if len(originals) == len(changes):
-            if end - time.monotonic() < changes[0].seconds + expected:
+            if end - time.monotonic() < changes[0].seconds + (1 + COMPARING) * expected:
                 break
             changes.append(run(True, PATIENCE * 2 * changes[0].seconds + 10))
         elif originals and end - time.monotonic() < expected:

@@ -61,6 +61,8 @@ class Numbers:
     """Whether it came to its end by itself."""
     counts: str = ""
     """What was counted as a step."""
+    updates: bool | None = None
+    """Whether that was an update of an optimizer."""
     places: frozenset[str] = frozenset()
     """Where random numbers were drawn, of a run that has pinned them."""
 
@@ -99,6 +101,7 @@ class Numbers:
             made=index.get("made", 0),
             ended=index.get("ended", False),
             counts=index.get("counts", ""),
+            updates=index.get("updates"),
             places=frozenset(index.get("places", ())),
         )
 

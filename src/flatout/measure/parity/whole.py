@@ -55,6 +55,8 @@ def compare(baseline: Numbers, trial: Numbers, twin: Numbers | None = None, pert
     broken = _lacks(baseline, trial, [one for one in (twin, perturbed) if one is not None])
     if broken:
         return Parity(FAILED, None, broken)
+    if not _count_alike(baseline, trial):
+        return Parity(UNKNOWN, None, "one of the two runs was stopped before its training began")
     found = list(_deviations(baseline, trial))
     if not found:
         return Parity(UNKNOWN, None, "no number was seen in both")
@@ -106,6 +108,13 @@ def _lacks(baseline: Numbers, trial: Numbers, alike: list[Numbers]) -> str:
         if name.startswith(EVALUATION) and any(made <= horizon for made, _ in baseline.calls.get(name, [])):
             return f"{name} was not computed"
     return ""
+
+
+def _count_alike(baseline: Numbers, trial: Numbers) -> bool:
+    """A program that only predicts in its beginning is counted by its predictions until it trains, and by its updates
+    from then on. A run that was stopped before that has nothing to compare."""
+    to_the_end = baseline.ended and trial.ended
+    return to_the_end or None in (baseline.updates, trial.updates) or baseline.updates == trial.updates
 
 
 def _deviations(baseline: Numbers, trial: Numbers) -> Iterator[Deviation]:

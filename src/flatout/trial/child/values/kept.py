@@ -209,6 +209,7 @@ class Values:
                 "made": self.steps,
                 "ended": self.ended,
                 "counts": str(self._counted_by),
+                "updates": self._trains(),
             }
             kept = file.Kept(self.snapshots, self.states, {**series, **self._targets()}, self.outputs, self.digests)
             file.write(self.directory, kept, extent)
