@@ -3,9 +3,9 @@
     python benchmarks/run_overhead.py [NAME …]
 
 A round runs a program of tests/programs/whole_run once in each way, in shuffled order; `bare again` shows what the
-method itself cannot tell apart. The trace of some steps is left out: `benchmarks/overhead.py` measures it. Memory is the
-kernel's own account of the process (`wait4`). To be run on a machine that does nothing else. Bars: at most 1 % of the run
-and 50 MB, with the tree against without. ROUNDS sets how many rounds (9).
+method itself cannot tell apart. The trace of some steps is left out: `benchmarks/overhead.py` measures it. Memory is
+the kernel's own account of the process (`wait4`). To be run on a machine that does nothing else. Bars: at most 1 % of
+the run and 50 MB, with the tree against without. ROUNDS sets how many rounds (9).
 """
 
 from __future__ import annotations

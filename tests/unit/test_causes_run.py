@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 from sample_case import sample_case
@@ -10,6 +11,7 @@ from sample_case import sample_case
 from flatout.causes import catalogue, diagnose, run_sentence
 from flatout.model import queries
 from flatout.model.case import Case, Finding, RunPart, RunTree, Where
+from flatout.model.evidence.steps import FunctionsMade, StepStack, Tracing
 
 
 def case_with(*parts: RunPart, seconds: float = 20.0) -> Case:
@@ -96,3 +98,45 @@ def test_a_score_on_predictions_is_told_from_pictures() -> None:
     drawing = dataclasses.replace(callback, parts=(predicted, dataclasses.replace(score, name="matplotlib")))
     assert [len(found(case_with(callback), name)) for name in ("host-metrics", "slow-callback")] == [1, 0]
     assert [len(found(case_with(drawing), name)) for name in ("host-metrics", "slow-callback")] == [0, 1]
+
+
+LOOP = """for epoch in range(9):
+    action = policy(state)
+    note(action)
+    for batch in data:
+        train(batch)
+"""
+
+
+def in_loop(directory: Path, *parts: RunPart) -> Case:
+    """A run whose steps are made in the fifth line."""
+    program = directory / "train.py"
+    program.write_text(LOOP)
+    where = Where(str(program), 5)
+    case = case_with(*parts)
+    assert case.steps is not None
+    stack = StepStack("tape", (where,), where=where)
+    return dataclasses.replace(case, steps=dataclasses.replace(case.steps, where=where), evidence=(stack,))
+
+
+def test_a_policy_that_plays_between_epochs_is_part_of_the_training(tmp_path: Path) -> None:
+    for package, expected in (("tensorflow", 0), ("keras", 0), ("matplotlib", 1)):
+        line = RunPart("line", package, 9.0, where=Where(str(tmp_path / "train.py"), 2))
+        assert len(found(in_loop(tmp_path, RunPart("program", "", 9.0, parts=(line,))), "between-epochs")) == expected
+
+
+def test_the_first_step_of_an_eager_loop_is_no_start(tmp_path: Path) -> None:
+    built = RunPart("line", "keras", 8.0, where=Where("model.py", 3), via=(Where(str(tmp_path / "train.py"), 5),))
+    parsed = RunPart("line", "", 3.0, where=Where("data.py", 3))
+    assert found(in_loop(tmp_path, RunPart("before", "", 8.2, parts=(built,))), "slow-start") == []
+    (one,) = found(in_loop(tmp_path, RunPart("before", "", 11.2, parts=(built, parsed))), "slow-start")
+    assert one.cost_ms == pytest.approx(3200)
+    assert one.where == parsed.where
+
+
+def test_functions_that_a_pipeline_is_made_with_cost_no_step() -> None:
+    case = sample_case()
+    made = FunctionsMade(10, per_step=0.5, trace_ms=3000.0, name="wrapped", traces=10, where=Where("train.py", 19))
+    assert found(dataclasses.replace(case, evidence=(made,)), "function-per-call") == []
+    inside = Tracing(8.0, steps_that_trace=150, steps=300)
+    assert len(found(dataclasses.replace(case, evidence=(made, inside)), "function-per-call")) == 1

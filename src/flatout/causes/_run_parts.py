@@ -92,10 +92,10 @@ def lines_between_epochs(case: Case) -> list[RunPart]:
     if case.run is None or case.steps is None or case.steps.where is None:
         return []
     lines = [line for part in case.run.of("program") for line in part.lines()]
-    return [line for line in lines if line.where is not None and _beside_steps(case, line)]
+    return [line for line in lines if line.where is not None and is_beside_steps(case, line)]
 
 
-def _beside_steps(case: Case, line: RunPart) -> bool:
+def is_beside_steps(case: Case, line: RunPart) -> bool:
     """Whether the statement is repeated with the epochs: it stands in a loop that has the steps in it, or is called
     from one."""
     steps = queries.step_stack(case)

@@ -35,6 +35,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flatout.causes._run_parts import (
+    LIBRARIES,
     NUMERIC,
     each,
     lines_between_epochs,
@@ -81,8 +82,9 @@ def _shuffle(case: Case) -> Where | None:
 
 
 def lines(case: Case) -> Iterator[Finding]:
-    """Work of the program's own loop."""
-    found = [line for line in lines_between_epochs(case) if line.name not in NUMERIC]
+    """Work of the program's own loop. What it spends inside of TensorFlow there (a policy that plays, a model that
+    predicts) is part of the training, and other causes say whether it is slow."""
+    found = [line for line in lines_between_epochs(case) if line.name not in (*NUMERIC, *LIBRARIES)]
     whole = sum(line.seconds for line in found)
     if found:
         yield from of_run(

@@ -68,8 +68,9 @@ def in_run(case: Case) -> Iterator[Finding]:
     for made in case.evidence_of(FunctionsMade):
         often = made.per_step
         tracing = made.trace_ms / max(case.steps.count, 1)
-        # The first run of a new graph is slow, too, but no slower than tracing it: the rest is some other cause's.
-        cost = min(max(queries.tracing_ms(case), tracing), FIRST_RUN * tracing)
+        # What is traced outside of the steps, such as a function that a pipeline is made with, costs none of them. The
+        # first run of a new graph is slow, too, but no slower than tracing it: the rest is some other cause's.
+        cost = min(queries.tracing_ms(case), FIRST_RUN * tracing)
         if made.traces < 5 or (often < 0.2 and queries.share(case, cost) < MATTERS):
             continue
         times = f"{often:.1f} times a step" if often > 0.95 else f"{made.made} times in {case.steps.count} steps"

@@ -30,8 +30,9 @@ When the start is short against a run of full length.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from flatout.causes._run_parts import LIBRARIES, busiest, of_run, seconds, spot
+from flatout.causes._run_parts import LIBRARIES, busiest, is_beside_steps, of_run, seconds, spot
 from flatout.causes._spec import Cause
 from flatout.model.case import Case, Finding, Fix, RunPart
 
@@ -47,6 +48,7 @@ def _is_long(case: Case, value: float) -> bool:
 def lines(case: Case) -> Iterator[Finding]:
     """The program's own lines."""
     for part in case.run.of("before") if case.run is not None and case.steps is not None else ():
+        part = _without_steps(case, part)
         if not _is_long(case, part.seconds):
             continue
         where = busiest(part)
@@ -59,6 +61,14 @@ def lines(case: Case) -> Iterator[Finding]:
             where,
             [Fix(_advice(part))],
         )
+
+
+def _without_steps(case: Case, part: RunPart) -> RunPart:
+    """The part without lines of the loop that makes the steps: an eager step is seen when it ends, so that the first
+    one, in which layers are built, lies before it."""
+    left_out = [one for one in part.lines() if is_beside_steps(case, one)]
+    kept = tuple(one for one in part.parts if one not in left_out)
+    return replace(part, seconds=part.seconds - sum(one.seconds for one in left_out), parts=kept)
 
 
 def _advice(part: RunPart) -> str:
