@@ -260,3 +260,11 @@ def test_every_case_has_a_pull_request(name: str) -> None:
 def test_a_patch_cannot_end_its_own_fence() -> None:
     case = dataclasses.replace(case_of("tune-won"), patch="+x\n```\n</details>@ada\n")
     assert "````diff\n+x\n```\n" in pull_request.render(case)
+
+
+def test_the_parts_of_a_run_are_told_apart_without_colour_and_without_unicode() -> None:
+    from flatout.report.terminal import output, run
+
+    glyphs = [glyph for glyph, _ in run.COLOURS.values()]
+    assert len(glyphs) == len({*glyphs}) == len({glyph.translate(output._ASCII) for glyph in glyphs})
+    assert all(glyph.translate(output._ASCII).isascii() for glyph in glyphs)

@@ -19,16 +19,16 @@ COLOURS = {
     "steps": ("█", "green"),
     "between epochs": ("▚", "cyan"),
     "validation": ("▒", "blue"),
-    "prediction": ("▒", "blue"),
-    "callbacks": ("▓", "red"),
-    "checkpoints": ("▞", "red"),
-    "summaries": ("▞", "red"),
-    "program": ("▒", "yellow"),
-    "exit": ("░", "bright_black"),
+    "prediction": ("/", "blue"),
+    "callbacks": ("o", "red"),
+    "checkpoints": ("^", "red"),
+    "summaries": ("~", "red"),
+    "program": (":", "yellow"),
+    "exit": ("·", "bright_black"),
     "flatout": ("┄", "bright_black"),
     "unattributed": ("?", "bright_black"),
 }
-"""The groups of a run with their glyph and colour."""
+"""The groups of a run with their glyph and colour; each glyph once, so that they are told apart without colour."""
 
 
 NAMES = {"interpreter": "interpreter", "before": "the program", "prepare": "fit prepares", "steps": "", "observer": ""}
