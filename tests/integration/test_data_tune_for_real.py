@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+import forked
 import pytest
-from observed import environment, write
+from observed import write
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone]
+pytestmark = pytest.mark.slow
 
 PROGRAM = """
     import json, os, sys, tempfile, time
@@ -283,9 +282,8 @@ LEFT = {"filter of what is made": "forward", "records in order": "parallel-reads
 
 def ran(directory: Path, how_many: str) -> dict[str, Any]:
     program, target = write(directory, PROGRAM), directory / "results.json"
-    command = [sys.executable, program, target, how_many, json.dumps(REST)]
-    done = subprocess.run(command, cwd=directory, env=environment(), capture_output=True, text=True, timeout=400)
-    assert done.returncode == 0, done.stderr[-3000:]
+    code, _, errors = forked.run(program, str(target), how_many, json.dumps(REST), directory=directory)
+    assert code == 0, errors[-3000:]
     found: dict[str, Any] = json.loads(target.read_text())
     return found
 

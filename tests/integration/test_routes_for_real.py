@@ -7,13 +7,13 @@ happens here, without it.
 from __future__ import annotations
 
 import importlib.util
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+import forked
 import numpy as np
 import pytest
+from observed import write
 
 from flatout.measure.agreement import agreement
 from flatout.model.errors import RouteNotNeeded
@@ -107,8 +107,9 @@ write("outlier", model, plain=rng.normal(size=(96, 16)).astype("float32"))
 @pytest.fixture(scope="session")
 def subjects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Subject]:
     directory = tmp_path_factory.mktemp("subjects")
-    done = subprocess.run([sys.executable, "-c", WRITING, str(directory)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
+    program = write(tmp_path_factory.mktemp("writing"), WRITING)
+    code, _, errors = forked.run(program, str(directory), directory=program.parent)
+    assert code == 0, errors[-3000:]
     return {path.name: Subject.read(path) for path in directory.iterdir()}
 
 
