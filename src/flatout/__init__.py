@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from flatout import observe, optimize, run, tune
 from flatout._callable import make_callable
+from flatout.model import notebook_view
 from flatout.model.version import __version__
 
 if TYPE_CHECKING:
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
     from flatout.optimize.compress.prune import prune
     from flatout.optimize.compress.quantize import quantize
     from flatout.run.inside import Observation
+    from flatout.versions.api import bisect, compare_environments
 
 
 __all__ = [
-    "Observer", "__version__", "cluster", "distill", "fold", "inspect", "load", "observe", "optimize", "prune",
-    "quantize", "run", "tune", "tune_dataset",
+    "Observer", "__version__", "bisect", "cluster", "compare_environments", "distill", "fold", "inspect", "load",
+    "observe", "optimize", "prune", "quantize", "run", "tune", "tune_dataset",
 ]  # fmt: skip
 
 
@@ -54,6 +56,20 @@ def _observe(*, trace: bool = True, show: bool = True) -> AbstractContextManager
     return inside.observe(trace=trace, show=show)
 
 
+def _as_html(case: Case) -> str:
+    from flatout.report.html.fragment import render
+
+    return render(case)
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext flatout`: gives a notebook `%%flatout` and `%%flatout tune`."""
+    from flatout.jupyter.magics import register
+
+    register(shell)
+
+
+notebook_view.render = _as_html
 make_callable(observe, _observe)
 make_callable(optimize, "flatout.optimize.api:optimize")
 make_callable(run, "flatout.run.api:run")
@@ -62,6 +78,7 @@ make_callable(tune, "flatout.tune.api:tune")
 _LATER = {
     **{name: f"flatout.optimize.compress.{name}" for name in ("cluster", "distill", "fold", "prune", "quantize")},
     **dict.fromkeys(("inspect", "tune_dataset"), "flatout.data.api"),
+    **dict.fromkeys(("bisect", "compare_environments"), "flatout.versions.api"),
 }
 """Names that are imported when they are first used, and the modules that hold them."""
 

@@ -59,7 +59,7 @@ def test_versions_in_order() -> None:
 
 
 def test_versions_known_to_cost_time() -> None:
-    assert statuses(versions, facts({"version": "2.15.1"})) == ["warning"]
+    assert statuses(versions, facts({"version": "2.11.1"})) == ["warning"]
     maxwell = {"gpus": [{"compute_cap": "5.2"}]}
     assert statuses(versions, facts({"version": "2.17.0"}, nvidia=maxwell)) == ["fault"]
     assert statuses(versions, facts({"version": "2.21.0", "protobuf": "python"})) == ["warning"]

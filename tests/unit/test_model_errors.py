@@ -22,6 +22,7 @@ EXIT_CODES = {
     "ToolMissing": 3,
     "ProgramUnusable": 3,
     "CannotFence": 3,
+    "EnvironmentNotMade": 3,
     "ProcessFailed": 3,
     "ServiceFailed": 3,
     "InvalidMessage": 3,

@@ -16,7 +16,9 @@ def test_exported_members() -> None:
         *(
             "Observer",
             "__version__",
+            "bisect",
             "cluster",
+            "compare_environments",
             "distill",
             "fold",
             "inspect",

@@ -194,7 +194,21 @@ def _parts_of(before: Sequence[Run], after: Sequence[Run]) -> list[str]:
     return [name for name in PARTS if any(run.parts_ms.get(name, 0.0) > 0 for run in (*before, *after))]
 
 
-def _part(name: str, before: Sequence[Run], after: Sequence[Run], step: Change, machine: MachineShift | None) -> Change:
+def part_changes(
+    names: Sequence[str], before: Sequence[Run], after: Sequence[Run], step: Change, machine: MachineShift | None
+) -> tuple[Change, ...]:
+    """How other parts of the step changed than those of `PARTS`: `parts_ms` of these runs has their milliseconds."""
+    return tuple(_part(name, before, after, step, machine, len(names)) for name in names)
+
+
+def _part(
+    name: str,
+    before: Sequence[Run],
+    after: Sequence[Run],
+    step: Change,
+    machine: MachineShift | None,
+    tested: int = len(PARTS),
+) -> Change:
     """Several parts are tested at once, so each needs a higher confidence than the step.
 
     Which of them follow the speed of the machine is not known: each may follow as the step does, or not at all.
@@ -210,7 +224,7 @@ def _part(name: str, before: Sequence[Run], after: Sequence[Run], step: Change, 
         seen = run_spread.estimate([values], math.sqrt(fmean(e**2 for e in errors)), prior)
         variance += (seen.share**2 + (_busy(side) * fmean(values)) ** 2) / len(side)
     freedom = run_spread.PRIOR_WEIGHT + len(old) + len(new) - 2
-    half = run_spread.student_quantile(1 - (1 - CONFIDENCE) / len(PARTS), freedom) * math.sqrt(variance)
+    half = run_spread.student_quantile(1 - (1 - CONFIDENCE) / tested, freedom) * math.sqrt(variance)
     return difference_change(name, fmean(old), fmean(new), half if step.share is not None else None)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Literal, TypeVar
 
-from flatout.model import codec
+from flatout.model import codec, notebook_view
 from flatout.model.codec import LATER, Json, to_plain
 from flatout.model.evidence.base import Evidence, Measurement, OtherEvidence
 from flatout.model.judged import (
@@ -187,6 +187,10 @@ class Case:
     def to_json(self) -> Json:
         written: Json = codec.to_plain(self)
         return written
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows; None where the text alone is to be shown."""
+        return notebook_view.render(self) if notebook_view.render is not None else None
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Case:

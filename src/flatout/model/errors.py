@@ -30,6 +30,7 @@
     │   ├── ArtefactUnreadable    a directory that is not an artefact of flatout, or a damaged one
     │   ├── PatchFailed           a source change that cannot be made or applied
     │   ├── OutputNotWritable     a file that cannot be written, or that exists and is not overwritten
+    │   ├── EnvironmentNotMade    a Python or an environment for a comparison that is not there or cannot be made   3
     │   ├── CannotFence           a kernel that cannot hold trials as is asked of it                          3
     │   ├── ProcessFailed         a process of flatout's own that ended or did not answer                     3
     │   │   ├── ServiceFailed     a dispatcher or worker of the tf.data service
@@ -192,6 +193,10 @@ class PatchFailed(FlatoutError):
 
 class OutputNotWritable(FlatoutError):
     pass
+
+
+class EnvironmentNotMade(FlatoutError):
+    exit_code = 3
 
 
 class CannotFence(FlatoutError):

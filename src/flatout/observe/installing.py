@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib.util
 import os
 import sys
 import time
@@ -62,12 +63,22 @@ def install(observer: Observer, package: Package, module: ModuleType) -> None:
     """Install every probe of this package. One that fails is recorded as lost and left out."""
     if "tensorflow" not in sys.modules:
         return  # Keras on another backend: there is nothing of TensorFlow to observe
+    if package == "keras" and (version_of(module) or "").startswith("2."):
+        package = _keras_2()
     if observer.injections is not None:
         observer.injections.install(package, module)  # first: the probes must see the changed program
     for probe in _probes(observer):
         make = probe.install_for(package)
         if make is not None:
             _guarded(observer, probe.name, functools.partial(make, observer, module))
+
+
+def _keras_2() -> Package:
+    """Beside TensorFlow 2.15 and older the package `keras` is Keras 2, the same that is called tf_keras later on."""
+    from flatout.observe.private_names import keras_2_is_in
+
+    keras_2_is_in("keras.src" if importlib.util.find_spec("keras.src") is not None else "keras")
+    return "tf_keras"
 
 
 def _probes(observer: Observer) -> Iterator[Probe]:

@@ -633,6 +633,20 @@ class Missing(Internal):
     """A private name is not in this TensorFlow."""
 
 
+_LEGACY = "tf_keras.src"
+_home = [_LEGACY]
+"""Where Keras 2 has its modules: those of tf_keras, or of the package `keras` beside TensorFlow 2.15 and older."""
+
+
+def keras_2_is_in(package: str) -> None:
+    """From now on, names of tf_keras are looked up in this package: `keras.src`, in Keras 2.12 `keras` itself."""
+    _home[0] = package
+
+
+def _moved(name: PrivateName) -> str:
+    return name.module.replace(_LEGACY, _home[0], 1) if name.package == "tf_keras" else name.module
+
+
 def resolve(key: str) -> tuple[Any, str, Any]:
     """The holder (module or class), the attribute's name and its value."""
     name = PRIVATE_NAMES[key]
@@ -640,13 +654,13 @@ def resolve(key: str) -> tuple[Any, str, Any]:
         if name.module == _LIBRARY:
             library = ctypes.CDLL(name.module, mode=os.RTLD_NOLOAD)  # TensorFlow has loaded it
             return library, name.attribute, getattr(library, name.attribute)
-        holder: Any = importlib.import_module(name.module)
+        holder: Any = importlib.import_module(_moved(name))
         *path, last = name.attribute.split(".")
         for part in path:
             holder = getattr(holder, part)
         return holder, last, getattr(holder, last)
     except (ImportError, AttributeError, OSError) as error:
-        raise Missing(f"{name.module}.{name.attribute}: {error}") from None
+        raise Missing(f"{_moved(name)}.{name.attribute}: {error}") from None
 
 
 Wrap = Callable[[Any], Any]

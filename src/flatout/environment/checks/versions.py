@@ -26,13 +26,13 @@ def check(facts: Facts) -> Iterator[Reading]:
 def _tensorflow(facts: Facts, version: tuple[int, ...], shown: str) -> Iterator[Reading]:
     if not version:
         return
-    if version < (2, 16):
+    if version < (2, 12):
         yield Reading(
             "tensorflow version",
             shown,
             "warning",
-            "flatout supports TensorFlow 2.16 and newer; some of its views will be missing.",
-            'pip install --upgrade "tensorflow>=2.16"; programs for Keras 2 go on with tf-keras.',
+            "flatout supports TensorFlow 2.12 and newer; some of its views will be missing.",
+            'pip install --upgrade "tensorflow>=2.12"; up to 2.15 it has Keras 2.',
         )
     wheels = part(part(facts, "packages"), "cuda_wanted")
     if version[:3] == (2, 16, 1) and wheels:

@@ -10,7 +10,7 @@ from flatout.observe.reading.recording import Recording
 from flatout.observe.reading.steps import Measured
 from flatout.trace.host_steps import StepSplit
 
-OLDEST = (2, 16)
+OLDEST = (2, 12)
 """The oldest TensorFlow whose every view is supported."""
 FEW_STEPS = 5
 MOST_LOST = 3
@@ -62,7 +62,7 @@ def _on_the_program(recording: Recording, measured: Measured | None, program: Pr
     if tensorflow is not None and _is_old(str(tensorflow.get("version"))):
         yield Note(
             "warning",
-            f"TensorFlow {tensorflow['version']} is older than flatout was made for (2.16 and later).",
+            f"TensorFlow {tensorflow['version']} is older than flatout was made for (2.12 and later).",
             "What could be observed is here; update TensorFlow for the rest.",
         )
 
