@@ -79,7 +79,7 @@ def flatout(place: Path, *words: str) -> tuple[int, dict[str, Any], str]:
 def test_an_environment_that_differs_in_one_package_is_slower_by_it(place: Path) -> None:
     envs = [f"--env={sys.executable} pausing=={version}" for version in ("1.0", "1.2")]
     code, found, text = flatout(
-        place, "compare", *envs, "--budget", "25s", "--max-regression", "5%", "train.py", "--json"
+        place, "compare", *envs, "--budget", "12s", "--max-regression", "5%", "train.py", "--json"
     )
     assert code == 1, text
     assert found["outcome"] == "slower"
@@ -93,7 +93,7 @@ def test_an_environment_that_differs_in_one_package_is_slower_by_it(place: Path)
 
 def test_the_same_environment_twice_shows_no_difference(place: Path) -> None:
     same = f"--env={sys.executable} pausing==1.0"
-    code, found, text = flatout(place, "compare", same, same, "--budget", "25s", "--max-regression", "0%", "train.py")
+    code, found, text = flatout(place, "compare", same, same, "--budget", "12s", "--max-regression", "0%", "train.py")
     assert code == 0, text
     assert found["outcome"] == "same", text
     assert not found["packages"]
@@ -103,7 +103,7 @@ def test_the_same_environment_twice_shows_no_difference(place: Path) -> None:
 
 def test_the_release_that_made_it_slower_is_found(place: Path) -> None:
     good, bad = (f"{sys.executable} pausing=={version}" for version in ("1.0", "2.0"))
-    code, found, text = flatout(place, "bisect", "--good", good, "--bad", bad, "--budget", "10s", "train.py")
+    code, found, text = flatout(place, "bisect", "--good", good, "--bad", bad, "--budget", "4s", "train.py")
     assert code == 0, text
     assert (found["last_good"], found["first_bad"]) == ("pausing 1.1", "pausing 1.2"), text
     assert "pausing 1.2 made it slower" in text
@@ -113,7 +113,7 @@ def test_the_package_of_a_list_that_made_it_slower_is_found(place: Path) -> None
     for name, other, pausing in (("good", "1.0", "1.1"), ("bad", "2.0", "1.2")):
         (place / f"{name}.txt").write_text(f"other=={other}\npausing=={pausing}\n")
     good, bad = (f"{sys.executable} {name}.txt" for name in ("good", "bad"))
-    code, found, text = flatout(place, "bisect", "--good", good, "--bad", bad, "--budget", "10s", "train.py")
+    code, found, text = flatout(place, "bisect", "--good", good, "--bad", bad, "--budget", "4s", "train.py")
     assert code == 0, text
     assert found["first_bad"] == "pausing==1.1 → pausing==1.2", text
 

@@ -93,9 +93,31 @@ def test_an_error_names_cell_and_line_and_so_does_a_report(place: Path) -> None:
         ("def f(:", "Cell 3 of .*not valid Python"),
     ],
 )
-def test_what_cannot_run_is_refused_by_name(place: Path, cell: str, words: str) -> None:
+def test_what_cannot_run_is_refused_by_name(
+    place: Path, cell: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program, "_has_ipython", lambda: False)
     with pytest.raises(NotebookUnusable, match=words):
         program.program_of(str(notebook(place, "x = 1", cell)))
+
+
+def test_magics_that_only_ipython_knows_are_left_to_it(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "_has_ipython", lambda: True)
+    path = notebook(place, "%store -r data", "x = %who_ls", "%%bigquery frame\nSELECT 1")
+    text = program.program_of(str(path)).read_text()
+    assert "get_ipython().run_line_magic('store', '-r data')" in text
+    assert "x = get_ipython().run_line_magic('who_ls', '')" in text
+    assert "get_ipython().run_cell_magic('bigquery', 'frame', 'SELECT 1')" in text
+
+
+def test_the_shell_of_ipython_has_the_names_of_the_notebook(place: Path) -> None:
+    pytest.importorskip("IPython")
+    (place / "other.py").write_text("made = x + 1\n")
+    cells = ("x = 41", "%run -i other.py\nprint(made)", "get_ipython().user_ns is globals()", "%nosuch thing")
+    done = run(notebook(place, *cells))
+    assert done.stdout.startswith("42\n"), done.stderr
+    assert "%nosuch" in done.stdout + done.stderr
+    assert "In cell 5, line 1" in done.stderr
 
 
 @pytest.mark.parametrize(

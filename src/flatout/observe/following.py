@@ -32,6 +32,10 @@ WAIT_STEPS = (0, 3, 11, 29)
 takes most of its time there: waits that always came right after it would find nothing queued."""
 
 
+def _nothing() -> None:
+    pass
+
+
 class StepFollower:
     def __init__(
         self,
@@ -58,17 +62,37 @@ class StepFollower:
         ticks.at_once = self.look_at_once
 
     def look_at_once(self, stream: Stream, end: float, n: int) -> None:
-        self.window.mark(stream, n)
+        self._mark(stream, n)
         self.look()
 
     def look_soon(self, stream: Stream, end: float, n: int) -> None:
         """While the trace window is open: each step is marked in it, all else can wait a moment."""
-        self.window.mark(stream, n)
+        self._mark(stream, n)
         if end - self.ticks.looked > 0.02:
             self.look()
 
     def look(self) -> None:
-        """Take up what `Ticks.tick` has put down."""
+        """Take up what `Ticks.tick` has put down. It is called in the midst of the program's step: what fails here is
+        told in the case, and the program goes on unobserved. A trial ends: nothing would measure it any more."""
+        try:
+            self._take_up()
+        except Exception as error:
+            if self.trial.at_step is not None:
+                raise
+            self._give_up(error)
+
+    def _mark(self, stream: Stream, n: int) -> None:
+        try:
+            self.window.mark(stream, n)
+        except Exception as error:
+            self._give_up(error)
+
+    def _give_up(self, error: Exception) -> None:
+        self.ticks.at_once, self.ticks.look = None, _nothing
+        self.window.wants_ticks = False
+        self.recorder.fact("lost", probe="steps", text=f"{type(error).__name__}: {error}")
+
+    def _take_up(self) -> None:
         ticks, window, trial = self.ticks, self.window, self.trial
         rows = ticks.rows
         while True:

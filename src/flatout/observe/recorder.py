@@ -105,7 +105,11 @@ class Recorder:
 
 def _line(kind: str, data: dict[str, Any]) -> bytes:
     data["kind"] = kind
-    return (json.dumps(data, default=str, ensure_ascii=True, separators=(",", ":")) + "\n").encode("ascii")
+    try:
+        text = json.dumps(data, default=str, ensure_ascii=True, separators=(",", ":"))
+    except Exception:  # values are the program's own objects, and so is what makes text of them
+        text = '{"text":"a fact of the program could not be written","kind":"note"}'
+    return (text + "\n").encode("ascii")
 
 
 class _File:

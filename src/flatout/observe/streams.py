@@ -76,6 +76,9 @@ class Streams(dict[object, Stream]):
                 self._recorder.fact("stream", id=self[shared].id, of=kind, name=f"further {kind}", stack=[], **data)
             return self[shared]
         stream = self[key] = Stream(next(self._numbers), kind)
-        stack = users_code.stack(sys._getframe(2))
+        try:
+            stack = users_code.stack(sys._getframe(2))
+        except Exception:  # a step without its line is still a step
+            stack = []
         self._recorder.fact("stream", id=stream.id, of=kind, name=name, stack=stack, **data)
         return stream

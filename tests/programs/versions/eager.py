@@ -18,6 +18,6 @@ def train_step(features, wanted):
     return loss
 
 
-for number, (features, wanted) in enumerate(data.take(250)):
+for number, (features, wanted) in enumerate(data.take(120)):
     loss = train_step(features, wanted)
 print(float(loss))

@@ -40,7 +40,7 @@ Place = Callable[[Where], str]
 
 
 def plain(where: Where) -> str:
-    name = where.file.rpartition("/")[2]
+    name = (where.file or "").rpartition("/")[2]
     return f"{name}:{where.line}" if where.line else name
 
 

@@ -2,12 +2,14 @@
 
 The file is named `train.ipynb.py` and stands in a directory of its own below `.flatout/notebooks`, by content. It runs
 in the notebook's directory and imports from there. What is not Python is run in another way, left out, or refused by
-name: magics that only set up how a notebook looks mean nothing here, and packages are installed already.
+name: magics that only set up how a notebook looks mean nothing here, and packages are installed already. Magics that
+are none of these are IPython's own business where it is installed: they run in a shell whose names are the program's.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib.util
 import re
 from bisect import bisect_right
 from hashlib import blake2b
@@ -53,6 +55,14 @@ def _flatout_command(text, names):
         except Exception:
             return found.group(0)
     return re.sub(r"\\{{([^{{}}]+)\\}}|\\$(\\w+)", value, text)
+def _flatout_shell(names=globals()):
+    from IPython.core.interactiveshell import InteractiveShell
+    if not InteractiveShell.initialized():
+        shell = InteractiveShell.instance(user_ns=names)
+        shell.history_manager.enabled = False
+        sys.excepthook = names["_flatout_shown"]
+    return InteractiveShell.instance()
+builtins.get_ipython = _flatout_shell
 def _flatout_hook(kind, error, trace, shown=sys.excepthook, file=__file__, starts={starts!r}, cells={cells!r}):
     import bisect, traceback
     shown(kind, error, trace)
@@ -61,8 +71,8 @@ def _flatout_hook(kind, error, trace, shown=sys.excepthook, file=__file__, start
     if number >= 0:
         line = lines[-1] - starts[number] + 1
         print("In cell", str(cells[number]) + ", line", str(line) + ", of", {name!r}, file=sys.stderr)
-sys.excepthook = _flatout_hook
-del _display, _flatout_hook
+sys.excepthook = _flatout_shown = _flatout_hook
+del _display, _flatout_hook, _flatout_shell
 """
 """What comes before the first cell."""
 
@@ -143,6 +153,8 @@ def _statement(line: str, cell: int) -> str:
     if name in ("env", "set_env") and "=" in rest:
         key, _, value = rest.partition("=")
         return f"os.environ[{key.strip()!r}] = {value.strip()!r}"
+    if name and _has_ipython():
+        return f"{target or ''} get_ipython().run_line_magic({name!r}, {rest!r})".strip()
     raise NotebookUnusable(_refused(f"%{name}" if name else line[:40], cell))
 
 
@@ -155,7 +167,14 @@ def _of_cell(source: str, cell: int) -> str:
         return f'__import__("subprocess").run([{name!r}, "-c", {body!r}])'
     if name == "writefile" and not rest.startswith("-"):
         return f'open({rest.strip()!r}, "w", encoding="utf-8").write({body!r})'
+    if _has_ipython():
+        return f"get_ipython().run_cell_magic({name!r}, {rest!r}, {body!r})"
     raise NotebookUnusable(_refused(f"%%{name}", cell))
+
+
+def _has_ipython() -> bool:
+    """Whether the program finds IPython: it has the other magics, and says by name which one it lacks."""
+    return importlib.util.find_spec("IPython") is not None
 
 
 def _shell(target: str, command: str) -> str:
