@@ -52,6 +52,21 @@ def output_directory(output: Path | None, directory: Path, force: bool) -> Path:
     return output
 
 
+def unfinished(output: Path) -> Path:
+    """Where the artefact is put together and tried. It takes its own name once it is whole: what stood there before is
+    kept until then, and nothing half made is ever found under that name."""
+    output = output.absolute()
+    return output.with_name(f".{output.name}.unfinished")
+
+
+def publish(output: Path) -> None:
+    """Give the finished artefact its name, in place of an earlier one."""
+    made = unfinished(output)
+    if output.exists():
+        shutil.rmtree(output)
+    made.rename(output)
+
+
 def assemble(one: Contestant, directory: Path) -> None:
     """Copy the model files and write the loader. The manifest is written after both were tried."""
     if directory.exists():

@@ -253,14 +253,15 @@ def _size(outcome: Outcome, winner: Contestant, objective: str) -> str:
     return f"; {ratio:.1f} times smaller" if ratio > 1.1 else ""
 
 
-def write_manifest(outcome: Outcome, case: Case) -> None:
+def publish(outcome: Outcome, case: Case) -> None:
+    """Write the artefact's manifest, and give it its name."""
     claim = outcome.claim
     if claim is None or claim.winner is None or claim.artefact is None:
         return
     trial = next(one for one in case.trials if one.serving is not None and one.serving.artefact)
     assert trial.serving is not None
     artefact.write_manifest(
-        claim.artefact,
+        artefact.unfinished(claim.artefact),
         claim.winner,
         outcome.subject,
         replace(trial.serving, artefact=None),
@@ -274,6 +275,7 @@ def write_manifest(outcome: Outcome, case: Case) -> None:
             "verdict": case.verdict,
         },
     )
+    artefact.publish(claim.artefact)
 
 
 def now() -> str:

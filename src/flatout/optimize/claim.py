@@ -120,7 +120,7 @@ def make_claim(
     deadline: float,
     progress: Progress,
 ) -> Claim:
-    """`target`: the directory to write the artefact to."""
+    """`target`: where the artefact goes once its manifest is written; until then it is `artefact.unfinished(target)`."""
     baselines = [_fresh(heats[0].baselines[0]) for _ in range(2)]
     few = time.monotonic() + claim_seconds(builder.open_seconds) > deadline
     finalists, answers = _admitted(ranked(heats, request.objective), builder, request.objective, deadline, few)
@@ -129,7 +129,7 @@ def make_claim(
     race.run(finalists, Rules("all-rounds", ROUNDS, len(finalists)), TimeLimit(enough=enough))
     result = Claim(race, None)
     for one in _best_first([one for one in finalists if not one.broken], request.objective):
-        problem = _hand_over(one, answers[id(one)], builder, target)
+        problem = _hand_over(one, answers[id(one)], builder, artefact.unfinished(target))
         if not problem:
             result.winner, result.artefact = one, target
             break

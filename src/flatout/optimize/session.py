@@ -15,6 +15,7 @@ from flatout.model.case import Case
 from flatout.model.errors import CaseNotReady, FlatoutError
 from flatout.optimize import case as case_module
 from flatout.optimize import time_budget
+from flatout.optimize.artefact import unfinished
 from flatout.optimize.optimizer import Optimizer
 from flatout.optimize.request import OptimizeRequest
 from flatout.report import standard_error
@@ -59,7 +60,7 @@ def optimize(request: OptimizeRequest, *, quiet: bool = False, in_memory: InMemo
         in_process = in_memory is not None and in_memory.original is not None
         command = ("flatout.optimize", request.model) if in_process else tuple(sys.argv[1:])
         case = case_module.make_case(outcome, request, command, started, time.monotonic() - began)
-        case_module.write_manifest(outcome, case)
+        case_module.publish(outcome, case)
         saving.save(case, directory)
         return Result(case, outcome.claim.artefact if outcome.claim and outcome.claim.winner else None, directory)
     except (FlatoutError, KeyboardInterrupt):
@@ -68,6 +69,7 @@ def optimize(request: OptimizeRequest, *, quiet: bool = False, in_memory: InMemo
     finally:
         for name in ("subject", "candidates", "logs/tmp"):
             shutil.rmtree(directory / name, ignore_errors=True)
+        shutil.rmtree(unfinished(request.output or directory / "artefact"), ignore_errors=True)
 
 
 def show(result: Result, json: str | None = None, quiet: bool = False) -> None:

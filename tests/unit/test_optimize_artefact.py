@@ -1,0 +1,34 @@
+"""Where an artefact is put together, and when it takes its name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flatout.model.errors import OutputNotWritable
+from flatout.optimize import artefact
+
+
+def test_an_earlier_artefact_stands_until_the_new_one_is_whole(tmp_path: Path) -> None:
+    output = tmp_path / "served"
+    output.mkdir()
+    (output / artefact.MANIFEST).write_text("earlier")
+    made = artefact.unfinished(output)
+    made.mkdir()
+    (made / "model.bin").write_text("half")
+    assert (output / artefact.MANIFEST).read_text() == "earlier"
+    (made / artefact.MANIFEST).write_text("new")
+    artefact.publish(output)
+    assert {path.name: path.read_text() for path in output.iterdir()} == {"model.bin": "half", artefact.MANIFEST: "new"}
+    assert [path.name for path in tmp_path.iterdir()] == ["served"]
+
+
+def test_what_is_left_of_an_interrupted_run_is_in_nobodys_way(tmp_path: Path) -> None:
+    output = tmp_path / "served"
+    artefact.unfinished(output).mkdir()
+    assert artefact.output_directory(output, tmp_path, force=False) == output
+    output.mkdir()
+    (output / "mine.txt").write_text("a file of the user's")
+    with pytest.raises(OutputNotWritable, match="not an artefact"):
+        artefact.output_directory(output, tmp_path, force=True)
