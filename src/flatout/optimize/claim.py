@@ -120,7 +120,7 @@ def make_claim(
     deadline: float,
     progress: Progress,
 ) -> Claim:
-    """`target`: where the artefact goes once its manifest is written; until then it is `artefact.unfinished(target)`."""
+    """`target`: where the artefact goes once its manifest is written; until then it is in `artefact.unfinished`."""
     baselines = [_fresh(heats[0].baselines[0]) for _ in range(2)]
     few = time.monotonic() + claim_seconds(builder.open_seconds) > deadline
     finalists, answers = _admitted(ranked(heats, request.objective), builder, request.objective, deadline, few)
