@@ -57,11 +57,12 @@ def _taken_out(text: str, line: int, forward: bool) -> str | None:
     module = ast.parse(text)
     if _is_traced_already(module, line):
         return None
-    step = Search(module, line, forward).found()
+    step = Search(module, line, forward, by_project=True).found()
     if step is None and not forward:
         # What NumPy computes in the step may be an argument of it.
         other = array_arguments.taken_out(text, line)
-        step = Search(ast.parse(other), LineMap(text, other).line(line)).found() if other is not None else None
+        moved = LineMap(text, other).line(line) if other is not None else 0
+        step = Search(ast.parse(other), moved, by_project=True).found() if other is not None else None
         text = other or text
     document = read(text) if step is not None else None
     return written(document, step, "infer" if forward else "train_step") if document and step else None
@@ -85,7 +86,7 @@ def by_hand(source: str, path: str, case: Case, value: str) -> str | None:
     """Why no step of this file is taken out, with the line that is in the way."""
     forward = _forward(case)
     for line in _lines(case, path, forward):
-        search = Search(ast.parse(source), line, forward)
+        search = Search(ast.parse(source), line, forward, by_project=True)
         if search.found() is None and search.refusal is not None:
             return f"the step is not taken out of the loop: {search.refusal.text}"
         new = _taken_out(source, line, forward)

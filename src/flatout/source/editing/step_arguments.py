@@ -166,9 +166,16 @@ class Surroundings:
         """Python numbers that the innermost loop counts or computes: each value would be traced again."""
         return counters(self.loops[-1]) if self.loops else set()
 
-    def changes_elsewhere(self, kept: Sequence[ast.stmt], flow: Flow, given: Sequence[str]) -> Obstacle | None:
-        """Something that a trace would freeze and that is set or filled elsewhere in the file."""
+    def changes_elsewhere(
+        self, kept: Sequence[ast.stmt], flow: Flow, given: Sequence[str], by_project: bool = False
+    ) -> Obstacle | None:
+        """Something that a trace would freeze and that is set or filled elsewhere in the file.
+
+        `by_project`: attributes that another function sets (`def load(self, path): self.model = …`) are looked at
+        elsewhere, with what calls that function.
+        """
         inside = {id(node) for node in every(kept)}
+        apart = self._set_in_other_functions() if by_project else set()
         attributes = {node.attr for node in reached(kept, self.fit.definitions) if isinstance(node, ast.Attribute)}
         if attributes & {"trainable_variables", "trainable_weights"} and self.loops:
             attributes |= {"trainable"} & self._set_in_loops()
@@ -177,7 +184,7 @@ class Surroundings:
         builders = (item for name, found in definitions.items() if _BUILDER.match(name) for item in found)
         made = {id(node) for function in builders for node in ast.walk(function)}
         for node in ast.walk(self.module):
-            if id(node) in inside or id(node) in made:
+            if id(node) in inside or id(node) in made or id(node) in apart:
                 continue
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr in attributes:
                 return Obstacle(node.lineno, f"sets {ast.unparse(node)}, which the step reads: a trace would freeze it")
@@ -189,6 +196,12 @@ class Surroundings:
             if grows and id(node) not in inside and side_effects.root(node) in free:  # type: ignore[arg-type]
                 return Obstacle(node.lineno, f"changes {ast.unparse(node.func)}, which the step reads")  # type: ignore[attr-defined]
         return None
+
+    def _set_in_other_functions(self) -> set[int]:
+        """Attributes that functions set which are not around the step."""
+        functions = [node for node in ast.walk(self.module) if isinstance(node, FUNCTIONS) and node not in self.scopes]
+        inner = (node for function in functions for node in ast.walk(function))
+        return {id(node) for node in inner if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
 
     def _set_in_loops(self) -> set[str]:
         return {

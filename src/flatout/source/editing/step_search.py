@@ -52,9 +52,12 @@ class Step:
 class Search:
     """Searches the step around a line of a module. `refusal` says why there is none."""
 
-    def __init__(self, module: ast.Module, line: int, forward: bool = False, unproven: bool = False) -> None:
-        """`forward`: the step is a call of a model, without gradients; `unproven`: no trial will run the result."""
-        self.module, self.forward, self.unproven = module, forward, unproven
+    def __init__(
+        self, module: ast.Module, line: int, forward: bool = False, unproven: bool = False, by_project: bool = False
+    ) -> None:
+        """`forward`: the step is a call of a model, without gradients; `unproven`: no trial will run the result;
+        `by_project`: whoever asks looks at the whole project for what other functions set (`frozen_state`)."""
+        self.module, self.forward, self.unproven, self.by_project = module, forward, unproven, by_project
         self.fit = fit_of(module)
         self.levels = list(_levels(module, line))
         """From the module inwards."""
@@ -199,7 +202,7 @@ class Search:
         back = [name for name in flow.written if name in wanted]
         self._check_results(around, rest, flow, back)
         given, above = self._given(around, flow, body[0].lineno)
-        obstacle = around.changes_elsewhere(rest, flow, given)
+        obstacle = around.changes_elsewhere(rest, flow, given, self.by_project)
         if obstacle is not None:
             raise NotSplit(obstacle)
         values = tensors(around, rest, given, self.unproven)
