@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 Parts = tuple[tuple[str, str], tuple[str, str]]
 """Two elements of a sum, each with what it is multiplied by."""
 
+_UNNAMED = ""
+"""The name of a list that is made where it is set."""
+_READ = ".get_weights()"
 _ATTRIBUTES = ("weights", "variables", "trainable_weights", "trainable_variables")
 
 
@@ -114,13 +117,15 @@ class _Chain:
                 self.waiting.add(name.id)
             elif isinstance(given, ast.List) and not given.elts:
                 self.mixed[name.id] = None
-            elif isinstance(given, ast.ListComp) and len(given.generators) == 1 and not given.generators[0].ifs:
-                elements = _elements(given.generators[0].target, given.generators[0].iter)
-                if not self._mix(name.id, given.elt, elements):
-                    return False
-            else:
+            elif not self._comprehend(name.id, given):
                 return False
         return True
+
+    def _comprehend(self, name: str, given: ast.expr) -> bool:
+        """`[tau * a + (1 - tau) * b for a, b in zip(…)]`."""
+        if not isinstance(given, ast.ListComp) or len(given.generators) != 1 or given.generators[0].ifs:
+            return False
+        return self._mix(name, given.elt, _elements(given.generators[0].target, given.generators[0].iter))
 
     def _loop(self, loop: ast.For) -> bool:
         if len(loop.body) != 1:
@@ -144,6 +149,8 @@ class _Chain:
         parts = _parts(value, lambda node: _element(node, elements))
         if parts is None:
             return False
+        at_once = {part[0] for part in parts if part[0].endswith(_READ)}
+        self.read.update({text: text.removesuffix(_READ) for text in at_once})
         self.waiting -= {parts[0][0], parts[1][0]}
         self.mixed[name] = parts
         self.waiting.add(name)
@@ -158,9 +165,12 @@ class _Chain:
         if source:
             self.mixings.append(Mixing(target, source, ""))
             return source != target
-        if not isinstance(given, ast.Name):
+        if isinstance(given, ast.Name):
+            name = given.id
+        elif self._comprehend(_UNNAMED, given):
+            name = _UNNAMED
+        else:
             return False
-        name = given.id
         mixture = self.mixed.get(name)
         if mixture is not None:
             (first, share), (second, rest) = mixture
@@ -238,11 +248,15 @@ def _elements(target: ast.expr, source: ast.expr) -> dict[str, str]:
     pair = _zipped(target, source)
     if pair is None:
         return {}
-    return {name: node.id for name, node in pair.items() if isinstance(node, ast.Name)}
+    named = {name: node.id for name, node in pair.items() if isinstance(node, ast.Name)}
+    read = {name: ast.unparse(node) for name, node in pair.items() if _receiver(node, "get_weights")}
+    return {**named, **read}
 
 
 def _zipped(target: ast.expr, source: ast.expr) -> dict[str, ast.expr] | None:
-    """The two names of a loop over `zip(a, b)`, with what each goes over."""
+    """The two names of a loop over `zip(a, b)`, or a list of that, with what each goes over."""
+    if isinstance(source, ast.Call) and isinstance(source.func, ast.Name) and source.func.id in ("list", "tuple"):
+        source = source.args[0] if len(source.args) == 1 else source
     if not isinstance(source, ast.Call) or not isinstance(source.func, ast.Name) or source.func.id != "zip":
         return None
     if not isinstance(target, ast.Tuple) or len(target.elts) != 2 or len(source.args) != 2:
