@@ -180,6 +180,7 @@ def test_distillation_makes_a_student(trained, data):
     assert all(layer.trainable for layer in result.model.layers)
 
 
+@pytest.mark.exhaustive  # an interrupted pruning goes on in the ordinary run
 def test_an_interrupted_distillation_goes_on_inside_fit(trained, data, tmp_path):
     import keras
 

@@ -147,7 +147,7 @@ def test_float_answers_like_the_original(name: str, model: str, subjects: dict[s
     assert set(inside.computes) == {"float32"}
 
 
-@pytest.mark.parametrize("model", ["convolutions", "lstm", "order"])
+@pytest.mark.parametrize("model", ["convolutions", pytest.param("lstm", marks=pytest.mark.exhaustive), "order"])
 @pytest.mark.parametrize("name", ["litert-fp32", "onnxruntime-fp32", "openvino-fp32"])
 def test_any_number_of_samples_is_answered(name: str, model: str, subjects: dict[str, Subject], tmp_path: Path) -> None:
     subject = subjects[model]

@@ -474,6 +474,7 @@ def test_a_kill_while_tracing_keeps_the_steps_until_then(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive  # of the signals in training the one that leaves no time stays
 def test_ctrl_c_in_training(tmp_path: Path) -> None:
     each_step = 'print("step", steps, time.time(), flush=True)'
     program = write(tmp_path, TRAINS.replace(each_step, 'steps == 200 and print("ready", flush=True)'))
