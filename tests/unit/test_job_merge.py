@@ -9,15 +9,17 @@ from pathlib import Path
 import pytest
 
 from flatout import store
+from flatout.causes import diagnose
 from flatout.job import closing, directory, summary
 from flatout.job.directory import Member, entries
 from flatout.job.merge import look, merge
 from flatout.job.place import Place, find
 from flatout.model import ranks
-from flatout.model.case import Case, Distribution, Host, Program, Split, Steps
+from flatout.model.case import Case, Distribution, Host, Program, RunPart, RunTree, Split, Steps
 from flatout.model.errors import CaseNotFound, InvalidOption
-from flatout.model.evidence.job import Collectives
+from flatout.model.evidence.job import Collectives, RankOf
 from flatout.model.evidence.program import LastSeen
+from flatout.model.evidence.steps import LineTime, StepStack
 from flatout.model.location import Where
 from flatout.report.terminal import headline, render
 
@@ -189,3 +191,24 @@ def test_a_launched_process_finds_its_directory(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.chdir(tmp_path)
     assert directory.default_directory(found) == tmp_path / ".flatout" / "jobs" / "slurm-7"
     assert directory.default_directory(place(0)) is None, "TF_CONFIG has no name for a job"
+
+
+def test_waiting_for_other_ranks_to_come_is_no_slow_start() -> None:
+    line = RunPart(
+        "line", "tensorflow", 9.0, where=Where("train.py", 4, code="strategy = MultiWorkerMirroredStrategy()")
+    )
+    tree = RunTree(30.0, (RunPart("before", seconds=9.5, parts=(line,)), RunPart("steps", "apply", 10.0, 60)))
+    alone = replace(case_of(0), run=tree)
+    rank = replace(alone, evidence=(*alone.evidence, RankOf("worker 0", 2)))
+    assert [item.cause for item in diagnose(alone).findings] == ["slow-start"]
+    assert diagnose(rank).findings == ()
+
+
+def test_what_a_coordinator_does_between_its_calls_is_not_what_steps_wait_for() -> None:
+    case = case_of(1)
+    where = Where("train.py", 34, code="coordinator.join()")
+    seen = (StepStack("train-function"), LineTime(0.8, where=where))
+    worker = replace(case, evidence=(*case.evidence, *seen, RankOf("worker 1", 2)))
+    chief = replace(case, evidence=(*case.evidence, *seen, RankOf("chief", 3, coordinates=True)))
+    assert "step-overhead" in [item.cause for item in diagnose(worker).findings]
+    assert "step-overhead" not in [item.cause for item in diagnose(chief).findings]

@@ -35,10 +35,12 @@ from dataclasses import replace
 from flatout.causes._run_parts import LIBRARIES, busiest, is_beside_steps, of_run, seconds, spot
 from flatout.causes._spec import Cause
 from flatout.model.case import Case, Finding, Fix, RunPart
+from flatout.model.evidence.job import RankOf
 
 OF_RUN = 0.1
 LEAST_SECONDS = 1.0
 """What every start takes is no fault."""
+STRATEGY = "Strategy("
 
 
 def _is_long(case: Case, value: float) -> bool:
@@ -48,7 +50,7 @@ def _is_long(case: Case, value: float) -> bool:
 def lines(case: Case) -> Iterator[Finding]:
     """The program's own lines."""
     for part in case.run.of("before") if case.run is not None and case.steps is not None else ():
-        part = _without_steps(case, part)
+        part = _own_work(case, part)
         if not _is_long(case, part.seconds):
             continue
         where = busiest(part)
@@ -63,12 +65,17 @@ def lines(case: Case) -> Iterator[Finding]:
         )
 
 
-def _without_steps(case: Case, part: RunPart) -> RunPart:
+def _own_work(case: Case, part: RunPart) -> RunPart:
     """The part without lines of the loop that makes the steps: an eager step is seen when it ends, so that the first
-    one, in which layers are built, lies before it."""
-    left_out = [one for one in part.lines() if is_beside_steps(case, one)]
+    one, in which layers are built, lies before it. Nor does it count that a rank of a job waits for the others to come,
+    which it does where its strategy is made."""
+    left_out = [one for one in part.lines() if is_beside_steps(case, one) or _meets_others(case, one)]
     kept = tuple(one for one in part.parts if one not in left_out)
     return replace(part, seconds=part.seconds - sum(one.seconds for one in left_out), parts=kept)
+
+
+def _meets_others(case: Case, line: RunPart) -> bool:
+    return bool(case.evidence_of(RankOf)) and line.where is not None and STRATEGY in (line.where.code or "")
 
 
 def _advice(part: RunPart) -> str:

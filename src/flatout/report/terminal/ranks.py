@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from flatout.model import ranks
 from flatout.model.case import Case, Host
 from flatout.report.formatting import clean, duration
 from flatout.report.terminal.page import Page
-from flatout.report.terminal.screen import labelled
+from flatout.report.terminal.screen import labelled, near
 
 MOST = 8
 
@@ -32,6 +34,18 @@ def block(case: Case, page: Page) -> None:
         labelled(page, "Ranks" if not position else "", _line(host))
     if len(shown) < len(found):
         labelled(page, "", f"and {len(found) - len(shown):,} more: flatout show --view devices")
+
+
+def next_step(case: Case, page: Page) -> bool:
+    """For a job: the case of the rank to look at. Trials are of one process, so there is no tune to offer."""
+    found = [host for host in ranks.of(case) if host.case]
+    if not found:
+        return bool(ranks.of(case))
+    ended = [host for host in found if host.state in ("failed", "killed")]
+    shown = ended[0] if ended else max(found, key=lambda host: (host.own_ms or 0.0, -host.index))
+    what = "what it did before it ended" if ended else "what this rank does in a step"
+    labelled(page, "Next", (f"flatout show {near(Path(shown.case))}", "cyan"), f"   {what}")
+    return True
 
 
 def _line(host: Host) -> str:

@@ -117,7 +117,9 @@ def _cost(finding: Finding) -> str:
 
 def _next(case: Case, page: Page, room: Room) -> None:
     program = elide(screen.command_words(case), max(page.width - 30, 40))
-    if case.program.error or case.program.exit_code or case.program.signal:
+    if ranks.next_step(case, page):
+        pass
+    elif case.program.error or case.program.exit_code or case.program.signal:
         labelled(page, "Next", (f"flatout run {program}", "cyan"), "   again, when the program runs to its end")
     elif case.steps is not None and case.program.command:
         what = "tries the cures on this program, measures them and writes the patch"

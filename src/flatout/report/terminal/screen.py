@@ -130,11 +130,11 @@ def lower(text: str) -> str:
 def _kept(page: Page, directory: Path | None) -> None:
     if directory is not None:
         page.labelled(
-            "Kept", elide(clean(_near(directory)), page.width - ROOM, middle=True), indent=0, room=ROOM, style="dim"
+            "Kept", elide(clean(near(directory)), page.width - ROOM, middle=True), indent=0, room=ROOM, style="dim"
         )
 
 
-def _near(directory: Path) -> str:
+def near(directory: Path) -> str:
     """Relative to where the user is, where that is shorter."""
     try:
         relative = os.path.relpath(directory)
