@@ -155,3 +155,15 @@ def test_what_is_kept_for_confirming_follows_the_program(start, block, whole, sh
     assert clock.left() <= clock.end - time.monotonic() + 1
     clock.reserve(start, block, None)
     assert clock.reserved >= 0.2 * clock.budget, "a program that was not seen to end may be long"
+
+
+def test_what_a_finding_names_is_tried_again_before_what_none_does(tmp_path, monkeypatch):
+    open_ended = Interval(1.2, 0.9, 1.6)
+    _, race, _ = explored(tmp_path, monkeypatch, {"prefetch": open_ended})
+    assert race.ran[:2] == [("prefetch",), ("prefetch",)]
+    assert ("xla", "cache", "onednn") in race.ran
+
+
+def test_slow_programs_have_their_levers_tried_a_few_at_a_time(tmp_path, monkeypatch):
+    _, race, _ = explored(tmp_path, monkeypatch, {}, start_seconds=80.0)
+    assert all(len(levers) == 1 for levers in race.ran)

@@ -53,11 +53,14 @@ class Exploration:
             race.close()
             case, launch = changed
             race = context.race(launch)
+        if not self.winners:
+            self._try_again(race)  # what a finding names has a better chance than what none does
         if not context.request.levers:
             self._try_all(race, case, suggested=False)
         self._try_again(race)
+        in_time = race.seconds_for(1) < context.clock.left()
         race.close()
-        return self.winners or self._most_promising()
+        return self.winners or (self._most_promising() if in_time else [])
 
     # ── which levers, when ───────────────────────────────────────────────────────────────────────────────────
 
