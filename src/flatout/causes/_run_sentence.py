@@ -17,14 +17,21 @@ def sentence(case: Case) -> str:
     run = case.run
     if run is None or run.seconds <= 0 or (case.steps is None and run.seconds < LONG):
         return ""
-    items = sorted(_items(run), key=lambda item: -item[0])
+    items = sorted(_items(run, _trace_in_steps(case, run)), key=lambda item: -item[0])
     named = [item for item in items if item[0] >= LEAST * run.seconds][:MOST]
     steps = [item for item in items if item[2] == "steps" and item not in named]
     texts = [f"{seconds(value)} {text}" for value, text, _ in (*named, *steps)]
     return f"{seconds(run.seconds)}: {', '.join(texts)}." if texts else ""
 
 
-def _items(run: RunTree) -> list[tuple[float, str, str]]:
+def _trace_in_steps(case: Case, run: RunTree) -> bool:
+    """Most of what the steps took is told as traces, since most of them trace."""
+    if case.steps is None or case.steps.kind == "inference":
+        return False
+    return case.steps.count * case.steps.ms.median / 1000 > 2 * run.seconds_of("steps") > 0
+
+
+def _items(run: RunTree, traced_steps: bool) -> list[tuple[float, str, str]]:
     """(seconds, where, kind) of what a reader thinks of as one thing."""
     items = []
     start = run.seconds_of("interpreter", "import", "before", "prepare")
@@ -40,6 +47,8 @@ def _items(run: RunTree) -> list[tuple[float, str, str]]:
             items.append((value, text, kind))
     for part in run.parts:
         text = _text(part)
+        if part.kind == "steps" and traced_steps:
+            text = text.replace("in ", "in the rest of ", 1)
         if text:
             items.append((part.seconds, text, part.kind))
     return items

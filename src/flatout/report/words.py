@@ -95,6 +95,15 @@ def lever(text: str, names: Names | None = None) -> str:
     )
 
 
+def untried(name: str) -> str:
+    """A lever without its setting: several would have been tried."""
+    does = _does(name)
+    texts = [does] if isinstance(does, str) else [does.get("", ""), *does.values()]
+    template = next((text for text in texts if text and "{value}" not in text), texts[0])
+    said = template.replace("{value}", "several").replace("{function}", "the step").replace("{place}", "")
+    return said or clean(name, 80)
+
+
 def change(levers: Sequence[str], names: Names | None = None) -> str:
     """Several levers as one phrase."""
     return " + ".join(lever(text, names) for text in levers) or "the program as it is"

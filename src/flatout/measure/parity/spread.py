@@ -60,7 +60,8 @@ def compare(baselines: Sequence[Numbers], trials: Sequence[Numbers]) -> Parity:
         return Parity(UNKNOWN, None, f"{how} only a shift by {least:.0%} would be seen: that is no comparison")
     bluntest = max(sharp, key=lambda one: one.visible)
     seen = f"a shift by {bluntest.visible:.1%} would have been seen in 9 of 10 cases"
-    return Parity(STATISTICAL, worst.size, f"{how} {len(sharp)} values agree; {seen}")
+    agree = "1 value agrees" if len(sharp) == 1 else f"{len(sharp)} values agree"
+    return Parity(STATISTICAL, worst.size, f"{how} {agree}; {seen}")
 
 
 @dataclass(frozen=True)

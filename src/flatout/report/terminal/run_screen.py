@@ -89,30 +89,41 @@ def _findings(case: Case, page: Page, room: Room) -> None:
     page.heading("What to change", "" if len(told) == 1 else "the most expensive first")
     repeated = clean(screen.lower(told[0].summary)) in headline(case)
     for number, finding in enumerate(told, 1):
-        _finding(number, finding, page, room, with_summary=not (number == 1 and repeated))
+        _finding(number, finding, case, page, room, with_summary=not (number == 1 and repeated))
 
 
-def _finding(number: int, finding: Finding, page: Page, room: Room, with_summary: bool) -> None:
+def _finding(number: int, finding: Finding, case: Case, page: Page, room: Room, with_summary: bool) -> None:
     code = clean(finding.where.code) if finding.where and finding.where.code else ""
     spot = page.location(finding.where, min(48, page.width - 6)) or "the whole program"
     page.line((f"{number}  ", "bold"), (spot, "cyan"), elide(f"   {code}", page.width - 5 - len(spot)) if code else "")
     if with_summary:
         page.labelled("why", elide(clean(finding.summary), room.words), indent=5, room=7)
-    page.labelled("costs", _cost(finding), f"   ({clean(finding.cause, 40)})", indent=5, room=7)
+    page.labelled("costs", _cost(case, finding), f"   ({clean(finding.cause, 40)})", indent=5, room=7)
     if finding.fixes:
         safe = f" [{words.agreement(finding.fixes[0].equivalence)}]"
         page.labelled("do", elide(screen.advice(finding), room.words), safe, indent=5, room=7)
 
 
-def _cost(finding: Finding) -> str:
+def _cost(case: Case, finding: Finding) -> str:
     if finding.cost_ms is None or not (finding.cost_ms or finding.counted_before):
         return "not known"
     of = "of each step" if finding.of == "step" else "of the run"
     parts = [f"{duration(finding.cost_ms)} {of}, {share(finding.cost_share)}"] if finding.cost_ms else []
+    if finding.cost_ms and (seconds := _of_this_run(case, finding)):
+        parts.append(f"{duration(1000 * seconds)} in all")
     if finding.counted_before:
         parts.append(f"{'and ' if parts else ''}{share(finding.counted_before)} that is also counted above")
     sure = {"high": "", "medium": "; likely", "low": "; an upper estimate"}.get(finding.confidence, "")
     return ", ".join(parts) + sure
+
+
+def _of_this_run(case: Case, finding: Finding) -> float | None:
+    """Seconds that a cause of the steps takes of the run; None where the run's steps are counted otherwise."""
+    if finding.of != "step" or case.run is None or case.steps is None or case.steps.kind == "inference":
+        return None
+    by_step, in_tree = case.steps.count * case.steps.ms.median / 1000, case.run.seconds_of("steps")
+    alike = in_tree > 0 and 0.7 < by_step / in_tree < 1.4  # traces inside of steps are a part of their own
+    return queries.run_seconds(case, finding) if alike else None
 
 
 def _next(case: Case, page: Page, room: Room) -> None:

@@ -7,12 +7,14 @@ is one line with a count, and in the views `details` and `trials`.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from flatout.model.case import Case, Finding
+from flatout.report import words
 from flatout.report.formatting import clean, duration, elide
 from flatout.report.terminal.page import Page
 from flatout.source.notebooks.program import by_cells
@@ -22,6 +24,7 @@ WIDE = 100
 MOST_LINES, MOST_LINES_NARROW = 35, 45
 NAMES = ("Python", "Keras", "Adam")
 """That begin a sentence and keep their capital inside of one."""
+_WITHHELD = re.compile(r"The patch for (.+?) is withheld")
 BUSY = "Something else had"
 """How notes begin of what else used the processors: a run and the rounds of a tune have one each."""
 ROOM = 9
@@ -96,10 +99,19 @@ def labelled(page: Page, label: str, *parts: str | tuple[str, str]) -> None:
 
 def notes(case: Case, page: Page, room: Room) -> None:
     """Warnings with what to do about them; remarks are counted."""
-    serious = [clean(f"{note.text} {note.todo}".strip()) for note in case.notes if note.level in ("warning", "error")]
+    told = [note for note in case.notes if note.level in ("warning", "error")]
+    serious = [_in_words(clean(f"{note.text} {note.todo}".strip())) for note in told]
     busy = [text for text in serious if text.startswith(BUSY)]
     for text in [*[text for text in serious if text not in busy][:2], *busy[-1:]]:
         labelled(page, "Note", elide(text, room.words))
+
+
+def _in_words(text: str) -> str:
+    """Levers that a note names by their names."""
+    found = _WITHHELD.match(text)
+    if found is None:
+        return text
+    return f'The patch for "{words.change(found[1].split(" + "))}" is withheld{text[found.end() :]}'
 
 
 def rest(page: Page, further: str, *counts: tuple[int, str]) -> None:

@@ -147,7 +147,7 @@ def _in_words(case: Case, reason: str) -> str:
     """A reason with what levers do in place of their names. Advice stays: there a name may be a common word."""
     names = words.names_in(case)
     known = {shown(one.levers): words.change(one.levers, names) for one in case.trials if one.levers}
-    skipped = {str(item.value): words.lever(str(item.value)) for item in case.evidence_of(LeverSkipped)}
+    skipped = {str(item.value): words.untried(str(item.value)) for item in case.evidence_of(LeverSkipped)}
     clauses = []
     for clause in reason.split("; "):
         if clause.startswith("by hand:"):
