@@ -15,11 +15,17 @@ DOCS = SCRIPTS.parent / "docs"
 
 
 def expanded(nav: list[Any], docs: Path = DOCS) -> list[Any]:
-    """`causes/*` → `causes/index.md` and the other pages of that folder by name."""
+    """`causes/*` → `causes/index.md` and the other pages of that folder by name; `*` → pages of docs/ named nowhere else."""
+    return _expanded(nav, docs, set(_named(nav)))
+
+
+def _expanded(nav: list[Any], docs: Path, named: set[str]) -> list[Any]:
     made: list[Any] = []
     for entry in nav:
         if isinstance(entry, dict):
-            made.append({title: _section(value, docs) for title, value in entry.items()})
+            made.append({title: _section(value, docs, named) for title, value in entry.items()})
+        elif entry == "*":
+            made += sorted(path.name for path in docs.glob("*.md") if path.name not in named)
         elif entry.endswith("/*"):
             made += _folder(entry, docs)
         else:
@@ -27,9 +33,18 @@ def expanded(nav: list[Any], docs: Path = DOCS) -> list[Any]:
     return made
 
 
-def _section(value: Any, docs: Path) -> Any:
+def _named(nav: list[Any]) -> Iterator[str]:
+    for entry in nav:
+        for value in entry.values() if isinstance(entry, dict) else [entry]:
+            if isinstance(value, list):
+                yield from _named(value)
+            else:
+                yield value
+
+
+def _section(value: Any, docs: Path, named: set[str]) -> Any:
     if isinstance(value, list):
-        return expanded(value, docs)
+        return _expanded(value, docs, named)
     return _folder(value, docs) if value.endswith("/*") else value
 
 
@@ -39,15 +54,9 @@ def _folder(entry: str, docs: Path) -> list[str]:
     return [f"{folder}/{name}" for name in sorted(names, key=lambda name: (name != "index.md", name))]
 
 
-def pages_of(nav: list[Any], docs: Path = DOCS) -> Iterator[str]:
+def pages_of(nav: list[Any], docs: Path = DOCS) -> list[str]:
     """Every page that the navigation names."""
-    for entry in expanded(nav, docs):
-        values = entry.values() if isinstance(entry, dict) else [entry]
-        for value in values:
-            if isinstance(value, list):
-                yield from pages_of(value, docs)
-            else:
-                yield value
+    return list(_named(expanded(nav, docs)))
 
 
 # ── what mkdocs calls ────────────────────────────────────────────────────────────────────────────────────────────────

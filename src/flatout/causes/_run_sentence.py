@@ -28,7 +28,8 @@ def _trace_in_steps(case: Case, run: RunTree) -> bool:
     """Most of what the steps took is told as traces, since most of them trace."""
     if case.steps is None or case.steps.kind == "inference":
         return False
-    return case.steps.count * case.steps.ms.median / 1000 > 2 * run.seconds_of("steps") > 0
+    steps, traces = run.seconds_of("steps"), run.seconds_of("tracing")
+    return traces > steps and case.steps.count * case.steps.ms.median / 1000 > 2 * steps
 
 
 def _items(run: RunTree, traced_steps: bool) -> list[tuple[float, str, str]]:
