@@ -15,7 +15,7 @@ DOCS = SCRIPTS.parent / "docs"
 
 
 def expanded(nav: list[Any], docs: Path = DOCS) -> list[Any]:
-    """`causes/*` → `causes/index.md` and the other pages of that folder by name; `*` → pages of docs/ named nowhere else."""
+    """`causes/*` → `causes/index.md` and the other pages of that folder by name; `*` → pages that nothing names."""
     return _expanded(nav, docs, set(_named(nav)))
 
 

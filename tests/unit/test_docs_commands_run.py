@@ -50,7 +50,8 @@ def commands(kinds: tuple[str, ...]) -> list[str]:
 
 
 def filled(text: str) -> list[str]:
-    return [STANDS_FOR.get(word, word) for word in shlex.split(text.replace("--view NAME", "--view ops"))]
+    words = shlex.split(text.replace("--view NAME", "--view ops"))
+    return [".flatout/latest" if word.startswith("DIR") else STANDS_FOR.get(word, word) for word in words]
 
 
 @pytest.fixture(scope="module")
