@@ -167,3 +167,10 @@ def test_what_a_finding_names_is_tried_again_before_what_none_does(tmp_path, mon
 def test_slow_programs_have_their_levers_tried_a_few_at_a_time(tmp_path, monkeypatch):
     _, race, _ = explored(tmp_path, monkeypatch, {}, start_seconds=80.0)
     assert all(len(levers) == 1 for levers in race.ran)
+
+
+@pytest.mark.parametrize(("start", "minutes"), [(5.0, 8), (25.0, 11.7), (200.0, 25)])
+def test_a_program_that_starts_slowly_gets_more_time_by_default(start, minutes):
+    clock = Clock(480.0)
+    assert clock.extend(start) == (minutes > 8)
+    assert clock.budget / 60 == pytest.approx(minutes, abs=0.05)

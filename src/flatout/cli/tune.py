@@ -29,7 +29,10 @@ def register(app: typer.Typer) -> None:
             list[str] | None,
             typer.Option("--allow", metavar="KIND", help="Also combine precision or semantic changes."),
         ] = None,
-        budget: Annotated[str, typer.Option(metavar="TIME", help="How long it may take: 90s, 10m, 1h.")] = "8m",
+        budget: Annotated[
+            str | None,
+            typer.Option(metavar="TIME", help="How long it may take: 90s, 10m, 1h (8m, more if it starts slowly)."),
+        ] = None,
         patch: Annotated[
             str | None, typer.Option("--patch", metavar="FILE", help="Write the change of the source as a diff.")
         ] = None,
@@ -66,7 +69,7 @@ def register(app: typer.Typer) -> None:
             levers=tuple(lever or ()),
             without=tuple(without or ()),
             allow=tuple(allow or ()),
-            budget=seconds(budget),
+            budget=seconds(budget) if budget is not None else None,
             resume=resume,
             json=json,
             quiet=quiet,

@@ -21,7 +21,7 @@ def tune(
     levers: Sequence[str] = (),
     without: Sequence[str] = (),
     allow: Sequence[str] = (),
-    budget: str | float = "8m",
+    budget: str | float | None = None,
     patch: str | os.PathLike[str] | None = None,
     branch: str | None = None,
     apply: bool = False,
@@ -34,7 +34,8 @@ def tune(
     """Try cures on a program, measure and prove them, and return the case.
 
     `case.conclusion` says what it has come to, `case.tuned` names the levers, `case.patch` is the diff. The parameters
-    are the options of `flatout tune`; `levers` are those of `--lever`, `budget` is a time as `10m` or in seconds.
+    are the options of `flatout tune`; `levers` are those of `--lever`, `budget` is a time as `10m` or in seconds (8m,
+    more where the program starts slowly).
     `show` prints the progress and the screen to standard error.
     """
     request = TuneRequest(
@@ -44,7 +45,7 @@ def tune(
         levers=tuple(levers),
         without=tuple(without),
         allow=tuple(allow),
-        budget=seconds(budget, "budget"),
+        budget=None if budget is None else seconds(budget, "budget"),
         resume=resume,
         quiet=not show,
         silent=not show,

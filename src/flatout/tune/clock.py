@@ -9,6 +9,9 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
+DEFAULT_SECONDS, MOST_BY_DEFAULT = 480.0, 1500.0
+STARTS_OF_A_TUNE = 28
+"""Starts that a tune has time for by default, whatever they take; two trials start at a time."""
 CLOSING_SECONDS = 5.0
 """Kept back in any case."""
 LEAST_RESERVE = 30.0
@@ -38,6 +41,15 @@ class Clock:
 
     def __post_init__(self) -> None:
         self.reserved = self.reserved or 0.4 * self.budget
+
+    def extend(self, start: float) -> bool:
+        """Give a program whose trials take so many seconds to start what it needs by default. Returns whether that is
+        more than there is."""
+        wanted = min(STARTS_OF_A_TUNE * start, MOST_BY_DEFAULT)
+        if wanted <= self.budget:
+            return False
+        self.budget = wanted
+        return True
 
     @property
     def end(self) -> float:

@@ -20,7 +20,7 @@ from flatout.report.progress import Progress
 from flatout.trial import launcher, patch
 from flatout.trial.child_process import Launch
 from flatout.trial.fork_servers import ForkServers
-from flatout.tune.clock import Clock
+from flatout.tune.clock import DEFAULT_SECONDS, Clock
 from flatout.tune.conclusions import FEWEST_STEPS, keeps_the_numbers
 from flatout.tune.contestant import Contestant
 from flatout.tune.journal import Journal
@@ -64,7 +64,7 @@ class Context:
         compiled = directory / "compiled"
         module = request.program if request.module else None
         launch = Launch(tuple(command), module=module, compiled=str(compiled), leave=request.leave)
-        watchdog, journal, clock = Watchdog(), Journal(directory), Clock(request.budget)
+        watchdog, journal, clock = Watchdog(), Journal(directory), Clock(request.budget or DEFAULT_SECONDS)
         return cls(
             request,
             directory,
@@ -144,8 +144,19 @@ class Context:
                 return self.race(launch)
             self.problem = f"The program could not be held for trials: {baselines[0].note}."
         elif starter.took:
+            self._give_time(statistics.mean(starter.took))
             self.clock.reserve(statistics.mean(starter.took), race.block_seconds(), self.seconds_of_program)
         return race
+
+    def _give_time(self, start: float) -> None:
+        """More than the default, where none was asked for and each trial takes long to start: all are started several
+        times, and on a GPU or with large data that is most of a tune."""
+        if self.request.budget is not None or not self.clock.extend(start):
+            return
+        self.progress.budget = self.clock.budget
+        self.progress.say(
+            f"a trial takes {start:.0f} s to start here: about {self.clock.budget / 60:.0f} minutes in all (--budget)"
+        )
 
     def learn_of(self, contestants: Sequence[Contestant]) -> bool:
         """Whether the program has turned out to be shorter than was known: it ended before one of them was warm."""

@@ -24,8 +24,8 @@ class TuneRequest:
     without: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
     """Equivalences that may be combined although they change the numbers or the training."""
-    budget: float = 480.0
-    """Seconds."""
+    budget: float | None = None
+    """Seconds; None: what a program that starts like this one needs."""
     resume: bool = False
     json: str | None = None
     quiet: bool = False

@@ -17,6 +17,7 @@ from flatout.source.notebooks.program import is_notebook, program_of
 from flatout.store import saving
 from flatout.trial import launcher
 from flatout.tune import branch, journal
+from flatout.tune.clock import DEFAULT_SECONDS
 from flatout.tune.prove import exit_code, prove
 from flatout.tune.request import TuneRequest
 from flatout.tune.tuner import Tuner
@@ -46,7 +47,7 @@ def _tune(request: TuneRequest) -> Case:
     command = launcher.command_for(request.program, request.arguments, request.module)
     directory = _unfinished(command) if request.resume else None
     directory = directory or store.new_directory(f"tune-{Path(request.program).stem or request.program}")
-    with Progress(request.budget, request.quiet) as progress:
+    with Progress(request.budget or DEFAULT_SECONDS, request.quiet) as progress:
         case = Tuner(request, directory, progress).run()
     saving.save(case, directory)
     if not request.silent:

@@ -17,6 +17,7 @@ from flatout.cures import levers as all_levers
 from flatout.model.case import Case, Conclusion, Finding, Interval, Trial, WholeRun
 from flatout.model.evidence.outcomes import LeverSkipped
 from flatout.model.levers import parse, shown
+from flatout.tune.clock import DEFAULT_SECONDS
 from flatout.tune.conclusions import (
     FEWEST_STEPS,
     NO_TIME,
@@ -134,7 +135,7 @@ def _different_text(trials: Sequence[Trial], left: Sequence[str]) -> str:
 
 def command(request: TuneRequest, asked_for: Sequence[str] = ()) -> str:
     """The command that goes on with this tune, with more time; `asked_for`: further options."""
-    minutes = max(LEAST_MINUTES, math.ceil(2 * request.budget / 60))
+    minutes = max(LEAST_MINUTES, math.ceil(2 * (request.budget or DEFAULT_SECONDS) / 60))
     words = ["flatout", "tune", "--resume", "--budget", f"{minutes}m"]
     for option, values in (("--lever", request.levers), ("--without", request.without), ("--allow", request.allow)):
         words += [word for value in values for word in (option, value)]
