@@ -39,7 +39,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.environment import readings
 from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix, Measurement
 
@@ -48,6 +47,8 @@ CHECKS = ("cuda-libraries", "gpu-driver", "versions")
 
 
 def in_run(case: Case) -> Iterator[Finding]:
+    from flatout.environment import readings  # loads what reads the machine, and `flatout check` loads all causes
+
     found = readings(case.environment) if case.environment else []
     wrong = [item for check, item in found if check.name in CHECKS and item.status == "fault"]
     if not wrong:

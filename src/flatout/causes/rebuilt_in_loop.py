@@ -126,7 +126,7 @@ def _optimizer(call: ast.Call, site: Site) -> Iterator[Match]:
             yield _match(call, f"{site.scope.name} makes a new optimizer in each call, without moments.")
 
 
-@pattern("layer-in-call", calls=_LAYERS, needs=("call",))
+@pattern("layer-in-call", calls=_LAYERS, needs=("call",), in_call=_LAYERS)
 def _layer_in_call(call: ast.Call, site: Site) -> Iterator[Match]:
     """A layer with weights made in `call`."""
     if site.scope.name != "call" or site.scope.owner is None or site.arms:

@@ -166,7 +166,13 @@ _ONE_ROW = (
 """Operations of one row, whose results have no common shape."""
 
 
-@pattern("turns-do-not-depend", nodes=(ast.For,), words=("range",), among=("function", "call", "train_step"))
+@pattern(
+    "turns-do-not-depend",
+    nodes=(ast.For,),
+    words=("range",),
+    called=("range",),
+    among=("function", "call", "train_step"),
+)
 def _turns_do_not_depend(loop: ast.For, site: Site) -> Iterator[Match]:
     """`for i in tf.range(n)` whose turns only write to a TensorArray, or add up something."""
     source = loop.iter

@@ -140,7 +140,7 @@ def _holds_the_step(case: Case, file: str, loop: context.Loop) -> bool:
 _MANY_TURNS = 32
 
 
-@pattern("long-range", nodes=(ast.For,), words=("range",), among=("function", "call", "train_step"))
+@pattern("long-range", nodes=(ast.For,), words=("range",), called=("range",), among=("function", "call", "train_step"))
 def _long_range(loop: ast.For, site: Site) -> Iterator[Match]:
     """`for i in range(500)` in a traced function, with operations of TensorFlow in it."""
     source = loop.iter

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -82,9 +83,19 @@ def _excluded(path: str, settings: Settings) -> bool:
 
 def read(path: str) -> bytes | Problem:
     try:
-        if not os.path.isfile(path):
-            return Problem(path, "is not a file")
-        with open(path, "rb", buffering=0) as stream:
-            return stream.readall()
+        # Not blocking: the open of a pipe would wait for its writer.
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except OSError as error:
         return Problem(path, f"cannot be read: {error.strerror}")
+    try:
+        facts = os.fstat(handle)
+        if not stat.S_ISREG(facts.st_mode):
+            return Problem(path, "is not a file")
+        content = os.read(handle, facts.st_size + 1)
+        while len(content) < facts.st_size and (more := os.read(handle, facts.st_size - len(content))):
+            content += more
+        return content
+    except OSError as error:
+        return Problem(path, f"cannot be read: {error.strerror}")
+    finally:
+        os.close(handle)

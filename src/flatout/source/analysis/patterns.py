@@ -59,6 +59,12 @@ class Pattern:
     """A file that contains none of these words is skipped."""
     needs: frozenset[str] = frozenset()
     """A file that lacks one of these words is skipped."""
+    called: frozenset[str] = frozenset()
+    """A file that calls nothing of these names is skipped."""
+    in_loop: frozenset[str] = frozenset()
+    """A file in which no `for` or `while` statement contains one of these words is skipped."""
+    in_call: frozenset[str] = frozenset()
+    """A file in which no method named `call` contains one of these words is skipped."""
     default_below: tuple[int, int] = (0, 0)
     """On by default where the code must run with a TensorFlow older than this version."""
     cause: str = ""
@@ -78,26 +84,33 @@ def pattern(
     in_tests: bool = False,
     among: Iterable[str] = (),
     needs: Iterable[str] = (),
+    called: Iterable[str] = (),
+    in_loop: Iterable[str] = (),
+    in_call: Iterable[str] = (),
     default_below: tuple[int, int] = (0, 0),
 ) -> Callable[[Detector], Pattern]:
     """Makes a pattern of a function that looks at a node. Its cause names it in `Cause(patterns=…)`.
 
     `default=False` is for patterns that are right, or matter, too seldom to be on by default. Files of tests are
-    skipped unless `in_tests`: their speed rarely matters.
+    skipped unless `in_tests`: their speed rarely matters. `called` is by default what the detector gets.
     """
 
     def mark(detect: Detector) -> Pattern:
-        called = frozenset(calls)
+        names = frozenset(calls)
+        kinds = tuple(nodes)
         found = Pattern(
             name,
             detect,
-            called,
-            tuple(nodes),
-            frozenset(words) or called,
+            names,
+            kinds,
+            frozenset(words) or names,
             default,
             in_tests,
             frozenset(among),
             frozenset(needs),
+            frozenset(called) or (names if not kinds else frozenset()),
+            frozenset(in_loop),
+            frozenset(in_call),
             default_below,
         )
         assert found.words, f"{name} has no words to search for"

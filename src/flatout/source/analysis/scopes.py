@@ -22,6 +22,9 @@ Arm = tuple[ast.AST, int]
 """A statement with arms (`if`, `try`), and the number of the arm."""
 
 
+_new_site = object.__new__
+
+
 class Site:
     """The position of a node: its statement, and the loops, arms and `with` blocks around it in its scope."""
 
@@ -40,7 +43,10 @@ class Site:
         self.statement = statement
 
     def at(self, statement: ast.stmt) -> Site:
-        return Site(self.module, self.scope, self.loops, self.arms, self.withs, statement)
+        made = _new_site(Site)
+        made.module, made.scope, made.loops = self.module, self.scope, self.loops
+        made.arms, made.withs, made.statement = self.arms, self.withs, statement
+        return made
 
     def inside(self, **changed: object) -> Site:
         made = Site(self.module, self.scope, self.loops, self.arms, self.withs, self.statement)
@@ -168,20 +174,29 @@ class _Reader:
         return self.facts
 
     def _block(self, body: list[ast.stmt], here: Site) -> None:
+        others = self.facts.others
         for statement in body:
-            self._statement(statement, here.at(statement))
+            at = here.at(statement)
+            others.append((statement, at))
+            kind = type(statement)
+            if kind is ast.Expr:  # these two are most of all statements
+                if type(statement.value) is not ast.Constant:  # type: ignore[attr-defined]
+                    self._expression(statement.value, at)  # type: ignore[attr-defined]
+            elif kind is ast.Assign:
+                value = statement.value  # type: ignore[attr-defined]
+                self._expression(value, at)
+                for target in statement.targets:  # type: ignore[attr-defined]
+                    if type(target) is ast.Name:
+                        self.facts.binds.setdefault(target.id, []).append(Bind(value, at))
+                    else:
+                        self._bind(target, value, at, "assign")
+            else:
+                self._statement(statement, at)
 
     def _statement(self, node: ast.stmt, here: Site) -> None:
         facts = self.facts
         kind = type(node)
-        facts.others.append((node, here))
-        if kind is ast.Expr:
-            self._expression(node.value, here)  # type: ignore[attr-defined]
-        elif isinstance(node, ast.Assign):
-            self._expression(node.value, here)
-            for target in node.targets:
-                self._bind(target, node.value, here, "assign")
-        elif isinstance(node, (ast.AugAssign, ast.AnnAssign)):
+        if isinstance(node, (ast.AugAssign, ast.AnnAssign)):
             if node.value is not None:
                 self._expression(node.value, here)
             how = "augment" if isinstance(node, ast.AugAssign) else "assign"

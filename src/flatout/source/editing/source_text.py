@@ -32,6 +32,13 @@ def load(path: str | Path) -> Encoded | None:
 
 def decode(content: bytes) -> Encoded:
     """By the coding cookie, as Python reads it."""
+    end = content.find(b"\n", content.find(b"\n") + 1)
+    if content.find(b"coding", 0, end if end >= 0 else len(content)) < 0 and not content.startswith(codecs.BOM_UTF8):
+        # No cookie in the first two lines. What is decoded as UTF-8 is encoded to the same bytes.
+        try:
+            return Encoded(content.decode("utf-8"), "utf-8")
+        except UnicodeDecodeError:
+            pass  # the same error, in Python's words
     encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
     mark = codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
     encoding = "utf-8" if encoding == "utf-8-sig" else encoding
