@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from flatout import observe, optimize, run, tune
+from flatout import check, observe, optimize, run, tune
 from flatout._callable import make_callable
 from flatout.model import notebook_view
 from flatout.model.version import __version__
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "Observer", "__version__", "bisect", "cluster", "compare_environments", "distill", "fold", "inspect", "load",
-    "observe", "optimize", "prune", "quantize", "run", "tune", "tune_dataset",
+    "Observer", "__version__", "bisect", "check", "cluster", "compare_environments", "distill", "fold", "inspect",
+    "load", "observe", "optimize", "prune", "quantize", "run", "tune", "tune_dataset",
 ]  # fmt: skip
 
 
@@ -70,6 +70,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 notebook_view.render = _as_html
+make_callable(check, "flatout.cli.check:check")
 make_callable(observe, _observe)
 make_callable(optimize, "flatout.optimize.api:optimize")
 make_callable(run, "flatout.run.api:run")

@@ -17,6 +17,7 @@ def test_exported_members() -> None:
             "Observer",
             "__version__",
             "bisect",
+            "check",
             "cluster",
             "compare_environments",
             "distill",

@@ -40,13 +40,21 @@ class Report:
     """Names of functions that any of the files traces."""
     version_one: list[str] = field(default_factory=list)
     """Files that are written for TensorFlow 1."""
+    measured_in: str = ""
+    """The case of a run by which the findings are ranked."""
+    left_out: int = 0
+    """Findings that this run showed to be harmless."""
+    remarks: list[str] = field(default_factory=list)
+    """What the reader should know about the whole."""
 
     @property
     def count(self) -> int:
         return sum(len(found) for found in self.files.values())
 
     def all(self) -> Iterator[tuple[str, Diagnostic]]:
-        return ((path, item) for path, found in self.files.items() for item in found)
+        """In the order of the files; those that a run has measured come first, the most expensive at the top."""
+        every = [(path, item) for path, found in self.files.items() for item in found]
+        return iter(sorted(every, key=lambda one: -(one[1].measured_share or 0.0)))
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from flatout.check import files
+from flatout import store
+from flatout.check import files, measured
 from flatout.check import settings as settings_of
 from flatout.check.driver import Job, Report, check, check_text
 from flatout.check.output import View
 from flatout.check.selection import OLDEST, asked, check_names, select
+from flatout.model.case import Case
+from flatout.model.errors import InvalidOption
 from flatout.source.editing.source_text import decode
 
 STANDARD_INPUT = "-"
@@ -36,6 +39,10 @@ class Request:
     stdin_name: str = "stdin.py"
     processes: int | None = None
     cached: bool = True
+    from_case: str | None = None
+    """A case of `flatout run`, or `latest`: findings are ranked by what they cost there."""
+    confirm: tuple[str, ...] = ()
+    """A program and its arguments, to be run once in place of `from_case`."""
 
     @property
     def repairs(self) -> bool:
@@ -59,6 +66,28 @@ class Request:
         )
         named = asked(self.select or settings.select, (*settings.extend_select, *self.extend_select))
         return Job(patterns, settings, self.processes, self.cached, asked=named)
+
+
+Runner = Callable[[tuple[str, ...]], Case | None]
+"""Runs a program once, observed. `run` and `check` are siblings: who knows both passes this on."""
+
+
+def judged_by_run(report: Report, request: Request, run: Runner) -> None:
+    """Let a run of the program decide about the findings, where the request names one."""
+    if request.confirm and request.from_case is not None:
+        raise InvalidOption("--from takes a run that was made, --confirm makes one: give one of them.")
+    if (request.confirm or request.from_case is not None) and request.repairs:
+        raise InvalidOption("--from and --confirm rank findings; --fix and --diff repair them: give one of them.")
+    if request.confirm:
+        case = run(request.confirm)
+        if case is None or case.steps is None:
+            program = " ".join(request.confirm)
+            report.remarks.append(f"The run of {program} showed no steps of TensorFlow, so it decides nothing.")
+            return
+        measured.apply(report, case, "the run")
+    elif request.from_case is not None:
+        path = store.locate(request.from_case)
+        measured.apply(report, store.load(path), path.parent.resolve().name)
 
 
 def check_paths(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +17,7 @@ from flatout.model.errors import UnknownView
 if TYPE_CHECKING:
     from flatout.check.driver import Report
     from flatout.check.workflow import Progress, Request
+    from flatout.model.case import Case
 
 FORMATS = "concise, full, json, sarif, github, gitlab or junit"
 Names = list[str] | None
@@ -47,6 +51,16 @@ class Options:
     json_file: Annotated[
         str | None, typer.Option("--json", metavar="FILE", help="Also write the case as JSON (- is stdout).")
     ] = None
+    from_case: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="CASE", help="Rank findings by their cost in this run (`latest`); harmless ones go."
+        ),
+    ] = None
+    confirm: Annotated[
+        str | None,
+        typer.Option(metavar="PROGRAM", help='Run this once to rank them, such as "train.py --epochs 1".'),
+    ] = None
     stdin_filename: Annotated[str, typer.Option(help="The file name to report for `-`.")] = "stdin.py"
     exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit with 0 even if there are faults.")] = False
     no_cache: Annotated[
@@ -74,6 +88,8 @@ class Options:
             stdin_name=self.stdin_filename,
             processes=self.workers,
             cached=not self.no_cache,
+            from_case=self.from_case,
+            confirm=tuple(shlex.split(self.confirm or "")),
         )
 
 
@@ -84,7 +100,7 @@ def register(app: typer.Typer) -> None:
 def _check(options: Options) -> None:
     """Find performance faults in source without running it."""
     from flatout.check import output as views
-    from flatout.check.workflow import view_of
+    from flatout.check.workflow import judged_by_run, view_of
 
     if options.list_patterns:
         typer.echo(_listed(), nl=False)
@@ -95,6 +111,7 @@ def _check(options: Options) -> None:
     report = _report(request, options.quiet)
     if report is None:
         return
+    judged_by_run(report, request, _run_once)
     if not options.quiet:
         _print_problems(report)
     view = view_of(report)
@@ -107,6 +124,39 @@ def _check(options: Options) -> None:
         _write(views.render(options.output_format, view), options.output)
     if report.count and not options.exit_zero:
         raise typer.Exit(1)
+
+
+def check(
+    *paths: str | os.PathLike[str],
+    select: Sequence[str] = (),
+    extend_select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    tensorflow: str | None = None,
+    confidence: str | None = None,
+    from_case: str | None = None,
+    confirm: Sequence[str] = (),
+) -> Case:
+    """Find performance faults in source, as `flatout check` does, and return them as the findings of a case.
+
+    The parameters are the options of the command. `from_case` is a case of `flatout run`, or `latest`; `confirm` is a
+    program with its arguments, which is run once. Nothing is repaired and nothing is printed.
+    """
+    from flatout.check.output.case import as_case
+    from flatout.check.workflow import Request, check_paths, judged_by_run, view_of
+
+    request = Request(
+        paths=tuple(os.fspath(path) for path in paths) or (".",),
+        select=tuple(select),
+        extend_select=tuple(extend_select),
+        ignore=tuple(ignore),
+        tensorflow=tensorflow,
+        confidence=confidence,
+        from_case=from_case,
+        confirm=tuple(confirm),
+    )
+    report = check_paths(request, request.job(), lambda done, total: None, lambda text: None, lambda count: None)
+    judged_by_run(report, request, _run_once)
+    return as_case(view_of(report), ("flatout", "check", *request.paths))
 
 
 def _split(names: Names) -> tuple[str, ...]:
@@ -132,6 +182,23 @@ def _report(request: Request, quiet: bool) -> Report | None:
             sys.stderr.write(f"flatout: {count} fault{'s' if count > 1 else ''} repaired\n")
 
     return check_paths(request, job, _progress(quiet), lambda text: _write(text, None), repaired)
+
+
+def _run_once(program: tuple[str, ...]) -> Case | None:
+    """As `flatout run` does. What the program prints goes to standard error: standard output is for the findings."""
+    from flatout.run.session import RunRequest, run_for_case
+
+    module = program[0] == "-m"
+    name, *arguments = program[1:] if module else program
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        _, case = run_for_case(RunRequest(name, tuple(arguments), module=module, quiet=True, silent=True))
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+    return case
 
 
 def _print_problems(report: Report) -> None:

@@ -50,5 +50,7 @@ def finding(path: str, item: Diagnostic) -> Finding:
         (seen,),
         confidence=item.confidence,
         fixes=(Fix(item.advice, edit=item.repair.kind if item.repair else None, equivalence=item.equivalence),),
-        estimate="not measured: seen in source",
+        cost_share=item.measured_share,
+        of="step" if item.measured_share is None else "run",
+        estimate="not measured: seen in source" if item.measured_share is None else "measured in a run of the program",
     )

@@ -10,7 +10,8 @@ from flatout.source.analysis.patterns import Diagnostic
 
 def render(view: View) -> str:
     rows = [
-        f"{location(path, item)}: {item.cause} {clean(item.message)}{mark(item)}" for path, item in view.report.all()
+        f"{location(path, item)}: {item.cause} {clean(item.message)}{cost(item)}{mark(item)}"
+        for path, item in view.report.all()
     ]
     return "".join(f"{row}\n" for row in rows) + summary(view)
 
@@ -18,6 +19,11 @@ def render(view: View) -> str:
 def location(path: str, item: Diagnostic) -> str:
     cell = f":cell {item.cell}" if item.cell is not None else ""
     return f"{clean(path)}{cell}:{item.line}:{item.column}"
+
+
+def cost(item: Diagnostic) -> str:
+    """What a run has measured."""
+    return "" if item.measured_share is None else f" ({100 * item.measured_share:.0f} % of the run)"
 
 
 def mark(item: Diagnostic) -> str:
@@ -45,12 +51,13 @@ def notes(report: Report) -> list[str]:
     """What is said once about a project."""
     number = len(report.version_one)
     if not number:
-        return []
+        return [*report.remarks]
     which = f"{report.version_one[0]} is" if number == 1 else f"{number} files ({report.version_one[0]}, …) are"
     return [
         f"{which} written for TensorFlow 1, which TensorFlow 2 runs under tf.compat.v1 only, and slowly: port the "
         "steps to tf.function and the input to tf.data (`flatout explain gone-api`). Nothing else is said about "
-        f"{'it' if number == 1 else 'them'}; `--select all` shows all findings."
+        f"{'it' if number == 1 else 'them'}; `--select all` shows all findings.",
+        *report.remarks,
     ]
 
 
@@ -58,4 +65,5 @@ def _nothing(report: Report) -> str:
     if report.problems:
         number = len(report.problems)
         return f"Nothing found; {number} {'file' if number == 1 else 'files'} could not be read.\n"
-    return "Nothing found.\n" if report.checked else "No Python files found.\n"
+    nothing = "Nothing found.\n" if not report.left_out else "Nothing found that matters in this run.\n"
+    return nothing if report.checked else "No Python files found.\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flatout.check.output import View
-from flatout.check.output.concise import location, mark, summary
+from flatout.check.output.concise import cost, location, mark, summary
 from flatout.model.text import clean
 from flatout.source.analysis.patterns import Diagnostic
 
@@ -16,7 +16,7 @@ def render(view: View) -> str:
     for path, item in view.report.all():
         lines = view.texts.get(path, []) if item.cell is None else [""] * (item.line - 1) + [item.code]
         parts.append(
-            f"{item.full_name}{mark(item)}\n"
+            f"{item.full_name}{cost(item)}{mark(item)}\n"
             f"  {clean(item.message)}\n"
             f"  --> {location(path, item)}\n"
             f"{_frame(lines, item)}"

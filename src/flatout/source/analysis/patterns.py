@@ -141,6 +141,8 @@ class Diagnostic:
     cell: int | None = None
     """The cell of a notebook, counted from 1. Lines are then those of the cell."""
     confidence: Confidence = "high"
+    measured_share: float | None = None
+    """Share of a run of the program that it was measured to cost; None where no run tells."""
 
     @property
     def full_name(self) -> str:
