@@ -100,6 +100,58 @@ def test_links_in_a_loop_unreadable_folders_and_odd_names(tmp_path: Path) -> Non
     assert sorted(Path(problem.path).name for problem in report.problems) == ["gone.py", "pipe.py"]
 
 
+def test_a_notebook_of_three_thousand_cells() -> None:
+    cells = [{"cell_type": "code", "source": f"x{number} = tf.constant({number})\n"} for number in range(2999)]
+    cells.append({"cell_type": "code", "source": BAD})
+    outcome = check_content(json.dumps({"cells": cells}).encode(), "a.ipynb", Checker(select()))
+    assert not outcome.problem
+    assert [(item.cell, item.line) for item in outcome.diagnostics] == [(3000, 2)]
+
+
+def test_files_of_a_hundred_megabytes_are_left_out_with_one_line(tmp_path: Path) -> None:
+    for name, size in (("data.py", 100 * 2**20), ("book.ipynb", 300 * 2**20)):
+        with (tmp_path / name).open("wb") as stream:
+            stream.truncate(size)  # takes no room on the disk
+    (tmp_path / "code.ipynb").write_text(json.dumps({"cells": [{"cell_type": "code", "source": "#" * 9 * 2**20}]}))
+    (tmp_path / "a.py").write_text(BAD)
+    report = check([str(tmp_path)], job(tmp_path))
+    assert report.count == 1
+    assert sorted((Path(problem.path).name, problem.text) for problem in report.problems) == [
+        ("book.ipynb", "is left out: it has 300 MiB, which no source has"),
+        ("code.ipynb", "is left out: its cells have 9 MiB of source"),
+        ("data.py", "is left out: it has 100 MiB, which no source has"),
+    ]
+
+
+_BOMBS = {
+    "parentheses": "x = " + "(" * 100_000 + "model.predict(1)" + ")" * 100_000,
+    "signs": "x = " + "-" * 100_000 + "model.predict(1)",
+    "calls": "x = model" + ".predict(1)" * 50_000,
+    "lambdas": "x = " + "lambda: " * 3000 + "model.predict(1)",
+    "sums": "x = 1" + " + model.predict(1)" * 30_000,
+    "stages": "ds = tf.data.Dataset.range(3)" + ".map(f)" * 5000 + ".batch(2)",
+    "blocks": "".join(" " * depth + "if x:\n" for depth in range(120)) + " " * 120 + "model.predict(1)",
+    "functions": "".join(f"{' ' * depth}def f(x):\n" for depth in range(90)) + " " * 90 + "model.predict(1)",
+}
+
+
+@pytest.mark.parametrize("text", _BOMBS.values(), ids=list(_BOMBS))
+def test_code_that_is_nested_too_deeply_gives_one_line_at_most(text: str) -> None:
+    outcome = check_content(f"import tensorflow as tf\n{text}\n".encode(), "a.py", Checker(select(["all"])))
+    assert "\n" not in outcome.problem
+    assert "failed" not in outcome.problem  # no detector broke
+
+
+def test_functions_and_datasets_that_go_round_in_circles() -> None:
+    circle = "".join(f"def g{n}(x):\n    return g{(n + 1) % 500}(x)\n" for n in range(500))
+    chain = "".join(f"d{n + 1} = d{n}.map(g0)\n" for n in range(500)) + "d0 = d500.batch(2)\n"
+    text = (
+        f"import tensorflow as tf\n{circle}@tf.function\ndef h(x):\n    return g0(x)\n{chain}for a in d0:\n    h(a)\n"
+    )
+    outcome = check_content(text.encode(), "a.py", Checker(select(["all"])))
+    assert not outcome.problem
+
+
 def test_results_come_from_the_cache_until_the_content_changes(tmp_path: Path) -> None:
     file = tmp_path / "a.py"
     file.write_text(BAD)

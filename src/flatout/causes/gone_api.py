@@ -49,6 +49,7 @@ from flatout.causes._spec import Cause
 from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.model.evidence.program import ProgramError
+from flatout.source import api_versions
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
 from flatout.source.analysis.syntax import keyword, last_name, takes_unknown
@@ -142,13 +143,15 @@ NAMES = {
         "keras.mixed_precision.set_global_policy",
         "",
     ),
-    "tensorflow.data.experimental.StatsAggregator": ((2, 9), "flatout run", ""),
-    "tensorflow.data.experimental.latency_stats": ((2, 9), "flatout run", ""),
-    "tensorflow.data.experimental.bytes_produced_stats": ((2, 9), "flatout run", ""),
+    "tensorflow.data.experimental.StatsAggregator": ((2, 6), "flatout run", ""),
+    "tensorflow.data.experimental.latency_stats": ((2, 6), "flatout run", ""),
+    "tensorflow.data.experimental.bytes_produced_stats": ((2, 6), "flatout run", ""),
     "tensorflow.data.experimental.map_and_batch_with_legacy_function": ((2, 0), "map and batch", ""),
     "keras.utils.multi_gpu_model": ((2, 4), "tf.distribute.MirroredStrategy", ""),
 }
 """What is gone, since which TensorFlow, what replaces it, and the new name where renaming is enough.
+
+`api_versions` has the last word on the version; here it is for names that TensorFlow 2 never had, and for the reader.
 
 The new names of mixed precision are there from 2.4 on.
 """
@@ -205,12 +208,15 @@ def _name(node: ast.stmt, site: Site) -> Iterator[Match]:
             if "compat.v1" in site.raw(inner):
                 continue
             found = NAMES.get(site.dotted(inner))
-            if found is None or site.module.version < found[0] or _in_try(site):
+            if found is None or _in_try(site):
+                continue
+            since = api_versions.gone_since(site.dotted(inner), found[0])
+            if site.module.version < since:
                 continue
             gone = site.raw(inner).replace("tensorflow", "tf", 1)
             yield Match(
                 inner,
-                f"{gone} is not there in TensorFlow {found[0][0]}.{found[0][1]} and later.",
+                f"{gone} is not there in TensorFlow {since[0]}.{since[1]} and later.",
                 f"Use {found[1]}.",
                 "semantic",
                 repair=_renamed(found[2], part, inner, site),

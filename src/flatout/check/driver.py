@@ -177,6 +177,8 @@ def _notebook(content: bytes, path: str, checker: Checker) -> Outcome:
         book = read_notebook(content)
     except NotANotebook as error:
         return Outcome(problem=str(error))
+    if len(book.text) > files.LARGEST:
+        return Outcome(problem=f"is left out: its cells have {len(book.text) / 2**20:.0f} MiB of source")
     outcome = checker.check(book.text, path, _pinned(path))
     outcome.diagnostics = [with_cell(item, *book.place(item.line)) for item in outcome.diagnostics]
     if book.broken:

@@ -35,6 +35,10 @@ SKIPPED = frozenset(
     ]
 )
 """Directories without the user's own code."""
+LARGEST = 8 * 2**20
+"""Bytes of a Python file: the tree of a larger one takes gigabytes, and it is data as a rule."""
+LARGEST_NOTEBOOK = 256 * 2**20
+"""Bytes of a notebook, most of which are outputs."""
 ENDINGS = (".py", ".pyi", ".ipynb")
 
 
@@ -91,6 +95,8 @@ def read(path: str) -> bytes | Problem:
         facts = os.fstat(handle)
         if not stat.S_ISREG(facts.st_mode):
             return Problem(path, "is not a file")
+        if facts.st_size > (LARGEST_NOTEBOOK if path.endswith(".ipynb") else LARGEST):
+            return Problem(path, f"is left out: it has {facts.st_size / 2**20:.0f} MiB, which no source has")
         content = os.read(handle, facts.st_size + 1)
         while len(content) < facts.st_size and (more := os.read(handle, facts.st_size - len(content))):
             content += more

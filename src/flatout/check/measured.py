@@ -1,7 +1,8 @@
 """What a run of the program says about findings of its source: their cost, or that they cost nothing worth a change.
 
 A finding is left out only where the run could have shown it: the file was used and has not changed since, the steps
-were taken apart, and neither this cause nor one that may stand for it was found. All others stay.
+were taken apart, neither this cause nor one that may stand for it was found, and nothing expensive was found that may
+hide it: a pipeline that keeps up with a slow step may not keep up with a fast one. All others stay.
 """
 
 from __future__ import annotations
@@ -26,12 +27,15 @@ from flatout.store.run_summary import program_file
 LITTLE = 0.01
 """Share of the run below which a fault is not worth a change."""
 
+HIDES = 0.2
+"""Share of the step from which what was found may hide what was not."""
 _LOST = re.compile(r"\blost\b|cannot be read")
 """In a note of a case: a probe failed, and what it would have shown is not known."""
 
-Verdict = Literal["costs", "harmless", "little input", "other file", "changed", "not measured"]
+Verdict = Literal["costs", "harmless", "little input", "hidden", "other file", "changed", "not measured"]
 """costs: measured here. harmless: looked for and not found, or under 1 %. little input: the steps hardly wait for their
-input. The others are not decided: the run did not show the file, it has changed since, or the run does not tell."""
+input. The others are not decided: something else costs so much that it may hide this, the run did not show the file, it
+has changed since, or the run does not tell for another reason."""
 LEFT_OUT: tuple[Verdict, ...] = ("harmless", "little input")
 
 
@@ -72,7 +76,9 @@ class MeasuredRun:
         main = program_file(case)
         if main is not None:
             self._files.add(os.path.realpath(main))
+        known = causes.catalogue()
         self._found = {item.cause for item in case.findings}
+        self._groups = {known[name].spec.group for name in self._found if name in known}
         self._began = _timestamp(case.program.started)
         lost = any(note.level == "warning" and _LOST.search(note.text) for note in case.notes)
         self._is_whole = case.steps is not None and case.steps.split_ms is not None and not lost
@@ -83,6 +89,12 @@ class MeasuredRun:
         case = self.case
         ms = queries.input_ms(case) + queries.contended_ms(case) + queries.crowded_ms(case)
         return queries.share(case, ms) * queries.steps_share(case)
+
+    @property
+    def hiding(self) -> str:
+        """The most expensive cause of the run, if all of them cost so much that they may hide others."""
+        shares = {item.cause: item.cost_share or 0.0 for item in self.case.findings}
+        return max(shares, key=lambda name: shares[name]) if sum(shares.values()) >= HIDES else ""
 
     def judge(self, path: str, item: Diagnostic) -> Judgement:
         real = os.path.realpath(path)
@@ -99,6 +111,8 @@ class MeasuredRun:
         if not self._is_whole or not queries.is_diagnosed(self.case) or self._stands_for(item.cause):
             return Judgement("not measured")
         cause = causes.find(item.cause).spec
+        if self.hiding or cause.group in self._groups:
+            return Judgement("hidden")
         if cause.group == "input" and self.input_share < LITTLE:
             return Judgement("little input")
         return Judgement("harmless" if cause.in_run is not None else "not measured")
@@ -143,6 +157,7 @@ def _remarks(counts: Counter[Verdict], run: MeasuredRun, name: str) -> Iterator[
         total = sum(counts[key] for key in LEFT_OUT)
         yield f"{total} left out, as {name} showed them to be harmless ({'; '.join(left_out)})."
     open_ones: dict[Verdict, str] = {
+        "hidden": f"may be hidden behind {run.hiding or 'what it found of the same group'}",
         "other file": "in files that the run did not show",
         "changed": "in files that have changed since",
         "not measured": "of a kind, or at a place, that this run does not tell",
@@ -154,12 +169,14 @@ def _remarks(counts: Counter[Verdict], run: MeasuredRun, name: str) -> Iterator[
 
 def _places(case: Case) -> Iterator[Where]:
     """All places that a case names."""
-    for item in (*case.findings, *case.evidence, *case.functions, *case.ops):
-        if item.where is not None:
-            yield item.where
-    stack = queries.step_stack(case)
-    if stack is not None:
-        yield from (frame for frame in stack.stack if frame.file is not None)
+    named = [
+        *(item.where for item in case.findings),
+        *(item.where for item in case.evidence),
+        *(item.where for item in case.functions),
+        *(item.where for item in case.ops),
+    ]
+    yield from (where for where in named if where is not None)
+    yield from (Where(file, line) for file, line in queries.stepping_lines(case))
     waiting = list(case.run.parts) if case.run is not None else []
     while waiting:
         part = waiting.pop()

@@ -186,7 +186,8 @@ def _report(request: Request, quiet: bool) -> Report | None:
 
 def _run_once(program: tuple[str, ...]) -> Case | None:
     """As `flatout run` does. What the program prints goes to standard error: standard output is for the findings."""
-    from flatout.run.session import RunRequest, run_for_case
+    from flatout.run.request import RunRequest
+    from flatout.run.session import run_for_case
 
     module = program[0] == "-m"
     name, *arguments = program[1:] if module else program

@@ -18,10 +18,10 @@ FILE = Path(__file__).with_name("api_versions.json")
 
 @dataclass(frozen=True)
 class Span:
-    """`first`: the oldest version of TensorFlow 2 that has a name. `gone`: the first without it again, if there is one."""
-
     first: Version
+    """The oldest TensorFlow 2 that has the name."""
     gone: Version | None = None
+    """The first without it again, if there is one."""
 
     def covers(self, oldest: Version) -> bool:
         """Whether all versions from this one on have it."""
