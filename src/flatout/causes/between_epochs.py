@@ -44,6 +44,7 @@ from flatout.causes._run_parts import (
     spot,
 )
 from flatout.causes._spec import Cause
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix, Where
 
 OF_RUN, WITH_SHUFFLE = 0.35, 0.2
@@ -71,9 +72,16 @@ def iterators(case: Case) -> Iterator[Finding]:
         f"Between epochs {seconds(whole)} went by until the first batch came{each(part)}.{why}",
         whole,
         shuffle or part.where,
-        [Fix(advice, equivalence="semantic")],
+        [*_one_iterator(case), Fix(advice, equivalence="semantic")],
         confidence="high" if shuffle is not None else "medium",
     )
+
+
+def _one_iterator(case: Case) -> list[Fix]:
+    """For what the cure takes on."""
+    if queries.step_kind(case) != "fit":
+        return []
+    return [Fix("Use one iterator for all epochs.", lever="one-iterator", equivalence="semantic")]
 
 
 def _shuffle(case: Case) -> Where | None:
@@ -98,4 +106,4 @@ def lines(case: Case) -> Iterator[Finding]:
         )
 
 
-CAUSE = Cause(group="run", in_run={"iterators": iterators, "lines": lines})
+CAUSE = Cause(group="run", in_run={"iterators": iterators, "lines": lines}, cures=("one-iterator",))

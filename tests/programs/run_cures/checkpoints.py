@@ -1,6 +1,6 @@
-"""Trains with a plain ModelCheckpoint, then with `background-checkpoint`, and is killed in the middle of a third one.
+"""Trains as it is, then with cures of the run, and is killed in the middle of a checkpoint.
 
-Prints one JSON object before that: the values in the files of both, and what the lever has noted.
+Prints one JSON object before that: values in the files and losses of both, and what the levers have noted.
 """
 
 import json
@@ -10,8 +10,10 @@ import sys
 
 import keras
 import numpy as np
+import tensorflow as tf
 
-from flatout.cures.background_checkpoint.inject import HOOKS
+from flatout.cures.background_checkpoint.inject import HOOKS as BACKGROUND
+from flatout.cures.one_iterator.inject import HOOKS as ONE_ITERATOR
 
 SAVED = []
 
@@ -51,6 +53,17 @@ def train(directory):
     ])  # fmt: skip
 
 
+def over_epochs():
+    """A dataset with a last batch that is not full, and validation in between."""
+    keras.utils.set_random_seed(2)
+    data = tf.data.Dataset.from_tensor_slices((x[:100], y[:100])).batch(16)
+    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    check = tf.data.Dataset.from_tensor_slices((x[100:], y[100:])).batch(64)
+    history = model.fit(data, epochs=4, verbose=0, validation_data=check).history
+    return [history["loss"], history["val_loss"], *(w.ravel().tolist() for w in model.get_weights())]
+
+
 def values(directory):
     found = {}
     for name in sorted(os.listdir(directory)):
@@ -67,9 +80,12 @@ def values(directory):
 
 here = sys.argv[1]
 train(f"{here}/plain")
-HOOKS.keras(Injection(), keras)
+losses = [over_epochs()]
+ONE_ITERATOR.keras(Injection(), keras)
+losses.append(over_epochs())
+BACKGROUND.keras(Injection(), keras)
 train(f"{here}/background")
-print(json.dumps({"plain": values(f"{here}/plain"), "background": values(f"{here}/background"), "notes": Injection.notes}))
+print(json.dumps({"losses": losses, "plain": values(f"{here}/plain"), "background": values(f"{here}/background"), "notes": Injection.notes}))
 sys.stdout.flush()
 LAST[0] = len(SAVED) + 4
 train(f"{here}/killed")
