@@ -157,18 +157,6 @@ FAULTS = {
             return tf.map_fn(scale, boxes)
         """,
     ),
-    "steps of a sequence": (
-        "growing-concat/concat-in-loop",
-        TF
-        + """
-        def decode(state, steps):
-            output = tf.zeros((8, 1, 32))
-            for step in range(steps):
-                piece, state = cell(state)
-                output = tf.concat([output, piece], axis=1)
-            return output
-        """,
-    ),
     "images for a training in another file": (
         "legacy-pipeline/image-generator",
         """
@@ -208,6 +196,118 @@ QUIET = {
         def load(folder):
             return ImageDataGenerator(rescale=1 / 255).flow_from_directory(folder)
         """,
+    "several updates in a step": """
+        import tensorflow as tf
+        class Gan(tf.keras.Model):
+            def train_step(self, data):
+                for i in range(self.updates):
+                    x = data[i]
+                    with tf.GradientTape() as tape:
+                        loss = self.critic(x)
+                    self.optimizer.apply_gradients(zip(tape.gradient(loss, self.weights), self.weights))
+                return {}
+        """,
+    "a queue": """
+        import tensorflow as tf
+        def unrolls(dataset, queue):
+            def take(index):
+                return queue.dequeue_many(8)
+            return dataset.map(take, num_parallel_calls=1)
+        """,
+    "a short sequence": """
+        import tensorflow as tf
+        def decode(state, steps):
+            output = tf.zeros((8, 1, 32))
+            for step in range(steps):
+                piece, state = cell(state)
+                output = tf.concat([output, piece], axis=1)
+            return output
+        """,
+    "a generator that an applied function caches": """
+        import tensorflow as tf
+        import numpy as np
+
+        def rows():
+            for name in names:
+                yield np.load(name)
+
+        def prepare(data):
+            data = data.map(lambda row: tf.cast(row, tf.float32))
+            return data.cache().shuffle(200).batch(32)
+
+        dataset = tf.data.Dataset.from_generator(rows, tf.uint8)
+        dataset = dataset.apply(prepare)
+        """,
+    "Python behind which an attribute is cached": """
+        import tensorflow as tf
+        class Loader:
+            def load(self, names, labelled):
+                if labelled:
+                    self.rows = names.map(lambda x: tf.py_function(read, [x], tf.float32), num_parallel_calls=4)
+                else:
+                    self.rows = names.map(lambda x: tf.py_function(guess, [x], tf.float32), num_parallel_calls=4)
+                return self.rows.batch(8).cache().prefetch(tf.data.AUTOTUNE)
+        """,
+    "ten rounds of fit": """
+        import tensorflow as tf
+        model = tf.keras.Sequential([tf.keras.layers.Dense(2)])
+        for i in range(0, 10):
+            model.fit(x, y, batch_size=100, epochs=1)
+            print(model.predict(z))
+        """,
+    "a type that the user chooses": """
+        import tensorflow as tf
+        if args.dtype == "float64":
+            tf.keras.backend.set_floatx("float64")
+        """,
+    "a predict of its own": """
+        import tensorflow as tf
+        from yolo import YoloModel
+        model = YoloModel(80)
+        def follow(frames):
+            return [model.predict(frame, image_need_resize=False) for frame in frames]
+        """,
+    "a scale for each image": """
+        import tensorflow as tf
+        def normalized(x, z, dense):
+            offset = tf.reshape(dense(z), [-1, 1, 1, 64])
+            scale = tf.reshape(dense(z), [-1, 1, 1, 64])
+            mean, variance = tf.nn.moments(x, [0, 1, 2])
+            return tf.nn.batch_normalization(x, mean, variance, offset, scale, 1e-5)
+        """,
+    "a few weights by hand that are read": """
+        import tensorflow as tf
+        from sklearn import datasets
+        x = datasets.load_iris().data
+        w = tf.Variable(tf.random.truncated_normal([4, 3]))
+        for epoch in range(500):
+            for batch in tf.data.Dataset.from_tensor_slices(x).batch(32):
+                with tf.GradientTape() as tape:
+                    loss = tf.reduce_mean(tf.matmul(batch, w))
+                    total += loss.numpy()
+                w.assign_sub(0.1 * tape.gradient(loss, w))
+        """,
+    "augmented images for a look": """
+        import matplotlib.pyplot as plt
+        from tensorflow.keras.preprocessing.image import ImageDataGenerator
+        images = ImageDataGenerator(rotation_range=45)
+        images.fit(x)
+        plt.imshow(x[0])
+        """,
+    "most of the image": """
+        import tensorflow as tf
+        def read(text):
+            image = tf.io.decode_jpeg(text)
+            return tf.image.central_crop(image, 0.8)
+        """,
+    "a persistent tape": """
+        import tensorflow as tf
+        def slope(model, x):
+            with tf.GradientTape(persistent=True) as tape:
+                tape.watch(x)
+                y = model(x)
+            return tape.gradient(y, x)
+        """,
     "Python that the caller gives": """
         import tensorflow as tf
         @tf.function
@@ -237,3 +337,18 @@ def test_a_fault_is_seen(name: str) -> None:
 @pytest.mark.parametrize("name", QUIET)
 def test_a_look_alike_is_quiet(name: str) -> None:
     assert found(dedented(QUIET[name])) == set()
+
+
+def test_a_loss_of_an_eager_step_is_read_for_free() -> None:
+    text = """
+    import tensorflow as tf
+    def one(model, batch):
+        with tf.GradientTape() as tape:
+            loss = model(batch)
+        optimizer.apply_gradients(zip(tape.gradient(loss, model.weights), model.weights))
+        return loss
+    def fit(model, dataset):
+        for batch in dataset:
+            print(one(model, batch).numpy())
+    """
+    assert found(textwrap.dedent(text)) == {"eager-step/tape-outside-function"}

@@ -47,6 +47,7 @@ from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix, Where
 from flatout.source import context
 from flatout.source.analysis import consequence, datasets
+from flatout.source.analysis.call_summary import CallSummary
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
 from flatout.source.analysis.syntax import argument, constant, keyword, last_name, takes_unknown
@@ -158,8 +159,13 @@ def _one_at_a_time(call: ast.Call, site: Site) -> Iterator[Match]:
         "Give it tf.data.AUTOTUNE.",
         repair=_autotuned(site, done.known and state is None),
         equivalence="exact" if state is None else "semantic",
-        confidence="low" if consequence.is_explained(site, call.lineno) else "high",
+        confidence="low" if consequence.is_explained(site, call.lineno) or _takes_turns(done) else "high",
     )
+
+
+def _takes_turns(done: CallSummary) -> bool:
+    """Whether the stage takes from a queue, which hands out one thing at a time."""
+    return any("dequeue" in last_name(inner.func) for _, inner, _ in done.calls)
 
 
 def _is_work(call: ast.Call, site: Site) -> bool:

@@ -36,7 +36,7 @@ from flatout.causes._spec import Cause
 from flatout.source.analysis import datasets
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
-from flatout.source.analysis.syntax import last_name
+from flatout.source.analysis.syntax import argument, constant, last_name
 
 _DECODES = ("tensorflow.io.decode_jpeg", "tensorflow.image.decode_jpeg")
 _KEEPS = ("convert_image_dtype", "cast", "to_float", "identity", "squeeze")
@@ -62,6 +62,7 @@ def _crop_after_decode(call: ast.Call, site: Site) -> Iterator[Match]:
                     "The whole JPEG is decoded and then cropped.",
                     "Use tf.image.decode_and_crop_jpeg, which decodes the window alone.",
                     report_at=call.func,
+                    confidence="low" if _keeps_most(call) else "high",
                 )
                 return
             if last_name(node.func) not in _KEEPS or not node.args:
@@ -74,6 +75,12 @@ def _crop_after_decode(call: ast.Call, site: Site) -> Iterator[Match]:
             node, here = bound
         else:
             return
+
+
+def _keeps_most(call: ast.Call) -> bool:
+    """`central_crop(image, 0.8)`: two thirds of the image are needed anyway."""
+    part = constant(argument(call, 1, "central_fraction")) if last_name(call.func) == "central_crop" else object
+    return isinstance(part, float) and part >= 0.7
 
 
 CAUSE = Cause(

@@ -129,6 +129,8 @@ _MANY = 20_000
 """Eager steps of a few operations without a model: half a minute."""
 _FEW = 1000
 """Eager steps that a run makes in a second or two: a demonstration of gradients."""
+_OF_TENSORS = ("numpy", "append", "watch", "gradient", "format", "item", "print", "len", "range", "float", "int", "zip")
+"""What a step by hand calls besides operations."""
 _MAKES = re.compile(r"_?(create|make|build|get)_")
 _ASSUMED = "no other file changes what the step reads from Python"
 
@@ -264,7 +266,10 @@ def _all_numbers(shape: ast.List | ast.Tuple) -> bool:
 def _has_model(tape: ast.With, site: Site) -> bool:
     """Whether something other than an operation of TensorFlow is called under the tape: a model, a function."""
     calls = (inner for part in tape.body for inner in ast.walk(part) if isinstance(inner, ast.Call))
-    return any(not site.dotted(call.func).startswith("tensorflow.") for call in calls)
+    return any(
+        not site.dotted(call.func).startswith("tensorflow.") and last_name(call.func) not in _OF_TENSORS
+        for call in calls
+    )
 
 
 def _is_tape(node: ast.AST, site: Site) -> bool:

@@ -98,8 +98,20 @@ def _policy(call: ast.Call, site: Site) -> Iterator[Match]:
             else None,
             report_at=site.statement,
             # The observations of these are float64, and their networks small.
-            confidence="low" if site.module.names.imports_any("gym", "gymnasium") else "medium",
+            confidence="low" if site.module.names.imports_any("gym", "gymnasium") or _is_chosen(site) else "medium",
         )
+
+
+def _is_chosen(site: Site) -> bool:
+    """Whether the user chooses the type: under a condition, or where the file sets another one as well."""
+    if any(isinstance(statement, ast.If) for statement, _ in site.arms):
+        return True
+    return any(
+        constant(other.args[0]) in ("float32", "float16", "mixed_float16")
+        for name in ("set_floatx", "set_dtype_policy", "set_global_policy")
+        for other, _ in site.module.calls_by_name.get(name, ())
+        if other.args
+    )
 
 
 def _is_meant(call: ast.Call, site: Site) -> bool:

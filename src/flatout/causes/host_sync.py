@@ -59,7 +59,7 @@ from flatout.source.analysis import loops
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import FUNCTIONS, LOOPS, Loop, Site
 from flatout.source.analysis.syntax import last_name, loaded_names, nested_calls
-from flatout.source.analysis.traced_functions import is_traced
+from flatout.source.analysis.traced_functions import is_traced, traced
 
 EVERY_STEP = 0.5
 MANY = 4
@@ -175,7 +175,7 @@ def _pull_every_step(loop: ast.For | ast.While, site: Site) -> Iterator[Match]:
             f"A value is read back from the device after every step{more}, and Python waits for it.",
             "Keep it as a tensor (a keras.metrics.Mean, a list of tensors) and read it every hundred steps.",
             # Where Python dispatches each operation, that is the cost, and reported as such.
-            confidence="low" if _has_tape(loop, site) else "high",
+            confidence="low" if _has_tape(loop, site) or _steps_eagerly(loop, site) else "high",
         )
 
 
@@ -227,6 +227,13 @@ def _callback_every_batch(node: ast.FunctionDef, site: Site) -> Iterator[Match]:
 
 def _has_tape(loop: Loop, site: Site) -> bool:
     return any(last_name(call.func) == "GradientTape" for call, _ in loops.direct_calls(loop, site.scope))
+
+
+def _steps_eagerly(loop: Loop, site: Site) -> bool:
+    """Whether all steps of a loop are functions of this file that nothing traces."""
+    steps = [(call, at) for call, at in loops.direct_calls(loop, site.scope) if loops.makes_step(call, at)]
+    made = [site.module.function_of(call.func, at) for call, at in steps]
+    return bool(made) and all(scope is not None and scope not in traced(site.module) for scope in made)
 
 
 def _step_begins(loop: Loop, site: Site) -> int:

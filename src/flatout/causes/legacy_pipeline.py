@@ -178,9 +178,18 @@ def _feeds_training(site: Site, made: list[ast.Call]) -> bool:
     """Whether a model is trained with it, on files or with transformations that Python computes for each image."""
     calls = site.module.calls_by_name
     warps = any(keyword(call, name) is not None for call in made for name in _WARPS)
-    if not calls.keys() & {"fit", "fit_generator"}:
+    fits = [*calls.get("fit", ()), *calls.get("fit_generator", ())]
+    if not any(not _is_generator(call, where) for call, where in fits):
         return warps and "flow_from_directory" in calls  # another file trains with it
     return warps or "flow_from_directory" in calls
+
+
+def _is_generator(call: ast.Call, site: Site) -> bool:
+    """`images.fit(x)` of an ImageDataGenerator, which trains nothing."""
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    bound = datasets.binding(owner.id, site) if isinstance(owner, ast.Name) else None
+    made = bound.value if bound is not None else None
+    return isinstance(made, ast.Call) and last_name(made.func) == "ImageDataGenerator"
 
 
 _WARPS = (

@@ -112,7 +112,7 @@ def _persistent_tape(node: ast.With, site: Site) -> Iterator[Match]:
                 "Leave persistent=True out.",
                 repair=Repair(DropArgument("persistent"), safe=True),
                 report_at=keyword(call, "persistent"),
-                confidence="high" if site.scope.is_function or site.loops else "low",
+                confidence="low",  # the results go with the tape, at the end of the step
             )
         else:
             yield from _inside(node, derived)
@@ -134,6 +134,7 @@ def _inside(node: ast.With, derived: list[tuple[ast.Call, Site]]) -> Iterator[Ma
                 "The tape is asked for gradients inside its own block, so that it records their computation too.",
                 "Ask it after the block.",
                 report_at=call.func,
+                confidence="low",
             )
             return
 

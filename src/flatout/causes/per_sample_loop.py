@@ -54,7 +54,7 @@ from flatout.source import context
 from flatout.source.analysis import loops
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
-from flatout.source.analysis.syntax import argument, constant, last_name, loaded_names
+from flatout.source.analysis.syntax import argument, constant, last_name, loaded_names, nested_calls
 from flatout.source.analysis.traced_functions import is_traced
 
 IN_GRAPH = "inside the graph"
@@ -129,6 +129,8 @@ def _batch_taken_apart(loop: ast.For, site: Site) -> Iterator[Match]:
         isinstance(node, ast.With) and any("GradientTape" in ast.unparse(item.context_expr) for item in node.items)
         for node in ast.walk(loop)
     )
+    if taped and any(last_name(call.func) == "apply_gradients" for call in nested_calls(loop)):
+        taped = False  # each turn is a step with a part of the data: five updates of a critic
     if (lonely or taped) and (_takes(loop, _batch_names(site)) or _takes_pairs(loop, site)):
         yield Match(
             loop,

@@ -151,6 +151,11 @@ _OTHERS = (
     *("fasttext", "gensim", "spacy", "pycaret", "autogluon", "cv2", "dlib", "joblib", "pickle"),
 )
 """Libraries whose models have a predict of their own."""
+_ARGUMENTS = (
+    *("x", "batch_size", "verbose", "steps", "callbacks"),
+    *("max_queue_size", "workers", "use_multiprocessing"),
+)
+"""Of `predict`, in all versions of Keras."""
 _BESIDE = (
     *("sklearn.metrics", "sklearn.model_selection", "sklearn.preprocessing", "sklearn.utils", "sklearn.datasets"),
     *("sklearn.manifold", "sklearn.feature_extraction", "sklearn.decomposition", "sklearn.externals"),
@@ -180,7 +185,7 @@ def _fit_every_step(call: ast.Call, site: Site) -> Iterator[Match]:
     if model is None or not call.args or not _is_keras(model, call, site):
         return
     loop = loops.eager_loop(site)
-    if loop is None or loops.is_short(loop) or loops.names_epochs(loop) or isinstance(loop, ast.ListComp):
+    if loop is None or loops.is_short(loop, _FEW) or loops.names_epochs(loop) or isinstance(loop, ast.ListComp):
         return
     written = ast.unparse(model)
     if loaded_names(model) & (loops.target_names(loop) | stored_names(loop)):
@@ -294,6 +299,9 @@ def _step_like(site: Site) -> bool:
 def _is_keras(model: ast.expr, call: ast.Call, site: Site) -> bool:
     """Whether an object with a predict is a Keras model, as far as the file shows."""
     bound = None
+    foreign = any(item.arg is not None and item.arg not in _ARGUMENTS for item in call.keywords)
+    if foreign and last_name(call.func) == "predict":
+        return False  # a predict of its own
     if isinstance(model, ast.Subscript):
         model = model.value  # `models[0].predict(x)`
     if isinstance(model, ast.Name):

@@ -273,10 +273,30 @@ def _sureness(call: ast.Call, stage: ast.Call, site: Site) -> Confidence:
     made = site.module.function_of(given, site) if given is not None else None
     if made is not None and any(last_name(inner.func) == "sleep" for inner, _ in made.facts.calls):
         return "low"
+    return "low" if _is_kept(stage, site) else "high"
+
+
+def _is_kept(stage: ast.Call, site: Site) -> bool:
+    """Whether a cache comes behind a stage, also through `self.rows = rows.map(…)` and `self.rows.batch(8).cache()`."""
+    targets: list[str] = []
+    for other, where in site.module.calls_by_name.get(last_name(stage.func), ()):
+        if other is stage and isinstance(where.statement, ast.Assign):
+            targets = [ast.unparse(target) for target in where.statement.targets]
     for cache, where in site.module.calls_by_name.get("cache", ()):
         if any(item.call is stage for item in datasets.before(cache, where).stages):
-            return "low"
-    return "high"
+            return True
+        if any(ast.unparse(cache.func).startswith(f"{name}.") for name in targets if name.startswith("self.")):
+            return True
+    return any(
+        _caches(other, where) and any(item.call is stage for item in datasets.before(other, where).stages)
+        for other, where in site.module.calls_by_name.get("apply", ())
+    )
+
+
+def _caches(call: ast.Call, site: Site) -> bool:
+    """`rows.apply(prepare)`, where that function of the file caches."""
+    made = site.module.function_of(call.args[0], site) if call.args else None
+    return made is not None and any(last_name(inner.func) == "cache" for inner, _ in made.facts.calls)
 
 
 def _given_function(call: ast.Call, site: Site) -> bool:
@@ -363,8 +383,10 @@ def _hands_on(made: Scope) -> bool:
 
 
 def _is_cached(call: ast.Call, site: Site) -> bool:
-    return any(
-        datasets.before(cache, where).source_call is call for cache, where in site.module.calls_by_name.get("cache", ())
+    calls = site.module.calls_by_name
+    return any(datasets.before(cache, where).source_call is call for cache, where in calls.get("cache", ())) or any(
+        _caches(other, where) and datasets.before(other, where).source_call is call
+        for other, where in calls.get("apply", ())
     )
 
 

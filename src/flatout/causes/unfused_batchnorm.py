@@ -44,6 +44,7 @@ from flatout.causes._spec import Cause
 from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix, Op, Where
 from flatout.model.evidence.graphs import NormByHand
+from flatout.source.analysis import datasets
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
 from flatout.source.analysis.syntax import argument, constant, keyword, last_name
@@ -117,13 +118,28 @@ def _by_means(call: ast.Call, site: Site) -> Iterator[Match]:
 @pattern("by-hand", calls=("batch_normalization",), words=("moments",))
 def _by_hand(call: ast.Call, site: Site) -> Iterator[Match]:
     """`tf.nn.moments(images, [0, 1, 2])` and `tf.nn.batch_normalization` in one function."""
-    if site.dotted(call.func) != "tensorflow.nn.batch_normalization":
+    if site.dotted(call.func) != "tensorflow.nn.batch_normalization" or _is_conditional(call, site):
         return
     for other, _ in site.scope.facts.calls:
         axes = argument(other, 1, "axes") if last_name(other.func) == "moments" else None
         if isinstance(axes, (ast.List, ast.Tuple)) and [constant(item) for item in axes.elts] == [0, 1, 2]:
             yield _by_operations(call)
             return
+
+
+def _is_conditional(call: ast.Call, site: Site) -> bool:
+    """Whether scale or offset are computed, one for each image: the fused operation takes one for all."""
+    for given in (argument(call, 3, "offset"), argument(call, 4, "scale")):
+        bound = datasets.value_of(given.id, site) if isinstance(given, ast.Name) else None
+        made = bound[0] if bound is not None else given
+        if isinstance(made, ast.Call) and last_name(made.func) in (
+            "reshape",
+            "expand_dims",
+            "gather",
+            "embedding_lookup",
+        ):
+            return True
+    return False
 
 
 def _by_operations(call: ast.Call) -> Match:

@@ -14,7 +14,8 @@ _TEST_FILE = re.compile(
 _ASIDE_PATH = re.compile(
     r"(^|[/\\])(docs?|_static|\w*guides?|demos?|samples?|snippets?|scratch|playground|sandbox|experiments?[/\\]old|archive|deprecated|"
     r"third_party|legacy)[/\\]|(^|[/\\_-])(demo|sample|snippet|scratch|playground|profil\w*|bench\w*|timing)"
-    r"\w*\.(py|ipynb)$",
+    r"\w*\.(py|ipynb)$|(^|[/\\_-])(debug\w*|untitled\w*|temp|tmp|old_\w*)\.(py|ipynb)$|[/\\](~?old|reference)[/\\]|"
+    r"(^|[/\\])test[^/\\]*\.ipynb$|[-_ ]test\.ipynb$",
     re.IGNORECASE,
 )
 _ASIDE_FUNCTION = re.compile(
