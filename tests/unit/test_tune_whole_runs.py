@@ -110,6 +110,19 @@ def test_the_interval_of_few_pairs():
     assert one.low < two.low < 2.0 < two.high < one.high
     noisy = ratio_of_few([20.0, 30.0], [10.0, 10.0])
     assert noisy.high / noisy.low > two.high / two.low
+    varying = ratio_of_few([20.0], [10.0], [300, 420])
+    assert varying.ratio == one.ratio
+    assert varying.high / varying.low > one.high / one.low
+
+
+def test_runs_that_differ_in_length_by_chance_say_so():
+    found = measure(runner([Run(9.0, 0, 300, rank=80)], [Run(30.0, 0, 500, rank=80)]), SAVING, soon(60), True)
+    steady = measure(runner([Run(9.0, 0, 300, rank=80)], [Run(30.0, 0, 300, rank=80)]), SAVING, soon(60), True)
+    assert found.note == "by chance its runs make between 300 and 500 steps"
+    assert steady.note == ""
+    assert found.speedup is not None
+    assert steady.speedup is not None
+    assert found.speedup.high > steady.speedup.high
 
 
 PROGRAM = """

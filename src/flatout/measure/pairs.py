@@ -2,8 +2,9 @@
 
 A sign test needs six pairs. For fewer, an error of the process is assumed: the logarithm of a run's time has a standard
 deviation of about 4 %, known from many processes of the same program on shared machines. That is worth as much as four
-degrees of freedom; the pairs add their own. The interval is that in which the ratio of three further pairs is expected
-with 95 %: whoever repeats the measurement should find it true.
+degrees of freedom; the pairs add their own. A program that makes another number of steps each time, as one that plays a
+game, has more of an error than that: what its runs differ by is added. The interval is that in which the ratio of
+three further pairs is expected with 95 %: whoever repeats the measurement should find it true.
 """
 
 from __future__ import annotations
@@ -24,12 +25,16 @@ _QUANTILES = {4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262, 10: 2.
 """Of Student's t, both sides together 95 %."""
 
 
-def ratio_of_few(before: Sequence[float], after: Sequence[float]) -> Interval:
-    """How many times longer `before` takes than `after`, from one pair or more."""
+def ratio_of_few(before: Sequence[float], after: Sequence[float], lengths: Sequence[float] = ()) -> Interval:
+    """How many times longer `before` takes than `after`, from one pair or more.
+
+    `lengths`: how many steps the runs made, where that is known.
+    """
     logs = [math.log(b / a) for b, a in zip(before, after, strict=True)]
     middle = statistics.fmean(logs)
     freedom = KNOWN_FROM + len(logs) - 1
     squares = sum((one - middle) ** 2 for one in logs)
-    variance = (KNOWN_FROM * 2 * RUN_ERROR**2 + squares) / freedom  # of one pair: two runs
+    error = RUN_ERROR**2 + (statistics.variance(map(math.log, lengths)) if len(lengths) > 1 else 0.0)
+    variance = (KNOWN_FROM * 2 * error + squares) / freedom  # of one pair: two runs
     reach = _QUANTILES.get(freedom, 2.2) * math.sqrt(variance * (1 / len(logs) + 1 / REPEATED))
     return Interval(math.exp(middle), math.exp(middle - reach), math.exp(middle + reach))

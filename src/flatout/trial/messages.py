@@ -69,3 +69,5 @@ class StepsSeen:
     """From the end of the first step to the end of the last."""
     importing: float = 0.0
     """Seconds from the start of the program to the end of its imports of TensorFlow and Keras."""
+    rank: int = 0
+    """Of what was counted as a step (`observe.streams.RANK`)."""

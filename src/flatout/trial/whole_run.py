@@ -34,6 +34,8 @@ class Run:
     """That it has printed; after an exception it names the exception."""
     looping: float = 0.0
     """Seconds from the end of its first step to the end of its last: what a longer run has more of."""
+    rank: int = 0
+    """Of what was counted as a step."""
 
     @property
     def ended(self) -> bool:
@@ -69,7 +71,8 @@ def run(
     seen = _seen(directory / FILE)
     if watched:
         write_times(directory, began, began + seconds)
-    return Run(seconds, code, seen.steps, seen.importing, refusals.last_words(directory / "output.txt"), seen.seconds)
+    last_line = refusals.last_words(directory / "output.txt")
+    return Run(seconds, code, seen.steps, seen.importing, last_line, seen.seconds, seen.rank)
 
 
 def write_times(directory: Path, began: float, ended: float) -> None:

@@ -24,6 +24,8 @@ TENFOLD = 10
 COMPARING = 1.5
 """Of a run of the original: what comparing what both compute to their end takes. A second pair of runs is made only
 where there is time for that as well: a narrower interval is worth less than knowing that the results are the same."""
+SAME_LENGTH = 1.02
+"""Most steps over fewest of runs that are taken for equally long."""
 PATIENCE = 1.3
 """How much longer than expected a run may take before it is stopped."""
 
@@ -92,19 +94,32 @@ def _expected(originals: list[Run], changed: Run, saving: Saving | None) -> floa
 
 def _measured(originals: list[Run], changes: list[Run], patched: bool) -> WholeRun:
     before, after = ([one.seconds for one in runs] for runs in (originals, changes))
-    note = f"both end with exit code {originals[0].exit_code}" if originals[0].failed else ""
+    lengths = _lengths([*originals, *changes])
+    notes = [f"both end with exit code {originals[0].exit_code}"] if originals[0].failed else []
+    if lengths:
+        notes.append(f"by chance its runs make between {min(lengths)} and {max(lengths)} steps")
     return WholeRun(
-        speedup=ratio_of_few(before, after),
-        after_imports=ratio_of_few(*([_without_imports(one) for one in runs] for runs in (originals, changes))),
+        speedup=ratio_of_few(before, after, lengths),
+        after_imports=ratio_of_few(
+            [_without_imports(one) for one in originals], [_without_imports(one) for one in changes], lengths
+        ),
         before_seconds=statistics.fmean(before),
         after_seconds=statistics.fmean(after),
         pairs=len(originals),
         complete=True,
         steps=changes[0].steps,
         patched=patched,
-        note=note,
+        note="; ".join(notes),
         tenfold=_tenfold(originals, changes),
     )
+
+
+def _lengths(runs: list[Run]) -> list[int]:
+    """Steps of runs that differ in them; none where they make the same number, or are counted by different things."""
+    steps = [one.steps for one in runs]
+    if len({one.rank for one in runs}) > 1 or min(steps) == 0 or max(steps) <= SAME_LENGTH * min(steps):
+        return []
+    return steps
 
 
 def _tenfold(originals: list[Run], changes: list[Run]) -> float | None:

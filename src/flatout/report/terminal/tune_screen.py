@@ -102,8 +102,14 @@ def whole_run(whole: WholeRun) -> str:
     text = f"{before}{duration(1000 * whole.after_seconds)}"
     if whole.speedup is not None:
         text += f", {words.speedup(whole.speedup)} as a whole"
-    how = "estimated from its steps" if whole.estimated else f"measured in {whole.pairs} pairs of runs"
+    how = (
+        "estimated from its steps"
+        if whole.estimated
+        else f"measured in {whole.pairs} pair{'s' if whole.pairs > 1 else ''} of runs"
+    )
     text += f"; start-up and warm-up included, {how}"
+    if whole.complete and whole.note:
+        text += f"; {clean(whole.note, 120)}"
     if whole.tenfold is not None:
         text += f". With ten times as many steps: {words.factor(whole.tenfold)} times as fast"
     if not whole.complete:

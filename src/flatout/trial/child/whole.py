@@ -59,5 +59,6 @@ class Whole:
         with contextlib.suppress(OSError):
             temporary = f"{self._path}.new"
             with open(temporary, "w", encoding="ascii") as stream:
-                stream.write(encode(StepsSeen(self._steps, self._last - self._first, self._importing)))
+                seen = StepsSeen(self._steps, self._last - self._first, self._importing, self._rank)
+                stream.write(encode(seen))
             os.replace(temporary, self._path)
