@@ -23,8 +23,8 @@ for epoch in range(100):
 dataset = dataset.shuffle(50_000).repeat().batch(32).prefetch(tf.data.AUTOTUNE)
 model.fit(dataset, epochs=100, steps_per_epoch=samples // 32)
 ```
-One iterator over all epochs keeps its buffer full; elements of two epochs mix where they meet. With `repeat()` at the end
-they do not: the lever `one-iterator` does that. Or shuffle what is cheap
+One iterator over all epochs keeps its buffer full; elements of two epochs mix where they meet. With `repeat()` at the
+end they do not: the lever `one-iterator` does that. Or shuffle what is cheap
 (names of files, indices), decode afterwards, and `cache()` before the shuffle.
 
 ## When it is not worth it
