@@ -140,3 +140,19 @@ def test_functions_that_a_pipeline_is_made_with_cost_no_step() -> None:
     assert found(dataclasses.replace(case, evidence=(made,)), "function-per-call") == []
     inside = Tracing(8.0, steps_that_trace=150, steps=300)
     assert len(found(dataclasses.replace(case, evidence=(made, inside)), "function-per-call")) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("    return model(x)", 0),
+        ("    for _ in range(400):\n        x = layer(x)\n    return x", 1),
+        ("    for _ in tf.range(400):\n        x = layer(x)\n    return x", 0),
+        ("    return unrolled(x)\n\ndef unrolled(x):\n    while x.n:\n        x = layer(x)\n    return x", 1),
+    ],
+)
+def test_a_long_trace_is_a_finding_where_a_loop_makes_it_long(tmp_path: Path, body: str, expected: int) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(f"@tf.function\ndef step(x):\n{body}\n")
+    part = RunPart("tracing", "step", 18.0, 2, Where(str(program), 1))
+    assert len(found(case_with(part, seconds=40.0), "compile-bound")) == expected
