@@ -212,3 +212,16 @@ def test_what_a_coordinator_does_between_its_calls_is_not_what_steps_wait_for() 
     chief = replace(case, evidence=(*case.evidence, *seen, RankOf("chief", 3, coordinates=True)))
     assert "step-overhead" in [item.cause for item in diagnose(worker).findings]
     assert "step-overhead" not in [item.cause for item in diagnose(chief).findings]
+
+
+def test_a_rank_is_not_called_late_where_all_ranks_lack_processors() -> None:
+    def hosts(taken: float) -> tuple[Host, ...]:
+        return tuple(
+            Host(f"worker {index}", 60, 40.0, role="worker", index=index, taken=taken,
+                 split_ms=Split(compute=40.0), collectives=Collectives(wait, step_ms=(wait,) * 12, first_step=5))
+            for index, wait in enumerate((20.0, 2.0))
+        )  # fmt: skip
+
+    quiet, busy = (replace(case_of(0), evidence=(), hosts=hosts(taken)) for taken in (0.0, 0.8))
+    assert [item.cause for item in diagnose(quiet).findings] == ["straggler"]
+    assert "straggler" not in [item.cause for item in diagnose(busy).findings]

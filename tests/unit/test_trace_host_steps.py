@@ -225,3 +225,19 @@ def test_python_beside_the_pipelines_python_is_told(tmp_path: Path) -> None:
     assert found is not None
     assert (found.contended / 1e6).tolist() == [25, 0]
     assert microseconds(found)["python"] == [60, 100]
+
+
+def test_collectives_count_where_nothing_else_computes(tmp_path: Path) -> None:
+    """The all-reduce runs from 40 to 90; until 60 the backward pass still computes. Waiting for a shard is input."""
+    main = [mark(7, 0), mark(8, 100), mark(9, 200)]
+    ops = [
+        event("MultiDeviceIteratorGetNextFromShard:MultiDeviceIteratorGetNextFromShard", 0, 10),
+        event("MatMul_1:MatMul", 20, 40),
+        event("CollectiveReduceV2:CollectiveReduceV2", 40, 50),
+    ]
+    found = split(tmp_path, host(main, tf_Compute=ops))
+    assert found is not None
+    assert (found.collective / 1e6).tolist() == [30, 0]
+    assert found.numbers.tolist() == [7, 8]
+    assert microseconds(found)["input"] == [10, 0]
+    assert microseconds(found)["compute"] == [70, 0]

@@ -16,6 +16,8 @@ EXCHANGE_MATTERS = 0.1
 """Share of the step from which on the exchange of values between ranks is worth a look."""
 MANY_COLLECTIVES = 8.0
 """Of a step: from here on they are many."""
+STARVED = 0.25
+"""Share of their processors that others have had, on all ranks, from which on slower computing is not a rank's own."""
 PARTS = {
     "input": "waiting for its input",
     "python": "Python between the calls",
@@ -56,6 +58,8 @@ def late(case: Case) -> Late | None:
         return None
     differs = {name: own(slow, name) - middle(others, name) for name in PARTS}
     part = max(differs, key=lambda name: differs[name])
+    if part in ("compute", "idle") and all((host.taken or 0.0) >= STARVED for host in hosts):
+        return None  # whichever rank gets less of its processors at the moment
     return Late(slow, cost, usual, part, own(slow, part), middle(others, part))
 
 

@@ -2,9 +2,9 @@
 
 ## What it is
 `experimental_distribute_dataset` and `fit` divide a dataset between the workers. By files, where there are as many of
-them as workers: then each worker reads its own. Else by elements: each worker reads, decodes and maps everything, and
-keeps one element of n. With the policy OFF, or in `distribute_datasets_from_function` without a `shard`, nothing is
-divided at all.
+them as workers: then each worker reads its own. With fewer files TensorFlow asks for another policy. With the policy
+DATA each worker reads, decodes and maps everything, and keeps one element of n. With the policy OFF, or in
+`distribute_datasets_from_function` without a `shard`, nothing is divided at all.
 
 ## Why it costs
 With n workers the pipelines do n times the work for each batch. Where nothing is divided, all ranks train on the same
@@ -12,7 +12,9 @@ examples: an epoch takes n times as many steps as the data needs.
 
 ## How it looks
 ```python
-dataset = tf.data.TFRecordDataset("all.tfrecord").map(decode).batch(256)     # one file: divided after the work
+options = tf.data.Options()
+options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA     # after the work
+dataset = tf.data.TFRecordDataset("all.tfrecord").map(decode).batch(256).with_options(options)
 dataset = strategy.experimental_distribute_dataset(dataset)
 ```
 
@@ -60,16 +62,13 @@ def in_run(case: Case) -> Iterator[Finding]:
 def _divided_late(case: Case, hosts: list[Host], item: RankInput) -> Iterator[Finding]:
     """Elements are divided after the work: of n that are made, n - 1 are thrown away."""
     waits = max(own(host, "input") for host in hosts)
-    why = "there is one file" if item.files == 1 else f"there are {item.files} files" if item.files else "by elements"
+    count = item.pipelines
     yield from queries.finding(
         "unsharded-input",
         case,
-        f"{item.pipelines} workers each read and decode everything, and drop {item.pipelines - 1} of "
-        f"{item.pipelines} elements: the data is divided after the work, as {why}."
-        if item.files
-        else f"{item.pipelines} workers each make all elements and drop {item.pipelines - 1} of {item.pipelines}: the "
-        "data is divided after the work, as it does not come from files.",
-        cost_ms=waits * (item.pipelines - 1) / item.pipelines,
+        f"{count} workers each read and decode everything and drop {count - 1} of {count} elements: the policy DATA "
+        "divides the data after the work.",
+        cost_ms=waits * (count - 1) / count,
         where=item.where,
         evidence=[queries.number("input-wait", waits, "ms", "of a step, on the rank that waits longest", "trace")],
         fixes=[

@@ -9,7 +9,7 @@ from flatout.job.place import Place
 from flatout.model import queries
 from flatout.model.case import Case, Host, RankWork, RunPart
 from flatout.model.evidence.job import Collectives, RankInput
-from flatout.model.evidence.program import LastSeen
+from flatout.model.evidence.program import CpuUse, LastSeen
 from flatout.model.vocabulary import RankState
 
 MOST_WORK = 12
@@ -36,11 +36,12 @@ def of(case: Case, place: Place, directory: Path | None, stopped: bool = False) 
         steps=steps.count if steps is not None else 0,
         step_ms=steps.ms.median if steps is not None else None,
         split_ms=steps.split_ms if steps is not None else None,
-        collectives=next(iter(case.evidence_of(Collectives)), None),
+        collectives=_collectives(case),
         inputs=case.evidence_of(RankInput)[:MOST_INPUTS],
         work=_work(case),
         cores_used=used.used if used is not None else None,
         cores=used.cores if used is not None else None,
+        taken=_taken(used),
         findings=tuple(
             (item.cause, round(item.cost_share, 4), _spot(case, item.where))
             for item in case.findings[:MOST_FINDINGS]
@@ -48,6 +49,18 @@ def of(case: Case, place: Place, directory: Path | None, stopped: bool = False) 
         ),
         case=str(directory) if directory is not None else "",
     )
+
+
+def _collectives(case: Case) -> Collectives | None:
+    """Those of the training steps: what was traced may be another loop than the steps that are reported."""
+    found = next(iter(case.evidence_of(Collectives)), None)
+    return found if case.steps is not None and case.steps.kind == "train" else None
+
+
+def _taken(used: CpuUse | None) -> float | None:
+    if used is None or used.idle is None or not used.cores:
+        return None
+    return round(min(max(1 - (used.used + used.idle) / used.cores, 0.0), 1.0), 3)
 
 
 def _state(case: Case, stopped: bool) -> RankState:

@@ -333,6 +333,8 @@ class Host:
     work: tuple[RankWork, ...] = field(default=(), metadata=LATER)
     cores_used: float | None = field(default=None, metadata=LATER)
     cores: int | None = field(default=None, metadata=LATER)
+    taken: float | None = field(default=None, metadata=LATER)
+    """Share of its processors that something else had while its steps ran."""
     findings: tuple[tuple[str, float, str], ...] = field(default=(), metadata=LATER)
     """Its own: cause, share, place."""
     case: str = field(default="", metadata=LATER)

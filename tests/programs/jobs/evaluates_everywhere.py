@@ -17,7 +17,7 @@ def evaluate(x, y):
     return tf.reduce_mean((training.forward(x) - y) ** 2)
 
 
-validation = examples(60000).batch(100)
+validation = examples(20000).batch(100)
 iterator = iter(strategy.distribute_datasets_from_function(make))
 for epoch in range(3):
     for _ in range(STEPS // 3):

@@ -24,7 +24,9 @@ def decode(record):
     return tf.reduce_mean(x, axis=1), tf.ones((1,))
 
 
-data = tf.data.TFRecordDataset(file).map(decode).repeat().batch(64).prefetch(2)
+options = tf.data.Options()
+options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
+data = tf.data.TFRecordDataset(file).map(decode).repeat().batch(64).prefetch(2).with_options(options)
 iterator = iter(strategy.experimental_distribute_dataset(data))  # fault: unsharded-input
 for _ in range(STEPS):
     training.step(next(iterator))

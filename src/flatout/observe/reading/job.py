@@ -29,23 +29,28 @@ def read(
     ops: Sequence[Op],
     pipelines: Sequence[Pipeline],
 ) -> list[Evidence]:
-    return [*collectives(split, ops), *inputs(recording, pipelines), *last_seen(recording, measured)]
+    return [*collectives(measured, split, ops), *inputs(recording, pipelines), *last_seen(recording, measured)]
 
 
-def collectives(split: StepSplit | None, ops: Sequence[Op]) -> list[Collectives]:
-    if split is None or not split.count or not split.collective.any():
+def collectives(measured: Measured | None, split: StepSplit | None, ops: Sequence[Op]) -> list[Collectives]:
+    """Scaled to the median step, as the parts of the step are: steps take longer while they are traced."""
+    if measured is None or split is None or not split.count or not split.collective.any():
         return []
     mine = [op for op in ops if COLLECTIVE.search(f":{op.type}")]
     usual = split.usual
-    spent = split.collective[usual] / split.steps[usual] / 1e9
+    traced = float((split.end - split.start)[usual].sum()) / float(split.steps[usual].sum()) / 1e9
+    scale = float(np.median(measured.sample)) * 1e3 / traced if traced else 1.0
+    spent = float(split.collective[usual].sum()) / float(split.steps[usual].sum()) / 1e9
+    if spent > traced:
+        return []
     largest = max(mine, key=lambda op: op.self_ms, default=None)
     return [
         Collectives(
-            float(np.mean(spent)),
+            spent * scale,
             per_step=sum(op.count for op in mine),
             bytes_per_step=sum(op.count * _bytes(op) for op in mine),
             first_step=int(split.numbers[0]),
-            step_ms=_series(split),
+            step_ms=_series(split, scale),
             op=largest.type if largest is not None else "",
             where=largest.where if largest is not None else None,
             source="trace",
@@ -53,11 +58,11 @@ def collectives(split: StepSplit | None, ops: Sequence[Op]) -> list[Collectives]
     ]
 
 
-def _series(split: StepSplit) -> tuple[float, ...]:
+def _series(split: StepSplit, scale: float) -> tuple[float, ...]:
     """Step by step, as long as each mark stands for one step."""
     single = split.steps == 1
     whole = len(single) if single.all() else int(np.argmin(single))
-    return tuple(round(float(value) / 1e9, 3) for value in split.collective[: min(whole, MOST_STEPS)])
+    return tuple(round(scale * float(value) / 1e9, 3) for value in split.collective[: min(whole, MOST_STEPS)])
 
 
 def _bytes(op: Op) -> float:
@@ -98,10 +103,10 @@ def _sharded(fact: dict[str, Any]) -> bool | None:
         return True
     if fact.get("from_function") or fact.get("policy") == "off":
         return False if fact.get("source") else None  # each rank may have made data of its own
-    if fact.get("policy") in ("file", "hint"):
-        return True
-    files = fact.get("files")
-    return None if files is None else files >= pipelines and fact.get("policy") != "data"
+    if fact.get("policy") == "data":
+        return False
+    # AUTO divides files, and fails where there are fewer than ranks; what comes from no files, it divides by elements.
+    return True if fact.get("policy") in ("file", "hint") or fact.get("files") is not None else None
 
 
 def last_seen(recording: Recording, measured: Measured | None) -> list[LastSeen]:
