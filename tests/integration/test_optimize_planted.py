@@ -53,11 +53,6 @@ main()
 
 CAUGHT = {
     "planted-loses-weights": "weights; the original has",
-    "planted-saturates": "saturates",
-    "planted-lowers-precision": "stated as float32",
-    "planted-is-not-quantized": "none of its heavy nodes",
-    "planted-turns-outputs": "another order",
-    "planted-answers-nan": "NaN",
     "planted-crashes": "SIGABRT",
     "planted-hangs": "no answer in 15 s",
     "planted-eats-memory": "GiB of memory",
@@ -65,21 +60,33 @@ CAUGHT = {
     "planted-loads-only-here": "memory of the converter",
     "planted-lies": "worse",
 }
+BY_ITS_ANSWERS = {
+    "planted-saturates": "saturates",
+    "planted-lowers-precision": "stated as float32",
+    "planted-is-not-quantized": "none of its heavy nodes",
+    "planted-turns-outputs": "another order",
+    "planted-answers-nan": "NaN",
+}
+"""`test_optimize_checks.py` holds these checks in the ordinary run."""
 
 
-@pytest.fixture(scope="session")
-def optimized(tmp_path_factory):
-    place = tmp_path_factory.mktemp("optimize")
+def optimize(place, planted):
     (place / "zoo.py").write_text(ZOO)
+    routes = [word for name in (*planted, "tf-frozen", "keras-call") for word in ("--route", name)]
     command = [
         *(sys.executable, "-c", DRIVER, "optimize", "zoo:build", "--data", "zoo:data", "--metric", "zoo:score"),
-        *("--route", "planted", "--route", "tf-frozen", "--route", "keras-call", "--batch", "1,4"),
+        *(*routes, "--batch", "1,4"),
         *("--output", "artefact", "--json", "case.json", "--budget", "400s"),
     ]
     variables = {**os.environ, "FLATOUT_PLUGINS": str(PLUGINS), "CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run(command, cwd=place, env=variables, capture_output=True, text=True, timeout=800)
     assert done.returncode == 0, done.stderr
     return place, flatout.load(place / "case.json"), done.stderr
+
+
+@pytest.fixture(scope="session")
+def optimized(tmp_path_factory):
+    return optimize(tmp_path_factory.mktemp("optimize"), CAUGHT)
 
 
 def trials(case, stage="route"):
@@ -91,6 +98,14 @@ def test_a_bad_converter_is_caught(optimized, name):
     trial = trials(optimized[1])[name]
     assert trial.status in ("failed", "timeout")
     assert CAUGHT[name] in trial.note
+
+
+@pytest.mark.exhaustive
+def test_bad_answers_are_caught(tmp_path):
+    found = trials(optimize(tmp_path, BY_ITS_ANSWERS)[1])
+    for name, word in BY_ITS_ANSWERS.items():
+        assert found[name].status == "failed"
+        assert word in found[name].note
 
 
 def test_the_rest_goes_on(optimized):
