@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -147,3 +149,15 @@ def test_the_same_from_python(program: Path, monkeypatch: pytest.MonkeyPatch) ->
     case = flatout.check(program)
     assert case.kind == "check"
     assert [item.cause for item in case.findings] == ["run-eagerly"]
+
+
+def test_confirm_runs_the_program_and_keeps_standard_output_for_the_findings(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import sys\nprint('from the program', *sys.argv[1:])\n")
+    (tmp_path / "model.py").write_text("import tensorflow as tf\nmodel.compile(run_eagerly=True)\n")
+    command = [sys.executable, "-m", "flatout", "check", "--no-cache", "--confirm", "train.py --epochs 1", "model.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "from the program --epochs 1" in done.stderr
+    assert "from the program" not in done.stdout
+    assert done.stdout.startswith("model.py:2:")
+    assert "note: The run of train.py --epochs 1 showed no steps of TensorFlow, so it decides nothing." in done.stdout
