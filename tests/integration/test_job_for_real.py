@@ -46,6 +46,7 @@ def test_two_workers_are_one_case(tmp_path: Path) -> None:
     assert "Ranks    worker 0: " in done.stderr
 
 
+@pytest.mark.exhaustive  # `test_job_merge.py` and `test_job_launching.py` hold it without TensorFlow
 @pytest.mark.skipif(sys.platform != "linux", reason="signals")
 def test_a_killed_rank_is_named_and_the_other_ones_evidence_is_kept(tmp_path: Path) -> None:
     done, case = launched(tmp_path, "rank_dies", "--no-trace")

@@ -91,6 +91,7 @@ def test_an_environment_that_differs_in_one_package_is_slower_by_it(place: Path)
     assert len(made) == 2, "kept for the next time"
 
 
+@pytest.mark.exhaustive  # the ordinary run has the environment that differs
 def test_the_same_environment_twice_shows_no_difference(place: Path) -> None:
     same = f"--env={sys.executable} pausing==1.0"
     code, found, text = flatout(place, "compare", same, same, "--budget", "12s", "--max-regression", "0%", "train.py")
@@ -109,6 +110,7 @@ def test_the_release_that_made_it_slower_is_found(place: Path) -> None:
     assert "pausing 1.2 made it slower" in text
 
 
+@pytest.mark.exhaustive  # the ordinary run has the release that is found in the same way
 def test_the_package_of_a_list_that_made_it_slower_is_found(place: Path) -> None:
     for name, other, pausing in (("good", "1.0", "1.1"), ("bad", "2.0", "1.2")):
         (place / f"{name}.txt").write_text(f"other=={other}\npausing=={pausing}\n")
