@@ -78,7 +78,7 @@ def _measure(job: Planted, steps: str) -> dict[str, object]:
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "flatout", "launch", "-n", "2", "--quiet", "--timeout", "500", "--"]
-        command += [sys.executable, "-m", "flatout", "run", str(PROGRAMS / f"{job.program}.py")]
+        command += [sys.executable, "-m", "flatout", "run", "--trace", str(PROGRAMS / f"{job.program}.py")]
         environment = {**os.environ, "STEPS": steps, "RECORDS": folder, "TF_CPP_MIN_LOG_LEVEL": "2"}
         ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
         latest = Path(folder) / ".flatout" / "latest"

@@ -225,3 +225,19 @@ def test_a_rank_is_not_called_late_where_all_ranks_lack_processors() -> None:
     quiet, busy = (replace(case_of(0), evidence=(), hosts=hosts(taken)) for taken in (0.0, 0.8))
     assert [item.cause for item in diagnose(quiet).findings] == ["straggler"]
     assert "straggler" not in [item.cause for item in diagnose(busy).findings]
+
+
+def test_without_a_trace_a_late_rank_is_found_by_what_it_does_outside_of_its_calls() -> None:
+    def job(waits: float, works: Split) -> Case:
+        hosts = tuple(
+            Host(f"worker {index}", 60, 40.0, role="worker", index=index, split_ms=split)
+            for index, split in enumerate((Split(python=2.0, compute=38.0 - waits, input=waits), works))
+        )
+        return replace(case_of(0), evidence=(), hosts=hosts)
+
+    for part, cause in (("python", "straggler"), ("input", "input-skew")):
+        found = diagnose(job(0.0, Split(compute=8.0, **{part: 32.0}))).findings
+        assert [item.cause for item in found] == [cause]
+        assert "orker 1" in found[0].summary
+        assert found[0].confidence == "medium"
+    assert diagnose(job(0.0, Split(python=2.0, compute=38.0))).findings == ()

@@ -40,13 +40,26 @@ class Late:
     part_ms: float
     others_part_ms: float
 
+    @property
+    def own_ms(self) -> float:
+        known = self.host.own_ms
+        return known if known is not None else self.others_ms + self.ms
+
+    @property
+    def estimate(self) -> str:
+        if self.host.collectives is not None:
+            return "what the other ranks spend in collectives beyond the exchange itself, in the traced steps"
+        return "how much longer the other ranks are inside of their calls, as they compute alike"
+
 
 def late(case: Case) -> Late | None:
     """The rank that comes last in most steps, where that costs the others a part of the step."""
     hosts = ranks.stepping(case)
     found = ranks.exchange(hosts)
-    if found is None or case.steps is None:
+    if case.steps is None or case.steps.kind != "train":
         return None
+    if found is None:
+        return _late_without_trace(case, hosts)
     slow = max(hosts, key=lambda host: host.own_ms or 0.0)
     others = [host for host in hosts if host is not slow]
     if found.steps and found.last.get(slow.name, 0.0) < MOSTLY_LAST:
@@ -61,6 +74,22 @@ def late(case: Case) -> Late | None:
     if part in ("compute", "idle") and all((host.taken or 0.0) >= STARVED for host in hosts):
         return None  # whichever rank gets less of its processors at the moment
     return Late(slow, cost, usual, part, own(slow, part), middle(others, part))
+
+
+def _late_without_trace(case: Case, hosts: Sequence[Host]) -> Late | None:
+    """From hooks alone: the ranks compute alike, so what one is longer inside of its calls than the one that is there
+    shortest, it waits for that one. Only what is outside of the calls can be the reason then."""
+    if len(hosts) < 2 or any(host.split_ms is None or host.collectives is not None for host in hosts):
+        return None
+    slow = min(hosts, key=lambda host: own(host, "compute"))
+    others = [host for host in hosts if host is not slow]
+    cost = middle(others, "compute") - own(slow, "compute")
+    differs = {name: own(slow, name) - middle(others, name) for name in ("input", "python")}
+    part = max(differs, key=lambda name: differs[name])
+    if queries.share(case, cost) < WORTH or differs[part] < cost / 2:
+        return None
+    usual = statistics.median((host.step_ms or 0.0) for host in others) - cost
+    return Late(slow, min(cost, differs[part]), usual, part, own(slow, part), middle(others, part))
 
 
 def own(host: Host, part: str) -> float:

@@ -55,8 +55,8 @@ def in_run(case: Case) -> Iterator[Finding]:
             Fix(f"Make the input of {host.name} as fast as the others': its own case says which stage is slow."),
             Fix("Let the tf.data service make the batches for all ranks.", equivalence="semantic"),
         ],
-        confidence="high",
-        estimate="what the other ranks spend in collectives beyond the exchange itself, in the traced steps",
+        confidence="high" if host.collectives is not None else "medium",
+        estimate=found.estimate,
     )
 
 

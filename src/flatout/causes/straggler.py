@@ -46,18 +46,18 @@ def in_run(case: Case) -> Iterator[Finding]:
     yield from queries.finding(
         "straggler",
         case,
-        f"{host.name[:1].upper()}{host.name[1:]} works {host.own_ms:.1f} ms in each step, the others "
+        f"{host.name[:1].upper()}{host.name[1:]} works {found.own_ms:.1f} ms in each step, the others "
         f"{found.others_ms:.1f} ms: they wait {found.ms:.1f} ms for it{since(case, found.ms)}. What differs is "
         f"{PARTS[found.part]}: {found.part_ms:.1f} ms against {found.others_part_ms:.1f} ms{_more(found)}.",
         cost_ms=found.ms,
         where=None,
         evidence=[
-            queries.number("rank-own-work", host.own_ms or 0.0, "ms", f"of a step, on {host.name}", "trace"),
+            queries.number("rank-own-work", found.own_ms, "ms", f"of a step, on {host.name}", "trace"),
             queries.number("rank-own-work", found.others_ms, "ms", "of a step, on the others", "trace"),
         ],
         fixes=[Fix(_advice(found))],
-        confidence="high",
-        estimate="what the other ranks spend in collectives beyond the exchange itself, in the traced steps",
+        confidence="high" if host.collectives is not None else "medium",
+        estimate=found.estimate,
     )
 
 

@@ -55,7 +55,12 @@ def register(app: typer.Typer) -> None:
         window: Annotated[
             str | None, typer.Option(metavar="FIRST:LAST", help="Trace from step FIRST to step LAST, counted from 0.")
         ] = None,
-        trace: Annotated[bool, typer.Option("--trace/--no-trace", help="Take a trace of some steps.")] = True,
+        trace: Annotated[
+            bool | None,
+            typer.Option(
+                "--trace/--no-trace", help="Take a trace of some steps. Default: not of a job's ranks."
+            ),
+        ] = None,
         observe_for: Annotated[
             str | None,
             typer.Option("--for", metavar="TIME", help="Observe for 90s, 10m or 1h, then let the program go on."),

@@ -19,7 +19,7 @@ def run(
     module: bool = False,
     steps: int | None = None,
     window: str | None = None,
-    trace: bool = True,
+    trace: bool | None = None,
     observe_for: str | float | None = None,
     flame: bool = False,
     nsys: bool = False,

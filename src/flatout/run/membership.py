@@ -46,6 +46,10 @@ def find(given: str | None) -> Member | None:
     return member
 
 
+def is_rank() -> bool:
+    return place.find(os.environ) is not None
+
+
 def evidence() -> list[RankOf]:
     """Which rank this process is, for its own case."""
     found = place.find(os.environ)

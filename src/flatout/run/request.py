@@ -11,7 +11,8 @@ class RunRequest:
     arguments: tuple[str, ...] = ()
     module: bool = False
     """Whether `program` is a module, as with `python -m`."""
-    trace: bool = True
+    trace: bool | None = None
+    """Whether some steps are traced; None: yes, but for the ranks of a job, whom TensorFlow's profiler may abort."""
     window_start: int | None = None
     window_steps: int | None = None
     observe_for: float | None = None

@@ -149,9 +149,13 @@ def _part(request: RunRequest, recording: Recording, program: Program) -> Observ
     return ObservedPart(directory, seconds, made)
 
 
+def _traces(request: RunRequest) -> bool:
+    return request.trace if request.trace is not None else not membership.is_rank()
+
+
 def _settings(request: RunRequest, levers: tuple[str, ...], directory: Path) -> ChildSettings:
     observe = ObserveSettings(
-        trace=request.trace and not request.nsys,  # a GPU has one profiler, and Nsight holds it
+        trace=_traces(request) and not request.nsys,  # a GPU has one profiler, and Nsight holds it
         window_start=request.window_start,
         window_steps=request.window_steps,
         seconds=request.observe_for,
