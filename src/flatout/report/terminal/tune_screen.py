@@ -74,6 +74,18 @@ def claimed(case: Case) -> Trial | None:
     return next(told, next(iter(stages), None))
 
 
+def how_known(case: Case) -> str:
+    """What the change does to the whole run and what was compared, or why nothing is claimed, for people."""
+    claim = claimed(case)
+    if claim is not None:
+        whole = f"This run: {whole_run(case.whole_run)} " if case.whole_run is not None else ""
+        return whole + proof(case, claim)
+    if case.conclusion is None:
+        return ""
+    reason = clean(case.conclusion.reason).partition(" By hand: the lever")[0]
+    return "" if reason in headline(case) else _capital(_in_words(case, reason.replace(" ×", "×")))
+
+
 def _gain(case: Case, claim: Trial, page: Page, room: Room) -> None:
     whole = case.whole_run
     if whole is not None:

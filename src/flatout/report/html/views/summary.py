@@ -9,7 +9,7 @@ from flatout.report.html.context import ReportContext
 from flatout.report.html.markup import Child, Html, tag
 from flatout.report.html.views import run
 from flatout.report.labels import STEP_PARTS, name_of_steps
-from flatout.report.terminal import headline
+from flatout.report.terminal import headline, tune_screen
 
 NARROW = 0.11
 """Parts of the bar below this share are too narrow for their name."""
@@ -21,7 +21,7 @@ def write(context: ReportContext) -> Html:
         "section",
         tag("p", f"flatout {case.kind}", class_="kind"),
         tag("h1", headline(case), class_="verdict"),
-        tag("p", case.verdict, class_="quiet") if case.kind == "tune" and case.verdict not in headline(case) else None,
+        _how_known(case) if case.kind == "tune" else None,
         _failure(case),
         run.bar(case.run) if case.run is not None and case.run.seconds > 0 else None,
         run.strip(case.run) if case.run is not None else None,
@@ -31,6 +31,11 @@ def write(context: ReportContext) -> Html:
         id="summary",
         aria_label="Summary",
     )
+
+
+def _how_known(case: Case) -> Child:
+    told = tune_screen.how_known(case)
+    return tag("p", told, class_="quiet") if told else None
 
 
 def _failure(case: Case) -> Child:
