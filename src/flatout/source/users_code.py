@@ -47,7 +47,10 @@ def treat_as_users(module: str) -> None:
 def is_users_file(filename: str) -> bool:
     if filename.startswith("<") or "__autograph_generated_file" in filename:
         return False
-    path = os.path.realpath(filename)
+    try:
+        path = os.path.realpath(filename)
+    except (OSError, ValueError):  # `compile(text, name)` takes any name, even one that no file can have
+        return False
     if any(own in path for own in _own_packages):
         return True
     return not path.startswith(_LIBRARIES) and not any(mark in path for mark in (*_MARKS, *_TENSORFLOW))
