@@ -216,3 +216,18 @@ def test_a_tape_in_another_function_is_not_the_lines(tmp_path: Path) -> None:
     )
     assert context.tape_line(str(file), 7) is None
     assert context.tape_line(str(file), 5) == 3
+
+
+def test_a_cell_of_a_notebook_is_read_where_tracebacks_find_it() -> None:
+    import linecache
+
+    from flatout.source import context
+
+    name = "/nowhere/ipykernel_1/12345.py"
+    linecache.cache[name] = (10, None, ["x = 1\n", "y = 2\n"], name)
+    try:
+        assert context.lines(name) == ("x = 1", "y = 2")
+        assert context.lines("no\0file") == ()
+    finally:
+        del linecache.cache[name]
+        context.lines.cache_clear()

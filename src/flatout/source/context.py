@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
+import linecache
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,8 +26,11 @@ class Loop:
 def lines(file: str) -> tuple[str, ...]:
     try:
         return tuple(Path(file).read_text(encoding="utf-8", errors="replace").splitlines())
-    except OSError:
+    except ValueError:  # a name that no file can have
         return ()
+    except OSError:
+        # A cell of a notebook is no file; the kernel that observes itself has its text where tracebacks find it.
+        return tuple(line.rstrip("\n") for line in linecache.getlines(file))
 
 
 def where(file: str | None, line: int | None, function: str | None = None) -> Where | None:
