@@ -57,9 +57,7 @@ def register(app: typer.Typer) -> None:
         ] = None,
         trace: Annotated[
             bool | None,
-            typer.Option(
-                "--trace/--no-trace", help="Take a trace of some steps. Default: not of a job's ranks."
-            ),
+            typer.Option("--trace/--no-trace", help="Take a trace of some steps. Default: not of a job's ranks."),
         ] = None,
         observe_for: Annotated[
             str | None,

@@ -15,7 +15,7 @@ class ObserveSettings:
     """How many steps it records; None: some, for about a second."""
     sample: bool = True
     """Whether a thread samples the main thread's stack."""
-    seconds: float | None = None
-    """How long the program is observed; then it goes on without. None: to its end."""
     nvtx: bool = False
     """Whether steps are marked for Nsight Systems."""
+    seconds: float | None = None
+    """How long the program is observed; then it goes on without. None: to its end."""

@@ -6,10 +6,12 @@ Only code that runs in the program imports this module: it imports Keras.
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
 
 import concurrent.futures
+import importlib
 import os
 import random
+from typing import Any
 
-import keras
+keras: Any = importlib.import_module("keras")
 
 # ── from here on ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
