@@ -17,6 +17,8 @@ from flatout.check.text_repair import fix
 from flatout.source.analysis.patterns import Diagnostic
 from flatout.source.repairs import CHANGES
 
+PROGRAM = "/nowhere/program.py"
+"""Of no project: the repository around this test pins a TensorFlow of its own."""
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "check"
 PAIRS = sorted(str(path.relative_to(FIXTURES)).removesuffix(".in.py") for path in FIXTURES.glob("*/*.in.py"))
 
@@ -34,11 +36,11 @@ def test_the_repair_is_as_expected_and_a_fixed_point(pair: str) -> None:
     checker = Checker(select([pair]))
     before = (FIXTURES / f"{pair}.in.py").read_bytes()
     wanted = (FIXTURES / f"{pair}.out.py").read_text()
-    result = fix(before, "program.py", checker, everything)
+    result = fix(before, PROGRAM, checker, everything)
     assert result.content.decode() == wanted
     assert result.applied
     ast.parse(wanted)
-    again = fix(result.content, "program.py", checker, everything)
+    again = fix(result.content, PROGRAM, checker, everything)
     assert again.content == result.content
     assert not again.applied
 
@@ -46,7 +48,7 @@ def test_the_repair_is_as_expected_and_a_fixed_point(pair: str) -> None:
 def test_every_kind_of_repair_and_every_pattern_with_one_has_a_pair() -> None:
     kinds, patterns = set(), set()
     for path in FIXTURES.glob("*/*.py"):
-        for item in Checker(select(["all"])).check(path.read_text(), "program.py").diagnostics:
+        for item in Checker(select(["all"])).check(path.read_text(), PROGRAM).diagnostics:
             if item.repair is not None:
                 kinds.add(item.repair.kind)
                 patterns.add(item.full_name)
@@ -56,7 +58,7 @@ def test_every_kind_of_repair_and_every_pattern_with_one_has_a_pair() -> None:
 
 def test_unsafe_repairs_are_left_alone_unless_asked_for() -> None:
     source = b"import tensorflow as tf\nmodel.compile(run_eagerly=True)\noptions.autotune.enabled = False\n"
-    result = fix(source, "program.py", Checker(select()), safe)
+    result = fix(source, PROGRAM, Checker(select()), safe)
     assert result.content == b"import tensorflow as tf\nmodel.compile(run_eagerly=True)\n"
 
 
@@ -65,18 +67,18 @@ def test_line_ends_encodings_and_marks_stay() -> None:
     wanted = "# café\r\nimport tensorflow as tf\r\nmodel.compile('ü')  # é\r\n"
     checker = Checker(select())
     for encoding, head in (("utf-8", ""), ("latin-1", "# -*- coding: latin-1 -*-\r\n"), ("utf-8-sig", "")):
-        result = fix((head + text).encode(encoding), "program.py", checker, everything)
+        result = fix((head + text).encode(encoding), PROGRAM, checker, everything)
         assert result.content == (head + wanted).encode(encoding)
 
 
 def test_a_broken_file_is_left_as_it_is() -> None:
     for content in (b"import tensorflow as tf\nmodel.compile(run_eagerly=True\n", b"\xff\xfe\x00tensorflow", b""):
-        assert fix(content, "program.py", Checker(select()), everything).content == content
+        assert fix(content, PROGRAM, Checker(select()), everything).content == content
 
 
 def test_a_function_that_another_file_traces_is_not_decorated() -> None:
     source = (FIXTURES / "eager-step" / "tape-outside-function.in.py").read_bytes()
-    result = fix(source, "program.py", Checker(select(["eager-step"])), everything, {"train_step"})
+    result = fix(source, PROGRAM, Checker(select(["eager-step"])), everything, {"train_step"})
     assert b"def train_step(rows, targets)" in result.content
     assert b"@tf.function\ndef train_step(" not in result.content
 
@@ -102,12 +104,12 @@ def test_a_notebook_is_repaired_cell_by_cell() -> None:
 
 def test_arguments_by_place_are_not_left_in_the_wrong_place() -> None:
     source = b"from tensorflow import keras\nmodel = keras.Model()\nmodel.fit_generator(batches, 100, epochs=3)\n"
-    assert fix(source, "program.py", Checker(select()), everything).content == source
+    assert fix(source, PROGRAM, Checker(select()), everything).content == source
 
 
 def test_no_import_is_added_for_a_repair() -> None:
     source = b"import tensorflow.compat.v1 as tf\nd = tf.data.Dataset.range(3).map(str, num_parallel_calls=1)\n"
-    assert fix(source, "program.py", Checker(select(["autotune-off"])), everything).content == source
+    assert fix(source, PROGRAM, Checker(select(["autotune-off"])), everything).content == source
 
 
 def test_what_is_not_repaired_in_a_notebook_stays_to_the_byte() -> None:
@@ -157,10 +159,10 @@ def test_a_conversion_is_hoisted_unasked_where_the_array_is_reached_by_nothing_e
     parts = {"before": "", "made": "np.zeros(9)", "between": "", "inside": "pass"}
     source = HOISTED.format(**parts | (SAFE_ARRAYS | ESCAPED_ARRAYS)[case])
     checker = Checker(select(["tensor-reconversion"]))
-    found = checker.check(source, "program.py").diagnostics
+    found = checker.check(source, PROGRAM).diagnostics
     assert [item.full_name for item in found] == ["tensor-reconversion/same-array-each-turn"]
     assert safe(found[0]) == (case in SAFE_ARRAYS)
-    result = fix(source.encode(), "program.py", checker, safe)
+    result = fix(source.encode(), PROGRAM, checker, safe)
     assert bool(result.applied) == (case in SAFE_ARRAYS)
 
 
