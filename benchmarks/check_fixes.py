@@ -73,6 +73,8 @@ def edited_files(folders: list[str], unsafe: bool, counts: Counter[str]) -> Iter
 
 def _files(folders: list[str]) -> Iterator[str]:
     for folder in folders:
+        if os.path.isfile(folder):
+            yield folder
         for root, _, names in sorted(os.walk(folder)):
             for name in sorted(names):
                 if name.endswith((".py", ".ipynb")):
@@ -88,22 +90,24 @@ def _parses(text: str) -> bool:
 
 
 def parse(folders: list[str]) -> None:
-    for unsafe in (False, True):
-        counts: Counter[str] = Counter()
-        patterns: Counter[str] = Counter()
-        broken = []
-        for item in edited_files(folders, unsafe, counts):
-            counts["edited"] += 1
-            patterns.update(item.names)
-            if not item.parses:
-                broken.append(item.path)
-        kind = "safe and unsafe" if unsafe else "safe"
-        print(f"| {kind} edits | {counts['files']} files | {counts['edited']} edited | {len(broken)} do not parse |")
-        for path in broken:
-            print(f"  {path}")
-        if unsafe:
-            for name, count in patterns.most_common():
-                print(f"| {name} | {count} files |")
+    """All edits of all files, and the safe ones alone of files that have both kinds."""
+    counts: Counter[str] = Counter()
+    patterns: Counter[str] = Counter()
+    broken = []
+    for item in edited_files(folders, True, counts):
+        counts["edited"] += 1
+        patterns.update(item.names)
+        versions = [item]
+        if not item.safe:
+            versions += edited_files([item.path], False, Counter())
+        counts["with safe edits"] += any(version.safe for version in versions)
+        broken += [version.path for version in versions if not version.parses]
+    print("| files | edited | of them with safe edits | do not parse after it |")
+    print("|---|---|---|---|")
+    print(f"| {counts['files']} | {counts['edited']} | {counts['with safe edits']} | {len(broken)} |")
+    print(*(f"{path} does not parse" for path in broken), sep="\n")
+    for name, count in patterns.most_common():
+        print(f"| {name} | {count} files |")
 
 
 def run(folders: list[str], programs: int, seed: int) -> None:
@@ -121,7 +125,10 @@ def run(folders: list[str], programs: int, seed: int) -> None:
             counts["edited line not reached"] += 1
             continue
         second = _outcome(item, item.after)
-        differs = _difference(first, second) if second else "no outcome"
+        if not second or not _comparable(first, second):
+            counts["printed nothing in time"] += 1
+            continue
+        differs = _difference(first, second)
         rows.append((item, differs))
         print(
             f"| {'safe' if item.safe else 'unsafe'} | {', '.join(item.names)} | {differs or 'same'} | {item.path} |",
@@ -132,6 +139,12 @@ def run(folders: list[str], programs: int, seed: int) -> None:
         kind = "safe" if safe else "unsafe"
         print(f"\n{kind}: {len(mine)} programs, {sum(bool(differs) for differs in mine)} behave otherwise")
     print(f"{counts['edited line not reached']} more did not reach an edited line")
+    print(f"{counts['printed nothing in time']} more printed nothing to compare in {SECONDS} s")
+
+
+def _comparable(first: dict[str, object], second: dict[str, object]) -> bool:
+    """Whether both came to an end, or have printed something by then."""
+    return all(item["error"] != "timeout" or item["lines"] for item in (first, second))
 
 
 def _difference(first: dict[str, object], second: dict[str, object]) -> str:

@@ -207,6 +207,20 @@ QUIET = {
                     self.optimizer.apply_gradients(zip(tape.gradient(loss, self.weights), self.weights))
                 return {}
         """,
+    "a step that is eager by name": """
+        import tensorflow as tf
+        def train_eager_mode(model, optimizer, dataset):
+            for batch in dataset:
+                with tf.GradientTape() as tape:
+                    loss = model(batch)
+                optimizer.apply_gradients(zip(tape.gradient(loss, model.weights), model.weights))
+        """,
+    "records one by one": """
+        import tensorflow as tf
+        def parse(record):
+            return tf.io.parse_single_example(record, {})
+        dataset = tf.data.TFRecordDataset("rows.tfrecord").map(parse, num_parallel_calls=4).batch(1)
+        """,
     "a queue": """
         import tensorflow as tf
         def unrolls(dataset, queue):

@@ -224,8 +224,11 @@ def _sureness(tape: ast.With, site: Site, few: int | None) -> Confidence:
 
 
 def _is_meant(site: Site, line: int) -> bool:
-    """Whether the file is named for it, or a comment above says that tf.function was tried and did not work."""
-    if re.search(r"eager[^/\\]*$", site.module.path, re.IGNORECASE):
+    """Whether file or function are named for it, or a comment or the docstring says that tf.function did not work."""
+    if re.search(r"eager[^/\\]*$", site.module.path, re.IGNORECASE) or "eager" in site.scope.name.lower():
+        return True
+    told = ast.get_docstring(site.scope.node) if isinstance(site.scope.node, FUNCTIONS) else None
+    if told is not None and "tf.function" in told:
         return True
     above = site.module.source_line(line - 1)
     return "tf.function" in above and re.search(r"work|error|issue|bug|slow|fail", above, re.IGNORECASE) is not None

@@ -51,7 +51,7 @@ from flatout.source.analysis import datasets
 from flatout.source.analysis.call_summary import CallSummary
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
-from flatout.source.analysis.syntax import last_name
+from flatout.source.analysis.syntax import argument, constant, last_name
 
 ONE_AT_A_TIME = (
     *("ReadFile", "DecodeImage", "DecodeJpeg", "DecodeAndCropJpeg", "DecodePng", "DecodeBmp", "DecodeGif"),
@@ -145,6 +145,8 @@ _KEEPS_ORDER = ("shuffle", "repeat", "prefetch", "cache", "take", "skip", "with_
 @pattern("parse-one-by-one", calls=("batch",), words=("parse_single_example",))
 def _parse_one_by_one(call: ast.Call, site: Site) -> Iterator[Match]:
     """`.map(parse).batch(n)`, where parse does nothing that a batch could not go through."""
+    if constant(argument(call, 0, "batch_size")) == 1:
+        return
     chain = datasets.before(call, site)
     between = []
     for stage in reversed(chain.stages):
