@@ -19,6 +19,7 @@ if not os.path.exists(file):
 
 def decode(record):
     x = tf.ensure_shape(tf.io.parse_tensor(record, tf.float32), (64, 128))
+    x += tf.random.normal((64, 128), stddev=0.01)
     for _ in range(12):
         x = tf.linalg.matmul(x, x, transpose_b=True) @ x / 1e4
     return tf.reduce_mean(x, axis=1), tf.ones((1,))
@@ -26,7 +27,7 @@ def decode(record):
 
 options = tf.data.Options()
 options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
-data = tf.data.TFRecordDataset(file).map(decode).repeat().batch(64).prefetch(2).with_options(options)
+data = tf.data.TFRecordDataset(file).map(decode, num_parallel_calls=tf.data.AUTOTUNE).repeat().batch(64).prefetch(2).with_options(options)
 iterator = iter(strategy.experimental_distribute_dataset(data))  # fault: unsharded-input
 for _ in range(STEPS):
     training.step(next(iterator))
