@@ -1,19 +1,17 @@
 """What programs compute, written down in children: runs alike are exact, right changes pass, wrong ones fail.
 
-Three processes run the same small programs, none of which seeds anything: twice as they are, and once with a right and
-a wrong change to each.
+Processes run the same small programs, none of which seeds anything: twice as they are, and once with a right and a
+wrong change to each. The first is started anew, the others are forked from one that has imported TensorFlow, as trials.
 """
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import textwrap
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import forked
 import pytest
-from observed import environment
+from observed import bare, environment, write
 
 from flatout.measure.parity import Numbers, compare
 
@@ -31,6 +29,7 @@ watch.more_probes += [seeds.PROBE, hooks.probe_of(values), *(module.PROBE for mo
 seeds.install(0)
 if pinned in variants: pinned.install(0)
 sys.meta_path.insert(0, installing.ProbeInstaller(watch))
+installing.install_in_imported_packages(watch)
 best, steps = 0, 0
 
 def at_step(stream, end, n):
@@ -181,52 +180,57 @@ for name in sys.argv[3].split(","):
         values.write()
 """
 
-NAMES = (
-    "fit",
-    "uneven",
-    "uneven_legacy",
-    "eager",
-    "traced",
-    "hidden",
-    "predict",
-    "call",
-    "legacy",
-    "session",
-    "blind_session",
-    "blind_reference_session",
-)
-NOISY = ("noisy", "noisy_legacy")
-TRAINING = ("sensitive", "fit", "eager", "traced", "hidden", "legacy")
+NAMES = ("fit", "uneven", "eager", "traced", "predict", "legacy", "session")
+OTHERS = ("uneven_legacy", "hidden", "call", "blind_session", "blind_reference_session")
+"""Run by `scripts/test --all` only."""
+NOISY = ("noisy",)
+OTHER_NOISY = ("noisy_legacy",)
+TRAINING = ("sensitive", "fit", "traced")
+OTHER_TRAINING = ("eager", "hidden", "legacy")
+
+
+def ran(home: Path, names: tuple[str, ...], noisy: tuple[str, ...], training: tuple[str, ...]) -> Path:
+    program = write(home, textwrap.dedent(START) + PROGRAMS)
+    names = tuple(dict.fromkeys((*training, *names)))
+    for run, changes, wanted in (
+        ("one", "plain", names),
+        ("first", "plain", ("fresh",)),
+        ("two", "plain", ("fresh", *names)),
+        ("changed", "right,wrong", names),
+        ("pinned", "plain,right,wrong", noisy),
+        ("shaken", "plain", training),
+    ):
+        (home / run).mkdir()
+        words = [str(home / run), changes, ",".join(wanted), run]
+        if run == "one":
+            done = bare(home, program, *words, env=environment(PYTHONHASHSEED="0"))
+            code, errors = done.returncode, done.stderr
+        else:
+            code, _, errors = forked.run(program, *words, directory=home)
+        assert code == 0, errors[-4000:]
+    return home
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home = tmp_path_factory.mktemp("runs")
-    program = home / "programs.py"
-    program.write_text(textwrap.dedent(START) + PROGRAMS)
-    todo = (
-        ("one", "plain", ("fresh", "sensitive", *NAMES)),
-        ("two", "plain", ("fresh", "sensitive", *NAMES)),
-        ("changed", "right,wrong", ("sensitive", *NAMES)),
-        ("pinned", "plain,right,wrong", NOISY),
-        ("shaken", "plain", TRAINING),
-    )
+def usual(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return ran(tmp_path_factory.mktemp("usual"), NAMES, NOISY, TRAINING)
 
-    def start(run: str, changes: str, names: tuple[str, ...]) -> None:
-        (home / run).mkdir()
-        done = subprocess.run(
-            [sys.executable, str(program), str(home / run), changes, ",".join(names), run],
-            cwd=home,
-            env=environment(PYTHONHASHSEED="0"),
-            capture_output=True,
-            text=True,
-            timeout=400,
-        )
-        assert done.returncode == 0, done.stderr[-4000:]
 
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(start, *zip(*todo, strict=True)))
-    return home
+@pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return ran(tmp_path_factory.mktemp("others"), OTHERS, OTHER_NOISY, OTHER_TRAINING)
+
+
+@pytest.fixture
+def runs(name: str, group: str, request: pytest.FixtureRequest) -> Path:
+    found: Path = request.getfixturevalue(group)
+    return found
+
+
+def programs(usual: tuple[str, ...], others: tuple[str, ...]) -> pytest.MarkDecorator:
+    rows = [pytest.param(name, "usual", id=name) for name in usual]
+    rows += [pytest.param(name, "others", id=name, marks=pytest.mark.exhaustive) for name in others]
+    return pytest.mark.parametrize(("name", "group"), rows)
 
 
 def numbers(runs: Path, run: str, name: str) -> Numbers:
@@ -234,31 +238,32 @@ def numbers(runs: Path, run: str, name: str) -> Numbers:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["fresh", *NAMES])
-def test_two_runs_of_an_unseeded_program_are_exact(runs: Path, name: str) -> None:
-    found = compare(numbers(runs, "one", f"{name}-plain"), numbers(runs, "two", f"{name}-plain"))
+@programs(("fresh", *NAMES), OTHERS)
+def test_two_runs_of_an_unseeded_program_are_exact(runs: Path, name: str, group: str) -> None:
+    one = "first" if name == "fresh" else "one"  # after the same import: it begins with what that has drawn
+    found = compare(numbers(runs, one, f"{name}-plain"), numbers(runs, "two", f"{name}-plain"))
     assert found.verdict == "exact", found
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-def test_a_right_change_passes(runs: Path, name: str) -> None:
+@programs(NAMES, OTHERS)
+def test_a_right_change_passes(runs: Path, name: str, group: str) -> None:
     one, two = numbers(runs, "one", f"{name}-plain"), numbers(runs, "two", f"{name}-plain")
     found = compare(one, numbers(runs, "changed", f"{name}-right"), two)
     assert found.verdict in ("exact", "reassociated"), found
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-def test_a_wrong_change_fails(runs: Path, name: str) -> None:
+@programs(NAMES, OTHERS)
+def test_a_wrong_change_fails(runs: Path, name: str, group: str) -> None:
     one, two = numbers(runs, "one", f"{name}-plain"), numbers(runs, "two", f"{name}-plain")
     found = compare(one, numbers(runs, "changed", f"{name}-wrong"), two, promise="reassociated")
     assert found.verdict == "failed", found
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NOISY)
-def test_dropout_and_noise_are_the_same_in_pinned_runs(runs: Path, name: str) -> None:
+@programs(NOISY, OTHER_NOISY)
+def test_dropout_and_noise_are_the_same_in_pinned_runs(runs: Path, name: str, group: str) -> None:
     """XLA draws other masks: with them the numbers would have nothing in common."""
     plain, right, wrong = (numbers(runs, "pinned", f"{name}-{change}") for change in ("plain", "right", "wrong"))
     found = compare(plain, right)
@@ -268,8 +273,8 @@ def test_dropout_and_noise_are_the_same_in_pinned_runs(runs: Path, name: str) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", TRAINING)
-def test_weights_that_begin_some_roundings_apart_tell_what_rounding_does(runs: Path, name: str) -> None:
+@programs(TRAINING, OTHER_TRAINING)
+def test_weights_that_begin_some_roundings_apart_tell_what_rounding_does(runs: Path, name: str, group: str) -> None:
     one, two, shaken = (numbers(runs, run, f"{name}-plain") for run in ("one", "two", "shaken"))
     assert compare(one, shaken).verdict != "exact", "nothing was shaken"
     found = compare(one, numbers(runs, "changed", f"{name}-right"), two, shaken)
