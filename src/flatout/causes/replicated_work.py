@@ -80,4 +80,4 @@ def _is_distributed(host: Host, work: RankWork) -> bool:
     return work.name != "loop" or len(distributed) > 1
 
 
-CAUSE = Cause(group="job", in_run=in_run, explains=("validation-bound",))
+CAUSE = Cause(group="job", in_run=in_run, replaces=("validation-bound",))
