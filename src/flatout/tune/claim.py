@@ -90,7 +90,8 @@ class Claiming:
         """The patched program, raced, and the trial to be claimed: that of the levers where the patch has all of them
         and holds their speedup, its own otherwise. None where it cannot be started or is not faster."""
         context = self.context
-        one = self.confirmed.patched.get(made.written) or context.patched(made, made.written)
+        levers = made.written if made.unwritten else best.levers
+        one = self.confirmed.patched.get(levers) or context.patched(made, levers)
         if one is None:
             self._note("info", "No patch: the edited source of a command like this cannot be tried.")
             return None
@@ -110,7 +111,7 @@ class Claiming:
             text = f"The patch holds a part of what was found: {ratio(trial):.2f} × of {ratio(best):.2f} × with"
             self._note("info", f"{text} {shown(best.levers)} as levers (flatout run --with {','.join(best.levers)}).")
             return one, trial
-        self._note("warning", f"The patch for {shown(made.written)} is withheld: {_why_not(trial)}.")
+        self._note("warning", f"The patch for {shown(levers)} is withheld: {_why_not(trial)}.")
         return None
 
     # ── the whole program ────────────────────────────────────────────────────────────────────────────────────

@@ -26,7 +26,7 @@ AGAIN_FROM = 1.25
 """A gain from which the changed program is observed anew: other levers may pay now."""
 AGAIN_AT_MOST = 2
 OF_A_GROUP = 0.5
-"""Of the time for trying: what levers that are tried side by side may take together."""
+"""Share of the time for trying that levers which are tried side by side may take."""
 AGAIN_STARTS = 6
 """Starts of the program that observing anew and trying further levers takes at least."""
 

@@ -22,8 +22,8 @@ LEAST_SECONDS = 45.0
 TENFOLD = 10
 """Times as many steps as the run that was started, for which the gain is told as well."""
 COMPARING = 1.5
-"""Of a run of the original: what comparing what both compute to their end takes. A second pair of runs is made only
-where there is time for that as well: a narrower interval is worth less than knowing that the results are the same."""
+"""Comparing the results of both to their end takes about as long as so many runs of the original. A second pair of
+runs is made only where there is time for that as well: it would only make the interval narrower."""
 SAME_LENGTH = 1.02
 """Most steps over fewest of runs that are taken for equally long."""
 PATIENCE = 1.3
