@@ -51,7 +51,7 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix, Stage
-from flatout.source.analysis import datasets, loops
+from flatout.source.analysis import datasets, generators, loops
 from flatout.source.analysis.call_summary import summarize_scope
 from flatout.source.analysis.patterns import Confidence, Match, pattern
 from flatout.source.analysis.scopes import Scope, Site
@@ -114,7 +114,7 @@ _STAGES = ("map", "flat_map", "interleave", "filter", "apply")
 @pattern("generator", calls=("from_generator",))
 def _generator(call: ast.Call, site: Site) -> Iterator[Match]:
     """`Dataset.from_generator` over a generator of this file that works in numpy, or only hands arrays on."""
-    made = _generator_of(call, site)
+    made = generators.function_of(call, site)
     if made is None:
         yield from _from_another_file(call, site)
         return
@@ -125,7 +125,7 @@ def _generator(call: ast.Call, site: Site) -> Iterator[Match]:
         why = f"prepares each element in Python with {' and '.join(work)}"
     elif any(_WORKS.search(last_name(inner.func)) for _, inner, _ in summarize_scope(made).calls):
         why = "prepares each element in Python"
-    elif _hands_on(made):
+    elif generators.hands_on(made):
         why = "only hands elements on, through the interpreter one by one"
     else:
         return
@@ -322,64 +322,6 @@ def _is_shown(made: Scope) -> bool:
 def _of_keras(method: Scope) -> bool:
     bases = getattr(method.owner.node, "bases", ()) if method.owner is not None else ()
     return any(last_name(base).endswith(("Layer", "Model", "Cell")) for base in bases)
-
-
-def _generator_of(call: ast.Call, site: Site) -> Scope | None:
-    if not site.dotted(call.func).startswith("tensorflow.data."):
-        return None
-    given = argument(call, 0, "generator")
-    if given is None:
-        return None
-    made = site.module.function_of(given, site)
-    if made is not None and isinstance(made.node, ast.Lambda):
-        body = made.node.body
-        made = site.module.function_of(body.func, site) if isinstance(body, ast.Call) else None
-    if made is None:
-        made = _callable_object(given, site) or _from_helper(given, site)
-    return made if made is not None and made.facts.yields else None
-
-
-def _from_helper(given: ast.expr, site: Site) -> Scope | None:
-    """`make_rows(paths)`, where that function of the file returns a generator function of its own."""
-    if isinstance(given, ast.Name):
-        bound = datasets.value_of(given.id, site)
-        given, site = bound if bound is not None else (given, site)
-    helper = site.module.function_of(given.func, site) if isinstance(given, ast.Call) else None
-    if helper is None:
-        return None
-    for returned, where in helper.facts.returns:
-        found = site.module.function_of(returned.value, where) if returned.value is not None else None
-        if found is not None and isinstance(found.node, ast.Lambda) and isinstance(found.node.body, ast.Call):
-            found = site.module.function_of(found.node.body.func, where)
-        if found is not None and found.facts.yields:
-            return found
-    return None
-
-
-def _callable_object(given: ast.expr, site: Site) -> Scope | None:
-    """`Recordings()`, where the class yields in its `__call__`, and `recordings.rows` of such an object."""
-    name = "__call__"
-    if isinstance(given, ast.Attribute) and isinstance(given.value, ast.Name):
-        name, given = given.attr, given.value
-    if isinstance(given, ast.Name):
-        bound = datasets.value_of(given.id, site)
-        given = bound[0] if bound is not None else given
-    if not isinstance(given, ast.Call) or not isinstance(given.func, ast.Name):
-        return None
-    owner = site.module.classes.get(given.func.id)
-    return owner.method(name) if owner is not None else None
-
-
-def _hands_on(made: Scope) -> bool:
-    """A loop over what was given, with nothing but a yield in it."""
-    body = [item for item in made.node.body if not isinstance(item, ast.Expr) or isinstance(item.value, ast.Yield)]  # type: ignore[attr-defined]
-    if len(body) != 1 or not isinstance(body[0], ast.For):
-        return False
-    source = body[0].iter
-    plain = isinstance(source, ast.Name) or (
-        isinstance(source, ast.Call) and isinstance(source.func, ast.Name) and source.func.id in ("zip", "range")
-    )
-    return plain and all(isinstance(item, ast.Expr) and isinstance(item.value, ast.Yield) for item in body[0].body)
 
 
 def _is_cached(call: ast.Call, site: Site) -> bool:
