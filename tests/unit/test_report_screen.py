@@ -106,8 +106,9 @@ def test_a_run_answers_what_is_slow_where_and_what_to_do() -> None:
 def test_a_tune_answers_how_much_it_gives_and_whether_it_is_safe() -> None:
     text = " ".join(screen(case_of("tune-won")).split())
     for answer in (
-        "Training steps are 4.04 times as fast (3.47 to 4.71) with one change: trace `train_step` with @tf.function "
-        "(slow_training.py:76). Same results up to rounding.",
+        "This run is about 1.86 times as fast (1.42 to 2.45, estimated); its training steps are 4.04 times as fast "
+        "(3.47 to 4.71), with one change: trace `train_step` with @tf.function (slow_training.py:76). Same results up "
+        "to rounding.",
         "28.3 s → 15.2 s, 1.86 times as fast (1.42 to 2.45) as a whole",
         "is the 95 % interval of 22 paired rounds",
         "Losses of 10 steps and 43 of 44 variables, to the end of the program, agree.",
@@ -115,6 +116,41 @@ def test_a_tune_answers_how_much_it_gives_and_whether_it_is_safe() -> None:
         "39 changes not tried",
     ):
         assert answer in text, answer
+
+
+STEP = "; its training steps are 4.04 times as fast (3.47 to 4.71), with one change"
+
+
+@pytest.mark.parametrize(
+    ("whole", "begins"),
+    [
+        (None, f"What this run gains is not known, as no whole run was measured{STEP}"),
+        (
+            WholeRun(Interval(2.0, 1.5, 4.0), estimated=True, note="stopped after 45 s"),
+            f"What this run gains is not known, as there was no time to see its end{STEP}",
+        ),
+        (
+            WholeRun(Interval(2.0, 1.9, 2.1), pairs=2, complete=True),
+            f"This run is 2.00 times as fast (1.90 to 2.10){STEP}",
+        ),
+        (
+            WholeRun(Interval(2.0, 1.9, 2.1), pairs=2, complete=True, tenfold=3.5),
+            f"This run is 2.00 times as fast (1.90 to 2.10), one with ten times the steps 3.50 times{STEP}",
+        ),
+        (
+            WholeRun(Interval(1.04, 0.93, 1.16), pairs=2, complete=True, tenfold=1.33),
+            "This run may gain nothing (measured at 1.04 times as fast, 0.93 to 1.16), "
+            f"one with ten times the steps 1.33 times{STEP}",
+        ),
+        (
+            WholeRun(Interval(0.8, 0.7, 0.9), pairs=2, complete=True),
+            f"This run is slower (measured at 0.80 times as fast, 0.70 to 0.90){STEP}",
+        ),
+    ],
+    ids=["no run", "no end", "measured", "tenfold", "nothing", "slower"],
+)  # fmt: skip
+def test_the_first_line_is_the_claim_for_the_run(whole: WholeRun | None, begins: str) -> None:
+    assert headline(dataclasses.replace(case_of("tune-won"), whole_run=whole)).startswith(begins)
 
 
 def test_what_is_not_the_same_is_not_proposed() -> None:
@@ -237,7 +273,8 @@ def test_a_trial_is_told_without_what_the_program_had_already() -> None:
 def test_a_pull_request_has_verdict_table_patch_proof_and_the_rest() -> None:
     text = pull_request.render(case_of("tune-won"))
     parts = (
-        "### Training steps are 4.04",
+        "### This run is about 1.86",
+        "| the whole run | 28.3 s | 15.2 s |",
         "| a step | 181.0 ms | 44.8 ms |",
         "```diff\n--- a/",
         "**How it was proved.**",

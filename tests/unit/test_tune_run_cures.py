@@ -80,12 +80,12 @@ def test_a_cure_of_the_run_is_claimed_by_its_whole_runs(tmp_path, monkeypatch):
     case = replace(stage.context.case, trials=tuple(stage.trials.found), tuned=(LEVER,), whole_run=claim.whole_run)
     assert claim_of(case) == claim.trial
     text = won_text(claim.trial, claim.trial.speedup, claim.whole_run)
-    assert text.startswith("The whole run is 1.67 times as fast [1.5")
-    assert ", step" not in text
+    assert text.startswith("The run is 1.67 times as fast [1.5")
+    assert " step" not in text.partition("Compared")[0]
     assert case.run is not None
     assert case.findings[-1].cause == "checkpoint-bound"
     shown = tune_screen.headline(replace(case, verdict=text))
-    assert shown.startswith("The run is 1.67 times as fast")
+    assert shown.startswith("This run is 1.67 times as fast (1.5")
 
 
 @pytest.mark.parametrize("cured", [Run(19.5, 0, 100), Run(25.0, 0, 100)])

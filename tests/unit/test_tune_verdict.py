@@ -49,10 +49,16 @@ def test_won_says_step_and_whole_run_side_by_side():
     whole = WholeRun(Interval(2.35, 2.1, 2.6), None, 20.4, 8.7, pairs=2, complete=True, steps=700, patched=True)
     word, told = outcome(case(trial(), claim, tuned=("xla",), whole_run=whole))
     assert word == "won"
-    assert told.startswith("10.90 times as fast [9.60, 11.50] with xla; numbers: exact.")
-    assert "Whole run 20.4 s → 8.7 s (2.35 × [2.10, 2.60]), step 10.90 ×." in told
+    assert told.startswith(
+        "The run is 2.35 times as fast [2.10, 2.60], a step 10.90 times as fast [9.60, 11.50], with xla; numbers: "
+        "exact."
+    )
+    assert "Whole run 20.4 s → 8.7 s (2.35 × [2.10, 2.60])." in told
+    told = outcome(case(trial(), claim, tuned=("xla",), whole_run=replace(whole, tenfold=6.5)))[1]
+    assert told.startswith("The run is 2.35 times as fast [2.10, 2.60], 6.50 times for ten times as many steps, a step")
     guessed = replace(whole, estimated=True, complete=False, note="stopped after 9 s and 80 steps, as the time was up")
     told = outcome(case(trial(), claim, tuned=("xla",), whole_run=guessed))[1]
+    assert told.startswith("Steps are 10.90 times as fast [9.60, 11.50] (what the run gains is not known: its end was")
     assert "Of the whole run" in told
     assert "estimated" in told
     assert "stopped after 9 s" in told

@@ -44,14 +44,14 @@ def _rounds(claim: Trial | None) -> str:
 def _table(case: Case) -> Iterator[str]:
     claim, whole = tune_screen.claimed(case), case.whole_run
     rows = []
-    if claim is not None and claim.speedup is not None and claim.step_ms:
-        before = duration(claim.step_ms * claim.speedup.ratio)
-        rows.append(("a step", before, duration(claim.step_ms), words.speedup(claim.speedup)))
     if claim is not None and whole is not None and whole.after_seconds is not None:
         before = duration(1000 * whole.before_seconds) if whole.before_seconds is not None else ""
         speedup = words.speedup(whole.speedup) if whole.speedup is not None else ""
         estimated = ", estimated" if whole.estimated and speedup else ""
         rows.append(("the whole run", before, duration(1000 * whole.after_seconds), f"{speedup}{estimated}"))
+    if claim is not None and claim.speedup is not None and claim.step_ms:
+        before = duration(claim.step_ms * claim.speedup.ratio)
+        rows.append(("a step", before, duration(claim.step_ms), words.speedup(claim.speedup)))
     if rows:
         lines = ["| | before | after | |", "|---|---:|---:|---|"]
         yield "\n".join(lines + [f"| {' | '.join(map(escape, row))} |" for row in rows])

@@ -77,30 +77,41 @@ def conclude(case: Case, request: TuneRequest, problem: str = "") -> Conclusion:
 
 
 def won_text(claim: Trial, speedup: Interval, whole: WholeRun | None) -> str:
-    step = f"{speedup.ratio:.2f} times as fast [{speedup.low:.2f}, {speedup.high:.2f}]"
-    step = f"The whole run is {step}" if claim.stage == "run" else step
+    """`The run is 2.35 times as fast [2.10, 2.60], a step 10.90 times [9.60, 11.50], with xla; numbers: exact. …`"""
     numbers = weakest(claim.parity, whole.parity if whole is not None else "")
     what = f"the patch for {shown(claim.levers)}" if claim.stage == "patch" else shown(claim.levers)
-    text = f"{step} with {what}; numbers: {numbers}."
+    text = f"{_gain_text(claim, speedup, whole)} with {what}; numbers: {numbers}."
     if whole is not None and whole.compared:
         text += f" Compared: {whole.compared}."
-    return f"{text} {whole_run_text(whole, speedup if claim.stage != 'run' else None)}" if whole is not None else text
+    return f"{text} {whole_run_text(whole)}" if whole is not None else text
 
 
-def whole_run_text(whole: WholeRun, step: Interval | None) -> str:
-    """`Whole run 20.4 s → 8.7 s (2.35 × [2.1, 2.6]), step 10.9 ×.`"""
+def _gain_text(claim: Trial, speedup: Interval, whole: WholeRun | None) -> str:
+    """The claim is that for the run which was started; the step's stands beside it, or alone where the run's is not
+    known."""
+    step = f"{speedup.ratio:.2f} times as fast [{speedup.low:.2f}, {speedup.high:.2f}]"
+    tenfold = f", {whole.tenfold:.2f} times for ten times as many steps" if whole is not None and whole.tenfold else ""
+    if claim.stage == "run":
+        return f"The run is {step}{tenfold},"
+    if whole is None or whole.speedup is None or not whole.complete:
+        why = "its end was not reached" if whole is not None else "no whole run was measured"
+        return f"Steps are {step} (what the run gains is not known: {why})"
+    run = f"{whole.speedup.ratio:.2f} times as fast [{whole.speedup.low:.2f}, {whole.speedup.high:.2f}]"
+    estimated = ", estimated" if whole.estimated else ""
+    return f"The run is {run}{estimated}{tenfold}, a step {step},"
+
+
+def whole_run_text(whole: WholeRun) -> str:
+    """`Whole run 20.4 s → 8.7 s (2.35 × [2.1, 2.6]).`"""
     parts = [f"{'Whole run' if whole.complete else 'Of the whole run'}"]
     if whole.before_seconds is not None and whole.after_seconds is not None:
         parts.append(f"{whole.before_seconds:.1f} s → {whole.after_seconds:.1f} s")
     elif whole.after_seconds is not None:
         parts.append(f"{whole.after_seconds:.1f} s")
     if whole.speedup is not None:
-        interval = f"{whole.speedup.ratio:.2f} × [{whole.speedup.low:.2f}, {whole.speedup.high:.2f}]"
-        parts.append(f"({interval}{', estimated' if whole.estimated else ''})")
-    if whole.tenfold is not None:
-        parts.append(f"and {whole.tenfold:.2f} × for ten times as many steps")
+        parts.append(f"({_bounds(whole.speedup)}{', estimated' if whole.estimated else ''})")
     note = f" ({whole.note})" if whole.note else ""
-    return f"{' '.join(parts)}{f', step {step.ratio:.2f} ×' if step is not None else ''}{note}."
+    return f"{' '.join(parts)}{note}."
 
 
 # ── faster but not the same ──────────────────────────────────────────────────────────────────────────────────────────

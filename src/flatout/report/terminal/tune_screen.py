@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from flatout.model.case import Case, Trial, WholeRun
+from flatout.model.case import Case, Interval, Trial, WholeRun
 from flatout.model.evidence.outcomes import LeverSkipped
 from flatout.model.levers import shown
 from flatout.model.text import LONGEST, clean_code
 from flatout.report import words
 from flatout.report.formatting import clean, duration, elide, share
-from flatout.report.labels import NO_VERDICT, STEP_NAMES
+from flatout.report.gain_text import gain
+from flatout.report.labels import NO_VERDICT, name_of_steps
 from flatout.report.terminal import screen
 from flatout.report.terminal.page import Page
 from flatout.report.terminal.screen import Room, labelled
@@ -45,11 +46,8 @@ def headline(case: Case) -> str:
         count = len(claim.levers)
         how = "one change" if count == 1 else f"{count} changes"
         told = "; ".join(words.lever(text, names) for text in claim.levers)
-        what = "The run is" if claim.stage == "run" else f"{_steps(case)} are"
-        return (
-            f"{what} {words.speedup(claim.speedup)} with {how}: {told}. "
-            f"{_capital(words.agreement(numbers(case, claim)))}."
-        )
+        gives = gain(claim, case.whole_run, _steps(case))
+        return f"{gives}, with {how}: {told}. {_capital(words.agreement(numbers(case, claim)))}."
     tried = [trial for trial in case.trials if trial.stage == "single"]
     if outcome == "done":
         none = f"none of {len(tried)} changes that were tried is faster" if tried else "no change fits this program"
@@ -70,8 +68,13 @@ def claimed(case: Case) -> Trial | None:
         return None
     won = [one for one in case.trials if one.status == "won" and one.levers == case.tuned and one.speedup is not None]
     stages = [one for one in won if one.stage in ("combination", "patch", "run")]
-    told = (one for one in stages if one.speedup is not None and f"[{one.speedup.low:.2f}," in case.verdict)
+    told = (one for one in stages if one.speedup is not None and _bounds(one.speedup) in case.verdict)
     return next(told, next(iter(stages), None))
+
+
+def _bounds(interval: Interval) -> str:
+    """As the verdict writes them (`tune/verdict.py`)."""
+    return f"[{interval.low:.2f}, {interval.high:.2f}]"
 
 
 def how_known(case: Case) -> str:
@@ -240,7 +243,7 @@ def _advice(case: Case, claim: Trial | None, program: str) -> tuple[str, str]:
 
 
 def _steps(case: Case) -> str:
-    return _capital(STEP_NAMES.get(case.steps.kind, "steps")) if case.steps is not None else "Steps"
+    return name_of_steps(case.steps.kind) if case.steps is not None else "steps"
 
 
 def numbers(case: Case, claim: Trial) -> str:

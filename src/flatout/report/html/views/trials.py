@@ -172,6 +172,8 @@ def _whole_run(case: Case) -> Child:
     ratio = f" ({whole.speedup.ratio:.2f}× {_interval(whole.speedup)})" if whole.speedup is not None else ""
     how = "estimated from its steps" if whole.estimated else f"{whole.pairs} pairs of runs, imports included"
     end = "" if whole.complete else " The end of the program was not reached."
+    if whole.tenfold is not None:
+        end += f" With ten times as many steps: {whole.tenfold:.2f}×."
     return tag("p", "Whole run: ", tag("strong", f"{before}{whole.after_seconds:.1f} s{ratio}"), f", {how}.{end}")
 
 
