@@ -126,6 +126,11 @@ def project_of(source: str, path: str, case: Case) -> Project:
     return _project(((path, source), *sorted(texts.items())))
 
 
+def others(source: str, path: str, case: Case) -> dict[str, ast.Module]:
+    """The program's other files."""
+    return {file: module for file, module in project_of(source, path, case).modules.items() if file != path}
+
+
 @functools.lru_cache(maxsize=4)
 def _project(texts: tuple[tuple[str, str], ...]) -> Project:
     return Project(dict(texts))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from flatout.cures import _frozen
 from flatout.model.case import Case
@@ -31,7 +31,7 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     text, made, refused = source, 0, list[int]()
     while lines and made < MOST_STEPS:
         line = lines.pop(0)
-        new = _taken_out(text, line, forward)
+        new = _taken_out(text, line, forward, _frozen.others(text, path, case))
         if new is None or _frozen.of_new(text, new, path, case) is not None:
             refused.append(line)
             continue
@@ -53,16 +53,16 @@ def _update_taken_out(text: str, line: int) -> str | None:
     return written(document, step, "update_weights") if document and step else None
 
 
-def _taken_out(text: str, line: int, forward: bool) -> str | None:
+def _taken_out(text: str, line: int, forward: bool, others: Mapping[str, ast.Module]) -> str | None:
     module = ast.parse(text)
     if _is_traced_already(module, line):
         return None
-    step = Search(module, line, forward, by_project=True).found()
+    step = Search(module, line, forward, others=others).found()
     if step is None and not forward:
         # What NumPy computes in the step may be an argument of it.
         other = array_arguments.taken_out(text, line)
         moved = LineMap(text, other).line(line) if other is not None else 0
-        step = Search(ast.parse(other), moved, by_project=True).found() if other is not None else None
+        step = Search(ast.parse(other), moved, others=others).found() if other is not None else None
         text = other or text
     document = read(text) if step is not None else None
     return written(document, step, "infer" if forward else "train_step") if document and step else None
@@ -84,12 +84,12 @@ def _is_traced_already(module: ast.Module, line: int) -> bool:
 
 def by_hand(source: str, path: str, case: Case, value: str) -> str | None:
     """Why no step of this file is taken out, with the line that is in the way."""
-    forward = _forward(case)
+    forward, others = _forward(case), _frozen.others(source, path, case)
     for line in _lines(case, path, forward):
-        search = Search(ast.parse(source), line, forward, by_project=True)
+        search = Search(ast.parse(source), line, forward, others=others)
         if search.found() is None and search.refusal is not None:
             return f"the step is not taken out of the loop: {search.refusal.text}"
-        new = _taken_out(source, line, forward)
+        new = _taken_out(source, line, forward, others)
         why = _frozen.of_new(source, new, path, case) if new is not None else None
         if why is not None:
             return f"the step is not taken out of the loop: {why}"

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from flatout.source.editing.dataflow import FUNCTIONS, LOOPS, Flow, arguments, bound_in, called_name, names_in, reached
+from flatout.source import side_effects
+from flatout.source.editing.dataflow import (
+    FUNCTIONS,
+    LOOPS,
+    Flow,
+    arguments,
+    bound_in,
+    called_name,
+    definitions,
+    names_in,
+    reached,
+)
 from flatout.source.editing.graph_fit import UPDATES, Obstacle, every, fit_of, is_tape, is_traced, opened
 from flatout.source.editing.step_arguments import MOST, Level, Surroundings
 from flatout.source.editing.step_split import NotSplit, Split, split
@@ -53,11 +65,17 @@ class Search:
     """Searches the step around a line of a module. `refusal` says why there is none."""
 
     def __init__(
-        self, module: ast.Module, line: int, forward: bool = False, unproven: bool = False, by_project: bool = False
+        self,
+        module: ast.Module,
+        line: int,
+        forward: bool = False,
+        unproven: bool = False,
+        others: Mapping[str, ast.Module] | None = None,
     ) -> None:
         """`forward`: the step is a call of a model, without gradients; `unproven`: no trial will run the result;
-        `by_project`: whoever asks looks at the whole project for what other functions set (`frozen_state`)."""
-        self.module, self.forward, self.unproven, self.by_project = module, forward, unproven, by_project
+        `others`: the program's other files. Whoever gives them looks in them for what other functions set
+        (`frozen_state`)."""
+        self.module, self.forward, self.unproven, self.others = module, forward, unproven, others
         self.fit = fit_of(module)
         self.levels = list(_levels(module, line))
         """From the module inwards."""
@@ -202,7 +220,7 @@ class Search:
         back = [name for name in flow.written if name in wanted]
         self._check_results(around, rest, flow, back)
         given, above = self._given(around, flow, body[0].lineno)
-        obstacle = around.changes_elsewhere(rest, flow, given, self.by_project)
+        obstacle = around.changes_elsewhere(rest, flow, given, self.others is not None)
         if obstacle is not None:
             raise NotSplit(obstacle)
         values = tensors(around, rest, given, self.unproven)
@@ -253,16 +271,33 @@ class Search:
 
     def _reads_shapes(self, body: Sequence[ast.stmt]) -> bool:
         """Whether Python may compute with shapes, which may be unknown in a relaxed trace: here or in a model."""
-        packages = {full.split(".")[0] for full in self.fit.modules.values()}
-        relative = any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(self.module))
-        if relative or not packages <= _LIBRARIES:
+        others = self.others or {}
+        own = {part.removesuffix(".py") for path in others for part in os.path.normpath(path).split(os.sep)}
+        if any(not _imported(module) <= _LIBRARIES | own for module in (self.module, *others.values())):
             return True  # a model may come from a file that is not seen here
-        models = [node for name in _FORWARD for node in self.fit.definitions.get(name, ())]
-        nodes = (
-            *reached(body, self.fit.definitions),
-            *(inner for model in models for inner in reached(model.body, self.fit.definitions)),
-        )
-        return any(isinstance(node, ast.Attribute) and node.attr in _SHAPES for node in nodes)
+        known = {name: list(found) for name, found in self.fit.definitions.items()}
+        libraries = set(self.fit.modules)
+        for module in others.values():
+            libraries |= set(side_effects.imported(module))
+            for name, found in definitions(module).items():
+                known.setdefault(name, []).extend(found)
+        models = [node for name in _FORWARD for node in known.get(name, ())]
+        nodes = (*reached(body, known), *(inner for model in models for inner in reached(model.body, known)))
+        read = (node.value for node in nodes if isinstance(node, ast.Attribute) and node.attr in _SHAPES)
+        return any(not (isinstance(of, ast.Name) and of.id in libraries) for of in read)  # `tf.shape(x)` is a tensor
+
+
+def _imported(module: ast.Module) -> set[str]:
+    """The packages and modules that a file imports, by the first part of their names."""
+    found: set[str] = set()
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import):
+            found.update(alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module.split(".")[0])
+        elif isinstance(node, ast.ImportFrom):
+            found.update(alias.name for alias in node.names)
+    return found
 
 
 _NOTHING = re.compile(r"tensorflow\.(summary|print|io|data)\b")
