@@ -383,3 +383,14 @@ def test_a_block_knows_its_mean_and_its_usual_unit():
     one.blocks = [block, None, Block([0.2], 1, 0.0)]
     assert one.unit_seconds() == pytest.approx(statistics.median([1.3 / 8, 0.2]))
     assert one.cpu_times() == [pytest.approx(0.1), None, 1e-9]
+
+
+def test_few_rounds_decide_only_where_one_is_far_ahead():
+    far, near, same = Simulated("far", 0.5), Simulated("near", 0.9), Simulated("same", 1.0)
+    bases = (Simulated("a", 1.0), Simulated("b", 1.0))
+    race(far, near, same, baselines=bases, rules=Rules("decided", rounds=3, few_rounds=True))
+    assert [verdict_of(one).status for one in (far, near, same)] == ["won", "noise", "noise"]
+    found = verdict_of(far).speedup
+    assert found is not None
+    assert 1.2 < found.low < 2.0 < found.high
+    assert verdict_of(near).speedup is None

@@ -66,6 +66,12 @@ def test_a_short_phase_is_not_the_step() -> None:
     assert chosen(recording({0: "fit", 1: "apply"}, rows)).kind == "apply"
 
 
+@pytest.mark.parametrize(("steps_of_loop", "kind"), [(100, "fit"), (300, "apply")])
+def test_of_two_phases_the_longer_one_is_the_step(steps_of_loop: int, kind: str) -> None:
+    rows = [*ticks(0, 200), *ticks(1, steps_of_loop, first=25)]
+    assert chosen(recording({0: "fit", 1: "apply"}, rows)).kind == kind
+
+
 def test_of_two_optimizers_one_is_the_step() -> None:
     """A GAN: both tick once a step. The first made is reported, and the step is counted once."""
     rows = [*ticks(0, 40), *ticks(1, 40, first=0.04)]

@@ -54,14 +54,19 @@ from flatout.source.analysis.scopes import Loop, Site
 from flatout.source.analysis.syntax import constant, keyword, last_name, loaded_names, stored_names
 from flatout.source.repairs import LeverEdit, Repair
 
+MANY = 2
+"""Batches of a call beyond which it is more than its set-up."""
+
 
 def in_run(case: Case) -> Iterator[Finding]:
     if case.steps is None:
         return
     for item in case.evidence_of(KerasCall):
         calls, batches = item.calls, item.batches
-        if item.method not in _DIRECT or not queries.is_often(case, calls) or batches > 2 * calls:
+        if item.method not in _DIRECT or not queries.is_often(case, calls):
             continue
+        if batches > MANY * calls and (item.single != calls or item.method != "predict"):
+            continue  # the batches are what takes the time
         per_call = item.per_call_ms
         cost, estimate = _cost(case, item, per_call)
         outside = _is_outside(case, item)
@@ -94,6 +99,8 @@ def _cost(case: Case, seen: KerasCall, per_call: float) -> tuple[float, str]:
         batch = (seen.batch_ms or 0.0) * seen.batches / seen.calls
         return max(per_call - batch, 0.0) * often, "the calls less the batches in them"
     # Within another step: a call of the model itself would do the same in the time that is computing.
+    if seen.batches > MANY * seen.calls:
+        return per_call * often * 0.5, "an estimate: half of the calls"
     return per_call * often * 0.9, "an estimate: 90 % of the calls"
 
 

@@ -15,7 +15,7 @@ from flatout.model.case import Case
 from flatout.model.evidence.steps import EagerLine, EagerTape, StepStack, Stream
 from flatout.source.editing import frozen_state
 from flatout.source.editing.case_facts import same_file
-from flatout.source.editing.project import Code, Project
+from flatout.source.editing.project import CALLED, Code, Project
 
 KERAS_STEPS = ("train_step", "test_step", "predict_step", "compute_loss", "compute_metrics", "call")
 """Methods of a model, a layer or a loss that Keras runs in its graph."""
@@ -32,10 +32,12 @@ def of_function(source: str, path: str, case: Case, line: int) -> str | None:
     return _frozen(project, [code], case) if code is not None else None
 
 
-def of_names(source: str, path: str, case: Case, names: Iterable[str]) -> str | None:
-    """The same for all functions and methods with these names."""
+def of_layers(source: str, path: str, case: Case) -> str | None:
+    """Why what runs when a model or a layer of the program is called must not be traced. An object of a class
+    that inherits from nothing is neither: the noise of an agent, say."""
     project = project_of(source, path, case)
-    return _frozen(project, [code for name in names for code in project.codes.get(name, ())], case)
+    called = [code for name in CALLED for code in project.codes.get(name, ())]
+    return _frozen(project, [code for code in called if project.bases.get(code.holder, set()) - {"object", ""}], case)
 
 
 def of_making(source: str, path: str, case: Case, name: str, line: int) -> str | None:

@@ -6,13 +6,16 @@ The probe counts them, so that a finding names only cures that engage; the lever
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 DEFAULT_SIZE = 32
-MOST_BATCHES = 4
-"""`predict` for so many batches goes through the model at once: rows are independent there, and memory allows it."""
+MOST_BATCHES = 16
+"""`predict` for so many batches goes through the model at once: rows are independent there…"""
+MOST_BYTES = 32 << 20
+"""…and what they take in memory as inputs is little."""
 
 _IGNORED = {"verbose", "shuffle"}
 """They change nothing for one batch but what is printed, and the order in which its rows are summed up."""
@@ -53,6 +56,8 @@ class Signature:
         rows = _rows([value for value in (x, y, weights) if value is not None])
         size = given.get("batch_size") or (rows if given.get("steps") else DEFAULT_SIZE)
         if not rows or not isinstance(size, int) or rows > size * (MOST_BATCHES if self.method == "predict" else 1):
+            return None
+        if rows > size and sum(map(_bytes, _leaves(x))) > MOST_BYTES:
             return None
         epochs = given.get("epochs", 1)
         if not isinstance(epochs, int) or epochs < 1 or (weights is not None and not is_array(y)):
@@ -102,6 +107,11 @@ def _rows(values: list[Any]) -> int:
         return 0
     rows = {int(leaf.shape[0]) for leaf in leaves}
     return rows.pop() if len(rows) == 1 else 0
+
+
+def _bytes(leaf: Any) -> int:
+    """Of an array of NumPy, or a tensor."""
+    return int(math.prod(leaf.shape)) * int(getattr(leaf.dtype, "itemsize", 0) or leaf.dtype.size)
 
 
 def _leaves(value: Any) -> Iterator[Any]:

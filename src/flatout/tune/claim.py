@@ -101,7 +101,7 @@ class Claiming:
                 self.race.rewind()
             self.race.starter.start([one])
             until = time.monotonic() + max((1 - FOR_WHOLE_RUNS) * context.clock.left(), PATCH_SECONDS)
-            rules = Rules()
+            rules = Rules(few_rounds=True)
             self.race.run([one], rules, TimeLimit(until, fewest_rounds=self.race.rounds_past_the_deadline(rules, 1)))
             one.verdict = self.race.claim(one)
         trial = context.trials.keep(self.race, one, "patch")

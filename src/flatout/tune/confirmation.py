@@ -120,7 +120,7 @@ class Confirmation:
         if context.varies:
             race.rewind()
         race.starter.start(affordable)
-        rules = Rules("narrow", rounds=MOST_CONFIRMING_ROUNDS, comparisons=len(affordable))
+        rules = Rules("narrow", rounds=MOST_CONFIRMING_ROUNDS, comparisons=len(affordable), few_rounds=True)
         race.run(
             affordable, rules, TimeLimit(until, fewest_rounds=race.rounds_past_the_deadline(rules, len(affordable)))
         )

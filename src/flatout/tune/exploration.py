@@ -126,7 +126,11 @@ class Exploration:
             contestants = [context.contestant((*self.base, text)) for text in levers]
             race.starter.start(contestants)
         last = clock.exploring_until if to_confirm else clock.closing
-        race.run(contestants, Rules(until, comparisons=comparisons), TimeLimit(clock.exploring_until, last=last))
+        race.run(
+            contestants,
+            Rules(until, comparisons=comparisons, few_rounds=True),
+            TimeLimit(clock.exploring_until, last=last),
+        )
         context.trials.keep_all(race, contestants, "single")
 
     def _try_again(self, race: Race) -> None:

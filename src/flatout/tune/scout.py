@@ -79,9 +79,12 @@ def ranked(launch: Launch, case: Case) -> Launch:
     step = step_kind(case)
     if step == "fit" and any(item.single and item.single > 1 for item in case.evidence_of(KerasCall)):
         return replace(launch, least_step="train-function")  # `train_on_batch` may stand for `fit` on one batch
-    if step is None or step in TRAINING:  # a lever may make one kind of training step of another
-        return replace(launch, least_step=step)
     seen = {stream.of for stream in case.evidence_of(Stream) if stream.count}
+    if step is None or step in TRAINING:  # a lever may make one kind of training step of another
+        # A `fit` before a loop of the program's own is another phase.
+        return replace(
+            launch, least_step=step, not_steps=("fit",) if step not in (None, "fit") and "fit" in seen else ()
+        )
     if "input" in seen and any(finding.cause == "per-sample-loop" for finding in case.findings):
         # Calls for one sample each: a lever may make one call of many, but not one batch of two.
         return replace(launch, least_step="input", not_steps=tuple(kind for kind in RANK if kind != "input"))

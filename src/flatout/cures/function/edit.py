@@ -14,7 +14,6 @@ from flatout.source.editing import imports, tf_functions, traced_parts
 from flatout.source.editing.case_facts import same_file
 from flatout.source.editing.document import read
 from flatout.source.editing.line_tracking import LineMap
-from flatout.source.editing.project import CALLED
 from flatout.source.editing.step_search import Search
 from flatout.source.editing.step_writing import written
 
@@ -62,7 +61,7 @@ def by_hand(source: str, path: str, case: Case, value: str) -> str | None:
     if value != PARTS:
         file, _, at = value.rpartition(":")
         return _frozen.of_function(source, path, case, int(at)) if at.isdigit() and same_file(path, file) else None
-    why = _frozen.of_names(source, path, case, CALLED)
+    why = _frozen.of_layers(source, path, case)
     if why is not None:
         return why
     found = traced_parts.models_on(source, _lines(case, path, "model"))
@@ -77,7 +76,7 @@ def by_hand(source: str, path: str, case: Case, value: str) -> str | None:
 
 def _parts(source: str, path: str, case: Case) -> str | None:
     """Models that are called eagerly, where they are made, and updates of the weights, as functions of their own."""
-    if _frozen.of_names(source, path, case, CALLED) is not None:
+    if _frozen.of_layers(source, path, case) is not None:
         return None
     text = source
     for of in ("model", "apply"):

@@ -28,7 +28,6 @@ from flatout.cures._spec import Cure
 from flatout.model.case import Case
 from flatout.model.evidence.program import Switch
 from flatout.model.evidence.steps import EagerLine
-from flatout.source.editing.project import CALLED
 
 OFTEN = 3
 """Calls from which a line is worth a change. A scouting run sees the first few of them only."""
@@ -43,7 +42,7 @@ def skip(case: Case) -> str | None:
 
 
 def by_hand(case: Case, value: str) -> str:
-    return _frozen.told(lambda text, path, case: _frozen.of_names(text, path, case, CALLED), case)
+    return _frozen.told(_frozen.of_layers, case)
 
 
 CURE = Cure(

@@ -15,9 +15,8 @@ from flatout.model.evidence.steps import EagerLine
 from flatout.source import side_effects
 from flatout.source.editing import case_facts, imports, statements, tf_functions
 from flatout.source.editing.document import Document, free, read
-from flatout.source.editing.project import CALLED
 
-_AGAINST = re.compile(r"(?<!keras)\.losses\b|add_loss|regularizer|mask_zero|Masking\(|add_metric")
+_AGAINST = re.compile(r"(?<!keras)\.losses\b|mask_zero|Masking\(|add_metric")
 """What a traced call leaves behind in its graph, where eager code would look for it: losses of layers, masks. What
 `keras.losses` holds is something else."""
 _METHODS = {
@@ -61,7 +60,7 @@ def _may_be_traced(case: Case, source: str, path: str) -> bool:
         for number, row in enumerate(text.splitlines(), 1):
             if row.strip().startswith("def call(") and side_effects.reason_against(file, number):
                 return False
-    return _frozen.of_names(source, path, case, CALLED) is None
+    return _frozen.of_layers(source, path, case) is None
 
 
 def _calls(document: Document, line: int) -> Iterator[cst.Call]:

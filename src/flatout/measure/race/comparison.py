@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, TypeVar
 
-from flatout.measure.interval import CONFIDENCE, confidence_for, envelope, is_bounded, paired_ratio
+from flatout.measure import student
+from flatout.measure.interval import CONFIDENCE, envelope, is_bounded, paired_ratio
+from flatout.measure.pairs import RUN_ERROR
 from flatout.measure.race.contestant import Contestant, Status, Verdict
-from flatout.measure.race.rules import status_of
+from flatout.measure.race.rules import FAR_AHEAD, Rules, status_of
 from flatout.model.case import Interval
 
 Of = Literal["unit", "usual unit", "cpu"]
 """Which time is compared."""
 T = TypeVar("T")
+FEW_ROUNDS = 3
+"""From so many on, a contestant that is far ahead has an interval."""
 
 
-def judge(baselines: Sequence[Contestant], one: Contestant, comparisons: int, *, with_cpu: bool = True) -> Verdict:
+def judge(baselines: Sequence[Contestant], one: Contestant, rules: Rules, *, with_cpu: bool = True) -> Verdict:
     """What the rounds so far say of it."""
-    confidence = confidence_for(comparisons)
+    confidence = rules.confidence
     wall = _against_all(baselines, one, "unit", confidence)
     cpu = _against_all(baselines, one, "cpu", confidence) if with_cpu else None
     bounded = wall is not None and is_bounded(wall)
-    speedup = wall if bounded else None
+    few = _far_ahead(baselines, one, confidence) if rules.few_rounds and not bounded else None
+    speedup = wall if bounded else few
     return Verdict(
         status=_status(baselines, one, speedup),
         speedup=speedup,
@@ -31,6 +38,22 @@ def judge(baselines: Sequence[Contestant], one: Contestant, comparisons: int, *,
         note=one.note,
         so_far=wall.ratio if wall is not None else None,
     )
+
+
+def _far_ahead(baselines: Sequence[Contestant], one: Contestant, confidence: float) -> Interval | None:
+    """The interval of one that is far ahead in rounds that are too few for a sign test; None for any other.
+
+    Student's, of the logarithms. Rounds do not average out what two processes differ by, so that is added.
+    """
+    found = []
+    for base in baselines:
+        logs = [math.log(b / o) for b, o in _paired(_times(base, "unit"), _times(one, "unit"))]
+        if len(logs) >= FEW_ROUNDS:
+            error = math.hypot(statistics.stdev(logs) / math.sqrt(len(logs)), math.sqrt(2) * RUN_ERROR)
+            reach, middle = student.quantile(confidence, len(logs) - 1) * error, statistics.fmean(logs)
+            found.append(Interval(*(math.exp(middle + sign * reach) for sign in (0, -1, 1))))
+    whole = envelope(found) if found else None
+    return whole if whole is not None and whole.low > FAR_AHEAD else None
 
 
 def claimed(verdict: Verdict, speedup: Interval | None) -> Verdict:

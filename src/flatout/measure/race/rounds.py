@@ -162,7 +162,7 @@ class Race(Generic[AnyContestant]):
         return apart(self.baselines, self.groups, rounds)
 
     def verdict(self, one: AnyContestant) -> Verdict:
-        return one.verdict or judge(self.baselines, one, self.rules.comparisons)
+        return one.verdict or judge(self.baselines, one, self.rules)
 
     def rows(self) -> list[Row]:
         """Baselines first."""
@@ -244,13 +244,13 @@ class Race(Generic[AnyContestant]):
         return self._behind_leader(one) if self.rules.until == "behind" else self._decided(one)
 
     def _decided(self, one: AnyContestant) -> Exit | None:
-        verdict = judge(self.baselines, one, self.rules.comparisons, with_cpu=False)
+        verdict = judge(self.baselines, one, self.rules, with_cpu=False)
         if verdict.rounds < self.rules.fewest_rounds:
             # The usual unit as well: a single long one tells nothing in few rounds.
             found = [*ratios(self.baselines, one), *ratios(self.baselines, one, "usual unit")]
             if is_slower_by_far(found, verdict.rounds, self.given_up):
                 return Exit("given-up", f"slower by far in each round, given up after {verdict.rounds}")
-        elif verdict.speedup is not None and is_decided(verdict.speedup, verdict.rounds, self.rules):
+        if verdict.speedup is not None and is_decided(verdict.speedup, verdict.rounds, self.rules):
             return Exit("decided")
         return None
 

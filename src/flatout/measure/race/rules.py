@@ -17,6 +17,8 @@ PROMISING = 1.05
 a gain of some percent."""
 CLOSED = 1.25
 """An interval that ends below this is closed where its middle shows no promise: what is left to gain is little."""
+FAR_AHEAD = 1.2
+"""A gain whose whole interval lies beyond this needs fewer rounds than a sign test does."""
 NARROW = 1.3
 """High end over low end of an interval that is narrow enough to be published as a claim."""
 MOST_ROUNDS = 20
@@ -51,6 +53,9 @@ class Rules:
     """Undisturbed ones."""
     comparisons: int = 1
     """Contestants that are compared with the same baselines, in this race and in others whose best is taken."""
+    few_rounds: bool = False
+    """Whether rounds that are too few for a sign test decide where a contestant is far ahead: where a round takes long,
+    and what has won is confirmed in others."""
 
     @property
     def confidence(self) -> float:
@@ -76,10 +81,11 @@ def is_decided(speedup: Interval, rounds: int, rules: Rules) -> bool:
 
     One round more than an interval needs, so that a single strange round does not decide.
     """
+    enough = rules.until != "narrow" or speedup.high < NARROW * speedup.low
     if rounds <= rules.fewest_rounds:
-        return False
+        return rules.few_rounds and speedup.low > FAR_AHEAD and enough
     if speedup.low > WORTH:
-        return rules.until != "narrow" or speedup.high < NARROW * speedup.low
+        return enough
     if speedup.high < 1 / WORTH:
         return True
     return speedup.ratio < PROMISING and (rules.until == "decided" or speedup.high < CLOSED)

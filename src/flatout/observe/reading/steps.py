@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from flatout.model.vocabulary import StreamKind
 from flatout.observe.reading import queued_steps
 from flatout.observe.reading.recording import Recording
-from flatout.observe.streams import rank_of
+from flatout.observe.streams import TRAINING, rank_of
 
 Floats = NDArray[np.float64]
 COVERS = 0.25
@@ -114,12 +114,26 @@ def choose(found: list[Stream]) -> Stream | None:
         return None
     widest = max(stream.covered for stream in usable)
     wide = [stream for stream in usable if stream.covered >= COVERS * widest] or usable
+    wide = _longest_phase(wide)
     best = max(rank_of(stream.kind) for stream in wide)
     alike = [stream for stream in wide if rank_of(stream.kind) == best]
     longest = max(stream.covered for stream in alike)
     busiest = max(stream.own for stream in alike)
     outer = (s for s in alike if s.covered >= 0.8 * longest and s.own >= ASIDE * busiest)
     return min(outer, key=lambda s: (len(s.rows), s.id), default=max(alike, key=lambda s: s.own))
+
+
+def _longest_phase(wide: list[Stream]) -> list[Stream]:
+    """Without the streams of training that was over before a longer one began, or began when that was over: a program
+    that calls `fit` and goes on with a loop of its own trains in two phases, and kinds of steps are ranked only where
+    they cover the same time."""
+    training = [stream for stream in wide if stream.kind in TRAINING]
+    longest = max(training, key=lambda stream: stream.covered, default=None)
+    if longest is None:
+        return wide
+    begins, ends = longest.rows[0, 2], longest.rows[-1, 3]
+    apart = {s.id for s in training if s is not longest and (s.rows[-1, 3] <= begins or s.rows[0, 2] >= ends)}
+    return [stream for stream in wide if stream.id not in apart]
 
 
 def measure(recording: Recording, stream: Stream) -> Measured:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
+import re
 import sys
 from typing import TYPE_CHECKING
 
 from flatout.observe.installing import finish
 from flatout.observe.streams import RANK, TRAINING
 from flatout.source import users_code
+from flatout.source.analysis.training_sites import TrainingSite, unseen
 
 if TYPE_CHECKING:
     from flatout.observe.observer import Observer
@@ -26,7 +30,15 @@ PLAY_SECONDS = 25.0
 OVER_SECONDS = 12.0
 """A kind of step that has not been seen for so long may be over for good."""
 
+LATER_SECONDS = 45.0
+"""So long the scout waits for sites of the source that the program has not come to: a phase of its training, the
+prediction of an agent that mostly explores at first."""
+LOOK_SECONDS = 3.0
+"""From one look at what the program has come to until the next."""
+
 MOST_FILES = 5000
+MOST_TEXT = 2_000_000
+"""Characters of a program whose source is searched for such sites."""
 
 _LEAST_TRAINING = min(RANK[kind] for kind in TRAINING)
 _leave = os._exit
@@ -41,6 +53,10 @@ class Scout:
         """Of the highest kind."""
         self._last = 0.0
         """When the last of these ended."""
+        self._missing: list[TrainingSite] | None = None
+        self._looked = 0.0
+        self._phases = False
+        """Whether training has come to a second site."""
         observer.hooks.at_end.append(self._write_files)
 
     def tick(self, stream: Stream, end: float, n: int) -> None:
@@ -60,16 +76,61 @@ class Scout:
         seen = window.opened_times > 0 and settled
         slow = self._ticks < FEWEST_STEPS and end - self._last < OVER_SECONDS
         if (seen and elapsed > ENOUGH_SECONDS and not slow) or elapsed > (SLOW_SECONDS if slow else MOST_SECONDS):
-            self.observer.recorder.fact("scouted", seconds=elapsed)
+            if elapsed < LATER_SECONDS and self._more_to_come(end):
+                return
+            missing = [[site.file, site.first, site.last] for site in self._missing or ()]
+            self.observer.recorder.fact("scouted", seconds=elapsed, missing=missing)
             finish(self.observer)
             _leave(0)
 
+    def _more_to_come(self, now: float) -> bool:
+        """Whether the program has yet to come to a place where it trains or predicts. Then all phases are seen for as
+        long as there is time: which of them takes longest is not known before."""
+        if self._phases or now - self._looked < LOOK_SECONDS:
+            return True
+        self._looked = now
+        self.observer.write_counters()
+        missing = unseen(_texts(_own_files()), _lines_in(self.observer.recorder.directory))
+        if self._missing is not None:
+            self._phases = any(site.trains and site not in missing for site in self._missing)
+        done = not missing and not self._missing
+        self._missing = missing
+        return not done
+
     def _write_files(self) -> None:
         """The program's own files: `tune --resume` reuses nothing where one of them has changed."""
-        named = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
-        own = [name for name in named if isinstance(name, str) and users_code.is_users_file(name)]
-        files = sorted({users_code.absolute(name) for name in own})
-        self.observer.recorder.fact("source-files", files=files[:MOST_FILES])
+        self.observer.recorder.fact("source-files", files=_own_files()[:MOST_FILES])
+
+
+def _own_files() -> list[str]:
+    named = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+    own = [name for name in named if isinstance(name, str) and users_code.is_users_file(name)]
+    return sorted({users_code.absolute(name) for name in own})
+
+
+def _texts(files: list[str]) -> dict[str, str]:
+    """Nothing where a program is too large to be searched in the midst of a run."""
+    found: dict[str, str] = {}
+    for file in files:
+        with contextlib.suppress(OSError, ValueError), open(file, encoding="utf-8", errors="replace") as stream:
+            found[file] = stream.read(MOST_TEXT + 1)
+        if sum(map(len, found.values())) > MOST_TEXT:
+            return {}
+    return found
+
+
+def _lines_in(directory: str) -> dict[str, set[int]]:
+    """The lines, by file, that anything in the recording names."""
+    found: dict[str, set[int]] = {}
+    for name in ("facts.jsonl", "counters.jsonl"):
+        with contextlib.suppress(OSError, ValueError), open(os.path.join(directory, name), encoding="ascii") as stream:
+            for match in _PLACE.finditer(stream.read()):
+                found.setdefault(users_code.absolute(json.loads(match[1])), set()).add(int(match[2]))
+    return found
+
+
+_PLACE = re.compile(r'\[("[^"\\]*(?:\\.[^"\\]*)*"), ?(\d+),')
+"""A list that begins with a file and a line, as frames of stacks and places of counters do."""
 
 
 def _better_to_come(window: Window) -> bool:
