@@ -259,7 +259,8 @@ def fresh(program: Program, kind: str, setting: runs.Setting) -> Path:
 def applied(patch: Path, program: Program, directory: Path) -> str:
     """Apply the patch where its names fit; what was wrong, or nothing."""
     said = ""
-    places = (directory / program.directory, (directory / program.path).parent, directory)
+    around = [(directory / program.path).parent, *(directory / program.path).parent.parents]
+    places = (directory / program.directory, *(place for place in around if place.is_relative_to(directory)))
     for place in dict.fromkeys(places):
         command = ["patch", "-p1", "--forward", "--batch", "-d", str(place), "-i", str(patch)]
         if subprocess.run([*command, "--dry-run"], capture_output=True).returncode == 0:

@@ -45,6 +45,8 @@ class Cure:
     does: str | Mapping[str, str] = ""
     """What a person does who makes the change, as a command: `cache the dataset in memory`; for each setting where they
     differ (`""`: all others). `{value}` is the setting; `{function}` and `{place}` name the function at a location."""
+    compiles: bool = False
+    """Whether the program compiles with it before its first steps, which may take minutes."""
     conflicts: tuple[str, ...] = ()
     """Cures that cannot be combined with it."""
     after: tuple[str, ...] = ()

@@ -10,13 +10,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from flatout.cures import find
 from flatout.measure.race import Exit
+from flatout.model.levers import parse
 from flatout.process.watchdog import Watchdog
 from flatout.trial.child_process import ChildProcess, Ended, Overdue
 from flatout.trial.fork_servers import ForkServers
 from flatout.tune.contestant import Contestant
 
 START_SECONDS = 90.0
+COMPILING = 3.0
+"""Times as long as others a program may take to start with a lever that compiles."""
 BLOCK_SECONDS = 0.3
 
 
@@ -65,7 +69,8 @@ class Starter:
         if one.child is None:
             return
         try:
-            warm = one.child.warm(self.start_seconds, self.memory_limit)
+            compiles = any(find(parse(text)[0]).spec.compiles for text in one.levers)
+            warm = one.child.warm(self.start_seconds * (COMPILING if compiles else 1.0), self.memory_limit)
         except Ended as ended:
             self._ended_early(one, str(ended))
             return

@@ -58,6 +58,7 @@ CURE = Cure(
     does="compile the steps with XLA",
     equivalence="reassociated",
     side="compute",
+    compiles=True,
     conflicts=("no-xla",),
     # It compiles the function that these make of a step.
     after=("extract-step", "function", "no-run-eagerly"),
