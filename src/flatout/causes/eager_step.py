@@ -55,10 +55,10 @@ from flatout.model.case import Case, Finding, Fix, Where
 from flatout.model.evidence.program import Switch
 from flatout.model.evidence.steps import EagerTape
 from flatout.source import context
-from flatout.source.analysis import loops
+from flatout.source.analysis import datasets, loops
 from flatout.source.analysis.patterns import Confidence, Match, pattern
 from flatout.source.analysis.scopes import FUNCTIONS, Loop, Scope, Site
-from flatout.source.analysis.syntax import constant, last_name
+from flatout.source.analysis.syntax import constant, last_name, loaded_names
 from flatout.source.analysis.traced_functions import is_traced, traced
 from flatout.source.repairs import Decorate, LeverEdit, Repair
 
@@ -131,6 +131,9 @@ _FEW = 1000
 """Eager steps that a run makes in a second or two: a demonstration of gradients."""
 _OF_TENSORS = ("numpy", "append", "watch", "gradient", "format", "item", "print", "len", "range", "float", "int", "zip")
 """What a step by hand calls besides operations."""
+_NUMBERS = ("numpy.", "tensorflow.constant", "tensorflow.random.", "tensorflow.linspace", "sklearn.datasets.make_")
+_DRAWN = ("numpy.random.", "numpy.linspace", "numpy.arange", "tensorflow.random.", "tensorflow.linspace", "sklearn.")
+"""Functions that give arrays, and those of them that need no data."""
 _MAKES = re.compile(r"_?(create|make|build|get)_")
 _ASSUMED = "no other file changes what the step reads from Python"
 
@@ -218,7 +221,7 @@ def _sureness(tape: ast.With, site: Site, few: int | None) -> Confidence:
     with_model = _has_model(tape, site)
     if _is_meant(site, tape.lineno):
         return "low"
-    if few is not None and few <= (_FEW if with_model else _MANY):
+    if few is not None and few <= (_FEW if with_model and not _is_made_up(tape, site) else _MANY):
         return "low"
     return "low" if not with_model and ("load_iris" in site.module.text or _is_toy(site)) else "high"
 
@@ -232,6 +235,29 @@ def _is_meant(site: Site, line: int) -> bool:
         return True
     above = site.module.source_line(line - 1)
     return "tf.function" in above and re.search(r"work|error|issue|bug|slow|fail", above, re.IGNORECASE) is not None
+
+
+def _is_made_up(tape: ast.With, site: Site) -> bool:
+    """Whether all that the step is given are numbers that this scope writes out or draws: a line to be fitted."""
+    known = []
+    for name in {name for part in tape.body for name in loaded_names(part)}:
+        bound = datasets.binding(name, site)
+        if bound is None or bound.value is None or bound.site.loops:
+            continue
+        if isinstance(bound.value, (ast.List, ast.Tuple)):
+            known.append(_all_numbers(bound.value))
+        elif isinstance(bound.value, ast.Call) and (made := site.dotted(bound.value.func)).startswith(_NUMBERS):
+            known.append(made.startswith(_DRAWN) or _written_out(bound.value))
+    return bool(known) and all(known)
+
+
+def _written_out(call: ast.Call) -> bool:
+    """`np.array([[0, 0], [0, 1]])`"""
+    first = call.args[0] if call.args else None
+    return isinstance(first, (ast.List, ast.Tuple)) and all(
+        isinstance(inner, (ast.List, ast.Tuple, ast.Constant, ast.UnaryOp, ast.USub, ast.Load))
+        for inner in ast.walk(first)
+    )
 
 
 def _is_toy(site: Site) -> bool:

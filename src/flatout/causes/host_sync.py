@@ -145,6 +145,8 @@ _ON_HOST = ("iterations", "step", "global_step", "epoch", "learning_rate", "lr",
 """Counters, which live on the host anyway."""
 _BATCH_HOOKS = ("on_train_batch_end", "on_batch_end", "on_train_batch_begin", "on_batch_begin")
 _HEAVY = ("predict", "evaluate", "save", "save_weights")
+_FEW = 500
+"""Steps that a run makes in seconds."""
 
 
 @pattern("pull-every-step", nodes=LOOPS, words=("numpy", "float", "print"), among=_WORDS)
@@ -175,7 +177,7 @@ def _pull_every_step(loop: ast.For | ast.While, site: Site) -> Iterator[Match]:
             f"A value is read back from the device after every step{more}, and Python waits for it.",
             "Keep it as a tensor (a keras.metrics.Mean, a list of tensors) and read it every hundred steps.",
             # Where Python dispatches each operation, that is the cost, and reported as such.
-            confidence="low" if _has_tape(loop, site) or _steps_eagerly(loop, site) else "high",
+            confidence="low" if _has_tape(loop, site) or _steps_eagerly(loop, site) or _few(loop, site) else "high",
         )
 
 
@@ -223,6 +225,12 @@ def _callback_every_batch(node: ast.FunctionDef, site: Site) -> Iterator[Match]:
                 "semantic",
                 report_at=call.func,
             )
+
+
+def _few(loop: Loop, site: Site) -> bool:
+    """Whether the loops around make some hundred steps in all, by their own numbers or by a `break`."""
+    all_turns = loops.all_turns(site.inside(loops=(*site.loops, loop)))
+    return (all_turns is not None and all_turns <= _FEW) or loops.breaks_after(loop, site) <= _FEW
 
 
 def _has_tape(loop: Loop, site: Site) -> bool:

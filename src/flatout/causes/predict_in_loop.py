@@ -134,9 +134,15 @@ _SHOWS = re.compile(
     r"\b(plt|pyplot|axs?|axes|fig)\b.*\.(imshow|title|subplot|show|plot|set_title)\(|\bplt\.|\bdisplay\("
 )
 """Plots for a reader: their speed does not matter."""
+_PICTURE = re.compile(
+    r"^(imwrite|savefig|imsave|save_img|(_?(save|write|show)_.*)?(image|mask|result|picture)s?)$|visuali|draw"
+)
+"""Calls that draw or write a picture for each input: they take longer than the set-up of `predict`."""
 _WAITS = re.compile(r"(?<![\w.])input\(|sleep\(|waitKey\(|VideoCapture|cv2\.imshow\(")
 """Loops that wait for a user, a clock or a camera."""
-_ASIDE = re.compile(r"warm_?up|bench|show|display|visuali")
+_ASIDE = re.compile(
+    r"warm_?up|bench|show|display|visuali|(sample|save|summari[sz]e)_(image|pred|pict|result|output|generat|fig)"
+)
 _SHORT = 15
 """Lines of a function that answers one input, such as the choice of an action."""
 _FEW = 32
@@ -249,7 +255,12 @@ def _matters(loop: Loop, site: Site) -> bool:
     written = ast.unparse(loop)
     if _WAITS.search(written):
         return False  # waits for something else anyway
-    return not loops.is_short(loop, _FEW, site) and not _SHOWS.search(written)
+    if loops.is_short(loop, _FEW, site) or _SHOWS.search(written):
+        return False
+    return not any(
+        _PICTURE.search(last_name(call.func)) and not loops.is_guarded(where, loop)
+        for call, where in loops.direct_calls(loop, site.scope)
+    )
 
 
 def _plain(call: ast.Call) -> bool:
@@ -268,9 +279,25 @@ def _loop_of_calls(model: ast.expr, site: Site) -> ast.AST | None:
     root = loaded_names(model)
     if root & loops.target_names(loop) or (root - {"self"}) & stored_names(loop):
         return None  # another model in each turn
+    if _fills_figure(loop, site):
+        return None
     if _fits(loop, site) or (loops.names_epochs(loop) and not isinstance(loop, ast.While) and not _steps(loop, site)):
         return None
     return loop
+
+
+def _fills_figure(loop: Loop, site: Site) -> bool:
+    """`figure[i, j] = digit` in the loop, and `plt.imshow(figure)` behind it: one picture for a reader."""
+    filled = {
+        node.value.id
+        for node in ast.walk(loop)
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name)
+    }
+    return bool(filled) and any(
+        last_name(call.func) in ("imshow", "imsave", "imwrite", "matshow")
+        and any(loaded_names(item) & filled for item in call.args)
+        for call, _ in site.scope.facts.calls
+    )
 
 
 def _fits(loop: Loop, site: Site) -> bool:

@@ -55,7 +55,7 @@ from flatout.source.analysis import datasets, generators, loops
 from flatout.source.analysis.call_summary import summarize_scope
 from flatout.source.analysis.patterns import Confidence, Match, pattern
 from flatout.source.analysis.scopes import Scope, Site
-from flatout.source.analysis.syntax import argument, last_name
+from flatout.source.analysis.syntax import argument, last_name, loaded_names
 from flatout.source.analysis.traced_functions import traced
 
 
@@ -105,6 +105,8 @@ def _keeping(stage: Stage) -> str:
 _SLOW = ("numpy", "cv2", "PIL", "skimage", "scipy", "librosa", "imageio", "pandas", "soundfile", "albumentations")
 _WORKS = re.compile(r"load|read|imread|resize|augment|process|decode|parse|crop|normali|transform|token", re.IGNORECASE)
 _GIVES = re.compile(r"gen|loader|reader|iter", re.IGNORECASE)
+_MADE_UP = re.compile(r"toy|dummy|synth|fake|sinus|sine|gen_series|random_walk", re.IGNORECASE)
+"""Names of generators that make numbers up: they cost little, and show something else."""
 _FLOWS = ("flow", "flow_from_directory", "flow_from_dataframe")
 """Methods of an ImageDataGenerator."""
 _FEW = 200
@@ -135,7 +137,23 @@ def _generator(call: ast.Call, site: Site) -> Iterator[Match]:
         f"The generator {name} {why}, on one core and under the interpreter's lock.",
         "Use from_tensor_slices for arrays in memory and TensorFlow ops in map; else keep the result (cache, records).",
         report_at=call.func,
-        confidence="medium",
+        confidence="low" if _MADE_UP.search(name) or _is_tried(site) or _is_written(site) else "medium",
+    )
+
+
+def _is_tried(site: Site) -> bool:
+    """Whether it stands under `if __name__ == "__main__"` of a file that trains nothing: a module tries itself."""
+    if not any(isinstance(part, ast.If) and "__name__" in loaded_names(part.test) for part, _ in site.arms):
+        return False
+    return not any(name in site.module.calls_by_name for name in ("fit", "apply_gradients", "train_on_batch", "train"))
+
+
+def _is_written(site: Site) -> bool:
+    """Whether the dataset is there to be written to a file, once."""
+    target = site.statement.targets[0] if isinstance(site.statement, ast.Assign) else None
+    return isinstance(target, ast.Name) and any(
+        any(isinstance(item, ast.Name) and item.id == target.id for item in call.args)
+        for call, _ in site.module.calls_by_name.get("write", ())
     )
 
 
@@ -164,12 +182,13 @@ def _from_another_file(call: ast.Call, site: Site) -> Iterator[Match]:
         return
     if site.dotted(given.func).startswith(("keras.", "tensorflow.")):
         return
+    made_up = _MADE_UP.search(f"{last_name(given.func)} {method}") is not None
     yield Match(
         call,
         f"{last_name(given.func)} prepares each element in Python, on one core and under the interpreter's lock.",
         "Use from_tensor_slices for arrays in memory and TensorFlow ops in map; else keep the result (cache, records).",
         report_at=call.func,
-        confidence="medium",
+        confidence="low" if made_up or _is_tried(site) or _is_written(site) else "medium",
     )
 
 

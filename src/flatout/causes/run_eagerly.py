@@ -77,6 +77,9 @@ def _dispatches_ops(case: Case) -> bool:
 
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
 
+_USES = ("fit", "fit_generator", "train_on_batch", "evaluate", "test_on_batch")
+"""What the switch is for: these run the compiled step."""
+
 
 @pattern("compile", calls=("compile",), words=("run_eagerly",))
 def _compile(call: ast.Call, site: Site) -> Iterator[Match]:
@@ -93,7 +96,7 @@ def _compile(call: ast.Call, site: Site) -> Iterator[Match]:
             "reassociated",
             repair=Repair(DropArgument("run_eagerly"), assumes="no layer, loss or metric needs eager values"),
             report_at=keyword(call, "run_eagerly"),
-            confidence="low" if _is_shown(call, site) else "high",
+            confidence="low" if _is_shown(call, site) or _is_never_used(call, site) else "high",
         )
 
 
@@ -121,6 +124,16 @@ def _is_shown(call: ast.Call, site: Site) -> bool:
         and keyword(other, "run_eagerly") is None
         for other, _ in site.module.calls_by_name["compile"]
     )
+
+
+def _is_never_used(call: ast.Call, site: Site) -> bool:
+    """Whether the file trains with tapes of its own, or compiles to load weights only: the switch then does nothing."""
+    named = site.module.calls_by_name
+    if any(name in named for name in _USES):
+        return False
+    model = ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+    loads = any(ast.unparse(other.func) == f"{model}.load_weights" for other, _ in named.get("load_weights", ()))
+    return loads or "GradientTape" in named
 
 
 def _model(call: ast.Call) -> str:

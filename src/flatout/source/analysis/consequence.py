@@ -13,8 +13,8 @@ _TEST_FILE = re.compile(
 )
 _ASIDE_PATH = re.compile(
     r"(^|[/\\])(docs?|_static|\w*guides?|demos?|samples?|snippets?|scratch|playground|sandbox|experiments?[/\\]old|archive|deprecated|"
-    r"third_party|legacy)[/\\]|(^|[/\\_-])(demo|sample|snippet|scratch|playground|profil\w*|bench\w*|timing)"
-    r"\w*\.(py|ipynb)$|(^|[/\\_-])(debug\w*|untitled\w*|temp|tmp|old_\w*)\.(py|ipynb)$|[/\\](~?old|reference)[/\\]|"
+    r"third_party|legacy|_old|toys?|hello_?worlds?)[/\\]|(^|[/\\_-])(demo|sample|snippet|scratch|playground|profil\w*|bench\w*|timing)"
+    r"\w*\.(py|ipynb)$|(^|[/\\_-])(hello_?world\w*|testrealm\w*|toy\w*|debug\w*|untitled\w*|temp|tmp|old_\w*)\.(py|ipynb)$|[/\\](~?old|reference)[/\\]|"
     r"(^|[/\\])test[^/\\]*\.ipynb$|[-_ ]test\.ipynb$",
     re.IGNORECASE,
 )

@@ -105,6 +105,21 @@ def all_turns(site: Site) -> int | None:
     return total
 
 
+def breaks_after(loop: Loop, site: Site) -> float:
+    """`if step > 50: break` in a loop: 50; infinity where nothing such ends it."""
+    limits = [
+        number(test.comparators[0], site)
+        for part in getattr(loop, "body", ())
+        if isinstance(part, ast.If)
+        and isinstance(part.body[-1], ast.Break)
+        and isinstance(test := part.test, ast.Compare)
+        and isinstance(test.ops[0], (ast.Gt, ast.GtE, ast.Eq))
+        and isinstance(test.left, ast.Name)
+        and re.search(r"step|iter|count|^i$|batch|idx|index", test.left.id, re.IGNORECASE)
+    ]
+    return min((limit for limit in limits if limit is not None), default=float("inf"))
+
+
 def iterated(loop: Loop) -> ast.expr | None:
     if isinstance(loop, ast.While):
         return None

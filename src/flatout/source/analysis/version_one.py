@@ -16,8 +16,11 @@ _NAMES = (
 )
 _MARK = re.compile(
     rf"(?:tf|tensorflow)\.(?:{_NAMES}\b|"
-    r"compat\.v1\.(?:placeholder|disable_eager_execution|disable_v2_behavior|get_variable|train\.\w+Optimizer))"
+    r"compat\.v1\.(?:placeholder|disable_eager_execution|disable_v2_behavior|get_variable|train\.\w+Optimizer))|"
+    r"\b(?:K|backend)\.get_session\("
 )
+_EAGER = re.compile(r"^[^#'\"\n]*\btf\.train\.\w+Optimizer\(", re.MULTILINE)
+"""Eager code for TensorFlow 1: it has tapes, and fails at this line with TensorFlow 2."""
 _BEFORE = re.compile(r"[^#'\"]*(?<![\w.])")
 """What may stand before a mark in its line: no comment, no string, no longer name."""
 _WHOLE = re.compile(
@@ -47,6 +50,7 @@ _MAY_BE = frozenset(
         *(b"tensorflow_version", b"disable_v2_behavior", b"get_collection", b"global_variables", b"to_int32"),
         *(b"placeholder_with_default", b"parse_single_example", b"FixedLenFeature", b"resize_images", b"multinomial"),
         *(b"local_variables_initializer", b"trainable_variables", b"get_default_graph", b"assign", b"log"),
+        b"get_session",
     ]
 )
 """Words of which a text of TensorFlow 1 has at least one."""
@@ -59,7 +63,10 @@ def is_version_one(text: str, words: set[bytes]) -> bool:
     if not words.isdisjoint((b"v1", b"tensorflow_version", b"disable_v2_behavior")) and _WHOLE.search(text):
         return True
     if any(word in words for word in _OF_TWO):
-        return False
+        if b"train" not in words or _EAGER.search(text) is None:
+            return False
+        asks = b"__version__" in words and _ASKS.search(text) is not None
+        return not asks and _EAGER.search(_DOCSTRING.sub("", text)) is not None
     if b"function" in words and re.search(r"@tf\.function|tf\.function\(", text):
         return False
     if (b"__version__" in words and _ASKS.search(text)) or not _is_marked(text):
