@@ -44,6 +44,23 @@ def test_one_iterator_gives_the_same_batches(trained: tuple[Path, dict[str, Any]
     assert any("one iterator for 4 epochs of 7 steps" in note for note in trained[1]["notes"])
 
 
+def test_larger_batches_of_validation_give_the_same_metrics(trained: tuple[Path, dict[str, Any]]) -> None:
+    (as_it_is, weights), (cured, cured_weights) = trained[1]["validations"]
+    assert cured_weights == weights
+    assert len(as_it_is) == 4
+    for one, other in zip(as_it_is, cured, strict=True):
+        assert one.keys() == other.keys() >= {"loss", "val_loss", "val_mae", "val_root_mean_squared_error"}
+        for name in one:
+            assert other[name] == pytest.approx(one[name], rel=1e-5)
+    assert cured[3] == as_it_is[3]
+    told = [note for note in trained[1]["notes"] if "validat" in note]
+    assert [note.partition(" (")[0] for note in told] == [
+        "fit validates in batches of 40, not of 1",
+        "fit validates in batches of 40, not of 10",
+        "validation stays as it is: validation_steps counts its batches",
+    ]
+
+
 def test_a_kill_leaves_no_half_file_under_its_name(trained: tuple[Path, dict[str, Any]]) -> None:
     names = {path.name for path in (trained[0] / "killed").iterdir()}
     complete = {name for name in names if not name.startswith(".part-")}

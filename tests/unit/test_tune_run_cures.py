@@ -70,7 +70,7 @@ class Stage:
 
 def test_a_cure_of_the_run_is_claimed_by_its_whole_runs(tmp_path, monkeypatch):
     stage = Stage(tmp_path, monkeypatch, 9.0, Run(12.0, 0, 100))
-    claim = RunCures(stage.context, None).run()
+    claim = RunCures(stage.context).run(None)
     assert claim is not None
     assert claim.patch
     assert stage.ran == ["watched", *[LEVER, "original"] * 3]
@@ -91,20 +91,42 @@ def test_a_cure_of_the_run_is_claimed_by_its_whole_runs(tmp_path, monkeypatch):
 @pytest.mark.parametrize("cured", [Run(19.5, 0, 100), Run(25.0, 0, 100)])
 def test_what_is_within_the_noise_of_whole_runs_is_not_claimed(tmp_path, monkeypatch, cured):
     stage = Stage(tmp_path, monkeypatch, 9.0, cured)
-    assert RunCures(stage.context, None).run() is None
+    assert RunCures(stage.context).run(None) is None
     assert [trial.status for trial in stage.trials.found] == ["noise"]
+
+
+def test_a_short_program_is_watched_before_its_steps_are_raced_and_time_is_kept(tmp_path, monkeypatch):
+    stage = Stage(tmp_path, monkeypatch, 9.0, Run(12.0, 0, 100))
+    cures, clock = RunCures(stage.context), stage.context.clock
+    without = clock.exploring_until
+    cures.look_ahead()
+    assert stage.ran == ["watched"]
+    assert clock.for_run == pytest.approx(run_cures.EACH * 20.0)
+    assert clock.exploring_until == pytest.approx(without - clock.for_run)
+    assert cures.run(None) is not None
+    assert stage.ran.count("watched") == 1
+    assert clock.for_run == 0
+
+
+@pytest.mark.parametrize(("seconds", "saving"), [(None, 9.0), (200.0, 9.0), (20.0, 0.5)], ids=["open", "long", "small"])
+def test_no_time_is_kept_where_a_run_is_long_or_little_could_be_saved(tmp_path, monkeypatch, seconds, saving):
+    stage = Stage(tmp_path, monkeypatch, saving, Run(12.0, 0, 100))
+    stage.context.seconds_of_program = seconds
+    RunCures(stage.context).look_ahead()
+    assert stage.context.clock.for_run == 0
+    assert len(stage.ran) == (seconds == 20.0)
 
 
 def test_other_numbers_are_no_claim(tmp_path, monkeypatch):
     stage = Stage(tmp_path, monkeypatch, 9.0, Run(12.0, 0, 100))
     stage.numbers = Parity("failed", 0.5, "losses differ")
-    assert RunCures(stage.context, None).run() is None
+    assert RunCures(stage.context).run(None) is None
     assert stage.trials.found[-1].status == "failed"
 
 
 def test_a_cure_that_can_save_little_is_not_tried(tmp_path, monkeypatch):
     stage = Stage(tmp_path, monkeypatch, 0.5, Run(12.0, 0, 100))
-    assert RunCures(stage.context, None).run() is None
+    assert RunCures(stage.context).run(None) is None
     assert stage.ran == ["watched"]
     assert stage.trials.skipped[LEVER] == "it could save 0.5 s of a run of 20.0 s at most"
 
@@ -113,13 +135,13 @@ def test_on_top_of_a_claim_it_has_to_add_something(tmp_path, monkeypatch):
     won = Trial(("cache",), "won", Interval(2.0, 1.9, 2.1), "exact", step_ms=5.0, stage="combination")
     before = Claim(won, WholeRun(Interval(1.5, 1.4, 1.6), before_seconds=30.0, after_seconds=20.0), "diff")
     stage = Stage(tmp_path, monkeypatch, 9.0, Run(12.0, 0, 100))
-    claim = RunCures(stage.context, before).run()
+    claim = RunCures(stage.context).run(before)
     assert claim is not None
     assert claim.trial.levers == ("cache", LEVER)
     assert claim.trial.stage == "combination"
     assert stage.ran[1:7] == [f"cache+{LEVER}", "cache"] * 3
     stage = Stage(tmp_path / "again", monkeypatch, 9.0, Run(20.0, 0, 100))
-    assert RunCures(stage.context, before).run() is before
+    assert RunCures(stage.context).run(before) is before
 
 
 def test_cures_of_the_run_are_not_raced_and_steps_not_run_whole():

@@ -18,8 +18,9 @@ model.fit(train, validation_data=validation.batch(1), epochs=50)
 ```python
 model.fit(train, validation_data=validation.batch(512).cache(), epochs=50, validation_freq=5)
 ```
-A larger batch gives the same metrics, as nothing is learned in validation. `validation_freq` and `validation_steps`
-make less of it: then there are fewer numbers to look at. A loop of the program's own belongs in a `tf.function`.
+A larger batch gives the same metrics, as nothing is learned in validation: for arrays the lever `validation-batch`
+makes it. `validation_freq` and `validation_steps` make less of it: then there are fewer numbers to look at. A loop of
+the program's own belongs in a `tf.function`.
 
 ## When it is not worth it
 When validation is the purpose: early stopping on a small training set.
@@ -69,11 +70,13 @@ def _fixes(part: RunPart) -> list[Fix]:
             Fix("Let the validation loop call a tf.function with large batches.", equivalence="reassociated"),
             Fix("Validate every few epochs.", equivalence="semantic"),
         ]
+    larger = Fix("Validate in larger batches.", lever="validation-batch", equivalence="reassociated")
     return [
+        *([larger] if part.name == "validation of fit" else []),
         Fix("Give validation_data in batches as large as memory allows, cached: the metrics stay the same.",
             equivalence="reassociated"),
         Fix("Validate every few epochs: fit(validation_freq=5).", equivalence="semantic"),
     ]  # fmt: skip
 
 
-CAUSE = Cause(group="run", in_run=in_run)
+CAUSE = Cause(group="run", in_run=in_run, cures=("validation-batch",))

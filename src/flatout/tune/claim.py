@@ -133,7 +133,8 @@ class Claiming:
 
         try:
             kept = min(2 * LEAST_FOLLOWED, max(context.clock.left(), 0.0) / 2)  # for comparing the results
-            measured = measure(run, _saving(trial), context.clock.end - kept, made is not None, most)
+            end = context.clock.end - context.clock.for_run - kept
+            measured = measure(run, _saving(trial), end, made is not None, most)
             measured = self._compared(measured, trial, launch)
         except Fallen as fallen:
             self._fall(trial, fallen, made is not None)

@@ -17,6 +17,8 @@ CLOSING_SECONDS = 5.0
 LEAST_RESERVE = 30.0
 MOST_RESERVE = 0.6
 """Of the budget: what confirming may keep from trying."""
+MOST_KEPT = 0.8
+"""The same with what cures of the run keep."""
 UNKNOWN_WHOLE_RUN = 0.2
 """Of the budget, for whole runs of a program that was not seen to end."""
 BOUNDS = 0.2
@@ -38,6 +40,8 @@ class Clock:
     began: float = field(default_factory=time.monotonic)
     reserved: float = 0.0
     """Seconds kept for confirming, for the patch and for whole runs."""
+    for_run: float = 0.0
+    """Seconds kept for the cures of the run beside that."""
 
     def __post_init__(self) -> None:
         self.reserved = self.reserved or 0.4 * self.budget
@@ -57,12 +61,13 @@ class Clock:
 
     @property
     def exploring_until(self) -> float:
-        return self.end - self.reserved
+        kept = min(self.reserved + self.for_run, MOST_KEPT * self.budget) if self.for_run else self.reserved
+        return self.end - kept
 
     @property
     def closing(self) -> float:
         """Until when trying may go on where nothing is ahead."""
-        return self.end - CLOSING_SECONDS
+        return self.end - CLOSING_SECONDS - self.for_run
 
     def spent(self) -> float:
         return time.monotonic() - self.began

@@ -30,33 +30,70 @@ WORTH = 0.05
 """Share of the run that a cure can save at most, from which on it is tried."""
 RUNS = 3.0
 """Whole runs that have to fit into the time that is left: one watched, one with a cure, one without."""
+AHEAD = 0.12
+"""Of the budget: a program that takes no longer is watched before its steps are raced."""
+EACH = 2 * PAIRS + 2.5
+"""Whole runs that a cure takes: its pairs, and comparing what both compute."""
+LEAST_KEPT, MOST_KEPT = 0.25, 0.6
+"""Of the budget, for all cures of the run; between them by what they could save beside all steps."""
 
 
 class RunCures:
-    def __init__(self, context: Context, claim: Claim | None) -> None:
+    def __init__(self, context: Context) -> None:
         self.context = context
-        self.claim = claim
+        self.claim: Claim | None = None
+        self.tree: RunTree | None = None
+        """Of the run as it is, once it was watched."""
 
-    def run(self) -> Claim | None:
+    def look_ahead(self) -> None:
+        """Before the steps are raced: watch a short program, and keep time for what is worth trying in whole runs."""
+        context = self.context
+        known = context.seconds_of_program
+        planned = self._planned()
+        if not planned or known is None or known > AHEAD * context.clock.budget:
+            return
+        self.tree = self._watched(planned)
+        worth = self._worth(planned)
+        if self.tree is None or not worth:
+            return
+        saved, steps = max(seconds for _, seconds in worth), self.tree.seconds_of("steps")
+        most = min(max(saved / (saved + steps), LEAST_KEPT), MOST_KEPT) * context.clock.budget
+        context.clock.for_run = min(EACH * self.tree.seconds * len(worth), most)
+
+    def run(self, claim: Claim | None) -> Claim | None:
         """The claim so far, with the cures of the run that have won on top of it."""
+        context = self.context
+        self.claim, context.clock.for_run = claim, 0.0
+        planned = self._planned()
+        if planned and self.tree is None:
+            self.tree = self._watched(planned)
+        worth = dict(self._worth(planned))
+        for text in planned if self.tree is not None else ():
+            if text in worth and context.clock.left() > 0:
+                self._try(text)
+            elif text in worth:
+                context.trials.skip((text,), f"{NO_TIME} in whole runs")
+        return self.claim
+
+    def _planned(self) -> tuple[str, ...]:
         context, request = self.context, self.context.request
         planned = plan.of_run(context.case, request.levers, request.allow, request.without)
         for name, why in planned.skipped:
             context.trials.skipped.setdefault(name, why)
-        if not planned.levers:
-            return self.claim
-        tree = self._watched(planned.levers)
-        for text in planned.levers if tree is not None else ():
-            kinds = find(parse(text)[0]).spec.saves
-            seconds = tree.seconds_of(*kinds) if tree is not None else 0.0
-            if tree is None or seconds < WORTH * tree.seconds:
-                whole = tree.seconds if tree is not None else 0.0
-                context.trials.skip((text,), f"it could save {seconds:.1f} s of a run of {whole:.1f} s at most")
-            elif context.clock.left() <= 0:
-                context.trials.skip((text,), f"{NO_TIME} in whole runs")
+        return planned.levers
+
+    def _worth(self, levers: tuple[str, ...]) -> list[tuple[str, float]]:
+        """Those that could save a good part of the run, with its seconds."""
+        found = []
+        for text in levers if self.tree is not None else ():
+            assert self.tree is not None
+            seconds = self.tree.seconds_of(*find(parse(text)[0]).spec.saves)
+            if seconds >= WORTH * self.tree.seconds:
+                found.append((text, seconds))
             else:
-                self._try(text)
-        return self.claim
+                told = f"it could save {seconds:.1f} s of a run of {self.tree.seconds:.1f} s at most"
+                self.context.trials.skip((text,), told)
+        return found
 
     # ── the run as it is ─────────────────────────────────────────────────────────────────────────────────────
 

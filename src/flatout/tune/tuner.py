@@ -63,11 +63,13 @@ class Tuner:
             text = "A step of the trials is a batch of the input, however many calls it takes."
             context.notes.append(Note("info", text))
         context.fork_servers.prepare(*imports_of(context.directory / "scout-1"))
+        of_run = RunCures(context)
+        of_run.look_ahead()
         winners = Exploration(context).run() if self._races() else []
         if winners:
             confirmed = Confirmation(context).run(winners)
             self.claim = Claiming(context, confirmed).run()
-        self.claim = RunCures(context, self.claim).run()
+        self.claim = of_run.run(self.claim)
 
     def _races(self) -> bool:
         """Whether steps are to be raced: not where cures of the run alone were asked for."""

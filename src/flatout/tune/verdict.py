@@ -182,7 +182,7 @@ def _open_intervals(tried: Sequence[Trial]) -> Iterator[str]:
     texts = [
         f"{shown(one.levers)} {_bounds(one.speedup)}" if one.speedup is not None else shown(one.levers)
         for one in tried
-        if is_open(one) and one.stage not in ("patch", "run")
+        if is_open(one) and one.stage != "patch"
     ]
     if texts:
         yield f"too few rounds of {', '.join(dict.fromkeys(texts))}"

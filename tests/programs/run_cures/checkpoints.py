@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from flatout.cures.background_checkpoint.inject import HOOKS as BACKGROUND
 from flatout.cures.one_iterator.inject import HOOKS as ONE_ITERATOR
+from flatout.cures.validation_batch.inject import HOOKS as VALIDATION_BATCH
 
 SAVED = []
 
@@ -64,6 +65,24 @@ def over_epochs():
     return [history["loss"], history["val_loss"], *(w.ravel().tolist() for w in model.get_weights())]
 
 
+def validated():
+    """Arrays given as validation data, a part that is split off, and what is to stay as it is."""
+    keras.utils.set_random_seed(3)
+    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(4, "tanh"), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=["mae", keras.metrics.RootMeanSquaredError()])
+    check = x[100:203], y[100:203]
+    found = []
+    for more in (
+        {"validation_data": check, "validation_batch_size": 1},
+        {"validation_split": 0.3},
+        {"validation_data": check, "validation_steps": 2},
+        {"validation_data": tf.data.Dataset.from_tensor_slices(check).batch(5)},
+    ):
+        history = model.fit(x[:100], y[:100], batch_size=10, epochs=2, verbose=0, **more).history
+        found.append({name: history[name] for name in sorted(history)})
+    return found, [w.ravel().tolist() for w in model.get_weights()]
+
+
 def values(directory):
     found = {}
     for name in sorted(os.listdir(directory)):
@@ -83,9 +102,12 @@ train(f"{here}/plain")
 losses = [over_epochs()]
 ONE_ITERATOR.keras(Injection(), keras)
 losses.append(over_epochs())
+validations = [validated()]
+VALIDATION_BATCH.keras(Injection(), keras)
+validations.append(validated())
 BACKGROUND.keras(Injection(), keras)
 train(f"{here}/background")
-print(json.dumps({"losses": losses, "plain": values(f"{here}/plain"), "background": values(f"{here}/background"), "notes": Injection.notes}))
+print(json.dumps({"losses": losses, "validations": validations, "plain": values(f"{here}/plain"), "background": values(f"{here}/background"), "notes": Injection.notes}))
 sys.stdout.flush()
 LAST[0] = len(SAVED) + 4
 train(f"{here}/killed")
