@@ -44,6 +44,17 @@ def outcome(found: Case, problem: str = "") -> tuple[str, str]:
     return made.conclusion.outcome, made.verdict
 
 
+def test_a_change_that_was_tried_in_whole_runs_counts_as_tried():
+    tried = replace(CLOSED, levers=("background-checkpoint",), stage="run", rounds=3)
+    word, told = outcome(case(tried))
+    assert word == "done"
+    assert "of 1 changes tried, none was faster beyond the noise, and none can give more than 1.10 ×" in told
+    still_open = replace(tried, speedup=Interval(1.1, 0.96, 1.26), rounds=1)
+    word, told = outcome(case(still_open))
+    assert word == "undecided"
+    assert "background-checkpoint 1.10 × [0.96, 1.26]" in told
+
+
 def test_won_says_step_and_whole_run_side_by_side():
     claim = replace(trial(stage="combination", parity="exact"), speedup=Interval(10.9, 9.6, 11.5))
     whole = WholeRun(Interval(2.35, 2.1, 2.6), None, 20.4, 8.7, pairs=2, complete=True, steps=700, patched=True)

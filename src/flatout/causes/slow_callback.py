@@ -58,6 +58,8 @@ def _advice(part: RunPart) -> str:
             "Move this work to on_epoch_end, or do it every hundredth batch: a hook of batches also keeps Keras from "
             "dispatching them ahead."
         )
+    if part.name.endswith((".before_run", ".after_run")):
+        return "Do this every hundredth run of the session: a SecondOrStepTimer says when."
     return "Do this every few epochs, on fewer samples, or in a process of its own while training goes on."
 
 

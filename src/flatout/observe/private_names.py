@@ -135,6 +135,9 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
         _KERAS,
         "keras",
     ),
+    "evaluation-end": PrivateName(
+        "keras.src.callbacks.callback_list", "CallbackList.on_test_end", "results of validation", _KERAS, "keras"
+    ),
     "epoch-begin": PrivateName(
         "keras.src.callbacks.callback_list", "CallbackList.on_epoch_begin", "epochs of fit", _KERAS, "keras"
     ),
@@ -236,6 +239,13 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
         "tf_keras.src.callbacks",
         "CallbackList.on_epoch_begin",
         "epochs of tf_keras fit",
+        _TF_KERAS,
+        "tf_keras",
+    ),
+    "legacy-batch-counters": PrivateName(
+        "tf_keras.src.engine.training",
+        "Model._init_batch_counters",
+        "which variables of tf_keras count batches of validation",
         _TF_KERAS,
         "tf_keras",
     ),
@@ -440,6 +450,9 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
         "SummaryToEventTransformer.add_summary",
         "time in summaries of TF1",
         _TF,
+    ),
+    "monitored-session": PrivateName(
+        "tensorflow.python.training.monitored_session", "_MonitoredSession.__init__", "time in hooks of sessions", _TF
     ),
     **{f"summary-{name}": PrivateName("tensorflow", f"summary.{name}", "time in summaries", _TF) for name in SUMMARIES},
     # host and values

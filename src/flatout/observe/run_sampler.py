@@ -29,6 +29,10 @@ LATE_INTERVAL = 0.05
 LATE_SECONDS = 300.0
 """A run of hours is looked at less often."""
 WRITE_SECONDS = 2.0
+"""Between two writings of the tree, at least; what is written last stays where the process is killed."""
+OF_TIME = 0.002
+"""Most of the time that writing it may take: a large tree is written less often."""
+MOST_SECONDS = 20.0
 DEEPEST = 200
 MOST_FRAMES = 8
 MOST_STACKS = 3000
@@ -62,7 +66,7 @@ class RunSampler:
 
     def run(self) -> None:
         began = written = time.perf_counter()
-        limit = self.observer.settings.seconds
+        limit, pause = self.observer.settings.seconds, WRITE_SECONDS
         while self.observer.active:
             if limit is not None and self.last - began > limit:
                 self.end()
@@ -71,9 +75,11 @@ class RunSampler:
             time.sleep(LATE_INTERVAL if late else INTERVAL if self.observer.streams else EARLY_INTERVAL)
             try:
                 self.look()
-                if self.last - written > WRITE_SECONDS and self.observer.active:
-                    written = self.last
+                if self.last - written > pause and self.observer.active:
+                    began_writing = time.thread_time()
                     self.write()
+                    written = self.last
+                    pause = min(max(WRITE_SECONDS, (time.thread_time() - began_writing) / OF_TIME), MOST_SECONDS)
             except Exception as error:
                 self.observer.note(f"the sampler of the run stopped: {type(error).__name__}: {error}")
                 return
@@ -138,44 +144,49 @@ def _places(found: list[tuple[Any, list[float]]]) -> dict[int, int]:
 def _seen(frame: FrameType | None) -> tuple[str, str, tuple[Any, ...]]:
     """(package being imported or `exit`, package whose code runs, the user's frames from the innermost)."""
     users: list[Any] = []
-    working = ""
-    importing = ""
+    innermost: FrameType | None = None
+    """Of a library, with no code of the user's inside: what it calls there is working for it."""
+    module: FrameType | None = None
+    """The outermost that runs the body of a module: what the user's line asked for."""
+    imports = False
     depth = 0
     leaving = frame is not None
+    known = _codes.get
     while frame is not None and depth < DEEPEST:
         code = frame.f_code
-        if leaving and (code.co_name in _RUNNERS or code.co_filename == _IMPORT):
+        _, kind, runs = known(id(code)) or _remember(code)
+        if runs:
             leaving = False
-        known = _codes.get(id(code))
-        if known is None:
-            known = _remember(code)
-        if known[1]:
+        if kind == _USERS:
             users.append((id(code), frame.f_lineno))
-        elif code.co_filename == _IMPORT:
-            if not users:
-                importing = importing or "?"
-        elif code.co_name == "<module>":
-            importing = _package(frame)  # the outermost one stays: what the user's line asked for
-            if not users and not working:
-                working = importing
-        elif not users and not working:
-            working = _package(frame)
+        elif kind == _IMPORTING:
+            imports = imports or not users
+        else:
+            if kind == _MODULE:
+                module = frame
+            if innermost is None and not users:
+                innermost = frame
         frame = frame.f_back
         depth += 1
+    importing = _package(module) if module is not None else "?" if imports else ""
     if leaving and depth < DEEPEST:
         importing = "exit"
-    return importing, working, tuple(users[:MOST_FRAMES])
+    return importing, _package(innermost) if innermost is not None else "", tuple(users[:MOST_FRAMES])
 
 
-_codes: dict[int, tuple[Any, bool]] = {}
-"""Code by its identity, and whether it is the user's: to hash code itself takes as long as all else. What stands here
-is kept alive, so that no other gets its identity."""
+_OTHER, _USERS, _IMPORTING, _MODULE = range(4)
+_codes: dict[int, tuple[Any, int, bool]] = {}
+"""Code by its identity: what it is, and whether the program itself runs as long as it is on the stack. To hash code
+itself, or to look at its names each time, takes as long as all else. What stands here is kept alive, so that no other
+gets its identity."""
 
 
-def _remember(code: Any) -> tuple[Any, bool]:
+def _remember(code: Any) -> tuple[Any, int, bool]:
+    runs = code.co_name in _RUNNERS or code.co_filename == _IMPORT
+    kind = _IMPORTING if code.co_filename == _IMPORT else _MODULE if code.co_name == "<module>" else _OTHER
     if len(_codes) > MOST_CODES:
-        return code, False
-    known = _codes[id(code)] = (code, users_code.is_users(code))
+        return code, kind, runs
+    known = _codes[id(code)] = (code, _USERS if users_code.is_users(code) else kind, runs)
     return known
 
 

@@ -18,7 +18,7 @@ from flatout.tune.conclusions import holds, is_faster, not_as_promised, ratio
 from flatout.tune.confirmation import Confirmed
 from flatout.tune.contestant import Contestant
 from flatout.tune.context import Context
-from flatout.tune.whole_runs import MOST_PAIRS, Different, Fallen, Saving, measure
+from flatout.tune.whole_runs import COMPARING, MOST_PAIRS, Different, Fallen, Saving, measure
 
 PATCH_SECONDS = 30.0
 """What the trial of the patch gets at least."""
@@ -133,8 +133,12 @@ class Claiming:
 
         try:
             kept = min(2 * LEAST_FOLLOWED, max(context.clock.left(), 0.0) / 2)  # for comparing the results
+            comparing = COMPARING
+            if most > MOST_PAIRS:  # the pairs alone decide what is claimed, so they come first
+                comparing = 0.0
+                kept = min(kept, 2 * COMPARING * (context.seconds_of_program or kept))
             end = context.clock.end - context.clock.for_run - kept
-            measured = measure(run, _saving(trial), end, made is not None, most)
+            measured = measure(run, _saving(trial), end, made is not None, most, comparing)
             measured = self._compared(measured, trial, launch)
         except Fallen as fallen:
             self._fall(trial, fallen, made is not None)

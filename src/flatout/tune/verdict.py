@@ -236,7 +236,7 @@ def _by_trials(tried: Sequence[Trial]) -> Iterator[str]:
     won = [trial for trial in tried if trial.stage == "single" and trial.status == "won"]
     for trial in won:
         yield f"{shown(trial.levers)} was faster at first, and the confirmation did not show it"
-    singles = [trial for trial in tried if trial.stage == "single" and trial not in won]
+    singles = [trial for trial in tried if trial.stage in ("single", "run") and trial not in won]
     highest = max((trial.speedup.high for trial in singles if trial.speedup is not None), default=0.0)
     if not singles:
         return

@@ -50,8 +50,16 @@ class Saving:
     speedup: Interval
 
 
-def measure(run: Runner, saving: Saving | None, end: float, patched: bool, most: int = MOST_PAIRS) -> WholeRun:
-    """`end`: the moment at which the budget is used up. Raises `Fallen`."""
+def measure(
+    run: Runner,
+    saving: Saving | None,
+    end: float,
+    patched: bool,
+    most: int = MOST_PAIRS,
+    comparing: float = COMPARING,
+) -> WholeRun:
+    """`end`: the moment at which the budget is used up; `comparing`: runs of the original that have to fit in after
+    the pairs. Raises `Fallen`."""
     changed = run(True, max(end - time.monotonic(), LEAST_SECONDS))
     originals: list[Run] = []
     if changed.failed:
@@ -66,7 +74,7 @@ def measure(run: Runner, saving: Saving | None, end: float, patched: bool, most:
     while len(originals) < most:
         expected = _expected(originals, changes[0], saving)
         if len(originals) == len(changes):
-            if end - time.monotonic() < changes[0].seconds + (1 + COMPARING) * expected:
+            if end - time.monotonic() < changes[0].seconds + (1 + comparing) * expected:
                 break
             changes.append(run(True, PATIENCE * 2 * changes[0].seconds + 10))
         elif originals and end - time.monotonic() < expected:

@@ -1,4 +1,4 @@
-"""Spans of the run: Keras' `fit`, `evaluate` and `predict`, the hooks of callbacks, checkpoints and summaries.
+"""Spans of the run: Keras' `fit`, `evaluate` and `predict`, hooks of callbacks and sessions, checkpoints, summaries.
 
 Each is entered some thousand times in a run at most, but for the hooks of batches: there only what a class overrides is
 timed, in the class itself. No callback is added to a list, and none is taken for one that overrides a hook it does not.
@@ -22,6 +22,9 @@ HOOKS = tuple(
     for name in ("epoch", "train", "test", "predict", "batch", "train_batch", "test_batch", "predict_batch")
     for edge in ("begin", "end")
 )
+SESSION_HOOKS = ("after_create_session", "before_run", "after_run", "end")
+"""Of TF1's `MonitoredSession`. Those that TensorFlow brings along write checkpoints and summaries, which are timed
+themselves; the others are the program's own."""
 CHEAP = ("Callback", "CallbackList", "History", "ProgbarLogger", "BaseLogger")
 """Classes of Keras that are in nearly every list and cost microseconds: timing them would cost as much."""
 CALLS = {"fit": "fit", "evaluate": "validation", "predict": "prediction"}
@@ -38,6 +41,8 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
         _span(observer.spans, key, "checkpoint")
     for key in (*(f"summary-{name}" for name in SUMMARIES), "summary-of-tf1"):
         _span(observer.spans, key, "summary")
+    with contextlib.suppress(Missing):
+        patch("monitored-session", functools.partial(_wrap_session, observer.spans))
 
 
 def on_keras(observer: Observer, module: ModuleType) -> None:
@@ -143,6 +148,29 @@ def _wrap_list(spans: Spans, original: Any) -> Any:
                     _time_hooks(spans, callback)
 
     return __init__
+
+
+def _wrap_session(spans: Spans, original: Any) -> Any:
+    @functools.wraps(original)
+    def __init__(self: Any, session_creator: Any, hooks: Any, *args: Any, **kwargs: Any) -> None:
+        if spans.here:
+            for hook in hooks if isinstance(hooks, (list, tuple)) else ():
+                with contextlib.suppress(Exception):  # whatever a program gives as a hook
+                    _time_session_hook(spans, hook)
+        original(self, session_creator, hooks, *args, **kwargs)
+
+    return __init__
+
+
+def _time_session_hook(spans: Spans, hook: Any) -> None:
+    for holder in type(hook).__mro__:
+        for name in SESSION_HOOKS:
+            function = vars(holder).get(name)
+            if not isinstance(function, FunctionType) or hasattr(function, "_flatout_timed"):
+                continue
+            if users_code.is_users(function.__code__):
+                timed = _timed(spans, function, Key("callback", f"{holder.__name__}.{name}", *_place(function)))
+                replace(holder, name, wrapped(function, timed))
 
 
 def _time_hooks(spans: Spans, callback: Any) -> None:

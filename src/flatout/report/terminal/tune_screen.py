@@ -48,7 +48,7 @@ def headline(case: Case) -> str:
         told = "; ".join(words.lever(text, names) for text in claim.levers)
         gives = gain(claim, case.whole_run, _steps(case))
         return f"{gives}, with {how}: {told}. {_capital(words.agreement(numbers(case, claim)))}."
-    tried = [trial for trial in case.trials if trial.stage == "single"]
+    tried = [trial for trial in case.trials if trial.stage in ("single", "run")]
     if outcome == "done":
         none = f"none of {len(tried)} changes that were tried is faster" if tried else "no change fits this program"
         return f"Nothing worth changing: {none}."

@@ -44,12 +44,14 @@ def probe_of(values: Values) -> Probe:
         if not prefix:
             _try(observer, "train-on-batch", _trained_on_batch(values))
             _try(observer, "evaluate-end", _evaluated(values))
+            _try(observer, "evaluation-end", _validated(values))
         _try(observer, f"{prefix}model-call", _outermost(observer, values, lambda model: "model"))
         if values.dense:
             _try(observer, f"{prefix}model-call", _scores(observer, values))
 
     def on_tf_keras(observer: Observer, module: ModuleType) -> None:
         on_keras(observer, module, "legacy-")
+        _try(observer, "legacy-batch-counters", _batch_counters)
 
     return Probe("values", on_tensorflow, on_keras, on_tf_keras)
 
@@ -59,6 +61,18 @@ def _try(observer: Observer, key: str, wrap: Wrap) -> None:
         patch(key, wrap)
     except Missing as missing:
         observer.note(f"values are compared without {missing}")
+
+
+def _batch_counters(original: Any) -> Any:
+    """tf_keras counts batches in variables. How many of them validation and `predict` take is no result."""
+
+    def _init_batch_counters(self: Any) -> None:
+        original(self)
+        for name in ("_test_counter", "_predict_counter"):
+            if (counter := getattr(self, name, None)) is not None:
+                counter._flatout_not_compared = True
+
+    return _init_batch_counters
 
 
 def _variables(values: Values) -> Wrap:
@@ -163,21 +177,42 @@ def _iterations(callbacks: Any) -> int | None:
 
 
 def _evaluated(values: Values) -> Wrap:
-    """In a run that is only compared: what an evaluation has come to, batch by batch."""
+    """In a run that is only compared: what an evaluation has come to, batch by batch. Of a validation in `fit` the last
+    batch has what it comes to (`_validated`): a change may cut it into other batches."""
 
     def wrap(original: Any) -> Any:
         def on_test_batch_end(self: Any, batch: Any, logs: Any = None) -> Any:
-            call = (
-                values.count_call("evaluation") if values.dense and values.wanted and hasattr(logs, "items") else None
-            )
-            for name, value in logs.items() if call is not None else ():
-                if getattr(value, "ndim", None) == 0 or isinstance(value, float):
-                    values.keep_scalar(f"evaluation {name}", call or 0, value)
+            if values.dense and values.wanted and hasattr(logs, "items"):
+                if hasattr(self, "_flatout_first"):  # this list has seen a batch of the training
+                    self._flatout_validated = logs
+                else:
+                    _keep_evaluation(values, logs)
             return original(self, batch, logs)
 
         return on_test_batch_end
 
     return wrap
+
+
+def _validated(values: Values) -> Wrap:
+    def wrap(original: Any) -> Any:
+        def on_test_end(self: Any, logs: Any = None) -> Any:
+            last = getattr(self, "_flatout_validated", None)
+            if last is not None:
+                self._flatout_validated = None
+                _keep_evaluation(values, last)
+            return original(self, logs)
+
+        return on_test_end
+
+    return wrap
+
+
+def _keep_evaluation(values: Values, logs: Any) -> None:
+    call = values.count_call("evaluation")
+    for name, value in logs.items() if call is not None else ():
+        if getattr(value, "ndim", None) == 0 or isinstance(value, float):
+            values.keep_scalar(f"evaluation {name}", call or 0, value)
 
 
 def _predicted(values: Values) -> Wrap:

@@ -22,7 +22,11 @@ def snapshot(references: Sequence[Any], session: Any, most_of_all: int = MOST_OF
     found: dict[int, Weight] = {}
     variables = [(index, reference()) for index, reference in enumerate(references)]
     most = max(1, min(MOST_OF_A_VARIABLE, most_of_all // max(1, len(variables))))
-    alive = [(index, variable) for index, variable in variables if variable is not None]
+    alive = [
+        (index, variable)
+        for index, variable in variables
+        if variable is not None and not getattr(variable, "_flatout_not_compared", False)
+    ]
     for index, array in itertools.chain(_eager_values(alive), _session_values(alive, session)):
         flat = np.ascontiguousarray(array).reshape(-1)
         sample = flat[:: max(1, -(-flat.size // most))]
