@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import os
 import time
+from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from flatout.trial.settings import WholeSettings
 
 FILE = "steps.json"
+COVERS = 0.25
+"""As in `observe.reading.steps`: of the time of the longest kind of step."""
 WRITTEN_EVERY = 1.0
 """Seconds. So that a run that is stopped has left its count."""
 
@@ -28,9 +31,9 @@ class Whole:
     def __init__(self, observer: Observer, settings: WholeSettings) -> None:
         self._path = os.path.join(observer.recorder.directory, FILE)
         self._least_rank = RANK[settings.least_step] if settings.least_step is not None else 0
-        self._rank = 0
-        self._steps = 0
-        self._first = self._last = self._written = 0.0
+        self._counts: dict[int, _Count] = {}
+        """By the rank of the kind of step."""
+        self._written = 0.0
         self._began, self._importing = time.perf_counter(), 0.0
         self._process = os.getpid()
         observer.more_probes.append(Probe("whole run", self._imported, self._imported, self._imported))
@@ -38,19 +41,19 @@ class Whole:
         atexit.register(self._write)
 
     def tick(self, stream: Stream, end: float, n: int) -> None:
-        rank = stream.rank
-        if rank != self._rank:
-            if rank < self._rank or rank < self._least_rank:
-                return
-            self._rank, self._steps, self._first = rank, 0, end  # what was counted so far was not the step
-        self._steps += n
-        self._last = end
+        if stream.rank < self._least_rank:
+            return
+        count = self._counts.get(stream.rank)
+        if count is None:
+            count = self._counts[stream.rank] = _Count(first=end)
+        count.steps += n
+        count.last = end
         if end - self._written > WRITTEN_EVERY:
             self._written = end
             self._write()
 
     def _imported(self, observer: Observer, module: ModuleType) -> None:
-        if not self._steps:  # an import inside the loop is a part of it
+        if not self._counts:  # an import inside the loop is a part of it
             self._importing = time.perf_counter() - self._began
 
     def _write(self) -> None:
@@ -59,6 +62,25 @@ class Whole:
         with contextlib.suppress(OSError):
             temporary = f"{self._path}.new"
             with open(temporary, "w", encoding="ascii") as stream:
-                seen = StepsSeen(self._steps, self._last - self._first, self._importing, self._rank)
-                stream.write(encode(seen))
+                stream.write(encode(self._seen()))
             os.replace(temporary, self._path)
+
+    def _seen(self) -> StepsSeen:
+        """By the highest kind that went on for a good part of the time: a call of `fit` to begin with is no step."""
+        longest = max((count.seconds for count in self._counts.values()), default=0.0)
+        wide = [rank for rank, count in self._counts.items() if count.seconds >= COVERS * longest]
+        rank = max(wide, default=0)
+        count = self._counts.get(rank, _Count())
+        return StepsSeen(count.steps, count.seconds, self._importing, rank)
+
+
+@dataclass
+class _Count:
+    first: float = 0.0
+    last: float = 0.0
+    steps: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """From the end of the first to that of the last."""
+        return max(self.last - self.first, 0.0)

@@ -1,0 +1,38 @@
+"""Which kind of step a whole run is counted by."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from flatout.observe.streams import RANK, Stream
+from flatout.process.messages import decode
+from flatout.trial.child.whole import FILE, Whole
+from flatout.trial.messages import StepsSeen
+from flatout.trial.settings import WholeSettings
+
+
+@pytest.mark.parametrize(
+    ("fits", "calls", "kind", "steps"),
+    [(1, 400, "train-function", 400), (400, 0, "fit", 400), (300, 100, "fit", 300)],
+    ids=["one fit to begin with", "only fit", "mostly fit"],
+)
+def test_a_run_is_counted_by_what_goes_on_for_most_of_it(
+    tmp_path: Path, fits: int, calls: int, kind: Any, steps: int
+) -> None:
+    observer: Any = SimpleNamespace(
+        recorder=SimpleNamespace(directory=str(tmp_path)), more_probes=[], trial=SimpleNamespace(not_steps=frozenset())
+    )
+    whole = Whole(observer, WholeSettings(least_step="train-function"))
+    now = 0.0
+    for number, count in (("fit", fits), ("train-function", calls), ("model", 50)):
+        for _ in range(count):
+            now += 0.1
+            whole.tick(Stream(0, cast(Any, number)), now, 1)
+    whole._write()
+    seen = decode((tmp_path / FILE).read_text(), StepsSeen)
+    assert (seen.rank, seen.steps) == (RANK[kind], steps)
+    assert seen.seconds == pytest.approx(0.1 * (steps - 1))
