@@ -35,6 +35,9 @@ class GateSettings:
 class ScoutSettings:
     """End the program once enough was seen of it."""
 
+    waits: bool = True
+    """For places of the source that it has not come to."""
+
 
 @dataclass(frozen=True)
 class WholeSettings:

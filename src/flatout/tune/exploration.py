@@ -208,7 +208,7 @@ class Exploration:
         context.progress.phase(f"observing the program again, with: {words.change_here(base)}")
         launch = context.contestant(base).launch
         directory, until = context.new_directory("scout-again"), context.clock.exploring_until
-        changed = scout(launch, directory, context.watchdog, until, context.progress.tick)
+        changed = scout(launch, directory, context.watchdog, until, context.progress.tick, waits=False)
         if changed.steps is None or changed.steps.count < FEWEST_STEPS or changed.program.exit_code not in (None, 0):
             return None
         self.base = base

@@ -25,16 +25,23 @@ LONGEST_SECONDS = 240.0
 
 
 def scout(
-    launch: Launch, directory: Path, watchdog: Watchdog, deadline: float, tick: Callable[[], None] = lambda: None
+    launch: Launch,
+    directory: Path,
+    watchdog: Watchdog,
+    deadline: float,
+    tick: Callable[[], None] = lambda: None,
+    *,
+    waits: bool = True,
 ) -> Case:
-    """Runs the program until enough steps were seen, or until it ends by itself."""
+    """Runs the program until enough steps were seen, or until it ends by itself. `waits`: also for places of the source
+    that train or predict and that it has not come to."""
     from flatout.causes import diagnose
     from flatout.cures import name_offered
     from flatout.environment import summary
     from flatout.observe.reading import assemble
 
     directory.mkdir(parents=True, exist_ok=True)
-    command = prepared(launch, directory, ScoutSettings())
+    command = prepared(launch, directory, ScoutSettings(waits))
     began = time.monotonic()
     started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     latest = min(deadline, began + LONGEST_SECONDS)

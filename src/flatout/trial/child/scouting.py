@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from flatout.observe.observer import Observer
     from flatout.observe.streams import Stream
     from flatout.observe.window import Window
+    from flatout.trial.settings import ScoutSettings
 
 MOST_SECONDS = 12.0
 ENOUGH_SECONDS = 3.0
@@ -33,6 +34,8 @@ OVER_SECONDS = 12.0
 LATER_SECONDS = 45.0
 """So long the scout waits for sites of the source that the program has not come to: a phase of its training, the
 prediction of an agent that mostly explores at first."""
+PREDICTING_SECONDS = 30.0
+"""The same where only predictions are missing: an arm of a condition may never be taken."""
 LOOK_SECONDS = 3.0
 """From one look at what the program has come to until the next."""
 
@@ -45,8 +48,9 @@ _leave = os._exit
 
 
 class Scout:
-    def __init__(self, observer: Observer) -> None:
+    def __init__(self, observer: Observer, settings: ScoutSettings) -> None:
         self.observer = observer
+        self._waits = settings.waits
         self._began = 0.0
         self._highest = 0
         self._ticks = 0
@@ -76,14 +80,14 @@ class Scout:
         seen = window.opened_times > 0 and settled
         slow = self._ticks < FEWEST_STEPS and end - self._last < OVER_SECONDS
         if (seen and elapsed > ENOUGH_SECONDS and not slow) or elapsed > (SLOW_SECONDS if slow else MOST_SECONDS):
-            if elapsed < LATER_SECONDS and self._more_to_come(end):
+            if self._waits and elapsed < LATER_SECONDS and self._more_to_come(end, elapsed):
                 return
             missing = [[site.file, site.first, site.last] for site in self._missing or ()]
             self.observer.recorder.fact("scouted", seconds=elapsed, missing=missing)
             finish(self.observer)
             _leave(0)
 
-    def _more_to_come(self, now: float) -> bool:
+    def _more_to_come(self, now: float, elapsed: float) -> bool:
         """Whether the program has yet to come to a place where it trains or predicts. Then all phases are seen for as
         long as there is time: which of them takes longest is not known before."""
         if self._phases or now - self._looked < LOOK_SECONDS:
@@ -95,7 +99,8 @@ class Scout:
             self._phases = any(site.trains and site not in missing for site in self._missing)
         done = not missing and not self._missing
         self._missing = missing
-        return not done
+        trains = self._phases or any(site.trains for site in missing)
+        return not done and (trains or elapsed < PREDICTING_SECONDS)
 
     def _write_files(self) -> None:
         """The program's own files: `tune --resume` reuses nothing where one of them has changed."""

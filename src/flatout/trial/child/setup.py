@@ -47,4 +47,4 @@ def make_trial(observer: Observer, settings: TrialSettings) -> None:
     elif isinstance(role, WholeSettings):
         observer.trial.at_step = whole.Whole(observer, role).tick
     else:
-        observer.trial.at_step = scouting.Scout(observer).tick
+        observer.trial.at_step = scouting.Scout(observer, role).tick
