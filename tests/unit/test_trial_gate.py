@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import select
 import sys
@@ -28,7 +29,7 @@ from flatout.trial.child.gate import Gate
 from flatout.trial.child.iterators import MOST, Keeper
 from flatout.trial.child_process import Launch
 from flatout.trial.messages import BlockDone, Go, Warm
-from flatout.trial.settings import GateSettings
+from flatout.trial.settings import GateSettings, ScoutSettings
 from flatout.tune.contestant import Block
 from flatout.tune.scout import ranked
 
@@ -269,7 +270,7 @@ def test_the_scout_stays_while_it_is_open_what_the_step_is(monkeypatch):
     observer = observed(window)
     fit, predict = SimpleNamespace(rank=100), SimpleNamespace(rank=50)
 
-    scout = scouting.Scout(observer)
+    scout = scouting.Scout(observer, ScoutSettings(waits=False))
     scout.tick(fit, 1.0, 1)
     scout.tick(predict, 4.5, 1)
     scout.tick(predict, 12.5, 1)
@@ -277,7 +278,7 @@ def test_the_scout_stays_while_it_is_open_what_the_step_is(monkeypatch):
     scout.tick(predict, 13.5, 1)
     assert left == [0]
 
-    scout = scouting.Scout(observer)
+    scout = scouting.Scout(observer, ScoutSettings(waits=False))
     for step in range(7):
         scout.tick(fit, 1.0 + 0.6 * step, 1)
     assert left == [0, 0]
@@ -291,7 +292,7 @@ def test_the_scout_stays_for_slow_steps(monkeypatch):
     window = SimpleNamespace(opened_times=1, is_open=False, opened_for=None, best=100)
     observer = observed(window)
     fit, model = SimpleNamespace(rank=100), SimpleNamespace(rank=30)
-    scout = scouting.Scout(observer)
+    scout = scouting.Scout(observer, ScoutSettings(waits=False))
     for step in range(5):
         scout.tick(model, 4.0 * step + 1, 1)
         scout.tick(fit, 4.0 * step + 4, 1)
@@ -309,7 +310,7 @@ def test_the_scout_waits_for_an_agent_to_learn(monkeypatch):
     observer = observed(window)
     fit, predict = SimpleNamespace(rank=100), SimpleNamespace(rank=50)
     observer.trial.compiled = True
-    scout = scouting.Scout(observer)
+    scout = scouting.Scout(observer, ScoutSettings(waits=False))
     for move in range(20):
         scout.tick(predict, 1.0 + move, 1)
     assert not left
@@ -318,10 +319,38 @@ def test_the_scout_waits_for_an_agent_to_learn(monkeypatch):
     assert left == [0]
 
     left.clear()
-    scout = scouting.Scout(observer)
+    scout = scouting.Scout(observer, ScoutSettings(waits=False))
     for move in range(26):
         scout.tick(predict, 1.0 + move, 1)
     assert left == [0], "it never learns"
+
+
+def test_the_scout_waits_for_a_place_of_the_source_that_trains(monkeypatch, tmp_path):
+    """A loop behind a `fit`: until the recording names one of its lines, or the time for that is over."""
+    left: list[int] = []
+    program = tmp_path / "train.py"
+    program.write_text("model.fit(x, y)\nfor batch in batches:\n    model.train_on_batch(batch)\n")
+    counters = tmp_path / "counters.jsonl"
+    monkeypatch.setattr(scouting, "_leave", left.append)
+    monkeypatch.setattr(scouting, "finish", lambda observer: None)
+    monkeypatch.setattr(scouting, "_own_files", lambda: [str(program)])
+    observer = observed(SimpleNamespace(opened_times=1, is_open=False, opened_for=None, best=100))
+    observer.recorder.directory = str(tmp_path)
+    observer.write_counters = lambda: counters.write_text(json.dumps([str(program), 1, ""]))
+    fit = SimpleNamespace(rank=100)
+
+    scout = scouting.Scout(observer, ScoutSettings())
+    for second in range(46):
+        assert not left, "it waits"
+        scout.tick(fit, 1.0 + second, 1)
+    assert left == [0]
+
+    left.clear()
+    observer.write_counters = lambda: counters.write_text(json.dumps([[str(program), 1, ""], [str(program), 3, ""]]))
+    scout = scouting.Scout(observer, ScoutSettings())
+    for second in range(7):
+        scout.tick(fit, 1.0 + second, 1)
+    assert left == [0], "nothing is missing"
 
 
 def test_a_batch_of_fit_may_become_a_call_of_its_function():
@@ -339,7 +368,9 @@ def test_what_the_scout_saw_outweighed_is_passed_by():
     assert launch.least_step == "model", "a lever may turn predictions into plain calls"
     assert ranked(Launch(("python",)), Case("tune")).not_steps == ()
     launch = ranked(Launch(("python",)), Case("tune", evidence=(StepStack("apply"), *seen)))
-    assert (launch.least_step, launch.not_steps) == ("apply", ()), "a lever may trace what was eager"
+    assert (launch.least_step, launch.not_steps) == ("apply", ("fit",)), "the `fit` before the loop is another phase"
+    loop_only = Case("tune", evidence=(StepStack("apply"), Stream("apply", count=90)))
+    assert ranked(Launch(("python",)), loop_only).not_steps == (), "a lever may trace what was eager"
 
 
 def test_batches_are_the_steps_where_samples_are_called_for_one_by_one():
