@@ -16,3 +16,13 @@ def test_a_line_of_each_step_counts_although_few_steps_were_seen(steps, calls, t
     called = KerasCall("predict", calls=calls, ms=1.0, batches=calls, single=calls, where=Where("/agent.py", 59))
     case = Case("tune", steps=Steps(steps, "calls of a tf.function that trains", ms), evidence=(called,))
     assert lines_of(case, "/agent.py", "predict") == ({59} if taken else set())
+
+
+@pytest.mark.parametrize(("function", "taken"), [("act", {59, 70}), (None, {70})])
+def test_a_policy_that_was_hardly_called_is_replaced_beside_a_line_that_was(function, taken):
+    """Not a line of the module itself: that is called once."""
+    policy = KerasCall("predict", calls=1, ms=1.0, batches=1, single=1, where=Where("/agent.py", 59, function))
+    other = KerasCall("predict", calls=1, ms=1.0, batches=99, single=0, where=Where("/agent.py", 90, "evaluate"))
+    targets = KerasCall("predict", calls=40, ms=1.0, batches=40, single=40, where=Where("/agent.py", 70, "learn"))
+    assert lines_of(Case("tune", evidence=(policy, other, targets)), "/agent.py", "predict") == taken
+    assert lines_of(Case("tune", evidence=(policy, other)), "/agent.py", "predict") == set()

@@ -1,4 +1,5 @@
-"""Takes what NumPy computes out of a step: `model(np.expand_dims(state, 0))` gets its array from a line above it."""
+"""Takes what NumPy computes out of a step: `model(np.expand_dims(state, 0))` gets its array from a line above it, and
+`model(x[begin : begin + size])` its rows."""
 
 from __future__ import annotations
 
@@ -18,13 +19,13 @@ def taken_out(text: str, line: int) -> str | None:
     module = ast.parse(text)
     search = Search(module, line)
     for region in search.regions():
-        calls = list(_arrays(search.fit, region))
-        if calls and all(call.lineno == call.end_lineno for call in calls):
-            return _rewritten(text, region[0], calls)
+        arrays = list(_arrays(search.fit, region))
+        if arrays and all(array.lineno == array.end_lineno for array in arrays):
+            return _rewritten(text, region[0], arrays)
     return None
 
 
-def _arrays(fit: GraphFit, region: Sequence[ast.stmt]) -> Iterator[ast.Call]:
+def _arrays(fit: GraphFit, region: Sequence[ast.stmt]) -> Iterator[ast.expr]:
     written = bound_in(region)
     waiting: list[ast.AST] = list(region)
     while waiting:
@@ -35,6 +36,9 @@ def _arrays(fit: GraphFit, region: Sequence[ast.stmt]) -> Iterator[ast.Call]:
             if used and not own & written and all(fit.makes_data(c) for c in ast.walk(node) if isinstance(c, ast.Call)):
                 yield node
                 continue
+        if isinstance(node, ast.Subscript) and _is_rows(node) and not set(names_in(node)) & written:
+            yield node
+            continue
         if not isinstance(node, (ast.Lambda, ast.FunctionDef, ast.ListComp, ast.GeneratorExp, ast.JoinedStr)):
             waiting += list(ast.iter_child_nodes(node))
 
@@ -47,35 +51,47 @@ def _is_array(fit: GraphFit, call: ast.Call) -> bool:
     return dotted.startswith("numpy.") and not dotted.startswith("numpy.random")
 
 
-def _rewritten(text: str, first: ast.stmt, calls: Sequence[ast.Call]) -> str:
+def _is_rows(node: ast.Subscript) -> bool:
+    """`x[begin : begin + size]`: rows of a name, from one Python number to another."""
+    part = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
+    if not isinstance(node.value, ast.Name) or not isinstance(node.ctx, ast.Load) or not isinstance(part, ast.Slice):
+        return False
+    plain = (ast.Name, ast.Constant, ast.BinOp, ast.operator, ast.Load)
+    ends = [end for end in (part.lower, part.upper) if end is not None]
+    return bool(ends) and all(isinstance(inner, plain) for end in ends for inner in ast.walk(end))
+
+
+def _rewritten(text: str, first: ast.stmt, arrays: Sequence[ast.expr]) -> str:
     newline = "\r\n" if "\r\n" in text else "\n"
     rows = text.split(newline)
     taken = {node.id for node in every(ast.parse(text).body) if isinstance(node, ast.Name)}
     names: dict[str, str] = {}
-    for call in calls:
-        source = ast.unparse(call)
+    for array in arrays:
+        source = ast.unparse(array)
         if source not in names:
-            wanted = name = f"{_subject(call)}_array"
+            wanted = name = _name_for(array)
             number = 2
             while name in taken or name in names.values():
                 name, number = f"{wanted}_{number}", number + 1
             names[source] = name
     margin = rows[first.lineno - 1][: len(rows[first.lineno - 1]) - len(rows[first.lineno - 1].lstrip())]
-    for call in sorted(calls, key=lambda call: (call.lineno, call.col_offset), reverse=True):
-        row = rows[call.lineno - 1].encode()
-        new = names[ast.unparse(call)].encode()
-        rows[call.lineno - 1] = (row[: call.col_offset] + new + row[call.end_col_offset or 0 :]).decode()
+    for array in sorted(arrays, key=lambda array: (array.lineno, array.col_offset), reverse=True):
+        row = rows[array.lineno - 1].encode()
+        new = names[ast.unparse(array)].encode()
+        rows[array.lineno - 1] = (row[: array.col_offset] + new + row[array.end_col_offset or 0 :]).decode()
     rows[first.lineno - 1 : first.lineno - 1] = [f"{margin}{name} = {source}" for source, name in names.items()]
     return newline.join(rows)
 
 
-def _subject(call: ast.Call) -> str:
-    """What the array is made of: `state` for `np.expand_dims(state, 0)`."""
-    inner: ast.AST = call
+def _name_for(array: ast.expr) -> str:
+    """By what the array is made of: `state_array` for `np.expand_dims(state, 0)`, `x_rows` for `x[begin:end]`."""
+    if isinstance(array, ast.Subscript):
+        return f"{ast.unparse(array.value).lstrip('_')}_rows"
+    inner: ast.AST = array
     while (
         isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and isinstance(inner.func.value, ast.Call)
     ):
         inner = inner.func.value
     arguments = inner.args if isinstance(inner, ast.Call) else []
     found = [name for argument in arguments for name in names_in(argument)]
-    return found[0].lstrip("_") if found else "input"
+    return f"{found[0].lstrip('_') if found else 'input'}_array"

@@ -108,6 +108,8 @@ class Search:
         held = {called_name(node.func) for node in ast.walk(value) if isinstance(node, ast.Call)}
         if held - {"apply_gradients", "apply", "zip"}:
             return None
+        if called_name(value.func) == "apply_gradients" and "zip" not in held:
+            return None  # pairs that were made elsewhere may be used up by the first trace
         try:
             return self._step(Surroundings(self.fit, self.levels), [statement], Split((), (statement,), ()))
         except NotSplit as refused:

@@ -19,13 +19,29 @@ def trace_model(text: str, line: int) -> str | None:
         document = read(text) if made is not None and _can_be_traced(module, made) else None
         if document is None or made is None:
             continue
-        end = document.line_end(document.offset(made.end_lineno or made.lineno))
+        last = _completed(module, made, name)
+        end = document.line_end(document.offset(last.end_lineno or last.lineno))
         margin = document.indentation(document.offset(made.lineno))
         traced = imports.spell(document, tf_functions.TRACED)
         relaxed = ", reduce_retracing=True" if _shapes_may_be_unknown(module, made) else ""
         document.insert(end, f"{document.newline}{margin}{name}.call = {traced}({name}.call{relaxed})")
         return document.result()
     return None
+
+
+def _completed(module: ast.Module, made: ast.Assign, name: str) -> ast.stmt:
+    """The last of the statements right behind it that add layers: `model.add(…)`."""
+    for node in ast.walk(module):
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and made in body:
+            last: ast.stmt = made
+            for statement in body[body.index(made) + 1 :]:
+                value = statement.value if isinstance(statement, ast.Expr) else None
+                if not isinstance(value, ast.Call) or ast.unparse(value.func) != f"{name}.add":
+                    break
+                last = statement
+            return last
+    return made
 
 
 def _called(module: ast.Module, line: int) -> list[str]:
