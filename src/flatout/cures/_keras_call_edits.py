@@ -19,18 +19,20 @@ TWICE = 2
 
 
 def lines_of(case: Case, path: str, method: str) -> set[int]:
-    """Lines of this file that call the method again and again, each time for one batch of arrays."""
+    """Lines of this file that call the method again and again, each time for one batch of arrays.
+
+    Where one does, so do the others in functions, even if a scouting run has seen few calls of them: an agent that
+    mostly explores at first calls its policy hardly ever.
+    """
     often = min(OFTEN, max(TWICE, case.steps.count)) if case.steps is not None else OFTEN
-    return {
-        item.where.line
-        for item in case.evidence_of(KerasCall)
-        if item.method == method
-        and item.calls >= often
-        and item.single == item.calls
-        and item.where is not None
-        and item.where.line
-        and case_facts.same_file(path, item.where.file)
-    }
+    calls: dict[int, int] = {}
+    for item in case.evidence_of(KerasCall):
+        where = item.where
+        if item.method != method or item.single != item.calls or where is None or not where.line:
+            continue
+        if case_facts.same_file(path, where.file) and (item.calls >= often or where.function):
+            calls[where.line] = item.calls
+    return set(calls) if any(count >= often for count in calls.values()) else set()
 
 
 def calls_at(document: Document, lines: set[int], method: str, case: Case) -> Iterator[cst.Call]:

@@ -316,9 +316,11 @@ def kernels_per_step(case: Case, device: Device) -> float:
 OFTEN = 8
 """Calls from which on something is done again and again, however many steps there are."""
 EACH_STEP = 4
-"""The same for what is done in each step, where steps are slow and few were seen."""
+"""The same for what is done in each step, where steps are slow and few were seen…"""
+MOST_UPDATES = 3
+"""…or once for so many of them: a GAN updates its discriminator twice, then its generator."""
 
 
 def is_often(case: Case, calls: int) -> bool:
     """Whether so many calls are more than a beginning."""
-    return calls >= OFTEN or (case.steps is not None and calls >= max(EACH_STEP, case.steps.count))
+    return calls >= OFTEN or (case.steps is not None and calls >= max(EACH_STEP, case.steps.count / MOST_UPDATES))
