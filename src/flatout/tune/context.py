@@ -31,6 +31,8 @@ from flatout.tune.starter import START_SECONDS, Starter
 from flatout.tune.trials import Trials
 from flatout.tune.variants import patched, with_levers
 
+RETRACES = 0.3
+"""Share of a step that tracing takes where not every step does it."""
 VARYING = 3.0
 """The slow steps over the quick ones (p90 over p10) from which trials are kept at the same steps: what a step does
 depends on which one it is."""
@@ -100,10 +102,13 @@ class Context:
 
     @property
     def varies(self) -> bool:
-        """Whether what a step does depends on which one it is: episodes that get longer, batches of any length."""
+        """Whether what a step does depends on which one it is: episodes that get longer, batches of any length, shapes
+        that were not traced before."""
         steps = self.case.steps
         if steps is None or steps.ms.p10 <= 0:
             return False
+        if any(one.cause == "retracing" and (one.cost_share or 0.0) > RETRACES for one in self.case.findings):
+            return True
         return steps.ms.p90 > VARYING * steps.ms.p10
 
     @property

@@ -92,12 +92,14 @@ def excludes(bound: Interval) -> bool:
 
 
 def order(lever: LoadedCure, case: Case) -> tuple[float, ...]:
-    """For sorting: the levers that the first finding names come first, in its own order; the others last."""
-    for number, finding in enumerate(case.findings):
-        place = _place(lever.name, finding)
-        if place is not None:
-            return (number, place)
-    return (len(case.findings), 0)
+    """For sorting: the levers of the first finding, then those of the findings that cost most together, last those that
+    none names. One lever cures all places of a program: what counts is what they cost in all."""
+    named = [(number, one) for number, one in enumerate(case.findings) if _place(lever.name, one) is not None]
+    if not named:
+        return (2, 0.0, 0, 0)
+    together = sum(one.cost_share or 0.0 for _, one in named)
+    number, first = named[0]
+    return (min(number, 1), -min(together, 1.0), number, _place(lever.name, first) or 0)
 
 
 def suggested(lever: LoadedCure, case: Case) -> bool:
@@ -125,12 +127,16 @@ def combinations(winners: Sequence[str]) -> list[tuple[str, ...]]:
     together: list[str] = []
     found = []
     for text in winners:
-        lever = find(parse(text)[0])
-        names = {parse(other)[0] for other in together}
-        if (lever.name in names and not lever.spec.several) or names & set(lever.spec.conflicts):
-            continue
-        if any(lever.name in find(name).spec.conflicts for name in names):
-            continue
-        together.append(text)
-        found.append(tuple(together))
+        if not excluded(text, together):
+            together.append(text)
+            found.append(tuple(together))
     return found
+
+
+def excluded(text: str, others: Sequence[str]) -> bool:
+    """Whether a lever cannot be combined with one of these."""
+    lever = find(parse(text)[0])
+    names = {parse(other)[0] for other in others}
+    if (lever.name in names and not lever.spec.several) or names & set(lever.spec.conflicts):
+        return True
+    return any(lever.name in find(name).spec.conflicts for name in names)

@@ -18,6 +18,7 @@ from flatout.tune.clock import Clock
 from flatout.tune.conclusions import is_open, judge, promise
 from flatout.tune.contestant import Contestant
 from flatout.tune.journal import Journal
+from flatout.tune.plan import excluded
 from flatout.tune.race import Race
 
 NOMINATED = ((8, PROMISING), (4, 1.5), (2, 3.0))
@@ -59,10 +60,14 @@ class Trials:
             self.journal.keep(new)
 
     def keep_all(self, race: Race, contestants: Sequence[Contestant], stage: TrialStage, *, check: bool = True) -> None:
-        for one in contestants:
+        accepted: list[str] = []
+        for one in sorted(contestants, key=lambda one: -(race.verdict(one).so_far or 0.0)):
             late = not one.unchanged and not one.broken and one.idle()
             if not one.unchanged and not late:
-                self.keep(race, one, stage, check=check)
+                # What excludes a faster lever that keeps the numbers is not combined with it: comparing it can wait.
+                wanted = check and not (stage == "single" and excluded(one.levers[-1], accepted))
+                if self.keep(race, one, stage, check=wanted).status == "won":
+                    accepted.append(one.levers[-1])
             elif stage == "single":
                 self.skip(one.levers[-1:], one.why_idle() if late else one.note)
 
