@@ -37,6 +37,8 @@ LIST = (
     "slow/map_before_batch",
     "slow/growing_graph",  # TensorFlow 1
     "whole_run/fit_checkpoint",  # cures of the run
+    "run_cures/slow_store",
+    "run_cures/large_validation",
 )
 BUDGET = os.environ.get("BUDGET", "8m")
 PAIRS = int(os.environ.get("PAIRS", "3"))
