@@ -23,9 +23,9 @@ def _library_roots() -> tuple[str, ...]:
 
 def _holds_installed_packages(entry: str) -> bool:
     """Such as what `pip install --target DIR` leaves. The directory that the program is started in is never one."""
-    if not entry or os.path.realpath(entry) == os.path.realpath(os.getcwd()):
-        return False
     try:
+        if not entry or os.path.realpath(entry) == os.path.realpath(os.getcwd()):  # which may be gone
+            return False
         return any(name.endswith(".dist-info") for name in os.listdir(entry))
     except OSError:
         return False
