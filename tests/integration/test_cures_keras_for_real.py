@@ -50,7 +50,7 @@ for turn in range(6):
     assert model.history is history and history.epoch == [0] and list(history.history) == ["loss"]
     assert type(history.history["loss"][0]) is float
     results["agent"] += [float(first.sum()), float(second.sum()), *history.history["loss"]]
-results["many rows"] = model.predict(states, verbose=0).ravel().tolist() + model.predict(states, 8).ravel().tolist()
+results["many rows"] = model.predict(states, verbose=0).ravel().tolist() + model.predict(states, 2).ravel().tolist()
 
 # several epochs, weights of samples, metrics, a batch size of its own, evaluation in two forms
 model = network(metrics=["mae"], weighted_metrics=["mse"])

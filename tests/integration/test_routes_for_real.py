@@ -18,6 +18,7 @@ from observed import write
 from flatout.measure.agreement import agreement
 from flatout.model.errors import RouteNotNeeded
 from flatout.routes import catalogue
+from flatout.routes.openvino.quantize import ENOUGH
 from flatout.subject import Subject, in_batches
 
 pytestmark = [
@@ -120,15 +121,17 @@ def made(name: str, subject: Subject, directory: Path) -> Any:
     return route
 
 
-def answers(route: Any, subject: Subject, directory: Path, batch: int, setting: int = 0) -> list[Any]:
+def answers(
+    route: Any, subject: Subject, directory: Path, batch: int, setting: int = 0, part: str = "held_out"
+) -> list[Any]:
     run = route.open(directory, route.settings(subject, 2)[setting], batch)
-    pieces = [run(feed) for feed in in_batches(subject.samples("held_out"), batch)]
-    wanted = subject.answers("held_out")
+    pieces = [run(feed) for feed in in_batches(subject.samples(part), batch)]
+    wanted = subject.answers(part)
     return [np.concatenate(column)[: len(its)] for column, its in zip(zip(*pieces, strict=True), wanted, strict=True)]
 
 
-def agreed(route: Any, subject: Subject, directory: Path) -> float:
-    return min(agreement(subject.answers("held_out"), answers(route, subject, directory, 4)))
+def agreed(route: Any, subject: Subject, directory: Path, part: str = "held_out") -> float:
+    return min(agreement(subject.answers(part), answers(route, subject, directory, 4, part=part)))
 
 
 @pytest.mark.parametrize("model", ["convolutions", "groups", "encoder", "lstm", "gru", "order"])
@@ -223,5 +226,11 @@ def test_layers_that_hurt_stay_in_float(family: str, subjects: dict[str, Subject
     before, after = agreed(blunt, subject, tmp_path / "int8"), agreed(mixed, subject, tmp_path / "int8-mixed")
     assert before + 0.03 < after, (before, after)
     assert after > 0.95
-    with pytest.raises(RouteNotNeeded):
-        mixed.convert(subjects["convolutions"], tmp_path)
+    plain = subjects["convolutions"]
+    try:
+        mixed.convert(plain, tmp_path)
+    except RouteNotNeeded:
+        return
+    # Some processors compute int8 in a way of their own: then it is needed there as well.
+    blunt = made(f"{family}-int8", plain, tmp_path / "int8")
+    assert agreed(blunt, plain, tmp_path / "int8", "calibration") < ENOUGH

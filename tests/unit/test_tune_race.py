@@ -364,7 +364,7 @@ def test_a_program_that_turns_out_to_be_short_is_held_sooner(tmp_path, watchdog,
 @races
 def test_baselines_begin_anew_beside_those_that_begin(tmp_path, watchdog, program):
     race = race_of(tmp_path, watchdog, program)
-    run(race, rounds=2)
+    run(race, rounds=6)
     before = [one.done for one in race.baselines]
     race.rewind()
     run(race, rounds=1)
