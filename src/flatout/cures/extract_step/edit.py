@@ -57,8 +57,15 @@ def _taken_out(text: str, line: int, forward: bool, others: Mapping[str, ast.Mod
     module = ast.parse(text)
     if _is_traced_already(module, line):
         return None
-    step = Search(module, line, forward, others=others).found()
-    if step is None and not forward:
+    search = Search(module, line, forward, others=others)
+    step = search.found()
+    if step is not None:
+        # Nor does a graph hold what an array of indices picks: `y[rows]` is an argument, as a reader would write it.
+        other = array_arguments.rows_taken_out(text, search.fit, step)
+        moved = LineMap(text, other).line(line) if other is not None else 0
+        again = Search(ast.parse(other), moved, forward, others=others).found() if other is not None else None
+        text, step = (other, again) if other is not None and again is not None else (text, step)
+    elif not forward:
         # What NumPy computes in the step may be an argument of it.
         other = array_arguments.taken_out(text, line)
         moved = LineMap(text, other).line(line) if other is not None else 0

@@ -1,14 +1,20 @@
 """Takes what NumPy computes out of a step: `model(np.expand_dims(state, 0))` gets its array from a line above it, and
-`model(x[begin : begin + size])` its rows."""
+`model(x[begin : begin + size])` or `model(x[rows])` its rows."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
 
-from flatout.source.editing.dataflow import bound_in, names_in
+from flatout.source import side_effects
+from flatout.source.editing.dataflow import bound_in, called_name, names_in
 from flatout.source.editing.graph_fit import GraphFit, every
-from flatout.source.editing.step_search import Search
+from flatout.source.editing.step_search import Search, Step
+
+_LATER = (ast.Lambda, ast.FunctionDef, ast.ListComp, ast.GeneratorExp, ast.JoinedStr)
+"""What is in them is not computed where it is written, or with names of its own."""
+
+_OF_ARRAYS = {"astype", "reshape", "shape", "ndim", "dtype", "T", "copy", "flatten", "ravel", "mean", "sum"}
 
 
 def taken_out(text: str, line: int) -> str | None:
@@ -25,6 +31,53 @@ def taken_out(text: str, line: int) -> str | None:
     return None
 
 
+def rows_taken_out(text: str, fit: GraphFit, step: Step) -> str | None:
+    """The text with the rows that a step picks (`x[rows]`) picked above it; None where it picks none.
+
+    A graph cannot hold them: in there the index is a tensor, by which neither an array nor a tensor gives rows.
+    """
+    arrays = sorted(_picked(fit, step.body), key=lambda array: (array.lineno, array.col_offset))
+    if not arrays or any(array.lineno != array.end_lineno for array in arrays):
+        return None
+    return _rewritten(text, step.body[0], arrays)
+
+
+def _picked(fit: GraphFit, body: Sequence[ast.stmt]) -> Iterator[ast.Subscript]:
+    written = bound_in(body)
+    nodes = list(every(body))
+    stored = {side_effects.root(node) for node in nodes if _is_store(node)}
+    objects = {side_effects.root(node) for node in nodes if _is_of_object(node)}
+    hidden = {id(inner) for node in nodes if isinstance(node, _LATER) for inner in ast.walk(node)}
+    for node in nodes:
+        if not isinstance(node, ast.Subscript) or id(node) in hidden or not _is_pick(node):
+            continue
+        names = set(names_in(node))
+        if not names & (written | stored | set(fit.modules)) and side_effects.root(node) not in objects:
+            yield node
+
+
+def _is_store(node: ast.AST) -> bool:
+    return isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load)
+
+
+def _is_of_object(node: ast.AST) -> bool:
+    """`models[i](x)`, `models[i].trainable_variables`: what is picked is no array."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Subscript):
+        return node.attr not in _OF_ARRAYS
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)
+
+
+def _is_pick(node: ast.Subscript) -> bool:
+    """`x[rows]`, `self.states[rows]`: what a name picks out of an array."""
+    part = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
+    if not isinstance(node.ctx, ast.Load) or not isinstance(part, ast.Name):
+        return False
+    base: ast.expr = node.value
+    while isinstance(base, ast.Attribute):
+        base = base.value
+    return isinstance(base, ast.Name)
+
+
 def _arrays(fit: GraphFit, region: Sequence[ast.stmt]) -> Iterator[ast.expr]:
     written = bound_in(region)
     waiting: list[ast.AST] = list(region)
@@ -39,7 +92,7 @@ def _arrays(fit: GraphFit, region: Sequence[ast.stmt]) -> Iterator[ast.expr]:
         if isinstance(node, ast.Subscript) and _is_rows(node) and not set(names_in(node)) & written:
             yield node
             continue
-        if not isinstance(node, (ast.Lambda, ast.FunctionDef, ast.ListComp, ast.GeneratorExp, ast.JoinedStr)):
+        if not isinstance(node, _LATER):
             waiting += list(ast.iter_child_nodes(node))
 
 
@@ -86,7 +139,7 @@ def _rewritten(text: str, first: ast.stmt, arrays: Sequence[ast.expr]) -> str:
 def _name_for(array: ast.expr) -> str:
     """By what the array is made of: `state_array` for `np.expand_dims(state, 0)`, `x_rows` for `x[begin:end]`."""
     if isinstance(array, ast.Subscript):
-        return f"{ast.unparse(array.value).lstrip('_')}_rows"
+        return f"{called_name(array.value).lstrip('_')}_rows"
     inner: ast.AST = array
     while (
         isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and isinstance(inner.func.value, ast.Call)

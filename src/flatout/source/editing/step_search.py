@@ -159,7 +159,7 @@ class Search:
                 ends = index
             elif not pure and (self.unproven or self.fit.obstacle([block[index]]) is None):
                 break
-        while first > 0 and self._is_pure(block[first - 1], _OUTSIDE_OPS) and not self.fit.obstacle([block[first - 1]]):
+        while first > 0 and self._begins(block[first - 1], block[first : ends + 1]):
             first -= 1
         body = block[first : ends + 1]
         before = block[first - 1] if first else None
@@ -203,6 +203,13 @@ class Search:
         if isinstance(called, ast.Attribute) and called.attr in UPDATES:
             return True
         return self.fit.is_metric(ast.unparse(called))
+
+    def _begins(self, statement: ast.stmt, body: Sequence[ast.stmt]) -> bool:
+        """Whether the statement above a step belongs to it: an operation, or the zero from which it adds up."""
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant):
+            names = {called_name(target) for target in statement.targets}
+            return type(statement.value.value) in (int, float) and names <= bound_in(body) & set(Flow(body).read)
+        return self._is_pure(statement, _OUTSIDE_OPS) and not self.fit.obstacle([statement])
 
     def _is_pure(self, statement: ast.stmt, outside: re.Pattern[str]) -> bool:
         """Whether it assigns what TensorFlow computes from tensors."""
