@@ -21,7 +21,15 @@ _AGAINST = (
 )
 """Where these stand in the program, metrics may be more than variables, or the step may be no graph."""
 _LOSS = 'return float(logs["loss"])'
-_ALL = ("values = [float(value) for value in logs.values()]", "return values if len(values) > 1 else values[0]")
+_TWO = ("values = [float(value) for value in logs.values()]", "return values if len(values) > 1 else values[0]")
+"""A loss and a metric, as most models return them."""
+_ALL = (
+    'names = [one.name for metric in model.metrics for one in getattr(metric, "metrics", [metric])]',
+    "names = [*filter(logs.__contains__, names), *sorted(logs.keys() - set(names))]",
+    "values = [float(logs[name]) for name in names]",
+    "return values if len(values) > 1 else values[0]",
+)
+"""In Keras' order: metrics of one of several outputs have the output's name in front of their own, and come last."""
 
 
 def edit(source: str, path: str, case: Case, value: str) -> str | None:
@@ -120,6 +128,6 @@ def _functions(
     yield f"{indent}if model.{own} is None:  # the first call makes it"
     yield f"{indent}{indent}return model.{method}(x, y, sample_weight)"
     yield f"{indent}logs = {logs}" if used else f"{indent}return {logs}"
-    for line in () if not used else (_LOSS,) if used == {1} else _ALL:
+    for line in () if not used else (_LOSS,) if used == {1} else _TWO if used <= {1, 2} else _ALL:
         yield f"{indent}{line}"
     yield from ("", "")
