@@ -14,7 +14,8 @@ from flatout.causes._accounting import counted_once, listed_once, rank
 from flatout.model import queries
 from flatout.model.case import Case, Finding, Pipeline, Program, Split, Stage, Steps, Where
 from flatout.model.evidence.program import CpuUse, KerasCall
-from flatout.model.evidence.steps import EpochStart, HostSync, Tracing
+from flatout.model.evidence.steps import EpochStart, HostSync, StepStack, Tracing
+from flatout.model.location import Frame
 from flatout.model.observed import Device, Distribution
 from flatout.observe.reading.recording import Recording
 from flatout.observe.reading.steps import Stream, measure
@@ -148,3 +149,14 @@ def test_a_call_in_each_of_a_few_slow_steps_is_a_call_in_a_loop(steps, calls, na
     assert case.steps is not None
     case = replace(case, steps=replace(case.steps, count=steps))
     assert bool(list(CAUSES["predict-in-loop"].in_run(case))) == named
+
+
+@pytest.mark.parametrize(("line", "calls", "named"), [(4, 4, True), (4, 3, False), (5, 4, False)])
+def test_a_few_calls_in_a_loop_without_steps_are_the_beginning_of_many(tmp_path: Path, line, calls, named):
+    """A scouting run ends soon after it has come to the validation: 4 of its 32 batches were predicted."""
+    file = tmp_path / "train.py"
+    file.write_text("for epoch in range(9):\n    step(x)\n    for rows in valid:\n        model.predict(rows)\n    look()\n")
+    seen = KerasCall("predict", calls=calls, ms=60.0 * calls, batches=calls, single=calls, where=Where(str(file), line))
+    stack = StepStack("function", (Frame(str(file), 2, "<module>", 1),))
+    found = list(CAUSES["predict-in-loop"].in_run(case_of(seen, stack)))
+    assert bool(found) == named

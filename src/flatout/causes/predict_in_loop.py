@@ -48,6 +48,7 @@ from flatout.causes._spec import Cause
 from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.model.evidence.program import KerasCall
+from flatout.source import context
 from flatout.source.analysis import datasets, loops
 from flatout.source.analysis.patterns import Confidence, Match, pattern
 from flatout.source.analysis.scopes import Loop, Site
@@ -63,7 +64,7 @@ def in_run(case: Case) -> Iterator[Finding]:
         return
     for item in case.evidence_of(KerasCall):
         calls, batches = item.calls, item.batches
-        if item.method not in _DIRECT or not queries.is_often(case, calls):
+        if item.method not in _DIRECT or not (queries.is_often(case, calls) or _has_own_loop(case, item)):
             continue
         if batches > MANY * calls and (item.single != calls or item.method != "predict"):
             continue  # the batches are what takes the time
@@ -82,6 +83,16 @@ def in_run(case: Case) -> Iterator[Finding]:
             estimate=estimate,
         )
         yield from queries.outside_steps(case, found, cost * case.steps.count) if outside else found
+
+
+def _has_own_loop(case: Case, seen: KerasCall) -> bool:
+    """Whether a few calls are those of a loop without the steps, batch by batch: a run that was cut off may have seen
+    no more of it."""
+    if seen.calls < queries.EACH_STEP or seen.single != seen.calls or seen.where is None or not seen.where.line:
+        return False
+    file, around = seen.where.file, context.enclosing_loops(seen.where.file, seen.where.line)
+    steps = {line for name, line in queries.stepping_lines(case) if name == file}
+    return bool(around) and not any(around[0].line < line <= around[0].end for line in steps)
 
 
 def _is_outside(case: Case, seen: KerasCall) -> bool:
