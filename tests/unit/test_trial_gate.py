@@ -301,6 +301,22 @@ def test_the_scout_stays_for_slow_steps(monkeypatch):
     assert left == [0]
 
 
+def test_the_scout_stays_for_steps_after_those_that_trace(monkeypatch):
+    """Seven updates of a GAN in twelve seconds, of which tracing its models took eleven."""
+    left: list[int] = []
+    monkeypatch.setattr(scouting, "_leave", left.append)
+    monkeypatch.setattr(scouting, "finish", lambda observer: None)
+    observer = observed(SimpleNamespace(opened_times=1, is_open=False, opened_for=None, best=100))
+    update = SimpleNamespace(rank=100)
+    scout = scouting.Scout(observer, ScoutSettings(waits=False))
+    for end in (1.0, 4.0, 4.01, 11.0, 13.1, 13.11, 13.12):
+        scout.tick(update, end, 1)
+    assert not left
+    for end in (13.4, 13.41, 13.42):
+        scout.tick(update, end, 1)
+    assert left == [0]
+
+
 def test_the_scout_waits_for_an_agent_to_learn(monkeypatch):
     """A program that has compiled a model predicts for a while before it fits for the first time."""
     left: list[int] = []

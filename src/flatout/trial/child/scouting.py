@@ -24,12 +24,17 @@ MOST_SECONDS = 12.0
 ENOUGH_SECONDS = 3.0
 FEWEST_STEPS = 6
 """Slow steps are watched for longer, until there are so many…"""
+SETTLED = 8.0
+"""Times the quickest step so far: one that takes longer traced a function, and does not count among these…"""
 SLOW_SECONDS = 45.0
 """…but no longer than this."""
 PLAY_SECONDS = 25.0
 """So long a program that has compiled a model is given to begin its training: an agent plays before it learns."""
 OVER_SECONDS = 12.0
 """A kind of step that has not been seen for so long may be over for good."""
+
+MOST_LASTED = 100
+"""Steps whose times are kept for that."""
 
 LATER_SECONDS = 45.0
 """So long the scout waits for sites of the source that the program has not come to: a phase of its training, the
@@ -53,8 +58,8 @@ class Scout:
         self._waits = settings.waits
         self._began = 0.0
         self._highest = 0
-        self._ticks = 0
-        """Of the highest kind."""
+        self._lasted: list[float] = []
+        """Seconds from each tick of the highest kind to the next, of the first ones."""
         self._last = 0.0
         """When the last of these ended."""
         self._missing: list[TrainingSite] | None = None
@@ -69,16 +74,18 @@ class Scout:
         elapsed = end - self._began
         window = self.observer.window
         if stream.rank > self._highest:
-            self._highest, self._ticks = stream.rank, 0
+            self._highest, self._lasted = stream.rank, []
+        elif stream.rank == self._highest and len(self._lasted) < MOST_LASTED:
+            self._lasted.append(end - self._last)
         if stream.rank == self._highest:
-            self._ticks, self._last = self._ticks + 1, end
+            self._last = end
         # While a kind of lower rank goes on, it is open which of the two takes most of the time.
         settled = stream.rank == self._highest and not window.is_open and not _better_to_come(window)
         plays = self.observer.trial.compiled and self._highest < _LEAST_TRAINING and elapsed < PLAY_SECONDS
         if plays:
             return
         seen = window.opened_times > 0 and settled
-        slow = self._ticks < FEWEST_STEPS and end - self._last < OVER_SECONDS
+        slow = self._settled() < FEWEST_STEPS and end - self._last < OVER_SECONDS
         if (seen and elapsed > ENOUGH_SECONDS and not slow) or elapsed > (SLOW_SECONDS if slow else MOST_SECONDS):
             if self._waits and elapsed < LATER_SECONDS and self._more_to_come(end, elapsed):
                 return
@@ -86,6 +93,11 @@ class Scout:
             self.observer.recorder.fact("scouted", seconds=elapsed, missing=missing)
             finish(self.observer)
             _leave(0)
+
+    def _settled(self) -> int:
+        """Steps of the highest kind that were about as quick as others. A GAN traces three models first, which may take
+        all of the time that is watched."""
+        return 1 + sum(one <= SETTLED * min(self._lasted) for one in self._lasted)
 
     def _more_to_come(self, now: float, elapsed: float) -> bool:
         """Whether the program has yet to come to a place where it trains or predicts. Then all phases are seen for as
