@@ -155,7 +155,9 @@ def test_a_call_in_each_of_a_few_slow_steps_is_a_call_in_a_loop(steps, calls, na
 def test_a_few_calls_in_a_loop_without_steps_are_the_beginning_of_many(tmp_path: Path, line, calls, named):
     """A scouting run ends soon after it has come to the validation: 4 of its 32 batches were predicted."""
     file = tmp_path / "train.py"
-    file.write_text("for epoch in range(9):\n    step(x)\n    for rows in valid:\n        model.predict(rows)\n    look()\n")
+    file.write_text(
+        "for epoch in range(9):\n    step(x)\n    for rows in valid:\n        model.predict(rows)\n    look()\n"
+    )
     seen = KerasCall("predict", calls=calls, ms=60.0 * calls, batches=calls, single=calls, where=Where(str(file), line))
     stack = StepStack("function", (Frame(str(file), 2, "<module>", 1),))
     found = list(CAUSES["predict-in-loop"].in_run(case_of(seen, stack)))

@@ -88,10 +88,11 @@ def in_run(case: Case) -> Iterator[Finding]:
 def _has_own_loop(case: Case, seen: KerasCall) -> bool:
     """Whether a few calls are those of a loop without the steps, batch by batch: a run that was cut off may have seen
     no more of it."""
-    if seen.calls < queries.EACH_STEP or seen.single != seen.calls or seen.where is None or not seen.where.line:
+    where = seen.where
+    if seen.calls < queries.EACH_STEP or seen.single != seen.calls or where is None or not (where.file and where.line):
         return False
-    file, around = seen.where.file, context.enclosing_loops(seen.where.file, seen.where.line)
-    steps = {line for name, line in queries.stepping_lines(case) if name == file}
+    around = context.enclosing_loops(where.file, where.line)
+    steps = {line for file, line in queries.stepping_lines(case) if file == where.file and line}
     return bool(around) and not any(around[0].line < line <= around[0].end for line in steps)
 
 

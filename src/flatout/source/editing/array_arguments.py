@@ -45,8 +45,9 @@ def rows_taken_out(text: str, fit: GraphFit, step: Step) -> str | None:
 def _picked(fit: GraphFit, body: Sequence[ast.stmt]) -> Iterator[ast.Subscript]:
     written = bound_in(body)
     nodes = list(every(body))
-    stored = {side_effects.root(node) for node in nodes if _is_store(node)}
-    objects = {side_effects.root(node) for node in nodes if _is_of_object(node)}
+    parts = [node for node in nodes if isinstance(node, ast.expr)]
+    stored = {side_effects.root(part) for part in parts if _is_store(part)}
+    objects = {side_effects.root(part) for part in parts if _is_of_object(part)}
     hidden = {id(inner) for node in nodes if isinstance(node, _LATER) for inner in ast.walk(node)}
     for node in nodes:
         if not isinstance(node, ast.Subscript) or id(node) in hidden or not _is_pick(node):
@@ -56,11 +57,11 @@ def _picked(fit: GraphFit, body: Sequence[ast.stmt]) -> Iterator[ast.Subscript]:
             yield node
 
 
-def _is_store(node: ast.AST) -> bool:
+def _is_store(node: ast.expr) -> bool:
     return isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load)
 
 
-def _is_of_object(node: ast.AST) -> bool:
+def _is_of_object(node: ast.expr) -> bool:
     """`models[i](x)`, `models[i].trainable_variables`: what is picked is no array."""
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Subscript):
         return node.attr not in _OF_ARRAYS
