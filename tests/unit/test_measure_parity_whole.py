@@ -98,7 +98,7 @@ def test_what_rounding_hides_is_left_out_and_named() -> None:
     assert found.extent is not None
     assert 60 < found.extent.losses < 75
     assert found.extent.epochs == 1
-    assert f"from step {found.extent.until} on rounding alone" in found.sentence
+    assert f"from step {found.extent.until} on losses cannot be compared" in found.sentence
 
 
 def test_too_few_losses_show_nothing() -> None:

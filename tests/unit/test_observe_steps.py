@@ -254,5 +254,5 @@ def test_steps_during_which_others_had_the_processors_are_left_out_of_the_mean(m
 
 def test_a_run_that_had_little_of_the_processors_says_so() -> None:
     (note,) = on_other_processes([CpuUse(0.5, cores=2, idle=0.5)])
-    assert "Something else had 50 % of the processors" in note.text
+    assert "Other programs used 50 % of the processors" in note.text
     assert on_other_processes([CpuUse(1.2, cores=2, idle=0.6)]) == []

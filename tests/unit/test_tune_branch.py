@@ -66,7 +66,7 @@ def test_the_message_has_claim_interval_comparison_and_command(repository: Path)
     told = " ".join(message.split())
     for part in (
         "Trace `train_step` with @tf.function",
-        "4.04 times as fast (3.47 to 4.71)",
+        "its training steps 4.04 times (3.47 to 4.71)",
         "95 % interval",
         "Losses of 10 steps and 43 of 44 variables",
         "28.3 s → 15.2 s",

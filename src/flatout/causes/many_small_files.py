@@ -81,7 +81,7 @@ def in_run(case: Case) -> Iterator[Finding]:
             *queries.wait_evidence(case, hot),
             queries.number("reading", reading_ms, "ms", "spent in reads per step", "trace"),
         ],
-        fixes=[Fix("Store the samples in a few large record shards and read those.")],
+        fixes=[Fix("Store the samples in a few large TFRecord files and read those.")],
         confidence="medium" if few_bytes else "high",
         estimate="the wait that the trace shows",
     )
@@ -105,7 +105,7 @@ def _file_per_element(call: ast.Call, site: Site) -> Iterator[Match]:
         yield Match(
             call,
             "Every element opens a file of its own.",
-            "Where the files are small or remote, pack them into record shards once.",
+            "Where the files are small or remote, pack them into large TFRecord files once.",
             "semantic",
             report_at=call.args[0] if call.args else None,
         )

@@ -64,7 +64,7 @@ def in_run(case: Case) -> Iterator[Finding]:
     yield from queries.finding(
         "no-mixed-precision",
         case,
-        f"{products:.0%} of the GPU's computing is products and convolutions, {wide:.0%} of them in 32 bits; "
+        f"{products:.0%} of the GPU's computing is matrix products and convolutions, {wide:.0%} of them in 32 bits; "
         "its tensor cores take 16-bit types at twice the rate.",
         cost_ms=SAVED * products * wide * computing if computing is not None else None,
         where=case.steps.where if case.steps else None,

@@ -68,13 +68,14 @@ def in_run(case: Case) -> Iterator[Finding]:
     stage = max(python, key=lambda item: item.share or 0.0, default=None)
     if stage is None or (stage.share or 0.0) < 0.3:
         return
-    what = "a Python generator" if stage.name == "FlatMap" else f"the Python function {stage.function or ''}".strip()
+    function = f"the Python function `{stage.function}()`" if stage.function else "a Python function"
+    what = "a Python generator" if stage.name == "FlatMap" else function
     if stage.detail.by_keras:
         what = "a Python data source given to Keras (a generator, or a PyDataset)"
-    why = f"The step waits for {what}, which runs under the interpreter's lock, one element at a time."
+    why = f"The step waits for {what}, which makes one element at a time under Python's global lock (GIL)."
     evidence = queries.wait_evidence(case, hot)
     if contended > hot.wait_ms:
-        why = f"The step's own Python waits for {what}: both need the interpreter's lock, and one runs at a time."
+        why = f"The step's own Python waits for {what}: both need Python's global lock (GIL), and one runs at a time."
         evidence.append(queries.number("contended-python", contended, "ms", "beside the pipeline's Python", "trace"))
     if crowded > hot.wait_ms + contended:
         why = f"{what[0].upper()}{what[1:]} keeps a core busy that computing needs, one element at a time."
@@ -88,7 +89,7 @@ def in_run(case: Case) -> Iterator[Finding]:
         where=stage.where,
         evidence=evidence,
         fixes=[
-            Fix("Write the stage with TensorFlow ops, or prepare the data once and store it as record shards."),
+            Fix("Rewrite that Python with TensorFlow ops, or prepare the data once and store it as TFRecord files."),
             Fix("Where it must stay Python, keep its result.", lever=_keeping(stage)),
         ],
         estimate="the wait that the trace shows, the step's own Python while that of the pipeline runs, and what the "
@@ -134,7 +135,7 @@ def _generator(call: ast.Call, site: Site) -> Iterator[Match]:
     name = made.owner.name if made.owner is not None and made.name == "__call__" else made.name
     yield Match(
         call,
-        f"The generator {name} {why}, on one core and under the interpreter's lock.",
+        f"The generator {name} {why}, on one core and under Python's global lock (GIL).",
         "Use from_tensor_slices for arrays in memory and TensorFlow ops in map; else keep the result (cache, records).",
         report_at=call.func,
         confidence="low" if _MADE_UP.search(name) or _is_tried(site) or _is_written(site) else "medium",
@@ -185,7 +186,7 @@ def _from_another_file(call: ast.Call, site: Site) -> Iterator[Match]:
     made_up = _MADE_UP.search(f"{last_name(given.func)} {method}") is not None
     yield Match(
         call,
-        f"{last_name(given.func)} prepares each element in Python, on one core and under the interpreter's lock.",
+        f"{last_name(given.func)} prepares each element in Python, on one core and under Python's global lock (GIL).",
         "Use from_tensor_slices for arrays in memory and TensorFlow ops in map; else keep the result (cache, records).",
         report_at=call.func,
         confidence="low" if made_up or _is_tried(site) or _is_written(site) else "medium",
@@ -202,7 +203,7 @@ def _other_generator(call: ast.Call, site: Site) -> Iterator[Match]:
     ):
         yield Match(
             call,
-            "Elements come from Python one by one, under the interpreter's lock.",
+            "Elements come from Python one by one, under its global lock (GIL).",
             "Read them with TensorFlow ops where that is possible, or keep the result (cache, records).",
             report_at=call.func,
         )

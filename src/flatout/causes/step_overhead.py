@@ -109,7 +109,7 @@ def _less_around_each_call(case: Case) -> Iterator[Fix]:
         item.method in BATCH_METHODS and queries.is_often(case, item.calls) and item.single == item.calls
         for item in case.evidence_of(KerasCall)
     ):
-        text = "Set the metrics back in the graph of the step, not from Python before each train_on_batch."
+        text = "Reset the metrics inside of the compiled step, not from Python before each train_on_batch."
         yield Fix(text, lever="direct-batch", equivalence="reassociated")
 
 

@@ -56,7 +56,7 @@ def in_run(case: Case) -> Iterator[Finding]:
     yield from queries.finding(
         "unfused-kernels",
         case,
-        f"{small:.0%} of the GPU's time goes into kernels other than products and convolutions, each op by itself.",
+        f"{small:.0%} of the GPU's time goes into other kernels than matrix products and convolutions, one per op.",
         cost_ms=REMOVED * small * computing,
         where=case.steps.where if case.steps else None,
         evidence=[

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rich.cells import cell_len
@@ -77,6 +77,23 @@ def share(value: float | None) -> str:
         return "–"
     percent = 100 * value
     return f"{percent:.1f} %" if 0 < abs(percent) < 9.95 else f"{percent:.0f} %"
+
+
+def shares(values: Mapping[str, float]) -> dict[str, str]:
+    """What each is of their sum, in whole percents that add up to 100; `<1 %` for what is less."""
+    total = sum(values.values())
+    if total <= 0:
+        return {}
+    exact = {name: 100 * value / total for name, value in values.items() if value > 0}
+    whole = {name: int(part) for name, part in exact.items()}
+    for name in sorted(exact, key=lambda name: whole[name] - exact[name])[: 100 - sum(whole.values())]:
+        whole[name] += 1
+    return {name: f"{part} %" if part else "<1 %" for name, part in whole.items()}
+
+
+def sentence(text: object) -> str:
+    """Clean text with a blank before each percent sign, as numbers have it everywhere else."""
+    return re.sub(r"(?<=\d)%(?!\w)", " %", clean(text))
 
 
 def size(count: float | None) -> str:

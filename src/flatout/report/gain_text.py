@@ -9,32 +9,42 @@ from __future__ import annotations
 from flatout.model.case import Interval, Trial, WholeRun
 from flatout.report import words
 
+COUNTS = {1: "One change makes", 2: "Two changes make", 3: "Three changes make"}
+
 
 def gain(claim: Trial, whole: WholeRun | None, steps: str) -> str:
-    """`This run is 2.35 times as fast (2.10 to 2.60), its training steps are 10.9 times as fast (9.60 to 11.5)`.
+    """`One change makes this run 2.35 times as fast (2.10 to 2.60), its training steps 10.9 times (9.60 to 11.5)`.
 
     `steps`: what its steps are called. The claim has a speedup.
     """
     assert claim.speedup is not None
+    begins = COUNTS.get(len(claim.levers), f"{len(claim.levers)} changes make")
     if claim.stage == "run":  # its speedup is that of whole runs; no race of steps stands behind it
-        return _this_run(claim.speedup, whole, estimated=False)
-    step = f"{steps} are {words.speedup(claim.speedup)}"
+        return f"{begins} this run {_run(claim.speedup, estimated=False)}{_tenfold(whole)}"
+    step = f"{steps} {words.speedup(claim.speedup)}"
     if whole is None or whole.speedup is None:
-        return f"What this run gains is not known, as no whole run was measured; its {step}"
+        return f"{begins} its {step}; what the whole run gains was not measured"
     if not whole.complete:
-        return f"What this run gains is not known, as there was no time to see its end; its {step}"
-    return f"{_this_run(whole.speedup, whole, whole.estimated)}; its {step}"
+        return f"{begins} its {step}; what the whole run gains is not known, as there was no time to see its end"
+    if whole.speedup.low > 1.0:
+        also = f"its {steps} {words.factor(claim.speedup.ratio)} times ({_bounds(claim.speedup)})"
+        return f"{begins} this run {_run(whole.speedup, whole.estimated)}, {also}{_tenfold(whole)}"
+    what = "is slower" if whole.speedup.high < 1.0 else "may gain nothing"
+    measured = "estimated at" if whole.estimated else "measured at"
+    ratio = f"{words.factor(whole.speedup.ratio)} times as fast, {_bounds(whole.speedup)}"
+    return f"{begins} its {step}, but a run as short as this one {what} ({measured} {ratio}){_tenfold(whole)}"
 
 
-def _this_run(found: Interval, whole: WholeRun | None, estimated: bool) -> str:
-    bounds = f"{words.factor(found.low)} to {words.factor(found.high)}"
-    if found.low > 1.0:
-        about = "about " if estimated else ""
-        text = f"This run is {about}{words.factor(found.ratio)} times as fast ({bounds}{', estimated' * estimated})"
-    else:
-        what = "is slower" if found.high < 1.0 else "may gain nothing"
-        measured = "estimated at" if estimated else "measured at"
-        text = f"This run {what} ({measured} {words.factor(found.ratio)} times as fast, {bounds})"
+def _run(found: Interval, estimated: bool) -> str:
+    about = "about " if estimated else ""
+    return f"{about}{words.factor(found.ratio)} times as fast ({_bounds(found)}{', estimated' * estimated})"
+
+
+def _bounds(found: Interval) -> str:
+    return f"{words.factor(found.low)} to {words.factor(found.high)}"
+
+
+def _tenfold(whole: WholeRun | None) -> str:
     if whole is None or whole.tenfold is None:
-        return text
-    return f"{text}, one with ten times the steps {words.factor(whole.tenfold)} times"
+        return ""
+    return f", and a run with ten times the steps {words.factor(whole.tenfold)} times"

@@ -8,10 +8,10 @@ from flatout.report.formatting import clean
 STEP_PARTS = {
     "input": "waiting for input",
     "trace": "tracing functions",
-    "python": "Python between the calls",
+    "python": "Python between TensorFlow calls",
     "compute": "computing",
     "copy": "copying between devices",
-    "idle": "inside the runtime or waiting",
+    "idle": "TensorFlow's runtime, or waiting",
 }
 """The parts of a step in the order of the bar, and what they mean."""
 STEP_NAMES: dict[StepKind, str] = {

@@ -30,6 +30,7 @@ _DEFINITION = re.compile(r"\s*(?:async\s+)?def\s+(\w+)")
 _TRACED = re.compile(r"(\w+) \(([^()]+:\d+)\) is traced")
 _LOCATION = re.compile(r"(.*):(\d+)")
 _MEASURED = re.compile(r" \([^()]*\b(?:losses|variables|weights|values) to [^()]*\)| \(to [^()]*\)")
+_MOVEMENT = re.compile(r"(agrees?|differs?|differ by up) (to|by) ([\de.-]+) of their movement")
 _SAME_DRAWS = "with the same random numbers in both, "
 
 Names = Mapping[str, str]
@@ -124,10 +125,23 @@ def compared(text: str) -> str:
     text = clean(text, 600)
     same_draws = _SAME_DRAWS in text
     text = _MEASURED.sub("", text.replace(_SAME_DRAWS, ""))
-    text = text.replace("rounding alone makes losses differ", "a rounding error alone makes losses differ as far")
+    # Cases of earlier versions end with what follows here.
+    text = text.replace(
+        "on rounding alone makes losses differ",
+        "on losses cannot be compared, as rounding alone changes them as much",
+    )
+    text = _MOVEMENT.sub(_moved, text)
     sentences = [part[:1].upper() + part[1:] for part in text.split("; ") if part]
     told = ". ".join(sentences).rstrip(".")
     return f"{told}{' (same random numbers in both)' if same_draws else ''}." if told else ""
+
+
+def _moved(found: re.Match[str]) -> str:
+    try:
+        part = f"{100 * float(found[3]):.2g} %"
+    except ValueError:
+        return found[0]
+    return f"{found[1]} {found[2]} {part} of how far training moved them"
 
 
 @functools.lru_cache(maxsize=128)

@@ -124,6 +124,6 @@ def _disturbed(races: Iterable[Race]) -> list[Note]:
     starved = [share for share in taken if share >= STARVED]
     if len(starved) < STARVED * len(taken) or not starved:
         return []
-    text = f"Something else had {100 * statistics.median(starved):.0f} % of the processors in {len(starved)} of "
+    text = f"Other programs used {100 * statistics.median(starved):.0f} % of the processors in {len(starved)} of "
     wider = f"{text}{len(taken)} rounds: the intervals are wider than on a quiet machine."
     return [Note("warning", wider, "Run it again on one to see small gains.")]

@@ -55,7 +55,7 @@ CURE = Cure(
     does={
         "0": "switch oneDNN's kernels off",
         "1": "switch oneDNN's kernels on",
-        "": "switch oneDNN's kernels off or on",
+        "": "switch oneDNN's kernels",
     },
     equivalence="reassociated",
     side="runtime",

@@ -16,7 +16,9 @@ class Extent:
     epochs: int = 0
     variables: int = 0
     of_variables: int = 0
-    """Of the program; the others are in one of the runs only."""
+    """Of the program."""
+    hidden: tuple[str, ...] = ()
+    """Variables of which nothing can be told, as rounding alone changes them as much."""
     until: int | None = None
     """The step from which on rounding alone hides what the losses would show."""
     outputs: int = 0

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -323,7 +323,9 @@ def _extent(baseline: Numbers, trial: Numbers, found: list[Deviation], decided: 
     epochs = sum(1 for begin in baseline.epochs if begin < min(steps, last))
     whole = baseline.ended and trial.ended
     puts_out = sum(pair.compared for pair in outputs.pairs(baseline, trial)) if not _trains(baseline) else 0
-    return Extent(losses, steps, epochs, len(variables), len(every), min(hidden, default=None), puts_out, whole)
+    unknown = tuple(sorted({one.what for one in found if one.kind == "weights"} - variables))
+    until = min(hidden, default=None)
+    return Extent(losses, steps, epochs, len(variables), len(every), unknown, until, puts_out, whole)
 
 
 def _sentence(extent: Extent, worst: Deviation, verdict: str, decided: list[Deviation]) -> str:
@@ -342,8 +344,17 @@ def _sentence(extent: Extent, worst: Deviation, verdict: str, decided: list[Devi
         after = after if first.kind != "outputs" else f"in stretch {first.steps} of what it puts out"
         how = f"do not agree: {what} differs by {worst.value:.1g}, first {after}"
     ends = ", to the end of the program," if extent.whole else ""
-    hidden = f"; from step {extent.until} on rounding alone makes losses differ" if extent.until is not None else ""
-    return f"{extent}{ends} {how}{hidden}"
+    alike = "losses cannot be compared, as rounding alone changes them as much"
+    hidden = f"; from step {extent.until} on {alike}" if extent.until is not None else ""
+    return f"{extent}{ends} {how}{_of_hidden(extent.hidden)}{hidden}"
+
+
+def _of_hidden(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    which = " and ".join(name.removeprefix("weight ") for name in names[:2])
+    what = which if len(names) <= 2 else f"{len(names)} variables, {names[0].removeprefix('weight ')} among them,"
+    return f"; of {what} nothing can be told, as rounding alone changes {'it' if len(names) == 1 else 'them'} as much"
 
 
 def _first(worst: Deviation, decided: list[Deviation]) -> Deviation:

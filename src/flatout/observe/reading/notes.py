@@ -111,7 +111,7 @@ def on_other_processes(found: Iterable[Evidence]) -> list[Note]:
     taken = others_in(found) or 0.0
     if taken < STARVED:
         return []
-    text = f"Something else had {100 * taken:.0f} % of the processors while the steps ran: they took longer for it."
+    text = f"Other programs used {100 * taken:.0f} % of the processors while the steps ran, which made them slower."
     return [Note("warning", text, "Run it again on a quieter machine before you trust small shares.")]
 
 

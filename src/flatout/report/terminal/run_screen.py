@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from flatout.causes import run_sentence
 from flatout.model import queries
-from flatout.model.case import Case, Finding, Steps
+from flatout.model.case import Case, Finding, Fix, Steps
 from flatout.report import words
-from flatout.report.formatting import clean, duration, elide, share
+from flatout.report.formatting import clean, duration, elide, sentence, share, shares
 from flatout.report.labels import NO_VERDICT, STEP_PARTS, name_of_steps
 from flatout.report.terminal import ranks, run, screen
 from flatout.report.terminal.charts import PARTS, stacked
@@ -33,24 +33,23 @@ def write(case: Case, page: Page, room: Room) -> None:
 def headline(case: Case) -> str:
     """One sentence that needs no knowledge of flatout."""
     first = next((item for item in case.findings if (item.cost_share or 0.0) >= WORTH), None)
-    about_run = f"{clean(run_sentence(case))} " if case.run is not None else ""
+    about_run = f"{sentence(run_sentence(case))} " if case.run is not None else ""
     about_run = ranks.lead(case) + about_run
     if case.steps is None or first is None or not case.verdict.partition(" goes to ")[2].startswith(first.cause):
-        return clean(case.verdict) or NO_VERDICT
+        return sentence(case.verdict) or NO_VERDICT
     whole = duration(queries.whole_ms(case)) if first.of == "step" else duration(queries.run_ms(case))
     what = f"each {name_of_steps(case.steps.kind).removesuffix('s')}" if first.of == "step" else "the run"
     cost = f"{duration(first.cost_ms)} of {whole}" if first.cost_ms else whole
-    goes = f"{share(first.cost_share)} of {what} ({cost}) goes to one cause: {clean(screen.lower(first.summary))}"
+    goes = f"{share(first.cost_share)} of {what} ({cost}) goes to one cause: {sentence(screen.lower(first.summary))}"
     return about_run + goes
 
 
 def _time(case: Case, steps: Steps, page: Page) -> None:
     """The run as a whole, and one step."""
     _run_bar(case, page)
-    spread = (
-        f"{duration(steps.ms.p10)} to {duration(steps.ms.p90)} for most of {steps.count:,} {name_of_steps(steps.kind)}"
-    )
-    labelled(page, "A step", f"{duration(steps.ms.median)} ({spread})")
+    spread = f"{duration(steps.ms.p10)} to {duration(steps.ms.p90)}"
+    which = f"median of {steps.count:,} {name_of_steps(steps.kind)}; 8 of 10 took {spread}"
+    labelled(page, "A step", f"{duration(steps.ms.median)} ({which})")
     split = steps.split_ms
     total = split.total() if split is not None else 0.0
     if split is None or total <= 0:
@@ -58,7 +57,8 @@ def _time(case: Case, steps: Steps, page: Page) -> None:
     values = {name: float(getattr(split, name)) for name, _, _ in PARTS}
     bar = stacked(values, min(page.width, 100) - screen.ROOM - 2)
     page.labelled("", bar, indent=0, room=screen.ROOM)
-    legend = [f"{glyph} {_part(name)} {share(values[name] / total)}" for name, glyph, _ in PARTS if values[name] > 0]
+    parts = shares(values)
+    legend = [f"{glyph} {STEP_PARTS[name]} {parts[name]}" for name, glyph, _ in PARTS if name in parts]
     page.fields(legend, indent=screen.ROOM, separator="  ")
 
 
@@ -72,13 +72,7 @@ def _run_bar(case: Case, page: Page) -> None:
     if seconds and case.steps is not None:
         inside = duration(1000 * seconds * part)
         outside = duration(1000 * seconds * (1 - part))
-        labelled(
-            page, "This run", f"{duration(1000 * seconds)}: {inside} in steps, {outside} to start, to end and between"
-        )
-
-
-def _part(name: str) -> str:
-    return {"idle": "waiting in the runtime"}.get(name, STEP_PARTS[name])
+        labelled(page, "This run", f"{duration(1000 * seconds)}: {inside} in steps, {outside} outside of them")
 
 
 def _findings(case: Case, page: Page, room: Room) -> None:
@@ -87,7 +81,7 @@ def _findings(case: Case, page: Page, room: Room) -> None:
     if not told:
         return
     page.heading("What to change", "" if len(told) == 1 else "the most expensive first")
-    repeated = clean(screen.lower(told[0].summary)) in headline(case)
+    repeated = sentence(screen.lower(told[0].summary)) in headline(case)
     for number, finding in enumerate(told, 1):
         _finding(number, finding, case, page, room, with_summary=not (number == 1 and repeated))
 
@@ -97,29 +91,50 @@ def _finding(number: int, finding: Finding, case: Case, page: Page, room: Room, 
     spot = page.location(finding.where, min(48, page.width - 6)) or "the whole program"
     page.line((f"{number}  ", "bold"), (spot, "cyan"), elide(f"   {code}", page.width - 5 - len(spot)) if code else "")
     if with_summary:
-        page.labelled("why", elide(clean(finding.summary), room.words), indent=5, room=7)
+        page.labelled("why", elide(sentence(finding.summary), room.words), indent=5, room=7)
     page.labelled("costs", _cost(case, finding), f"   ({clean(finding.cause, 40)})", indent=5, room=7)
+    if gives := _gives(case, finding):
+        page.labelled("gives", gives, indent=5, room=7)
     if finding.fixes:
-        safe = f" [{words.agreement(finding.fixes[0].equivalence)}]"
-        page.labelled("do", elide(screen.advice(finding), room.words), safe, indent=5, room=7)
+        page.labelled("do", elide(screen.advice(finding), room.words), _safe(finding.fixes[0]), indent=5, room=7)
+
+
+def _safe(fix: Fix) -> str:
+    """What a change does to the results, as far as that is known before it was tried."""
+    if fix.lever:
+        return f" (expected: {words.agreement(fix.equivalence)})"
+    return f" ({words.agreement(fix.equivalence)})" if fix.equivalence not in ("exact", "reassociated") else ""
+
+
+def _gives(case: Case, finding: Finding) -> str:
+    """The most that this run could gain, by what the cause costs it."""
+    whole, cost = queries.run_ms(case) / 1000, _of_this_run(case, finding)
+    if cost is None or not 0.02 * whole < cost < whole:
+        return ""
+    left = whole - cost
+    before, after = duration(1000 * whole), duration(1000 * left)
+    return f"up to about {whole / left:.2g} times as fast: this run {before} → {after}"
 
 
 def _cost(case: Case, finding: Finding) -> str:
     if finding.cost_ms is None or not (finding.cost_ms or finding.counted_before):
         return "not known"
     of = "of each step" if finding.of == "step" else "of the run"
-    parts = [f"{duration(finding.cost_ms)} {of}, {share(finding.cost_share)}"] if finding.cost_ms else []
-    if finding.cost_ms and (seconds := _of_this_run(case, finding)):
+    parts = [f"{share(finding.cost_share)} {of}, {duration(finding.cost_ms)}"] if finding.cost_ms else []
+    if finding.cost_ms and finding.of == "step" and (seconds := _of_this_run(case, finding)):
         parts.append(f"{duration(1000 * seconds)} in all")
     if finding.counted_before:
-        parts.append(f"{'and ' if parts else ''}{share(finding.counted_before)} that is also counted above")
+        more = "another " if parts else ""
+        parts.append(f"{more}{share(finding.counted_before)} {of} is shared with what stands above")
     sure = {"high": "", "medium": "; likely", "low": "; an upper estimate"}.get(finding.confidence, "")
-    return ", ".join(parts) + sure
+    return "; ".join(parts) + sure
 
 
 def _of_this_run(case: Case, finding: Finding) -> float | None:
-    """Seconds that a cause of the steps takes of the run; None where the run's steps are counted otherwise."""
-    if finding.of != "step" or case.run is None or case.steps is None or case.steps.kind == "inference":
+    """Seconds that a cause takes of the run; None where the run's steps are counted otherwise."""
+    if finding.of == "run" or case.run is None:
+        return queries.run_seconds(case, finding) if case.steps is None or case.steps.kind != "inference" else None
+    if case.steps is None or case.steps.kind == "inference":
         return None
     by_step, in_tree = case.steps.count * case.steps.ms.median / 1000, case.run.seconds_of("steps")
     alike = in_tree > 0 and 0.7 < by_step / in_tree < 1.4  # traces inside of steps are a part of their own
@@ -135,7 +150,7 @@ def _next(case: Case, page: Page, room: Room) -> None:
     elif case.steps is not None and case.program.command:
         what = "tries the cures on this program, measures them and writes the patch"
         if not case.findings:
-            what = "measures whether anything gives more all the same"
+            what = "only to be sure: it measures whether any change helps"
         labelled(page, "Next", (f"flatout tune {program}", "cyan"), f"   {what}")
     shown = min(room.findings, len(case.findings))
     remarks = sum(note.level == "info" for note in case.notes)

@@ -25,8 +25,9 @@ MOST_LINES, MOST_LINES_NARROW = 35, 45
 NAMES = ("Python", "Keras", "Adam")
 """That begin a sentence and keep their capital inside of one."""
 _WITHHELD = re.compile(r"The patch for (.+?) is withheld")
-BUSY = "Something else had"
-"""How notes begin of what else used the processors: a run and the rounds of a tune have one each."""
+BUSY = ("Other programs used", "Something else had")
+"""How notes begin of what else used the processors (the second in older cases): a run and the rounds of a tune have
+one each."""
 ROOM = 9
 """Columns of the labels at the left."""
 

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+import os
+import shlex
+from pathlib import Path
 
-from flatout.model.case import Case, Interval, Trial, WholeRun
+from flatout.model.case import Case, Finding, Trial, WholeRun
 from flatout.model.evidence.outcomes import LeverSkipped
-from flatout.model.levers import shown
-from flatout.model.text import LONGEST, clean_code
+from flatout.model.levers import parse
+from flatout.model.text import clean_code
 from flatout.report import words
-from flatout.report.formatting import clean, duration, elide, share
+from flatout.report.formatting import clean, duration, elide, sentence, share
 from flatout.report.gain_text import gain
 from flatout.report.labels import NO_VERDICT, name_of_steps
-from flatout.report.terminal import screen
+from flatout.report.terminal import screen, tune_reason
 from flatout.report.terminal.page import Page
 from flatout.report.terminal.screen import Room, labelled
 
 WEAKNESS = ("exact", "reassociated", "precision", "statistical")
-OUT_OF_TIME = "no time was left for "
-"""How a conclusion names the levers that were not tried any more (`tune/verdict.py`)."""
 
 
 def write(case: Case, page: Page, room: Room) -> None:
@@ -30,7 +29,7 @@ def write(case: Case, page: Page, room: Room) -> None:
     if claim is not None:
         _gain(case, claim, page, room)
     elif case.conclusion is not None:
-        _reason(case, page, room)
+        tune_reason.write(case, page, room, headline(case))
     _slow(case, page, room)
     _patch(case, page, room)
     page.gap()
@@ -43,23 +42,22 @@ def headline(case: Case) -> str:
     claim = claimed(case)
     names, outcome = words.names_in(case), case.conclusion.outcome if case.conclusion is not None else ""
     if claim is not None and claim.speedup is not None:
-        count = len(claim.levers)
-        how = "one change" if count == 1 else f"{count} changes"
         told = "; ".join(words.lever(text, names) for text in claim.levers)
         gives = gain(claim, case.whole_run, _steps(case))
-        return f"{gives}, with {how}: {told}. {_capital(words.agreement(numbers(case, claim)))}."
+        which = "The change" if len(claim.levers) == 1 else "The changes"
+        return f"{gives}. {which}: {told}. {tune_reason.capital(words.agreement(numbers(case, claim)))}."
     tried = [trial for trial in case.trials if trial.stage in ("single", "run")]
     if outcome == "done":
         none = f"none of {len(tried)} changes that were tried is faster" if tried else "no change fits this program"
         return f"Nothing worth changing: {none}."
-    best = _different(case)
+    best = tune_reason.different(case)
     if outcome == "not-the-same" and best is not None and best.speedup is not None:
-        did = f"{words.speedup(best.speedup)}: {words.trial(best, names)}"
-        return f"No change is proposed. One was {did}; but {_differs(best)}."
+        did = f"{words.trial(best, names)}, which made its {_steps(case)} {words.speedup(best.speedup)}"
+        return f"No change is proposed. The fastest that was tried: {did}. But {tune_reason.differs(best)}."
     if outcome == "undecided" and tried:
         so_far = f"{screen.several(len(tried), 'change')} {'was' if len(tried) == 1 else 'were'} tried"
-        return f"Not decided yet: the time was up. {so_far}, and none is proven so far."
-    return clean(case.verdict) or NO_VERDICT
+        return f"Not decided yet: the time for it was up. {so_far}, and none is shown to be faster so far."
+    return sentence(case.verdict) or NO_VERDICT
 
 
 def claimed(case: Case) -> Trial | None:
@@ -68,13 +66,8 @@ def claimed(case: Case) -> Trial | None:
         return None
     won = [one for one in case.trials if one.status == "won" and one.levers == case.tuned and one.speedup is not None]
     stages = [one for one in won if one.stage in ("combination", "patch", "run")]
-    told = (one for one in stages if one.speedup is not None and _bounds(one.speedup) in case.verdict)
+    told = (one for one in stages if one.speedup is not None and tune_reason.bounds(one.speedup) in case.verdict)
     return next(told, next(iter(stages), None))
-
-
-def _bounds(interval: Interval) -> str:
-    """As the verdict writes them (`tune/verdict.py`)."""
-    return f"[{interval.low:.2f}, {interval.high:.2f}]"
 
 
 def how_known(case: Case) -> str:
@@ -86,7 +79,9 @@ def how_known(case: Case) -> str:
     if case.conclusion is None:
         return ""
     reason = clean(case.conclusion.reason).partition(" By hand: the lever")[0]
-    return "" if reason in headline(case) else _capital(_in_words(case, reason.replace(" ×", "×")))
+    return (
+        "" if reason in headline(case) else tune_reason.capital(tune_reason.in_words(case, reason.replace(" ×", "×")))
+    )
 
 
 def _gain(case: Case, claim: Trial, page: Page, room: Room) -> None:
@@ -95,18 +90,22 @@ def _gain(case: Case, claim: Trial, page: Page, room: Room) -> None:
         labelled(page, "This run", whole_run(whole), _pays(whole, claim))
     before = f"{duration(claim.step_ms * claim.speedup.ratio)} → " if claim.step_ms and claim.speedup else ""
     if claim.step_ms and claim.speedup is not None:
-        bounds = f"{words.factor(claim.speedup.low)} to {words.factor(claim.speedup.high)}"
-        rounds = f"; {bounds} is the 95 % interval of {claim.rounds} paired rounds" if claim.rounds else ""
-        labelled(page, "A step", f"{before}{duration(claim.step_ms)}, measured side by side{rounds}")
+        text = f"{before}{duration(claim.step_ms)}"
+        if claim.rounds:
+            bounds = f"{words.factor(claim.speedup.low)} and {words.factor(claim.speedup.high)}"
+            text += f", {words.factor(claim.speedup.ratio)} times as fast: between {bounds} with 95 % confidence"
+            text += f" ({claim.rounds} measurements side by side)"
+        labelled(page, "A step", text)
     if told := proof(case, claim):
-        labelled(page, "Same?", elide(told, room.words))
+        same = tune_reason.capital(words.agreement(numbers(case, claim)))
+        labelled(page, "Same?", f"{same}. Compared: ", elide(screen.lower(told), room.words))
 
 
 def proof(case: Case, claim: Trial | None) -> str:
     """What was compared, of the whole training where there was time for that."""
     if case.whole_run is not None and case.whole_run.compared:
         return words.compared(case.whole_run.compared)
-    return words.compared(_how(claim)) if claim is not None else ""
+    return words.compared(tune_reason.how_compared(claim)) if claim is not None else ""
 
 
 def whole_run(whole: WholeRun) -> str:
@@ -116,13 +115,13 @@ def whole_run(whole: WholeRun) -> str:
     before = f"{duration(1000 * whole.before_seconds)} → " if whole.before_seconds is not None else ""
     text = f"{before}{duration(1000 * whole.after_seconds)}"
     if whole.speedup is not None:
-        text += f", {words.speedup(whole.speedup)} as a whole"
+        text += f", {words.speedup(whole.speedup)} from start to end"
     how = (
         "estimated from its steps"
         if whole.estimated
         else f"measured in {whole.pairs} pair{'s' if whole.pairs > 1 else ''} of runs"
     )
-    text += f"; start-up and warm-up included, {how}"
+    text += f"; {how}, start-up and compiling included"
     if whole.complete and whole.note:
         text += f"; {clean(whole.note, 120)}"
     if whole.tenfold is not None:
@@ -130,7 +129,7 @@ def whole_run(whole: WholeRun) -> str:
     if not whole.complete:
         text += f". The end was not reached: {clean(whole.note, 120)}" if whole.note else ". The end was not reached"
     elif whole.speedup is not None and whole.speedup.low <= 1.0:
-        text += ". Runs this short may gain nothing; longer ones gain more"
+        text += ". The longer the run, the more it gains"
     return f"{text}."
 
 
@@ -148,46 +147,6 @@ def _pays(whole: WholeRun, claim: Trial) -> str:
     return f" About {duration(1000 * once)} is spent once (tracing, compiling), and earned back after about {steps}."
 
 
-def _reason(case: Case, page: Page, room: Room) -> None:
-    """How an outcome is known that is no win."""
-    assert case.conclusion is not None
-    best = _different(case)
-    if case.conclusion.outcome == "not-the-same" and best is not None:
-        told = words.compared(_how(best)).replace("agree to", "differ by up to").replace("agrees to", "differs by")
-        labelled(page, "Why", elide(told or _capital(clean(best.note).rpartition("; ")[2]), min(room.words, 500)))
-        return
-    reason = clean(case.conclusion.reason).partition(" By hand: the lever")[0]
-    for begin in ("Nothing worth changing: ", "Undecided: "):
-        reason = reason.removeprefix(begin)
-    if reason and reason not in headline(case):
-        told = _in_words(case, reason.replace(" ×", "×"))
-        labelled(page, "Why", elide(_capital(told), min(room.words, 700)))
-
-
-def _in_words(case: Case, reason: str) -> str:
-    """A reason with what levers do in place of their names. Advice stays: there a name may be a common word."""
-    names = words.names_in(case)
-    known = {shown(one.levers): words.change(one.levers, names) for one in case.trials if one.levers}
-    skipped = {str(item.value): words.untried(str(item.value)) for item in case.evidence_of(LeverSkipped)}
-    clauses = []
-    for clause in reason.split("; "):
-        if clause.startswith("by hand:"):
-            clauses.append(clause)
-        elif clause.startswith(OUT_OF_TIME):
-            clauses.append(_quoted(clause, skipped))
-        else:
-            clause = _quoted(clause, known)
-            clauses.append(re.sub(r"\(([\w-]+): ", lambda found: f"({skipped.get(found[1], found[1])}: ", clause))
-    return "; ".join(clauses)
-
-
-def _quoted(text: str, said: Mapping[str, str]) -> str:
-    if not said:
-        return text
-    names = "|".join(re.escape(name) for name in sorted(said, key=len, reverse=True))
-    return re.sub(rf"(?<![\w=/-])(?:{names})(?![\w=/-])", lambda found: f'"{said[found[0]]}"', text)
-
-
 def _slow(case: Case, page: Page, room: Room) -> None:
     told = [item for item in case.findings if (item.cost_share or 0.0) >= 0.05][: room.findings]
     if not told:
@@ -199,11 +158,30 @@ def _slow(case: Case, page: Page, room: Room) -> None:
         page.line(
             (f"{number}  ", "bold"),
             (spot, "cyan"),
-            f"   {share(finding.cost_share)} {part} ({clean(finding.cause, 40)})",
+            f"   {_at_least(case, finding)}{share(finding.cost_share)} {part} ({clean(finding.cause, 40)})",
         )
-        page.line(elide(clean(finding.summary), min(room.words, 3 * page.width)), indent=5)
+        page.line(elide(sentence(finding.summary), min(room.words, 3 * page.width)), indent=5)
         if claimed(case) is None and finding.fixes:
-            page.labelled("do", elide(screen.advice(finding), room.words), indent=5, room=4)
+            refused = _refused(case, finding)
+            todo = f"nothing yet: its cure was tried, but {refused}" if refused else screen.advice(finding)
+            page.labelled("do", elide(todo, room.words), indent=5, room=4)
+
+
+def _at_least(case: Case, finding: Finding) -> str:
+    """The change has saved more of a step than the first finding was seen to cost."""
+    claim = claimed(case)
+    if claim is None or claim.speedup is None or finding.of != "step" or finding is not case.findings[0]:
+        return ""
+    return "at least " if (finding.cost_share or 0.0) < 1 - 1 / claim.speedup.low else ""
+
+
+def _refused(case: Case, finding: Finding) -> str:
+    """Why the cure of a finding is not proposed although it was faster; empty where it was not tried, or is no cure."""
+    best = tune_reason.different(case)
+    if best is None or case.conclusion is None or case.conclusion.outcome != "not-the-same":
+        return ""
+    cures = {parse(fix.lever)[0] for fix in finding.fixes if fix.lever}
+    return tune_reason.differs(best) if cures & {parse(text)[0] for text in best.levers} else ""
 
 
 def _patch(case: Case, page: Page, room: Room) -> None:
@@ -216,23 +194,23 @@ def _patch(case: Case, page: Page, room: Room) -> None:
     lines = [row for row in case.patch.splitlines() if not row.startswith("--- ")]
     left = len(lines) - room.patch
     note = f"the first {room.patch} of {len(lines)} lines" if left > 0 else ""
-    page.heading("The patch", note or "measured as written: same speedup, same results")
+    page.heading("The patch", note or "measured as written here: as fast, and the same results")
     for row in lines[: room.patch]:
-        page.code(elide(clean_code(row), min(LONGEST, page.width - 4)))
+        page.code(clean_code(row) if row.startswith(("+", "-")) else elide(clean_code(row), page.width - 4))
 
 
 def _next(case: Case, page: Page, claim: Trial | None) -> None:
     command, what = _advice(case, claim, elide(screen.command_words(case), max(page.width - 40, 40)))
     labelled(page, "Next", (command, "cyan"), f"   {what}")
     skipped = len(case.evidence_of(LeverSkipped))
-    counts = (len(case.trials), "trial"), (skipped, "change not tried")
-    screen.rest(page, " tells of each" if any(count for count, _ in counts) else "", *counts)
+    counts = (len(case.trials), "measurement"), (skipped, "change not tried")
+    screen.rest(page, " has each of them" if any(count for count, _ in counts) else "", *counts)
 
 
 def _advice(case: Case, claim: Trial | None, program: str) -> tuple[str, str]:
     """The command to type next, and what it does."""
     if claim is not None and case.patch and not program.partition(" ")[0].endswith(".ipynb"):
-        return "flatout show --view patch | patch -p1", "makes the change in this directory"
+        return f"flatout show --view patch | patch -p1{_base(case)}", "makes the change; so far nothing is changed"
     if claim is not None:
         return f"flatout run --with @tuned {program}", "runs it with the change, the source untouched"
     if case.conclusion is not None and case.conclusion.command:
@@ -240,6 +218,17 @@ def _advice(case: Case, claim: Trial | None, program: str) -> tuple[str, str]:
     if case.findings:
         return f"flatout explain {clean(case.findings[0].cause, 40)}", "tells what to do by hand"
     return "flatout report -o report.html", "writes all of it as a page"
+
+
+def _base(case: Case) -> str:
+    """The option of `patch` that names the directory of its paths, where that is not the one of the program's run."""
+    here, words_ = Path(case.program.directory or "."), case.program.command
+    changed = [row[6:] for row in case.patch.splitlines() if row.startswith("+++ b/")]
+    programs = {os.path.normpath(here / word) for word in words_ if word.endswith(".py")}
+    for base in (here, *(Path(one).parent for one in programs), *here.parents):
+        if programs & {os.path.normpath(base / path) for path in changed}:
+            return "" if base == here else f" -d {shlex.quote(clean(base))}"
+    return ""
 
 
 def _steps(case: Case) -> str:
@@ -251,38 +240,3 @@ def numbers(case: Case, claim: Trial) -> str:
     found = [claim.parity, case.whole_run.parity if case.whole_run is not None else ""]
     known = [one for one in found if one]
     return max(known, key=lambda one: WEAKNESS.index(one) if one in WEAKNESS else len(WEAKNESS), default="unknown")
-
-
-def _how(claim: Trial) -> str:
-    """The part of a trial's note that tells how it was compared."""
-    parts = clean(claim.note, 600).split("; ")
-    begins = [n for n, part in enumerate(parts) if "agree" in part or "are the same" in part or "is the same" in part]
-    return "; ".join(parts[begins[0] :]) if begins else ""
-
-
-def _different(case: Case) -> Trial | None:
-    """The fastest of what was faster and is not proposed, as its results are not the same or could not be compared."""
-    found = [
-        trial
-        for trial in case.trials
-        if trial.speedup is not None
-        and trial.stage != "bound"
-        and trial.speedup.low > 1.0
-        and (trial.status in ("failed", "noise") or trial.equivalence in ("precision", "semantic"))
-    ]
-    return max(found, key=lambda trial: trial.speedup.ratio if trial.speedup is not None else 0.0, default=None)
-
-
-def _differs(trial: Trial) -> str:
-    if trial.status == "won":
-        what = "computes in lower precision" if trial.equivalence == "precision" else "changes the training"
-        return f"it {what}, which --allow {clean(trial.equivalence, 20)} accepts"
-    if trial.parity in ("", "unknown", "exact", "reassociated", "statistical"):
-        return (
-            "the program does not end well with it" if trial.status == "failed" else "its results could not be compared"
-        )
-    return "its results differ by more than rounding" if trial.parity == "precision" else "its results are different"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -1,0 +1,130 @@
+"""Why a tune proposes nothing: what differed, what is still open, how it is known that nothing is left to gain."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from flatout.model.case import Case, Interval, Trial
+from flatout.model.evidence.outcomes import LeverSkipped
+from flatout.model.levers import shown
+from flatout.report import words
+from flatout.report.formatting import clean, elide
+from flatout.report.terminal.page import Column, Page
+from flatout.report.terminal.screen import Room, labelled
+
+TOO_FEW, OUT_OF_TIME = "too few rounds of ", "no time was left for "
+"""How a conclusion names levers that were not tried for long enough, or not any more (`tune/verdict.py`)."""
+
+
+def write(case: Case, page: Page, room: Room, headline: str) -> None:
+    """How an outcome is known that is no win."""
+    assert case.conclusion is not None
+    best = different(case)
+    if case.conclusion.outcome == "not-the-same" and best is not None:
+        told = (
+            words.compared(how_compared(best)).replace("agree to", "differ by up to").replace("agrees to", "differs by")
+        )
+        labelled(page, "Why", elide(told or capital(clean(best.note).rpartition("; ")[2]), min(room.words, 500)))
+        return
+    reason = clean(case.conclusion.reason).partition(" By hand: the lever")[0]
+    for begin in ("Nothing worth changing: ", "Undecided: "):
+        reason = reason.removeprefix(begin)
+    if case.conclusion.outcome == "undecided":
+        reason = _open_changes(case, reason, page, room)
+    if reason and reason not in headline:
+        told = in_words(case, reason.replace(" ×", "×"))
+        labelled(page, "Why", elide(capital(told), min(room.words, 700)))
+
+
+def _open_changes(case: Case, reason: str, page: Page, room: Room) -> str:
+    """A table of what was not decided; returns what else the reason says."""
+    names, rows, rest = words.names_in(case), [], []
+    for clause in filter(None, reason.rstrip(".").split("; ")):
+        if clause.startswith(TOO_FEW):
+            rows += [
+                [words.trial(one, names), words.speedup(one.speedup) if one.speedup else "", "too few measurements"]
+                for one in case.trials
+                if one.stage != "bound" and _in_reason(one) in f"{clause},"
+            ]
+        elif clause.startswith(OUT_OF_TIME):
+            rows += [[words.untried(name), "", "no time left"] for name in clause.removeprefix(OUT_OF_TIME).split(", ")]
+        else:
+            rest.append(clause)
+    most = 2 * room.findings + 1
+    rows = [list(row) for row in dict.fromkeys(map(tuple, rows))]
+    if rows:
+        left = f"the first {most} of {len(rows)}" if len(rows) > most else ""
+        page.heading("Not decided", left)
+        page.table([Column("change", flexible=True), Column("so far"), Column("why")], rows[:most])
+    return "; ".join(rest)
+
+
+def _in_reason(trial: Trial) -> str:
+    """How a conclusion names a trial (`tune/verdict.py`)."""
+    found = trial.speedup
+    return f"{shown(trial.levers)}{f' {found.ratio:.2f} × {bounds(found)}' if found is not None else ''},"
+
+
+def in_words(case: Case, reason: str) -> str:
+    """A reason with what levers do in place of their names. Advice stays: there a name may be a common word."""
+    names = words.names_in(case)
+    known = {shown(one.levers): words.change(one.levers, names) for one in case.trials if one.levers}
+    skipped = {str(item.value): words.untried(str(item.value)) for item in case.evidence_of(LeverSkipped)}
+    clauses = []
+    for clause in reason.split("; "):
+        if clause.startswith("by hand:"):
+            clauses.append(clause)
+        elif clause.startswith(OUT_OF_TIME):
+            clauses.append(_quoted(clause, skipped))
+        else:
+            clause = _quoted(clause, known)
+            clauses.append(re.sub(r"\(([\w-]+): ", lambda found: f"({skipped.get(found[1], found[1])}: ", clause))
+    return "; ".join(clauses)
+
+
+def _quoted(text: str, said: Mapping[str, str]) -> str:
+    if not said:
+        return text
+    names = "|".join(re.escape(name) for name in sorted(said, key=len, reverse=True))
+    return re.sub(rf"(?<![\w=/-])(?:{names})(?![\w=/-])", lambda found: f'"{said[found[0]]}"', text)
+
+
+def different(case: Case) -> Trial | None:
+    """The fastest of what was faster and is not proposed, as its results are not the same or could not be compared."""
+    found = [
+        trial
+        for trial in case.trials
+        if trial.speedup is not None
+        and trial.stage != "bound"
+        and trial.speedup.low > 1.0
+        and (trial.status in ("failed", "noise") or trial.equivalence in ("precision", "semantic"))
+    ]
+    return max(found, key=lambda trial: trial.speedup.ratio if trial.speedup is not None else 0.0, default=None)
+
+
+def differs(trial: Trial) -> str:
+    if trial.status == "won":
+        what = "computes in lower precision" if trial.equivalence == "precision" else "changes the training"
+        return f"it {what}, which --allow {clean(trial.equivalence, 20)} accepts"
+    if trial.parity in ("", "unknown", "exact", "reassociated", "statistical"):
+        return (
+            "the program does not end well with it" if trial.status == "failed" else "its results could not be compared"
+        )
+    return "its results differ by more than rounding" if trial.parity == "precision" else "its results are different"
+
+
+def how_compared(claim: Trial) -> str:
+    """The part of a trial's note that tells how it was compared."""
+    parts = clean(claim.note, 600).split("; ")
+    begins = [n for n, part in enumerate(parts) if "agree" in part or "are the same" in part or "is the same" in part]
+    return "; ".join(parts[begins[0] :]) if begins else ""
+
+
+def bounds(interval: Interval) -> str:
+    """As the verdict writes them (`tune/verdict.py`)."""
+    return f"[{interval.low:.2f}, {interval.high:.2f}]"
+
+
+def capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
