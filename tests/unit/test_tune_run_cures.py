@@ -85,7 +85,7 @@ def test_a_cure_of_the_run_is_claimed_by_its_whole_runs(tmp_path, monkeypatch):
     assert case.run is not None
     assert case.findings[-1].cause == "checkpoint-bound"
     shown = tune_screen.headline(replace(case, verdict=text))
-    assert shown.startswith("This run is 1.67 times as fast (1.5")
+    assert shown.startswith("One change makes this run 1.67 times as fast (1.5")
 
 
 @pytest.mark.parametrize("cured", [Run(19.5, 0, 100), Run(25.0, 0, 100)])

@@ -22,7 +22,7 @@ from flatout.model.case import (
 from flatout.model.evidence.outcomes import LeverSkipped
 from flatout.tune.conclusions import TOO_SHORT
 from flatout.tune.request import TuneRequest
-from flatout.tune.verdict import command, concluded
+from flatout.tune.verdict import command, conclude, concluded
 
 REQUEST = TuneRequest("train.py", ("--epochs", "3"), budget=240.0)
 STEPS = Steps(100, "batches of Keras fit", Distribution(10.0, 9.0, 11.0, 10.0))
@@ -158,6 +158,20 @@ def test_a_cure_with_which_the_program_breaks_is_not_called_nothing():
     assert word == "undecided"
     assert "the program does not run with its cure (function: the program failed: AttributeError" in told
     assert "by hand: Decorate the step" in told
+
+
+def test_more_time_is_not_offered_where_a_cure_was_refused_for_good():
+    fix = Fix("Rewrite that Python with TensorFlow ops.", lever="cache")
+    finding = Finding("python-in-pipeline", "…", Where("train.py", 22), cost_share=0.5, fixes=(fix,))
+    refused = Trial(("cache",), "failed", None, note="cache gave up: element 0 is another one; a cache behind batch")
+    found = conclude(case(refused, findings=(finding,)), REQUEST)
+    assert (found.outcome, found.command) == ("undecided", "")
+    assert found.by_hand == ("train.py:22: Rewrite that Python with TensorFlow ops",)
+    assert "(cache: gave up: element 0 is another one)" in found.reason
+    late = LeverSkipped("xla", note="no time left for it: a larger --budget tries it")
+    assert conclude(case(refused, findings=(finding,), evidence=(late,)), REQUEST).command
+    slow = replace(refused, status="timeout")
+    assert conclude(case(slow, findings=(finding,)), REQUEST).command
 
 
 def test_a_cure_that_waits_to_be_asked_for_is_in_the_command():

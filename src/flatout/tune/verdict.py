@@ -68,6 +68,8 @@ def conclude(case: Case, request: TuneRequest, problem: str = "") -> Conclusion:
     left = _left_open(case, tried)
     if different:
         return Conclusion("not-the-same", _different_text(different, left))
+    if by_hand := _to_write(case, tried):
+        return Conclusion("undecided", f"Undecided: {'; '.join(left)}.", by_hand=tuple(by_hand))
     if left:
         return Conclusion("undecided", f"Undecided: {'; '.join(left)}.", command(request, _asked_for(case, tried)))
     return _done(case, tried)
@@ -196,23 +198,52 @@ def _out_of_time(case: Case) -> Iterator[str]:
 
 def _untried_cures(case: Case, tried: Sequence[Trial]) -> Iterator[str]:
     """Findings that cost much, of which no cure was tried, or none with which the program runs."""
-    broken = {parse(one.levers[-1])[0]: one.note for one in tried if one.stage == "single" and one.status in BROKEN}
+    for finding, reasons, broken in _uncured(case, tried):
+        where = f" at {finding.where.file}:{finding.where.line}" if finding.where and finding.where.line else ""
+        whole = "each step" if finding.of == "step" else "the run"
+        first = reasons[0] if reasons else ""
+        what = "the program does not run with its cure" if broken else "no cure of it was tried"
+        what = "its cure was refused" if "gave up" in first else what
+        text = f"{finding.cause} costs {finding.cost_share:.0%} of {whole}{where}, and {what}"
+        reason = f" ({first.partition('; ')[0] if broken else first})" if first else ""
+        advice = _advice(finding)
+        yield f"{text}{reason}" + (f"; by hand: {advice}" if advice else "")
+
+
+def _uncured(case: Case, tried: Sequence[Trial]) -> Iterator[tuple[Finding, list[str], bool]]:
+    """These findings, why each of their cures was not tried or has failed, and whether one has."""
+    failed = {parse(one.levers[-1])[0]: one.note for one in tried if one.stage == "single" and one.status in BROKEN}
     names = {parse(text)[0] for trial in tried if trial.status not in BROKEN for text in trial.levers}
-    skipped = {str(item.value): item.note for item in case.evidence_of(LeverSkipped)} | broken
+    skipped = {str(item.value): item.note for item in case.evidence_of(LeverSkipped)} | failed
     for finding in case.findings:
         cures = [name for name in _cures_of(finding) if name in all_levers()]
         if (finding.cost_share or 0.0) < CURE_MATTERS or names & set(cures):
             continue
-        why = [f"{name}: {skipped[name]}" for name in cures if name in skipped]
+        why = [f"{name}: {skipped[name].removeprefix(f'{name} ')}" for name in cures if name in skipped]
         if why and all("costs nothing gives" in text for text in why):  # its bound excludes it
             continue
-        where = f" at {finding.where.file}:{finding.where.line}" if finding.where and finding.where.line else ""
-        advice = next((fix.advice for fix in finding.fixes if fix.advice), "")
-        what = "the program does not run with its cure" if broken.keys() & set(cures) else "no cure of it was tried"
-        whole = "each step" if finding.of == "step" else "the run"
-        text = f"{finding.cause} costs {finding.cost_share:.0%} of {whole}{where}, and {what}"
-        reason = f" ({why[0]})" if why else ""
-        yield f"{text}{reason}" + (f"; by hand: {advice.rstrip('.')}" if advice else "")
+        yield finding, why, bool(failed.keys() & set(cures))
+
+
+def _to_write(case: Case, tried: Sequence[Trial]) -> list[str]:
+    """What to write by hand where that is all that is left: more time would try the same cures again, and refuse them
+    for the same reasons. Empty where time or an option could decide something."""
+    found = list(_uncured(case, tried))
+    late = any(one.status == "timeout" for one in tried)
+    if late or any(True for _ in (*_unconfirmed(tried), *_open_intervals(tried), *_out_of_time(case))):
+        return []
+    if not all(why and not any(NO_TIME in text or "--allow" in text or "--lever" in text for text in why)
+               for _, why, _ in found):  # fmt: skip
+        return []
+    return [
+        f"{finding.where.file}:{finding.where.line}: {advice}"
+        for finding, _, _ in found
+        if (advice := _advice(finding)) and finding.where is not None and finding.where.line
+    ]
+
+
+def _advice(finding: Finding) -> str:
+    return next((fix.advice for fix in finding.fixes if fix.advice), "").rstrip(".")
 
 
 def _cures_of(finding: Finding) -> list[str]:

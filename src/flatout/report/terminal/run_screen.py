@@ -136,7 +136,7 @@ def _of_this_run(case: Case, finding: Finding) -> float | None:
         return queries.run_seconds(case, finding) if case.steps is None or case.steps.kind != "inference" else None
     if case.steps is None or case.steps.kind == "inference":
         return None
-    by_step, in_tree = case.steps.count * case.steps.ms.median / 1000, case.run.seconds_of("steps")
+    by_step, in_tree = case.steps.count * case.steps.ms.mean / 1000, case.run.seconds_of("steps")
     alike = in_tree > 0 and 0.7 < by_step / in_tree < 1.4  # traces inside of steps are a part of their own
     return queries.run_seconds(case, finding) if alike else None
 

@@ -28,6 +28,8 @@ def write(case: Case, page: Page, room: Room, headline: str) -> None:
         labelled(page, "Why", elide(told or capital(clean(best.note).rpartition("; ")[2]), min(room.words, 500)))
         return
     reason = clean(case.conclusion.reason).partition(" By hand: the lever")[0]
+    if case.program.directory:
+        reason = reason.replace(f"{clean(case.program.directory)}/", "")
     for begin in ("Nothing worth changing: ", "Undecided: "):
         reason = reason.removeprefix(begin)
     if case.conclusion.outcome == "undecided":
@@ -49,7 +51,7 @@ def _open_changes(case: Case, reason: str, page: Page, room: Room) -> str:
             ]
         elif clause.startswith(OUT_OF_TIME):
             rows += [[words.untried(name), "", "no time left"] for name in clause.removeprefix(OUT_OF_TIME).split(", ")]
-        else:
+        elif not clause.startswith("by hand:"):  # the findings say it
             rest.append(clause)
     most = 2 * room.findings + 1
     rows = [list(row) for row in dict.fromkeys(map(tuple, rows))]

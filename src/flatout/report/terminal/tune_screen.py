@@ -54,10 +54,17 @@ def headline(case: Case) -> str:
     if outcome == "not-the-same" and best is not None and best.speedup is not None:
         did = f"{words.trial(best, names)}, which made its {_steps(case)} {words.speedup(best.speedup)}"
         return f"No change is proposed. The fastest that was tried: {did}. But {tune_reason.differs(best)}."
+    if outcome == "undecided" and case.conclusion is not None and case.conclusion.by_hand:
+        return f"No change that flatout can make fits what is slow here{_but(case)}: it has to be changed by hand."
     if outcome == "undecided" and tried:
         so_far = f"{screen.several(len(tried), 'change')} {'was' if len(tried) == 1 else 'were'} tried"
         return f"Not decided yet: the time for it was up. {so_far}, and none is shown to be faster so far."
     return sentence(case.verdict) or NO_VERDICT
+
+
+def _but(case: Case) -> str:
+    tried = [trial for trial in case.trials if trial.stage in ("single", "run")]
+    return f" ({screen.several(len(tried), 'change')} tried)" if tried else ""
 
 
 def claimed(case: Case) -> Trial | None:
@@ -185,7 +192,7 @@ def _refused(case: Case, finding: Finding) -> str:
 
 
 def _patch(case: Case, page: Page, room: Room) -> None:
-    if case.conclusion is not None and case.conclusion.by_hand:
+    if case.conclusion is not None and case.conclusion.by_hand and claimed(case) is not None:
         page.heading("To write by hand")
         for told in case.conclusion.by_hand[: max(room.findings, 1)]:
             page.line(elide(clean(told), room.words))
