@@ -71,8 +71,8 @@ def in_run(case: Case) -> Iterator[Finding]:
         yield from queries.finding(
             "retracing",
             case,
-            f"{function.name} was traced {function.traces} times, because its argument {why.argument} changes "
-            f"({_short(why.before)} → {_short(why.after)}).",
+            f"{function.name} was traced {function.traces} times{_in_calls(function)}, because its argument "
+            f"{why.argument} changes ({_short(why.before)} → {_short(why.after)}).",
             cost_ms=cost * _retraces(function) / total,
             where=why.where or function.where,
             evidence=[
@@ -90,6 +90,10 @@ def in_run(case: Case) -> Iterator[Finding]:
             ],
             estimate="measured by hooks on tracing",
         )
+
+
+def _in_calls(function: Function) -> str:
+    return f" in {function.calls} calls" if function.calls >= function.traces else ""
 
 
 def _compiled_again(case: Case) -> Iterator[Finding]:

@@ -76,7 +76,7 @@ def starting_calls(case: Case) -> Iterator[Finding]:
         "step-overhead",
         case,
         f"A step computes for {queries.part_ms(case, 'compute'):.2f} ms of its {queries.step_ms(case):.2f} ms; "
-        "the rest is the cost of starting it.",
+        "most of the rest is the cost of starting it.",
         cost_ms=overhead,
         where=case.steps.where if case.steps else None,
         evidence=[

@@ -51,14 +51,11 @@ def write(case: Case, page: Page) -> None:
     page.table([Column(""), Column("", right=True), Column("", right=True), Column("", flexible=True)], rows)
 
 
-def legend(run: RunTree, most: int = 6) -> list[str]:
-    """The glyphs of the bar with what they stand for, the largest first."""
+def legend(run: RunTree, width: int) -> list[str]:
+    """The glyphs of a bar of this width with what they stand for, the largest first."""
     groups = sorted(run.groups(), key=lambda item: -item[1])
-    return [
-        f"{COLOURS[name][0]} {name} {duration(1000 * seconds)}"
-        for name, seconds in groups[:most]
-        if seconds >= LEAST * run.seconds
-    ]
+    seen = [item for item in groups if round(width * item[1] / run.seconds)]
+    return [f"{COLOURS[name][0]} {name} {duration(1000 * seconds)}" for name, seconds in seen]
 
 
 def bar(run: RunTree, width: int) -> Text:

@@ -17,6 +17,10 @@ WORTH = 0.05
 """Share of a step or of the run from which on a finding is told before all else."""
 
 
+UNEVEN = 1.15
+"""Mean over median of the steps, from which on both are told: seconds of the run are those of the mean."""
+
+
 def write(case: Case, page: Page, room: Room) -> None:
     screen.title(case, page)
     page.line((headline(case), "bold"), indent=0)
@@ -48,7 +52,8 @@ def _time(case: Case, steps: Steps, page: Page) -> None:
     """The run as a whole, and one step."""
     _run_bar(case, page)
     spread = f"{duration(steps.ms.p10)} to {duration(steps.ms.p90)}"
-    which = f"median of {steps.count:,} {name_of_steps(steps.kind)}; 8 of 10 took {spread}"
+    uneven = f", mean {duration(steps.ms.mean)}" if steps.ms.mean > UNEVEN * steps.ms.median else ""
+    which = f"median of {steps.count:,} {name_of_steps(steps.kind)}{uneven}; 8 of 10 took {spread}"
     labelled(page, "A step", f"{duration(steps.ms.median)} ({which})")
     split = steps.split_ms
     total = split.total() if split is not None else 0.0
@@ -65,8 +70,9 @@ def _time(case: Case, steps: Steps, page: Page) -> None:
 def _run_bar(case: Case, page: Page) -> None:
     """Where the time of the whole run goes."""
     if case.run is not None and case.run.seconds > 0:
-        page.labelled("This run", run.bar(case.run, min(page.width, 100) - screen.ROOM - 2), indent=0, room=screen.ROOM)
-        page.fields(run.legend(case.run), indent=screen.ROOM, separator="  ")
+        width = min(page.width, 100) - screen.ROOM - 2
+        page.labelled("This run", run.bar(case.run, width), indent=0, room=screen.ROOM)
+        page.fields(run.legend(case.run, width), indent=screen.ROOM, separator="  ")
         return
     seconds, part = case.program.seconds, queries.steps_share(case)
     if seconds and case.steps is not None:
@@ -93,21 +99,25 @@ def _finding(number: int, finding: Finding, case: Case, page: Page, room: Room, 
     if with_summary:
         page.labelled("why", elide(sentence(finding.summary), room.words), indent=5, room=7)
     page.labelled("costs", _cost(case, finding), f"   ({clean(finding.cause, 40)})", indent=5, room=7)
-    if gives := _gives(case, finding):
+    if gives := at_most(case, finding):
         page.labelled("gives", gives, indent=5, room=7)
     if finding.fixes:
-        page.labelled("do", elide(screen.advice(finding), room.words), _safe(finding.fixes[0]), indent=5, room=7)
+        page.labelled("do", elide(screen.advice(finding), room.words), expected(finding.fixes[0]), indent=5, room=7)
 
 
-def _safe(fix: Fix) -> str:
+def expected(fix: Fix) -> str:
     """What a change does to the results, as far as that is known before it was tried."""
     if fix.lever:
         return f" (expected: {words.agreement(fix.equivalence)})"
-    return f" ({words.agreement(fix.equivalence)})" if fix.equivalence not in ("exact", "reassociated") else ""
+    told = words.agreement(fix.equivalence) if fix.equivalence not in ("exact", "reassociated") else ""
+    return f" ({told or 'by hand: compare the results'})"
 
 
-def _gives(case: Case, finding: Finding) -> str:
+def at_most(case: Case, finding: Finding) -> str:
     """The most that this run could gain, by what the cause costs it."""
+    if case.kind == "tune":  # what it has observed is the beginning of a run
+        part = finding.cost_share or 0.0
+        return f"each step up to about {1 / (1 - part):.2g} times as fast" if 0.02 < part < 0.95 else ""
     whole, cost = queries.run_ms(case) / 1000, _of_this_run(case, finding)
     if cost is None or not 0.02 * whole < cost < whole:
         return ""

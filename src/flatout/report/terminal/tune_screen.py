@@ -14,7 +14,7 @@ from flatout.report import words
 from flatout.report.formatting import clean, duration, elide, sentence, share
 from flatout.report.gain_text import gain
 from flatout.report.labels import NO_VERDICT, name_of_steps
-from flatout.report.terminal import screen, tune_reason
+from flatout.report.terminal import run_screen, screen, tune_reason
 from flatout.report.terminal.page import Page
 from flatout.report.terminal.screen import Room, labelled
 
@@ -58,7 +58,8 @@ def headline(case: Case) -> str:
         return f"No change that flatout can make fits what is slow here{_but(case)}: it has to be changed by hand."
     if outcome == "undecided" and tried:
         so_far = f"{screen.several(len(tried), 'change')} {'was' if len(tried) == 1 else 'were'} tried"
-        return f"Not decided yet: the time for it was up. {so_far}, and none is shown to be faster so far."
+        none = "none is shown to be faster so far. None is proposed before its results were compared"
+        return f"Not decided yet: the time for it was up. {so_far}, and {none}."
     return sentence(case.verdict) or NO_VERDICT
 
 
@@ -101,7 +102,7 @@ def _gain(case: Case, claim: Trial, page: Page, room: Room) -> None:
         if claim.rounds:
             bounds = f"{words.factor(claim.speedup.low)} and {words.factor(claim.speedup.high)}"
             text += f", {words.factor(claim.speedup.ratio)} times as fast: between {bounds} with 95 % confidence"
-            text += f" ({claim.rounds} measurements side by side)"
+            text += f" ({claim.rounds} rounds side by side)"
         labelled(page, "A step", text)
     if told := proof(case, claim):
         same = tune_reason.capital(words.agreement(numbers(case, claim)))
@@ -169,9 +170,20 @@ def _slow(case: Case, page: Page, room: Room) -> None:
         )
         page.line(elide(sentence(finding.summary), min(room.words, 3 * page.width)), indent=5)
         if claimed(case) is None and finding.fixes:
-            refused = _refused(case, finding)
-            todo = f"nothing yet: its cure was tried, but {refused}" if refused else screen.advice(finding)
-            page.labelled("do", elide(todo, room.words), indent=5, room=4)
+            _todo(case, finding, page, room)
+
+
+def _todo(case: Case, finding: Finding, page: Page, room: Room) -> None:
+    """What to do about a finding where nothing is claimed."""
+    refused = _refused(case, finding)
+    if refused:
+        page.labelled("do", f"nothing yet: its cure was tried, but {refused}", indent=5, room=7)
+        return
+    if gives := run_screen.at_most(case, finding):
+        page.labelled("gives", gives, indent=5, room=7)
+    page.labelled(
+        "do", elide(screen.advice(finding), room.words), run_screen.expected(finding.fixes[0]), indent=5, room=7
+    )
 
 
 def _at_least(case: Case, finding: Finding) -> str:
@@ -203,15 +215,25 @@ def _patch(case: Case, page: Page, room: Room) -> None:
     note = f"the first {room.patch} of {len(lines)} lines" if left > 0 else ""
     page.heading("The patch", note or "measured as written here: as fast, and the same results")
     for row in lines[: room.patch]:
-        page.code(clean_code(row) if row.startswith(("+", "-")) else elide(clean_code(row), page.width - 4))
+        for piece in _pieces(clean_code(row), page.width - 4):
+            page.code(piece)
+
+
+def _pieces(row: str, width: int) -> list[str]:
+    """A line of a patch: one that changes something is never cut, but goes on in lines that begin as it does."""
+    if len(row) <= width or row[:1] not in "+-":
+        return [elide(row, width)]
+    first, rest, begin = row[:width], row[width:], f"{row[0]}        "
+    room = width - len(begin)
+    return [first, *(f"{begin}{rest[at : at + room]}" for at in range(0, len(rest), room))]
 
 
 def _next(case: Case, page: Page, claim: Trial | None) -> None:
     command, what = _advice(case, claim, elide(screen.command_words(case), max(page.width - 40, 40)))
     labelled(page, "Next", (command, "cyan"), f"   {what}")
     skipped = len(case.evidence_of(LeverSkipped))
-    counts = (len(case.trials), "measurement"), (skipped, "change not tried")
-    screen.rest(page, " has each of them" if any(count for count, _ in counts) else "", *counts)
+    why = " tells why" if skipped else ""
+    screen.rest(page, why, (skipped, "change not tried"))
 
 
 def _advice(case: Case, claim: Trial | None, program: str) -> tuple[str, str]:
