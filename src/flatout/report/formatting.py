@@ -23,6 +23,11 @@ def clean(value: object, limit: int = LONGEST) -> str:
     return elide(safe_text.clean(value), min(limit, LONGEST))
 
 
+def sentence(value: object, limit: int = LONGEST) -> str:
+    """The same for a sentence that flatout wrote: `79%` becomes `79 %`, as `share` writes it."""
+    return elide(re.sub(r"(?<=\d)%(?![\w(])", " %", safe_text.clean(value)), min(limit, LONGEST))
+
+
 def elide(text: str, width: int, middle: bool = False) -> str:
     """Shorten to `width` cells: at the end, or in the middle for paths, whose end says most."""
     if cell_len(text) <= width:

@@ -37,4 +37,4 @@ def _this_run(found: Interval, whole: WholeRun | None, estimated: bool) -> str:
         text = f"This run {what} ({measured} {words.factor(found.ratio)} times as fast, {bounds})"
     if whole is None or whole.tenfold is None:
         return text
-    return f"{text}, one with ten times the steps {words.factor(whole.tenfold)} times"
+    return f"{text}, one with ten times the steps would be {words.factor(whole.tenfold)} times as fast"

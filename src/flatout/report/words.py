@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from flatout.model.case import Case, Interval, Trial, Where
 from flatout.model.errors import FlatoutError
 from flatout.model.levers import parse, shown
-from flatout.report.formatting import clean
+from flatout.report.formatting import clean, sentence
 
 AGREEMENTS = {
     "exact": "bit for bit the same",
@@ -30,6 +30,7 @@ _DEFINITION = re.compile(r"\s*(?:async\s+)?def\s+(\w+)")
 _TRACED = re.compile(r"(\w+) \(([^()]+:\d+)\) is traced")
 _LOCATION = re.compile(r"(.*):(\d+)")
 _MEASURED = re.compile(r" \([^()]*\b(?:losses|variables|weights|values) to [^()]*\)| \(to [^()]*\)")
+_MOVEMENT = re.compile(r"(\d[\d.]*(?:e[+-]?\d+)?) of (?:their|its) movement")
 _SAME_DRAWS = "with the same random numbers in both, "
 
 Names = Mapping[str, str]
@@ -125,8 +126,11 @@ def compared(text: str) -> str:
     same_draws = _SAME_DRAWS in text
     text = _MEASURED.sub("", text.replace(_SAME_DRAWS, ""))
     text = text.replace("rounding alone makes losses differ", "a rounding error alone makes losses differ as far")
+    text = text.replace("random numbers cannot be pinned", "random numbers cannot be made the same in both")
+    text = text.replace(" 1 values agree", " 1 value agrees")
+    text = _MOVEMENT.sub(lambda found: f"{100 * float(found[1]):.2g} % of how far training moved them", text)
     sentences = [part[:1].upper() + part[1:] for part in text.split("; ") if part]
-    told = ". ".join(sentences).rstrip(".")
+    told = sentence(". ".join(sentences).rstrip("."))
     return f"{told}{' (same random numbers in both)' if same_draws else ''}." if told else ""
 
 

@@ -75,7 +75,7 @@ def make_dataset(target: str, endless: bool = False) -> Any:
 
     name, _, function = target.rpartition(":")
     if not name or not function:
-        raise Failed(f"{target!r} names no function. Name one that makes the dataset: module:function, file.py:function.")
+        raise Failed(f"{target!r} names no function. Give module:function or file.py:function.")
     sys.path.insert(0, os.getcwd())
     try:
         value: Any = target_main.load(name)

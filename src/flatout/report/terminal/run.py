@@ -31,6 +31,8 @@ COLOURS = {
 """The groups of a run with their glyph and colour; each glyph once, so that they are told apart without colour."""
 
 
+LEGEND = {"flatout": "flatout itself", "program": "other lines of the program"}
+"""Groups whose names say too little beside the bar."""
 NAMES = {"interpreter": "interpreter", "before": "the program", "prepare": "fit prepares", "steps": "", "observer": ""}
 """Of parts whose kind says it all."""
 
@@ -55,7 +57,7 @@ def legend(run: RunTree, most: int = 6) -> list[str]:
     """The glyphs of the bar with what they stand for, the largest first."""
     groups = sorted(run.groups(), key=lambda item: -item[1])
     return [
-        f"{COLOURS[name][0]} {name} {duration(1000 * seconds)}"
+        f"{COLOURS[name][0]} {LEGEND.get(name, name)} {duration(1000 * seconds)}"
         for name, seconds in groups[:most]
         if seconds >= LEAST * run.seconds
     ]

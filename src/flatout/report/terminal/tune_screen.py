@@ -10,7 +10,7 @@ from flatout.model.evidence.outcomes import LeverSkipped
 from flatout.model.levers import shown
 from flatout.model.text import LONGEST, clean_code
 from flatout.report import words
-from flatout.report.formatting import clean, duration, elide, share
+from flatout.report.formatting import clean, duration, elide, sentence, share
 from flatout.report.gain_text import gain
 from flatout.report.labels import NO_VERDICT, name_of_steps
 from flatout.report.terminal import screen
@@ -20,6 +20,9 @@ from flatout.report.terminal.screen import Room, labelled
 WEAKNESS = ("exact", "reassociated", "precision", "statistical")
 OUT_OF_TIME = "no time was left for "
 """How a conclusion names the levers that were not tried any more (`tune/verdict.py`)."""
+TOO_FEW = "too few rounds "
+"""How it names those that were not decided: `too few rounds of xla 1.18× [0.76, 2.32]`."""
+_MEASURED = re.compile(r"(\d[\d.]*)× ?\[(\d[\d.]*), (\d[\d.]*)\]")
 
 
 def write(case: Case, page: Page, room: Room) -> None:
@@ -59,7 +62,7 @@ def headline(case: Case) -> str:
     if outcome == "undecided" and tried:
         so_far = f"{screen.several(len(tried), 'change')} {'was' if len(tried) == 1 else 'were'} tried"
         return f"Not decided yet: the time was up. {so_far}, and none is proven so far."
-    return clean(case.verdict) or NO_VERDICT
+    return sentence(case.verdict) or NO_VERDICT
 
 
 def claimed(case: Case) -> Trial | None:
@@ -116,7 +119,9 @@ def whole_run(whole: WholeRun) -> str:
     before = f"{duration(1000 * whole.before_seconds)} → " if whole.before_seconds is not None else ""
     text = f"{before}{duration(1000 * whole.after_seconds)}"
     if whole.speedup is not None:
-        text += f", {words.speedup(whole.speedup)} as a whole"
+        text += f", {words.speedup(whole.speedup)}{' as a whole' if whole.complete else ''}"
+    if not whole.complete:
+        text += f", as far as it was run{f' ({clean(whole.note, 120)})' if whole.note else ''}"
     how = (
         "estimated from its steps"
         if whole.estimated
@@ -127,9 +132,7 @@ def whole_run(whole: WholeRun) -> str:
         text += f"; {clean(whole.note, 120)}"
     if whole.tenfold is not None:
         text += f". With ten times as many steps: {words.factor(whole.tenfold)} times as fast"
-    if not whole.complete:
-        text += f". The end was not reached: {clean(whole.note, 120)}" if whole.note else ". The end was not reached"
-    elif whole.speedup is not None and whole.speedup.low <= 1.0:
+    if whole.complete and whole.speedup is not None and whole.speedup.low <= 1.0:
         text += ". Runs this short may gain nothing; longer ones gain more"
     return f"{text}."
 
@@ -173,12 +176,20 @@ def _in_words(case: Case, reason: str) -> str:
     for clause in reason.split("; "):
         if clause.startswith("by hand:"):
             clauses.append(clause)
+        elif clause.startswith(TOO_FEW):
+            told = _quoted(clause.removeprefix(f"{TOO_FEW}of"), known)
+            clauses.append(_MEASURED.sub(_measured, f"{TOO_FEW}to decide about{told}"))
         elif clause.startswith(OUT_OF_TIME):
             clauses.append(_quoted(clause, skipped))
         else:
             clause = _quoted(clause, known)
             clauses.append(re.sub(r"\(([\w-]+): ", lambda found: f"({skipped.get(found[1], found[1])}: ", clause))
     return "; ".join(clauses)
+
+
+def _measured(found: re.Match[str]) -> str:
+    """`1.18× [0.76, 2.32]` in the words of all other speedups."""
+    return f"({found[1]} times as fast, {found[2]} to {found[3]})"
 
 
 def _quoted(text: str, said: Mapping[str, str]) -> str:
@@ -201,7 +212,7 @@ def _slow(case: Case, page: Page, room: Room) -> None:
             (spot, "cyan"),
             f"   {share(finding.cost_share)} {part} ({clean(finding.cause, 40)})",
         )
-        page.line(elide(clean(finding.summary), min(room.words, 3 * page.width)), indent=5)
+        page.line(elide(sentence(finding.summary), min(room.words, 3 * page.width)), indent=5)
         if claimed(case) is None and finding.fixes:
             page.labelled("do", elide(screen.advice(finding), room.words), indent=5, room=4)
 
@@ -235,6 +246,8 @@ def _advice(case: Case, claim: Trial | None, program: str) -> tuple[str, str]:
         return "flatout show --view patch | patch -p1", "makes the change in this directory"
     if claim is not None:
         return f"flatout run --with @tuned {program}", "runs it with the change, the source untouched"
+    if case.program.error and case.steps is None:
+        return f"flatout tune {program}", "again, when the program runs to its end"
     if case.conclusion is not None and case.conclusion.command:
         return clean(case.conclusion.command, 300), "goes on from here"
     if case.findings:
