@@ -49,14 +49,12 @@ def screen(case: Case, width: int = 100) -> str:
 KINDS: dict[str, Callable[[Case], bool]] = {
     "a run": lambda case: case.kind == "run",
     "a tune that has won": lambda case: case.conclusion is not None and case.conclusion.outcome == "won",
-    "a tune with nothing worth changing": lambda case: (
         case.conclusion is not None and case.conclusion.outcome == "done"
     ),
     "a tune that is undecided": lambda case: case.conclusion is not None and case.conclusion.outcome == "undecided",
     "a tune that is not the same": lambda case: getattr(case.conclusion, "outcome", "") == "not-the-same",
     "a run with nothing worth changing": lambda case: case.kind == "run" and not case.findings and bool(case.steps),
     "a cause of the run, not of its steps": lambda case: any(one.of == "run" for one in case.findings),
-    "a claim for the whole run": lambda case: any(one.stage == "run" and one.status == "won" for one in case.trials),
     "a GPU": lambda case: any(one.cause in ("copy-bound", "unfused-kernels") for one in case.findings),
     "a notebook": lambda case: ".ipynb" in " ".join(case.program.command),
     "a job of several ranks": lambda case: len(case.hosts) > 1,
@@ -193,7 +191,8 @@ STEP = "; its training steps are 4.04 times as fast (3.47 to 4.71), with one cha
         ),
         (
             WholeRun(Interval(2.0, 1.9, 2.1), pairs=2, complete=True, tenfold=3.5),
-            f"This run is 2.00 times as fast (1.90 to 2.10), one with ten times the steps would be 3.50 times as fast{STEP}",
+            "This run is 2.00 times as fast (1.90 to 2.10), "
+            f"one with ten times the steps would be 3.50 times as fast{STEP}",
         ),
         (
             WholeRun(Interval(1.04, 0.93, 1.16), pairs=2, complete=True, tenfold=1.33),

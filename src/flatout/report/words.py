@@ -128,10 +128,15 @@ def compared(text: str) -> str:
     text = text.replace("rounding alone makes losses differ", "a rounding error alone makes losses differ as far")
     text = text.replace("random numbers cannot be pinned", "random numbers cannot be made the same in both")
     text = text.replace(" 1 values agree", " 1 value agrees")
-    text = _MOVEMENT.sub(lambda found: f"{100 * float(found[1]):.2g} % of how far training moved them", text)
+    text = _MOVEMENT.sub(lambda found: f"{_small(float(found[1]))} of how far training moved them", text)
     sentences = [part[:1].upper() + part[1:] for part in text.split("; ") if part]
     told = sentence(". ".join(sentences).rstrip("."))
     return f"{told}{' (same random numbers in both)' if same_draws else ''}." if told else ""
+
+
+def _small(share: float) -> str:
+    """`0.2 %`, `less than 0.01 %`."""
+    return f"{100 * share:.2g} %" if share >= 1e-4 else "less than 0.01 %"
 
 
 @functools.lru_cache(maxsize=128)
