@@ -101,7 +101,9 @@ def test_flatout_alone_says_what_to_try_first(
         (["tune", "--lever", "xlaa", "x.py"], "There is no lever named 'xlaa'. Did you mean xla"),
         (["explain", "eagerstep"], "Did you mean eager-step"),
         (["show", "--view", "opss", str(FIXTURES / "screens" / "run-slow.json")], "Did you mean ops"),
-        (["runn", "x.py"], "Did you mean 'run'?"),
+        (["runn", "x.py"], "`flatout` has no command 'runn'. Did you mean run?"),
+        (["data", "inspct", "x.py"], "`flatout data` has no command 'inspct'. Did you mean inspect?"),
+        (["explain", "xlaa"], "Did you mean xla"),
         (["completion", "tcsh"], "The shells are bash, zsh, fish"),
     ],
 )
@@ -110,6 +112,92 @@ def test_a_typo_gets_a_suggestion_and_exit_code_2(words: list[str], told: str) -
     assert done.returncode == 2
     assert told in done.stderr
     assert not done.stdout
+
+
+UNREADABLE = "not-a-case.json"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["--nope"], 2, "`flatout` has no option --nope."),
+        (["run"], 2, "`flatout run` needs PROGRAM."),
+        (["compare"], 2, "`flatout compare` needs BEFORE AFTER, or PROGRAM."),
+        (["bisect", "x.py"], 2, "`flatout bisect` needs --good ENV."),
+        (["gate", "train.py"], 2, "`flatout gate` has no place for 'train.py'."),
+        (["run", "--steps", "many", "x.py"], 2, "--steps takes a whole number from 1 on, not 'many'."),
+        (["serve", "--port", "99999"], 2, "--port takes a whole number from 0 to 65535, not '99999'."),
+        (["optimize", "--max-drop", "x", "m"], 2, "--max-drop takes a number from 0 on, not 'x'."),
+        (["tune", "--branch"], 2, "--branch needs a value. See `flatout tune -h`."),
+        (["run", "--flame=3", "x.py"], 2, "--flame takes no value."),
+        (["tune", "--budget", "soon", "train.py"], 2, "--budget takes a time such as 90s, 10m or 1h, not 'soon'."),
+        (["launch", "--timeout", "soon", "--", "true"], 2, "--timeout takes a time such as 90s, 10m or 1h"),
+        (["data", "tune", "--memory", "lots", "train.py"], 2, "--memory takes a size such as 128MB"),
+        (["optimize", "--goal", "speed", "m.keras"], 2, "--goal takes latency, throughput, size or memory"),
+        (["tune", "-q", "--verbose", "train.py"], 2, "--quiet and --verbose exclude each other"),
+        (["tune", "--apply", "--branch", "b", "train.py"], 2, "--apply and --branch exclude each other"),
+        (["run", "--verbose", "--view", "ops", "train.py"], 2, "--verbose and --view exclude each other"),
+        (["run", "--no-trace", "--steps", "3", "train.py"], 2, "--no-trace and --steps exclude each other"),
+        (["run", "--flame", "--nsys", "train.py"], 2, "--flame and --nsys both sample the program."),
+        (["compare", "--json", "-", "--markdown", "-", "a", "b"], 2, "standard output has room for one."),
+        (["tune", "--json", "no/such/x.json", "train.py"], 2, "--json no/such/x.json: there is no directory"),
+        (["tune", "--patch", ".", "train.py"], 2, "--patch .: that is a directory."),
+        (["optimize", "--json", "no/such/x.json", "m.keras"], 2, "--json no/such/x.json: there is no directory"),
+        (["run", "no.py"], 127, "There is no program at 'no.py'."),
+        (["tune", "no.py"], 127, "There is no program at 'no.py'."),
+        (["data", "inspect", "no.py"], 127, "There is no program at 'no.py'."),
+        (["run", "empty"], 127, "'empty' is a directory without a __main__.py."),
+        (["show", "no-such-case"], 2, "No case at 'no-such-case'."),
+        (["show", UNREADABLE], 2, f"{UNREADABLE} cannot be read as a case"),
+        (["report", UNREADABLE], 2, f"{UNREADABLE} cannot be read as a case"),
+        (["compare", UNREADABLE, UNREADABLE], 2, f"{UNREADABLE} cannot be read as a case"),
+        (["trace", "empty"], 2, "There is no trace in empty."),
+        (["check", "no.py"], 2, "no.py does not exist."),
+        (["check", "--select", "nope", "."], 2, "There is no cause, pattern or group named 'nope'."),
+        (["verify", "empty"], 2, "empty has no manifest.json."),
+        (["verify", "no"], 2, "no does not exist."),
+        (["job", "empty"], 2, "No rank of a job has written into"),
+        (["data", "convert", "no", "shards"], 2, "There is nothing at no."),
+        (["data", "serve", "no.py:f"], 2, "There is no file at 'no.py'."),
+        (["data", "serve", "pipeline"], 2, "'pipeline' names no function."),
+        (["tune", "--branch", "faster", "train.py"], 2, "is in no git repository with a commit."),
+        (["run", "--with", "@tuned", "train.py"], 2, "has found levers to use."),
+        (["launch"], 2, "What to start is missing"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)  # fmt: skip
+def test_what_cannot_be_is_told_in_one_line(
+    words: list[str],
+    code: int,
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "train.py").write_text("print(1)\n", encoding="utf-8")
+    (tmp_path / UNREADABLE).write_text("{", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    monkeypatch.setattr(sys, "argv", ["flatout", *words])
+    with pytest.raises(SystemExit) as left:
+        main()
+    printed = capsys.readouterr()
+    *progress, line = printed.err.splitlines()
+    assert left.value.code == code
+    assert line.startswith("flatout: ")
+    assert told in line
+    assert not printed.out
+    assert all("left at most" in one for one in progress), printed.err
+    assert not list(tmp_path.glob(".flatout/cases/*")), "nothing was begun"
+
+
+def test_a_group_alone_says_what_there_is(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["flatout", "data"])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert not left.value.code
+    assert "inspect  " in capsys.readouterr().out
 
 
 def test_the_table_of_exit_codes_is_that_of_the_errors() -> None:

@@ -101,5 +101,5 @@ def test_an_error_is_printed_without_a_traceback(
         main()
     assert left.value.code == 2
     printed = capsys.readouterr()
-    assert "There is no cause named 'no-such-cause'" in printed.err
+    assert "There is no cause, lever, check or route named 'no-such-cause'" in printed.err
     assert "Traceback" not in printed.err

@@ -50,7 +50,8 @@ def _verdict(case: Case) -> str:
         return "No step was seen, so nothing can be said about its speed."
     if case.steps.count < FEWEST_STEPS:
         ended = f" before it ended ({case.program.error})" if case.program.error else ""
-        return f"Only {case.steps.count} steps were seen{ended}: too few to say where their time goes."
+        seen = f"{case.steps.count} step{'s were' if case.steps.count != 1 else ' was'} seen"
+        return f"Only {seen}{ended}: too few to say where their time goes."
     if worth:
         first = worth[0]
         more = f" {len(worth) - 1} more below." if len(worth) > 1 else ""

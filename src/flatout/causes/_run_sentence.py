@@ -71,6 +71,7 @@ def _text(part: RunPart) -> str:
     if part.kind == "steps":
         words = "session runs" if part.name == "session" else "steps"
         training = part.name in ("fit", "train-function", "apply", "tape")
+        words = words.removesuffix("s") if part.count == 1 else words
         return f"in {part.count:,} {'training ' if training else ''}{words}"
     if part.kind in ("callback", "checkpoint", "summary", "prediction"):
         return f"in {part.name}{place}"

@@ -15,7 +15,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from flatout.model.errors import FlatoutError
+from flatout.model.errors import FlatoutError, InvalidOption
 from flatout.model.version import __version__
 
 if TYPE_CHECKING:
@@ -116,15 +116,32 @@ def first_steps() -> str:
 
 def _run(first: str) -> None:
     try:
-        from flatout.cli._form import formed
-
-        formed(make_app([first] if first in COMMANDS else tuple(COMMANDS)))(prog_name="flatout")
+        _invoke(make_app([first] if first in COMMANDS else tuple(COMMANDS)))
     except SystemExit as left:
         if first == "show" and not left.code:
             # It has written its text, and nothing else is under way: taking the modules down takes a sixth of its time.
             sys.stdout.flush()
             os._exit(0)
         raise
+
+
+def _invoke(app: typer.Typer) -> None:
+    """Call the command that was typed, and end with its exit code."""
+    import typer
+
+    from flatout.cli import _usage
+    from flatout.cli._form import formed
+
+    try:
+        code = formed(app).main(prog_name="flatout", standalone_mode=False)
+    except typer.Abort:
+        raise SystemExit(130) from None
+    except Exception as error:
+        if not _usage.is_usage_error(error):
+            raise
+        words = [word for word in sys.argv[1:] if word in COMMANDS][:1]
+        raise InvalidOption(_usage.told(error, " ".join(["flatout", *words]))) from None
+    raise SystemExit(code if isinstance(code, int) else 0)
 
 
 def main() -> None:

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
-
-from flatout.model.errors import OutputNotWritable
-
-if TYPE_CHECKING:
-    from flatout.model.case import Case
 
 
 def register(app: typer.Typer) -> None:
@@ -24,7 +16,7 @@ def env(
         None,
         "--json",
         metavar="FILE",
-        help="Write the case as JSON; `-` is standard output, without the table.",
+        help="Write the case as JSON (- is stdout).",
     ),
     quick: bool = typer.Option(False, "--quick", help="Do not import TensorFlow, which takes seconds."),
     quiet: bool = typer.Option(False, "--quiet", "-q", help="Show problems only."),
@@ -38,7 +30,9 @@ def env(
         sys.stderr.write("flatout: importing TensorFlow, which takes some seconds (--quick skips it)\n")
     case = audit(quick=quick)
     if json_file is not None:
-        _write_json(case, json_file)
+        from flatout.report.json import write
+
+        write(case, json_file)
     if json_file != "-":
         import io
 
@@ -51,18 +45,3 @@ def env(
         show(case, Console(highlight=False), quiet=quiet)
     if strict and any(item.status == "fault" for item in case.evidence_of(EnvironmentReading)):
         raise typer.Exit(1)
-
-
-def _write_json(case: Case, target: str) -> None:
-    from flatout.store import write_atomically
-
-    text = json.dumps(case.to_json(), indent=1, allow_nan=False) + "\n"
-    if target == "-":
-        sys.stdout.write(text)
-        return
-    try:
-        write_atomically(Path(target), text)
-    except OSError as error:
-        raise OutputNotWritable(
-            f"The case could not be written to {target}: {error.strerror}. Name a file in a directory that exists."
-        ) from None

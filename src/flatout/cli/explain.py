@@ -16,7 +16,7 @@ def register(app: typer.Typer) -> None:
     def _command(
         cause: str = typer.Argument(
             None,
-            metavar="[name]",
+            metavar="[NAME]",
             help="A cause (`input-bound`), a lever (`cache`), a route of `optimize` or a check of `env`; "
             "all causes by default.",
         ),
@@ -45,15 +45,20 @@ def explain(name: str | None, json: str | None, width: int | None) -> None:
 
 def _named(name: str) -> list[Entry]:
     """The pages of this name: one, or two where a lever and a check share a name."""
-    from flatout.causes import find
+    from flatout.model.errors import UnknownCause
+    from flatout.plugins import suggestion
 
     # Each catalogue takes time to read, so the ones that are asked for most come first.
+    known: list[str] = []
     for catalogues in ((_causes,), (_cures, _checks), (_routes,)):
-        found = [entry for entries in catalogues for entry in entries() if entry.name == name]
-        if found:
+        there = [entry for entries in catalogues for entry in entries()]
+        if found := [entry for entry in there if entry.name == name]:
             return found
-    find(name)  # raises, with the nearest names
-    return []
+        known += [entry.name for entry in there]
+    raise UnknownCause(
+        f"There is no cause, lever, check or route named {name!r}.{suggestion(name, known)} "
+        "`flatout explain` lists the causes."
+    )
 
 
 def _causes() -> Iterator[Entry]:

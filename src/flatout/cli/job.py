@@ -23,11 +23,11 @@ def register(app: typer.Typer) -> None:
         """
         from pathlib import Path
 
+        from flatout.cli._output import show
         from flatout.job import closing, merge
-        from flatout.report import standard_error
 
         meeting = Path(directory).absolute()
         case = merge.merge(meeting)
         title = Path(next((word for word in case.program.command if word.endswith(".py")), "program")).stem
         kept = closing.keep(case, meeting, title)
-        standard_error.show(case, "details" if verbose else "overview", kept, json, quiet)
+        show(case, "details" if verbose else "overview", kept, json, quiet)

@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
             bool, typer.Option("--pin/--no-pin", help="Give each rank processors of its own, where there are enough.")
         ] = True,
         timeout: Annotated[
-            float | None, typer.Option(min=1, metavar="SECONDS", help="End all ranks after so long.")
+            str | None, typer.Option(metavar="TIME", help="End all ranks after so long: 90s, 10m, 1h.")
         ] = None,
         json: JsonOption = None,
         quiet: QuietOption = False,
@@ -41,12 +41,14 @@ def register(app: typer.Typer) -> None:
         ranks as one job. Where a rank fails, the others are ended. The exit code is that of the rank that failed first.
         """
         from flatout.model.errors import InvalidOption
+        from flatout.model.quantities import seconds
         from flatout.run.launch import LaunchRequest, launch
 
         command = tuple(context.args[1:] if context.args[:1] == ["--"] else context.args)
         if not command:
             raise InvalidOption("What to start is missing: `flatout launch -n 2 -- python train.py`.")
         view = "details" if verbose else "overview"
+        longest = seconds(timeout, "--timeout") if timeout is not None else None
         raise SystemExit(
-            launch(LaunchRequest(command, workers, servers, job, keep_going, pin, timeout, json, view, quiet))
+            launch(LaunchRequest(command, workers, servers, job, keep_going, pin, longest, json, view, quiet))
         )

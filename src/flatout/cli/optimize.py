@@ -68,8 +68,8 @@ class Options:
         str | None,
         typer.Option(metavar="MODULE:FUNCTION", help="With --compress: compiles and trains the model it is given."),
     ] = None
-    exhaustive: Annotated[bool, typer.Option(help="Also try what is known not to help here.")] = False
-    trust: Annotated[bool, typer.Option(help="Run code that the model's file contains.")] = False
+    exhaustive: Annotated[bool, typer.Option("--exhaustive", help="Also try what is known not to help here.")] = False
+    trust: Annotated[bool, typer.Option("--trust", help="Run code that the model's file contains.")] = False
     imports: Annotated[
         list[str] | None, typer.Option("--import", metavar="MODULE", help="Import this first: custom objects.")
     ] = None
@@ -80,7 +80,7 @@ class Options:
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="DIR", help="Where the artefact goes.")] = (
         None
     )
-    force: Annotated[bool, typer.Option(help="Overwrite an existing artefact.")] = False
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing artefact.")] = False
     json: Annotated[
         str | None, typer.Option("--json", metavar="FILE", help="Write the case as JSON (- is stdout).")
     ] = None
@@ -121,10 +121,11 @@ def register(app: typer.Typer) -> None:
 
 def run(options: Options) -> None:
     """Try the ways to serve a trained model, check and measure each, and hand over the best within the budget."""
-    from flatout.optimize.session import optimize, show
+    from flatout.cli._output import show
+    from flatout.optimize.session import optimize
 
     result = optimize(options.request(), quiet=options.quiet)
-    show(result, options.json, options.quiet)
+    show(result.case, "serving", result.directory, options.json, options.quiet)
     sys.exit(0 if result.artefact is not None else 1)
 
 

@@ -15,13 +15,10 @@ PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_inte
 def no_option(context: typer.Context, value: str) -> str:
     """Refuse an option that does not exist: as everything else is the program's own, it would be taken for PROGRAM."""
     if value.startswith("-") and not context.resilient_parsing:
-        from difflib import get_close_matches
-
+        from flatout.cli._usage import near, options_of
         from flatout.model.errors import InvalidOption
 
-        known = [name for one in context.command.params for name in (*one.opts, *one.secondary_opts)]
-        near = get_close_matches(value.partition("=")[0], [name for name in known if name[:2] == "--"], n=1, cutoff=0.7)
-        hint = f" Did you mean {near[0]}?" if near else ""
+        hint = near(value.partition("=")[0], options_of(context.command))
         text = f"`{context.command_path}` has no option {value}.{hint} Options of the program come after its name."
         raise InvalidOption(text)
     return value
@@ -78,7 +75,7 @@ def register(app: typer.Typer) -> None:
             str | None,
             typer.Option(metavar="DIR", help="This is one rank of a job: DIR, which all ranks share, makes them one."),
         ] = None,
-        view: Annotated[str, typer.Option(help="The view to print at the end.")] = "overview",
+        view: Annotated[str, typer.Option("--view", "-v", help="The view to print at the end.")] = "overview",
         quiet: QuietOption = False,
         verbose: VerboseOption = False,
     ) -> None:

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from flatout.cli._options import VerboseOption
+from flatout.cli._options import QuietOption, VerboseOption
 
 
 def register(app: typer.Typer) -> None:
@@ -21,13 +21,14 @@ def register(app: typer.Typer) -> None:
         ),
         json: str = typer.Option(None, "--json", metavar="FILE", help="Write the case as JSON (- is stdout)."),
         width: int = typer.Option(None, "--width", min=20, help="Columns; those of the terminal by default."),
+        quiet: QuietOption = False,
         verbose: VerboseOption = False,
     ) -> None:
         """Show a kept case: one screen with the verdict, all of it with --verbose, or one view."""
-        show(case, "details" if verbose else view, json, width)
+        show(case, "details" if verbose else view, json, width, quiet)
 
 
-def show(reference: str | None, view: str, json: str | None, width: int | None) -> None:
+def show(reference: str | None, view: str, json: str | None, width: int | None, quiet: bool = False) -> None:
     # Imported here, so that `flatout --help` does not wait for rich.
     from flatout import store
     from flatout.model.errors import CaseUnreadable
@@ -46,10 +47,10 @@ def show(reference: str | None, view: str, json: str | None, width: int | None) 
         sys.stdout.buffer.write(unified_diff.to_bytes(case.patch))
         sys.stdout.flush()
         return
-    from flatout.report.terminal import render
+    from flatout.report.terminal import headline, render
 
     try:
-        text = render(case, view, width, directory=path.parent)
+        text = f"{headline(case)}\n" if quiet else render(case, view, width, directory=path.parent)
     except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
         raise CaseUnreadable(
             f"{path} has values that the view {view!r} cannot show: {error}. Run the program again, or "

@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
             Path | None,
             typer.Option(metavar="FILE", help="Write a timeline for ui.perfetto.dev (.json, .json.gz)."),
         ] = None,
-        view: Annotated[str, typer.Option(help="The view to print.")] = "overview",
+        view: Annotated[str, typer.Option("--view", "-v", help="The view to print.")] = "overview",
         all_runs: Annotated[
             bool, typer.Option("--all-runs", help="All runs of a directory, not only the newest.")
         ] = False,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_module
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -35,6 +34,7 @@ def register(app: typer.Typer) -> None:
 
         passed = verify(artefact, say)
         if json is not None:
-            text = json_module.dumps({"passed": passed, "findings": [vars(finding) for finding in findings]}, indent=1)
-            sys.stdout.write(text + "\n") if json == "-" else Path(json).write_text(text, encoding="utf-8")
+            from flatout.cli.compare import write_json
+
+            write_json({"passed": passed, "findings": [vars(finding) for finding in findings]}, json)
         sys.exit(0 if passed else 1)

@@ -160,9 +160,13 @@ def _last_progress(directory: Path) -> str:
     return ""
 
 
-def new_directory(target: str) -> Path:
-    """Where the case is kept: a temporary directory if the working directory cannot be written."""
-    title = f"data-{Path(target.replace(':', '-')).stem}"
+def new_directory(request: PipelineRequest) -> Path:
+    """Where the case is kept: a temporary directory if the working directory cannot be written.
+
+    Raises where there is no such program, before anything is made.
+    """
+    assert request.command
+    title = f"data-{Path(request.target.replace(':', '-')).stem}"
     try:
         return store.new_directory(title)
     except OSError:

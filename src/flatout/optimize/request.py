@@ -57,7 +57,9 @@ class OptimizeRequest:
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
-            raise InvalidOption(f"The objective is one of {', '.join(OBJECTIVES)}, not {self.objective!r}.")
+            raise InvalidOption(
+                f"--goal takes {', '.join(OBJECTIVES[:-1])} or {OBJECTIVES[-1]}, not {self.objective!r}."
+            )
         if not self.batches or min(self.batches) < 1:
             raise InvalidOption(f"Batch sizes are whole numbers from 1 on, not {self.batches}.")
         if self.max_drop < 0:

@@ -72,5 +72,5 @@ def optimize(request: OptimizeRequest, *, quiet: bool = False, in_memory: InMemo
         shutil.rmtree(unfinished(request.output or directory / "artefact"), ignore_errors=True)
 
 
-def show(result: Result, json: str | None = None, quiet: bool = False) -> None:
-    standard_error.show(result.case, "serving", result.directory, json, quiet)
+def show(result: Result) -> None:
+    standard_error.show(result.case, "serving", result.directory)

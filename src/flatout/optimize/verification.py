@@ -81,6 +81,9 @@ def read_manifest(directory: Path) -> dict[str, Any]:
                 raise ValueError(f"its {name} is {json.dumps(manifest[name])[:60]}")
         if not all(isinstance(digest, str) for digest in manifest["files"].values()):
             raise ValueError("its files have no digests")
+    except FileNotFoundError:
+        what = "has no manifest.json" if directory.is_dir() else "does not exist"
+        raise ArtefactUnreadable(f"{directory} {what}. Name a directory that `flatout optimize` wrote.") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ArtefactUnreadable(
             f"{directory} is not an artefact of `flatout optimize`: {artefact.MANIFEST} cannot be read ({error})."

@@ -23,6 +23,11 @@ def clean(value: object, limit: int = LONGEST) -> str:
     return elide(safe_text.clean(value), min(limit, LONGEST))
 
 
+def sentence(value: object, limit: int = LONGEST) -> str:
+    """The same for a sentence that flatout wrote: `79%` becomes `79 %`, as `share` writes it."""
+    return elide(re.sub(r"(?<=\d)%(?![\w(])", " %", safe_text.clean(value)), min(limit, LONGEST))
+
+
 def elide(text: str, width: int, middle: bool = False) -> str:
     """Shorten to `width` cells: at the end, or in the middle for paths, whose end says most."""
     if cell_len(text) <= width:
@@ -89,11 +94,6 @@ def shares(values: Mapping[str, float]) -> dict[str, str]:
     for name in sorted(exact, key=lambda name: whole[name] - exact[name])[: 100 - sum(whole.values())]:
         whole[name] += 1
     return {name: f"{part} %" if part else "<1 %" for name, part in whole.items()}
-
-
-def sentence(text: object) -> str:
-    """Clean text with a blank before each percent sign, as numbers have it everywhere else."""
-    return re.sub(r"(?<=\d)%(?!\w)", " %", clean(text))
 
 
 def size(count: float | None) -> str:

@@ -47,4 +47,4 @@ def _bounds(found: Interval) -> str:
 def _tenfold(whole: WholeRun | None) -> str:
     if whole is None or whole.tenfold is None:
         return ""
-    return f", and a run with ten times the steps {words.factor(whole.tenfold)} times"
+    return f", and a run with ten times the steps {words.factor(whole.tenfold)} times as fast"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from flatout.model.case import Case, Interval, Trial, Where
 from flatout.model.errors import FlatoutError
 from flatout.model.levers import parse, shown
-from flatout.report.formatting import clean
+from flatout.report.formatting import clean, sentence
 
 AGREEMENTS = {
     "exact": "bit for bit the same",
@@ -30,7 +30,7 @@ _DEFINITION = re.compile(r"\s*(?:async\s+)?def\s+(\w+)")
 _TRACED = re.compile(r"(\w+) \(([^()]+:\d+)\) is traced")
 _LOCATION = re.compile(r"(.*):(\d+)")
 _MEASURED = re.compile(r" \([^()]*\b(?:losses|variables|weights|values) to [^()]*\)| \(to [^()]*\)")
-_MOVEMENT = re.compile(r"(agrees?|differs?|differ by up) (to|by) ([\de.-]+) of their movement")
+_MOVEMENT = re.compile(r"(\d[\d.]*(?:e[+-]?\d+)?) of (?:their|its) movement")
 _SAME_DRAWS = "with the same random numbers in both, "
 
 Names = Mapping[str, str]
@@ -130,18 +130,17 @@ def compared(text: str) -> str:
         "on rounding alone makes losses differ",
         "on losses cannot be compared, as rounding alone changes them as much",
     )
-    text = _MOVEMENT.sub(_moved, text)
+    text = text.replace("random numbers cannot be pinned", "random numbers cannot be made the same in both")
+    text = text.replace(" 1 values agree", " 1 value agrees")
+    text = _MOVEMENT.sub(lambda found: f"{_small(float(found[1]))} of how far training moved them", text)
     sentences = [part[:1].upper() + part[1:] for part in text.split("; ") if part]
-    told = ". ".join(sentences).rstrip(".")
+    told = sentence(". ".join(sentences).rstrip("."))
     return f"{told}{' (same random numbers in both)' if same_draws else ''}." if told else ""
 
 
-def _moved(found: re.Match[str]) -> str:
-    try:
-        part = f"{100 * float(found[3]):.2g} %"
-    except ValueError:
-        return found[0]
-    return f"{found[1]} {found[2]} {part} of how far training moved them"
+def _small(share: float) -> str:
+    """`0.2 %`, `less than 0.01 %`."""
+    return f"{100 * share:.2g} %" if share >= 1e-4 else "less than 0.01 %"
 
 
 @functools.lru_cache(maxsize=128)

@@ -54,8 +54,8 @@ def command_for(program: str, arguments: Sequence[str], module: bool) -> list[st
         return [sys.executable, str(notebooks.program_of(program)), *arguments]
     if path.suffix in (".py", ".pyz", ".zip", ".ipynb") and not path.exists():
         raise ProgramNotFound(
-            f"There is no program at {program!r}. Give the path of a Python file (`flatout run train.py --epochs 3`), "
-            "a module (`flatout run -m package.train`), or a command on PATH."
+            f"There is no program at {program!r}. Give the path of a Python file, a module (`-m package.train`), or a "
+            "command on PATH."
         )
     if path.suffix in (".py", ".pyz", ".zip") or (path / "__main__.py").is_file():
         return [sys.executable, program, *arguments]

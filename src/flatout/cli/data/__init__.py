@@ -16,7 +16,7 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(
         name="data",
         help="Say what each stage of an input pipeline costs, rewrite it, prove it, and store data as shards.",
-        no_args_is_help=True,
+        invoke_without_command=True,
         rich_markup_mode=None,
     )
     group.callback()(_data)  # with a callback, Typer keeps it a group
@@ -25,5 +25,6 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group)
 
 
-def _data() -> None:
-    pass
+def _data(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:  # as `flatout` alone: what there is, and no error
+        typer.echo(context.get_help())

@@ -41,7 +41,7 @@ def register(app: typer.Typer) -> None:
 
         The program runs in a child process until its steps are known. None of its files are written.
         """
-        from flatout.cli.data.output import show
+        from flatout.cli._output import show
         from flatout.data import session
         from flatout.data.task import PipelineTask
         from flatout.process.fence.means import Leave
@@ -50,7 +50,7 @@ def register(app: typer.Typer) -> None:
         task = PipelineTask(do="inspect", needs=needs)
         leave = Leave(unfenced, network)
         request = session.PipelineRequest(target, tuple(context.args), module, task, 60.0, leave)
-        directory = session.new_directory(target)
+        directory = session.new_directory(request)
         case = session.run(request, directory, quiet)
         saving.save(case, directory)
         show(case, "stages", directory, json, quiet)

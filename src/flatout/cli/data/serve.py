@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from dataclasses import dataclass
@@ -55,6 +56,11 @@ def serve(options: Options) -> None:
 
     if options.measure and (options.target is None or options.join is not None):
         raise InvalidOption("--measure needs a TARGET to measure, and a dispatcher of its own: leave --join out.")
+    name, _, function = (options.target or "").rpartition(":")
+    if options.target is not None and not (name and function):
+        raise InvalidOption(f"{options.target!r} names no function. Give module:function or file.py:function.")
+    if name.endswith(".py") and not os.path.isfile(name):
+        raise InvalidOption(f"There is no file at {name!r}. Give module:function or file.py:function.")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a script start with it ignored
     count = f"{options.workers} worker{'s' if options.workers > 1 else ''}"

@@ -78,12 +78,12 @@ def register(app: typer.Typer) -> None:
 
 def tune(options: Options) -> None:
     """Rewrite the pipeline that a program iterates, compare every element, and race both side by side."""
-    from flatout.cli.data.output import show
+    from flatout.cli._output import show
     from flatout.data import patch, session
     from flatout.store import saving
 
     request = options.request()
-    directory = session.new_directory(options.target)
+    directory = session.new_directory(request)
     case = session.run(request, directory, options.quiet)
     case = patch.with_patch(case, request, directory, options.quiet)
     saving.save(case, directory)

@@ -74,6 +74,8 @@ def make_dataset(target: str, endless: bool = False) -> Any:
     from flatout.data import target_main
 
     name, _, function = target.rpartition(":")
+    if not name or not function:
+        raise Failed(f"{target!r} names no function. Give module:function or file.py:function.")
     sys.path.insert(0, os.getcwd())
     try:
         value: Any = target_main.load(name)
@@ -81,6 +83,10 @@ def make_dataset(target: str, endless: bool = False) -> Any:
         raise Failed(
             f"There is no module {name!r} ({error}). Name one that Python finds from the working directory."
         ) from None
+    except SystemExit as error:  # no such file
+        raise Failed(str(error)) from None
+    except Exception as error:  # whatever the user's module raises
+        raise Failed(f"{name} cannot be imported: {type(error).__name__}: {error}.") from None
     for part in function.split("."):
         if not hasattr(value, part):
             raise Failed(f"{name} has no {function}. Name a function in it that returns a tf.data.Dataset.")

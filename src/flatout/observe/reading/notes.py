@@ -57,7 +57,9 @@ def _on_the_program(recording: Recording, measured: Measured | None, program: Pr
         )
     elif measured.count < FEW_STEPS:
         yield Note(
-            "warning", f"Only {measured.count} steps were seen: too few for a sound verdict.", "Let it run longer."
+            "warning",
+            f"Only {measured.count} step{'s were' if measured.count != 1 else ' was'} seen: too few for a verdict.",
+            "Let it run longer.",
         )
     if tensorflow is not None and _is_old(str(tensorflow.get("version"))):
         yield Note(

@@ -8,6 +8,7 @@ when it gets narrow.
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from rich.text import Text
 
 from flatout.model.case import Where
 from flatout.report.formatting import clean, elide, location
+from flatout.source.notebooks.program import by_cells
 
 Part = str | tuple[str, str] | Text
 """A part of a sentence: plain text, (text, style), or rich text."""
@@ -26,6 +28,9 @@ Part = str | tuple[str, str] | Text
 GAP = 2
 _LEAST = 20
 _CONTROLS = dict.fromkeys((*range(32), *range(127, 160)))
+_TIED = "\ue000"
+"""Stands for the blank between a number and its unit while lines are broken: rich breaks at a no-break space too."""
+_UNIT = re.compile(r"(?<=\d) (?=(?:%|s|ms|µs|min|B|KiB|MiB|GiB|TiB)(?!\w))")
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,7 @@ class Page:
         )
 
     def text(self) -> str:
-        lines = (line.rstrip() for line in self._stream.getvalue().splitlines())
+        lines = (line.rstrip() for line in self._stream.getvalue().replace(_TIED, " ").splitlines())
         return "\n".join(lines).strip("\n") + "\n"
 
     def draft(self) -> Page:
@@ -109,7 +114,7 @@ class Page:
 
     def location(self, where: Where | None, width: int = 60) -> str:
         """`file:line`, relative to the directory in which the program ran."""
-        return location(where, width, self._base)
+        return by_cells(location(where, width, self._base))
 
     def fields(self, items: Sequence[str], indent: int = 2, separator: str = "   ") -> None:
         """Short items in a row; a line breaks only between two of them."""
@@ -161,11 +166,12 @@ class Page:
 
 
 def _styled(part: Part) -> Text:
-    """Removes control characters that a view forgot to clean."""
+    """Removes control characters that a view forgot to clean, and names places in notebooks by their cells."""
     if isinstance(part, Text):
         return part
     text, style = (part, "") if isinstance(part, str) else part
-    return Text(text.translate(_CONTROLS), style=style)
+    text = by_cells(text)
+    return Text(_UNIT.sub(_TIED, text.translate(_CONTROLS)), style=style)
 
 
 def _width(column: Column, rows: Sequence[Sequence[str]], position: int) -> int:

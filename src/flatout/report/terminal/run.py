@@ -31,6 +31,8 @@ COLOURS = {
 """The groups of a run with their glyph and colour; each glyph once, so that they are told apart without colour."""
 
 
+LEGEND = {"flatout": "flatout itself", "program": "other lines of the program"}
+"""Groups whose names say too little beside the bar."""
 NAMES = {"interpreter": "interpreter", "before": "the program", "prepare": "fit prepares", "steps": "", "observer": ""}
 """Of parts whose kind says it all."""
 
@@ -55,7 +57,7 @@ def legend(run: RunTree, width: int) -> list[str]:
     """The glyphs of a bar of this width with what they stand for, the largest first."""
     groups = sorted(run.groups(), key=lambda item: -item[1])
     seen = [item for item in groups if round(width * item[1] / run.seconds)]
-    return [f"{COLOURS[name][0]} {name} {duration(1000 * seconds)}" for name, seconds in seen]
+    return [f"{COLOURS[name][0]} {LEGEND.get(name, name)} {duration(1000 * seconds)}" for name, seconds in seen]
 
 
 def bar(run: RunTree, width: int) -> Text:

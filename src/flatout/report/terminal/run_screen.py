@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from flatout.causes import run_sentence
+import re
+
 from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix, Steps
 from flatout.report import words
@@ -15,6 +16,8 @@ from flatout.report.terminal.screen import Room, labelled
 
 WORTH = 0.05
 """Share of a step or of the run from which on a finding is told before all else."""
+_ABOUT_RUN = re.compile(r"\d[\d.,]* \w+: .*?\.(?:\s+|$)")
+"""How a verdict begins where the run was watched as a whole: `15 s: 7.2 s in …, 5.5 s before the first step. `"""
 
 
 UNEVEN = 1.15
@@ -23,7 +26,8 @@ UNEVEN = 1.15
 
 def write(case: Case, page: Page, room: Room) -> None:
     screen.title(case, page)
-    page.line((headline(case), "bold"), indent=0)
+    for told in _headline(case):
+        page.line((told, "bold"), indent=0)
     page.gap()
     if case.steps is not None:
         _time(case, case.steps, page)
@@ -35,17 +39,24 @@ def write(case: Case, page: Page, room: Room) -> None:
 
 
 def headline(case: Case) -> str:
-    """One sentence that needs no knowledge of flatout."""
+    """Where the time of the run goes, and what costs most: sentences that need no knowledge of flatout."""
+    return " ".join(_headline(case))
+
+
+def _headline(case: Case) -> list[str]:
     first = next((item for item in case.findings if (item.cost_share or 0.0) >= WORTH), None)
-    about_run = f"{sentence(run_sentence(case))} " if case.run is not None else ""
-    about_run = ranks.lead(case) + about_run
+    lead = ranks.lead(case)
+    verdict = sentence(case.verdict).removeprefix(lead)
+    about = _ABOUT_RUN.match(verdict) if case.run is not None else None
+    before = " ".join(filter(None, (lead.strip(), f"The run took {about[0].strip()}" if about else "")))
     if case.steps is None or first is None or not case.verdict.partition(" goes to ")[2].startswith(first.cause):
-        return sentence(case.verdict) or NO_VERDICT
+        rest = verdict[about.end() :] if about else verdict
+        return [told for told in (before, rest) if told] or [NO_VERDICT]
     whole = duration(queries.whole_ms(case)) if first.of == "step" else duration(queries.run_ms(case))
     what = f"each {name_of_steps(case.steps.kind).removesuffix('s')}" if first.of == "step" else "the run"
     cost = f"{duration(first.cost_ms)} of {whole}" if first.cost_ms else whole
-    goes = f"{share(first.cost_share)} of {what} ({cost}) goes to one cause: {sentence(screen.lower(first.summary))}"
-    return about_run + goes
+    goes = f"{share(first.cost_share)} of {what} ({cost}) goes to one cause: {screen.lower(sentence(first.summary))}"
+    return [told for told in (before, goes) if told]
 
 
 def _time(case: Case, steps: Steps, page: Page) -> None:
@@ -54,7 +65,7 @@ def _time(case: Case, steps: Steps, page: Page) -> None:
     spread = f"{duration(steps.ms.p10)} to {duration(steps.ms.p90)}"
     uneven = f", mean {duration(steps.ms.mean)}" if steps.ms.mean > UNEVEN * steps.ms.median else ""
     which = f"median of {steps.count:,} {name_of_steps(steps.kind)}{uneven}; 8 of 10 took {spread}"
-    labelled(page, "A step", f"{duration(steps.ms.median)} ({which})")
+    labelled(page, "A step", f"{duration(steps.ms.median)} ({which if steps.count > 1 else 'the only one'})")
     split = steps.split_ms
     total = split.total() if split is not None else 0.0
     if split is None or total <= 0:
@@ -82,12 +93,14 @@ def _run_bar(case: Case, page: Page) -> None:
 
 
 def _findings(case: Case, page: Page, room: Room) -> None:
+    if case.steps is not None and case.verdict.partition("Only ")[2].endswith("where their time goes."):
+        return  # too few steps to tell
     told = [item for item in case.findings if item.full_share >= WORTH or item.cost_share is None][: room.findings]
     told = told or list(case.findings[: min(room.findings, 1)])
     if not told:
         return
     page.heading("What to change", "" if len(told) == 1 else "the most expensive first")
-    repeated = sentence(screen.lower(told[0].summary)) in headline(case)
+    repeated = screen.lower(sentence(told[0].summary)) in headline(case)
     for number, finding in enumerate(told, 1):
         _finding(number, finding, case, page, room, with_summary=not (number == 1 and repeated))
 

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from flatout.model.case import Case, Finding
+from flatout.model.case import Case, Finding, Note
 from flatout.report import words
-from flatout.report.formatting import clean, duration, elide
+from flatout.report.formatting import clean, duration, elide, sentence
 from flatout.report.terminal.page import Page
 from flatout.source.notebooks.program import by_cells
 
@@ -24,7 +24,8 @@ WIDE = 100
 MOST_LINES, MOST_LINES_NARROW = 35, 45
 NAMES = ("Python", "Keras", "Adam")
 """That begin a sentence and keep their capital inside of one."""
-_WITHHELD = re.compile(r"The patch for (.+?) is withheld")
+_WITHHELD = re.compile(r"The patch for (.+?) is withheld: ")
+_NOT_FASTER = "it is not faster beyond the noise"
 BUSY = ("Other programs used", "Something else had")
 """How notes begin of what else used the processors (the second in older cases): a run and the rounds of a tune have
 one each."""
@@ -99,20 +100,30 @@ def labelled(page: Page, label: str, *parts: str | tuple[str, str]) -> None:
 
 
 def notes(case: Case, page: Page, room: Room) -> None:
-    """Warnings with what to do about them; remarks are counted."""
-    told = [note for note in case.notes if note.level in ("warning", "error")]
-    serious = [_in_words(clean(f"{note.text} {note.todo}".strip())) for note in told]
+    """Warnings with what to do about them; remarks are counted. What the first sentence says is not said again."""
+    told = [note for note in case.notes if note.level in ("warning", "error") and not _said(note, case)]
+    serious = [_in_words(sentence(f"{note.text} {note.todo}".strip())) for note in told]
     busy = [text for text in serious if text.startswith(BUSY)]
     for text in [*[text for text in serious if text not in busy][:2], *busy[-1:]]:
         labelled(page, "Note", elide(text, room.words))
 
 
+def _said(note: Note, case: Case) -> bool:
+    """Whether the top of the screen has it already: how the program failed, or that there were too few steps."""
+    if case.program.error and case.program.error in note.text:
+        return True
+    return note.text.startswith("Only ") and " seen" in note.text and "Only " in case.verdict
+
+
 def _in_words(text: str) -> str:
-    """Levers that a note names by their names."""
+    """Why there is no patch; its levers are called what they do."""
     found = _WITHHELD.match(text)
     if found is None:
         return text
-    return f'The patch for "{words.change(found[1].split(" + "))}" is withheld{text[found.end() :]}'
+    change, why = words.change(found[1].split(" + ")), text[found.end() :]
+    if why.startswith(_NOT_FASTER):
+        why = f"written into the source, it was not measurably faster{why.removeprefix(_NOT_FASTER)}"
+    return f'There is no patch for "{change}": {why}'
 
 
 def rest(page: Page, further: str, *counts: tuple[int, str]) -> None:
@@ -131,7 +142,7 @@ def several(count: int, what: str) -> str:
 
 def advice(finding: Finding) -> str:
     """What to do about a finding, without why a lever of it does not fit: that is in the view `details`."""
-    return clean(finding.fixes[0].advice).partition(" By hand: the lever")[0] if finding.fixes else ""
+    return sentence(finding.fixes[0].advice).partition(" By hand: the lever")[0] if finding.fixes else ""
 
 
 def lower(text: str) -> str:
@@ -143,7 +154,7 @@ def lower(text: str) -> str:
 def _kept(page: Page, directory: Path | None) -> None:
     if directory is not None:
         page.labelled(
-            "Kept", elide(clean(near(directory)), page.width - ROOM, middle=True), indent=0, room=ROOM, style="dim"
+            "Kept in", elide(clean(near(directory)), page.width - ROOM, middle=True), indent=0, room=ROOM, style="dim"
         )
 
 

@@ -123,7 +123,9 @@ def whole_run(whole: WholeRun) -> str:
     before = f"{duration(1000 * whole.before_seconds)} → " if whole.before_seconds is not None else ""
     text = f"{before}{duration(1000 * whole.after_seconds)}"
     if whole.speedup is not None:
-        text += f", {words.speedup(whole.speedup)} from start to end"
+        text += f", {words.speedup(whole.speedup)}{' from start to end' if whole.complete else ''}"
+    if not whole.complete:
+        text += f", as far as it was run{f' ({clean(whole.note, 120)})' if whole.note else ''}"
     how = (
         "estimated from its steps"
         if whole.estimated
@@ -134,9 +136,7 @@ def whole_run(whole: WholeRun) -> str:
         text += f"; {clean(whole.note, 120)}"
     if whole.tenfold is not None:
         text += f". With ten times as many steps: {words.factor(whole.tenfold)} times as fast"
-    if not whole.complete:
-        text += f". The end was not reached: {clean(whole.note, 120)}" if whole.note else ". The end was not reached"
-    elif whole.speedup is not None and whole.speedup.low <= 1.0:
+    if whole.complete and whole.speedup is not None and whole.speedup.low <= 1.0:
         text += ". The longer the run, the more it gains"
     return f"{text}."
 
@@ -242,6 +242,8 @@ def _advice(case: Case, claim: Trial | None, program: str) -> tuple[str, str]:
         return f"flatout show --view patch | patch -p1{_base(case)}", "makes the change; so far nothing is changed"
     if claim is not None:
         return f"flatout run --with @tuned {program}", "runs it with the change, the source untouched"
+    if case.program.error and case.steps is None:
+        return f"flatout tune {program}", "again, when the program runs to its end"
     if case.conclusion is not None and case.conclusion.command:
         return clean(case.conclusion.command, 300), "goes on from here"
     if case.findings:

@@ -198,8 +198,9 @@ def by_cells(text: str) -> str:
 
 def _by_cell(found: re.Match[str]) -> str:
     file = _file(found["folder"] or "", found["name"])
-    if file is None:
-        return found[0]
+    if file is None:  # the case is of another machine
+        line = f" (line {found['line']} of its program)" if found["line"] else ""
+        return f"{found['name']}{line}"
     name, cells, starts = _cells(file, file.stat().st_mtime)
     if found["line"] is None:
         return name

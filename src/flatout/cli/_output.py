@@ -1,4 +1,4 @@
-"""Shows the case of a command of this group."""
+"""Shows a case on standard output: of commands that start no program whose output that would be."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ def show(case: Case, view: str, directory: Path, json: str | None, quiet: bool) 
     if json == "-":
         return
     if quiet:
-        sys.stdout.write(f"{case.verdict}\n")
+        from flatout.report.terminal import headline
+
+        sys.stdout.write(f"{headline(case)}\n")
     else:
         from flatout.report.terminal import render
 
