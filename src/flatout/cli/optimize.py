@@ -69,6 +69,9 @@ class Options:
         typer.Option(metavar="MODULE:FUNCTION", help="With --compress: compiles and trains the model it is given."),
     ] = None
     exhaustive: Annotated[bool, typer.Option("--exhaustive", help="Also try what is known not to help here.")] = False
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Convert everything again, and keep no conversion for the next call.")
+    ] = False
     trust: Annotated[bool, typer.Option("--trust", help="Run code that the model's file contains.")] = False
     imports: Annotated[
         list[str] | None, typer.Option("--import", metavar="MODULE", help="Import this first: custom objects.")
@@ -106,6 +109,7 @@ class Options:
             routes=tuple(self.route or ()),
             without=tuple(self.without or ()),
             exhaustive=self.exhaustive,
+            cache=not self.no_cache,
             compare=tuple(self.compare or ()),
             compress=self.compress,
             train=self.train,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from flatout.model.errors import InvalidOption
 from flatout.optimize.checks import CheckResult
+from flatout.optimize.foreign import Orders
 from flatout.routes import find
 from flatout.routes._route import Contents, Route, Setting
 from flatout.routes._split import split
@@ -31,12 +32,16 @@ class Candidate:
     contents: Contents | None = None
     size_bytes: int = 0
     convert_ms: float | None = None
+    reused: bool = False
+    """Whether an earlier call has converted it; `convert_ms` is what that took."""
     checked: CheckResult | None = None
     settings: Sequence[Setting] = field(default_factory=lambda: ({},))
     fixed_batch: str = ""
     """Why it takes the batch size alone that it was measured with; empty: it takes any."""
     given: Path | None = None
     """A file to use in place of a conversion."""
+    orders: Orders = field(default_factory=Orders)
+    """Of a file made elsewhere: where the model's inputs and outputs are in it."""
     ours: bool = False
     """Whether that file is a compressed form of the subject, made by `compress/`: then it may be handed over."""
 

@@ -84,7 +84,7 @@ def _trial(one: Contestant, race: Race[Contestant], stage: TrialStage) -> Trial:
         status=verdict.status,
         speedup=verdict.speedup,
         parity=_parity(candidate),
-        note=one.note or verdict.note,
+        note=one.note or verdict.note or _matched(candidate),
         equivalence=candidate.route.equivalence,
         step_ms=one.call_ms(),
         rounds=sum(1 for block in one.blocks if block is not None),
@@ -113,8 +113,19 @@ def _serving(candidate: Candidate, one: Contestant | None) -> Serving:
         memory_bytes=one.memory_bytes if one is not None else 0,
         load_ms=one.load_ms if one is not None else None,
         convert_ms=candidate.convert_ms,
+        conversion_reused=candidate.reused,
         computes=dict(candidate.contents.computes) if candidate.contents else {},
     )
+
+
+def _matched(candidate: Candidate) -> str:
+    """How the inputs and outputs of a file made elsewhere were put into the model's order."""
+    moved = [
+        f"{what} {', '.join(str(place) for place in order)}"
+        for what, order in (("inputs", candidate.orders.inputs), ("outputs", candidate.orders.outputs))
+        if order and order != tuple(sorted(order))
+    ]
+    return f"in another order than the model's: its {' and '.join(moved)} are taken in turn" if moved else ""
 
 
 def _parity(candidate: Candidate) -> ParityVerdict:
@@ -172,6 +183,15 @@ def _notes(outcome: Outcome) -> list[Note]:
         notes.append(
             Note("info", "No metric was given: artefacts are checked for agreement with the original's own answers.")
         )
+    if reused := sum(one.reused for one in outcome.candidates):
+        notes.append(
+            Note(
+                "info",
+                f"{reused} of {len(outcome.candidates)} candidates were not converted now: an earlier call has "
+                "converted the same model with the same packages. All were checked and measured now.",
+                "--no-cache converts everything again.",
+            )
+        )
     if outcome.claim is not None:
         notes += [Note("warning", text) for text in outcome.claim.notes]
     return notes
@@ -194,7 +214,8 @@ def verdict(outcome: Outcome, request: OptimizeRequest, command: Sequence[str] =
     changes = _accuracy(outcome, winner) + _size(outcome, winner, request.objective)
     times = _times(winner.latency(), base.latency(), claim.speedup)
     fixed = _fixed(outcome, winner)
-    undecided = "Undecided: " if tried.open and (claim.speedup is None or claim.speedup.low <= WORTH) else ""
+    open_still = claim.speedup is None or (tried.open and claim.speedup.low <= WORTH)
+    undecided = "Undecided: " if open_still else ""
     return f"{undecided}{winner.name}: {_speed(claim.speedup)}{times}{changes}. {fixed}{tried.text(request, command)}"
 
 
@@ -221,7 +242,7 @@ def _times(mine: Latency | None, its: Latency | None, speedup: Interval | None) 
 
 def _speed(speedup: Interval | None) -> str:
     if speedup is None:
-        return "as fast as tf.function, as far as it was measured"
+        return "how much faster than tf.function could not be measured"
     if speedup.low <= WORTH:
         return f"no measurable gain over tf.function ({speedup.ratio:.2f}× [{speedup.low:.2f}, {speedup.high:.2f}])"
     return f"{speedup.ratio:.3g} times as fast as tf.function [{speedup.low:.3g}, {speedup.high:.3g}]"

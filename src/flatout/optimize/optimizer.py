@@ -24,6 +24,7 @@ from flatout.process.watchdog import Watchdog
 from flatout.process.worker import Worker, WorkFailed
 from flatout.report.progress import Progress
 from flatout.routes import catalogue
+from flatout.routes._kept import home
 from flatout.subject import Subject
 from flatout.subject.preparation import Prepared
 
@@ -76,7 +77,7 @@ class Optimizer:
         watchdog = Watchdog()
         fork_server = open_fork_server(watchdog, self.directory / "logs" / "fork-server.txt")
         try:
-            processes = Processes(watchdog, fork_server)
+            processes = Processes(watchdog, fork_server, str(home()) if self.request.cache else "")
             outcome, evaluate = self._prepare(processes)
             if self.request.seconds is None:
                 self._extend_time_budget(outcome.subject)

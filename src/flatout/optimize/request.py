@@ -52,6 +52,8 @@ class OptimizeRequest:
 
     seconds: float | None = None
     """Time budget. None: by the size and speed of the model (`time_budget`)."""
+    cache: bool = True
+    """Whether conversions of earlier calls are used, and those of this one kept."""
     output: Path | None = None
     force: bool = False
 

@@ -62,6 +62,7 @@ class Frozen(Function):
     equivalence: ClassVar[Equivalence] = "reassociated"
     order = 1
     takes_core = True
+    keeps_conversion = True
 
     def skip_reason(self, subject: Subject) -> str | None:
         if subject.parameter_bytes > LARGEST_GRAPH:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib.util
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ import numpy as np
 from flatout.measure.processors import Mark
 from flatout.model.errors import ProcessFailed, RouteNotNeeded
 from flatout.process.memory import peak_bytes
-from flatout.routes import find
+from flatout.routes import _conversions, find
+from flatout.routes._kept import Kept
 from flatout.routes._route import Runner
 from flatout.subject import Array, Subject, in_batches, plain_array, write_arrays
 
@@ -51,15 +53,20 @@ class Tasks:
 
     # ── converting ───────────────────────────────────────────────────────────────────────────────────────────
 
-    def convert(self, route: str, subject: str, directory: str) -> dict[str, Any]:
+    def convert(self, route: str, subject: str, directory: str, kept: str = "") -> dict[str, Any]:
+        """`kept`: the directory of conversions of earlier calls; empty: everything is converted."""
+        store = _conversions.store = Kept(Path(kept)) if kept else None
         began = time.monotonic()
-        find(route).convert(Subject.read(Path(subject)), Path(directory))
-        return {"seconds": time.monotonic() - began}
+        _conversions.convert(find(route), Subject.read(Path(subject)), Path(directory))
+        seconds = time.monotonic() - began + (store.seconds if store else 0.0)
+        return {"seconds": seconds, "reused": bool(store and store.found)}
 
     def import_file(self, route: str, given: str, directory: str) -> dict[str, Any]:
         began = time.monotonic()
         find(route).import_file(Path(given), Path(directory))
-        return {"seconds": time.monotonic() - began}
+        inputs, outputs = find(route).ends(Path(directory))
+        seconds = time.monotonic() - began
+        return {"seconds": seconds, "ends": [[asdict(one) for one in some] for some in (inputs, outputs)]}
 
     def inspect(self, route: str, directory: str) -> dict[str, Any]:
         contents = find(route).inspect(Path(directory))
