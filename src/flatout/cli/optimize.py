@@ -80,6 +80,10 @@ class Options:
         str | None,
         typer.Option(metavar="TIME", help="How long it may take: 90s, 10m, 1h. Else 5m, more for large models."),
     ] = None
+    layout: Annotated[
+        str | None,
+        typer.Option(metavar="SERVER", help="Also for tensorflow-serving, triton or openvino-model-server."),
+    ] = None
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="DIR", help="Where the artefact goes.")] = (
         None
     )
@@ -114,6 +118,7 @@ class Options:
             compress=self.compress,
             train=self.train,
             seconds=None if self.budget is None else seconds(self.budget),
+            layout=self.layout,
             output=self.output,
             force=self.force,
         )

@@ -9,6 +9,7 @@ from pathlib import Path
 from flatout.model.errors import InvalidOption
 from flatout.optimize.checks import CheckResult
 from flatout.optimize.foreign import Orders
+from flatout.optimize.layouts import Layout
 from flatout.routes import find
 from flatout.routes._route import Contents, Route, Setting
 from flatout.routes._split import split
@@ -66,6 +67,8 @@ class RouteChoice:
     only: Sequence[str] = ()
     without: Sequence[str] = ()
     exhaustive: bool = False
+    layout: Layout | None = None
+    """For a server: what it does not run as it was raced is not tried."""
 
     def includes(self, route: Route) -> bool:
         return (not self.only or _matches(route.name, self.only)) and not _matches(route.name, self.without)
@@ -99,6 +102,8 @@ class CandidateList:
             if self.subject.split and route.takes_core:
                 route = split(route)
             why = self._obstacle(route, choice.exhaustive)
+            if choice.layout is not None and route.deployable and route.name != BASELINE:
+                why = why or choice.layout.refuses(route)
             if why:
                 skipped.append(Skipped(route.name, why))
                 continue
@@ -119,7 +124,9 @@ class CandidateList:
         return [
             self._from_file(path, route, ours=True)
             for route in self._accepting(path)
-            if choice.includes(route) and not route.missing_package()
+            if choice.includes(route)
+            and not route.missing_package()
+            and not (choice.layout is not None and choice.layout.refuses(route))
         ]
 
     def _obstacle(self, route: Route, exhaustive: bool) -> str | None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from flatout.measure.race import WORTH, Race, Verdict
+from flatout.measure.race import WORTH, Race, Verdict, disturbed
 from flatout.model.case import Case, Distribution, Evidence, Interval, Latency, Note, Program, Serving, Steps, Trial
 from flatout.model.evidence.outcomes import MaxDrop, Metric, ModelParameters, Objective, RouteSkipped, SampleOrigin
 from flatout.model.version import __version__
@@ -183,6 +183,8 @@ def _notes(outcome: Outcome) -> list[Note]:
         notes.append(
             Note("info", "No metric was given: artefacts are checked for agreement with the original's own answers.")
         )
+    races = [*outcome.heats, *([outcome.claim.race] if outcome.claim is not None else [])]
+    notes += disturbed(race.taken for race in races)
     if reused := sum(one.reused for one in outcome.candidates):
         notes.append(
             Note(
@@ -194,6 +196,8 @@ def _notes(outcome: Outcome) -> list[Note]:
         )
     if outcome.claim is not None:
         notes += [Note("warning", text) for text in outcome.claim.notes]
+        if outcome.claim.served:
+            notes.append(Note("info", f"Tried by its names in the layout of the server: {outcome.claim.served}"))
     return notes
 
 
@@ -293,6 +297,7 @@ def publish(outcome: Outcome, case: Case) -> None:
             "data": outcome.subject.data,
             "weights": claim.winner.candidate.contents.weights if claim.winner.candidate.contents else 0,
             "baseline_latencies": [vars(one) for one in claim.baseline_latencies()],
+            "served": claim.served,
             "verdict": case.verdict,
         },
     )

@@ -9,6 +9,7 @@ fastest of several finalists looks faster than it is (`measure.race.processes`).
 from __future__ import annotations
 
 import math
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,7 @@ from flatout.optimize import artefact
 from flatout.optimize.builder import STRICT_SECONDS, Builder, needs_tensorflow
 from flatout.optimize.candidates import BASELINE
 from flatout.optimize.contestant import Contestant, feeds
+from flatout.optimize.layouts import LAYOUTS, Layout, handover
 from flatout.optimize.work.tasks import OTHER_BATCH
 from flatout.process.worker import WorkFailed
 from flatout.subject import Array, Subject
@@ -67,6 +69,8 @@ class Claim:
     """The directory that was handed over."""
     other_batches: list[tuple[Contestant, Contestant]] = field(default_factory=list)
     """At each other batch size: the winner with the setting that is best there, and the baseline."""
+    served: str = ""
+    """How the server of --layout is started with the artefact."""
     ties: list[Contestant] = field(default_factory=list)
     """Finalists whose speed does not differ measurably from the winner's."""
     notes: list[str] = field(default_factory=list)
@@ -135,6 +139,8 @@ def make_claim(
             break
         one.candidate.drop("failed", problem)
         progress.say(f"{one.name}: {problem}")
+    if request.layout is not None and result.winner is not None:
+        _write_layout(result, LAYOUTS[request.layout], builder, target)
     if result.winner is not None and result.winner.candidate.route.name != BASELINE:
         confirm(race, finalists, result.winner, deadline)
     for one in (*baselines, *finalists):
@@ -281,6 +287,21 @@ def _hand_over(one: Contestant, answers: list[Array], builder: Builder, target: 
         return "" if error <= ALIKE else f"loader: its answers differ from the artefact's by {error:.1e}"
     except (WorkFailed, OSError, NotImplementedError) as error:
         return f"loader: {error}"
+
+
+def _write_layout(result: Claim, layout: Layout, builder: Builder, target: Path) -> None:
+    assert result.winner is not None
+    candidate, subject = result.winner.candidate, builder.subject
+    preloaded = needs_tensorflow(subject, candidate.route)
+    worker = builder.processes.worker(builder.directory / "logs" / "layout.txt", preloaded)
+    made = artefact.unfinished(target)
+    try:
+        result.served = handover.write(layout, candidate.route, result.winner.setting, subject, made, target, worker)
+    except handover.NotWritten as error:
+        shutil.rmtree(made / layout.name, ignore_errors=True)
+        result.notes.append(f"The artefact was not written for {layout.server}: {error}.")
+    finally:
+        worker.end()
 
 
 def _differs(path: Path, subject: Subject, builder: Builder) -> str:

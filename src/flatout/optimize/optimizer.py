@@ -18,6 +18,7 @@ from flatout.optimize.candidates import BASELINE, Candidate, CandidateList, Rout
 from flatout.optimize.checks import AccuracyBudget
 from flatout.optimize.claim import Claim, claim_seconds, make_claim, other_batch_seconds
 from flatout.optimize.contestant import Contestant
+from flatout.optimize.layouts import LAYOUTS
 from flatout.optimize.request import OptimizeRequest
 from flatout.optimize.work.workers import open_fork_server
 from flatout.process.watchdog import Watchdog
@@ -68,7 +69,12 @@ class Optimizer:
         self.directory = directory
         self.progress = progress
         self.prepared = prepared
-        self.choice = RouteChoice(request.routes, request.without, request.exhaustive)
+        self.choice = RouteChoice(
+            request.routes,
+            request.without,
+            request.exhaustive,
+            LAYOUTS[request.layout] if request.layout is not None else None,
+        )
         self.began = time.monotonic()
 
     def run(self) -> Outcome:

@@ -72,6 +72,10 @@ class Tasks:
         contents = find(route).inspect(Path(directory))
         return {"weights": contents.weights, "weight_bytes": contents.weight_bytes, "computes": dict(contents.computes)}
 
+    def ends(self, route: str, directory: str) -> dict[str, Any]:
+        inputs, outputs = find(route).ends(Path(directory))
+        return {"inputs": [asdict(one) for one in inputs], "outputs": [asdict(one) for one in outputs]}
+
     # ── running ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def open(self, route: str, directory: str, setting: dict[str, Any], batch: int, feeds: list[str]) -> dict[str, Any]:
@@ -129,6 +133,16 @@ class Tasks:
         gc.enable()
         taken = mark.taken_since(cpu)
         return {"times": times, "cpu_ms": cpu * 1e3 / len(times), "taken": taken, "peak_bytes": peak_bytes()}
+
+    def run_written(
+        self, version: str, inputs: list[str], outputs: list[str], feeds: list[str], batch: int, output: str
+    ) -> dict[str, Any]:
+        """Run what was written for a server, by the names in it."""
+        from flatout.optimize.layouts import trial
+
+        answers = answers_of(trial.open_written(Path(version), inputs, outputs), read_arrays(feeds), batch, None)
+        write_arrays(Path(output), "out", answers)
+        return {"samples": len(answers[0])}
 
     def run_loader(
         self, path: str, directory: str, batch: int, feeds: list[str], output: str, other: str = ""
