@@ -39,6 +39,8 @@ class Candidate:
     settings: Sequence[Setting] = field(default_factory=lambda: ({},))
     fixed_batch: str = ""
     """Why it takes the batch size alone that it was measured with; empty: it takes any."""
+    any_length: bool = False
+    """Whether its loader answers samples of other lengths, where the model leaves some open."""
     given: Path | None = None
     """A file to use in place of a conversion."""
     orders: Orders = field(default_factory=Orders)

@@ -233,7 +233,12 @@ def _fixed(outcome: Outcome, winner: Contestant) -> str:
         if None in lengths:
             was = ", ".join("any" if n is None else str(n) for n in lengths)
             now = ", ".join(map(str, one.sample))
-            said.append(f"Input {one.name} is ({now}) for each sample from now on: the original takes ({was}). ")
+            others = (
+                "other lengths are answered as by the original, by TensorFlow and no faster"
+                if winner.candidate.any_length
+                else "give it no others, or make one for each with --shape"
+            )
+            said.append(f"It is made for {one.name} of ({now}); the original takes ({was}): {others}. ")
     return "".join(said)
 
 
@@ -274,6 +279,8 @@ def _size(outcome: Outcome, winner: Contestant, objective: str) -> str:
     if objective == "size":
         mine, its = winner.candidate.size_bytes / 2**10, base.size_bytes / 2**10
         return f"; {mine:,.0f} KiB on disk instead of {its:,.0f} KiB"
+    if winner.candidate.any_length:
+        return ""  # the model itself goes with it, for other lengths
     ratio = base.size_bytes / max(winner.candidate.size_bytes, 1)
     return f"; {ratio:.1f} times smaller" if ratio > 1.1 else ""
 

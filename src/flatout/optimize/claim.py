@@ -31,7 +31,7 @@ from flatout.optimize.contestant import Contestant, feeds
 from flatout.optimize.layouts import LAYOUTS, Layout, handover
 from flatout.optimize.work.tasks import OTHER_BATCH
 from flatout.process.worker import WorkFailed
-from flatout.subject import Array, Subject
+from flatout.subject import Array, Subject, any_length
 from flatout.subject.writer import has_row_per_sample
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def make_claim(
     race.run(finalists, Rules("all-rounds", ROUNDS, len(finalists)), TimeLimit(enough=enough))
     result = Claim(race, None)
     for one in _best_first([one for one in finalists if not one.broken], request.objective):
-        problem = _hand_over(one, answers[id(one)], builder, artefact.unfinished(target))
+        problem = _hand_over(one, answers[id(one)], builder, artefact.unfinished(target), request.objective != "size")
         if not problem:
             result.winner, result.artefact = one, target
             break
@@ -252,11 +252,13 @@ def _checked(one: Contestant, builder: Builder, seconds: float) -> list[Array]:
     return given
 
 
-def _hand_over(one: Contestant, answers: list[Array], builder: Builder, target: Path) -> str:
+def _hand_over(
+    one: Contestant, answers: list[Array], builder: Builder, target: Path, with_any_length: bool = True
+) -> str:
     """Write the artefact and run its loader there, in a fresh process. Returns the problem; empty if there is none."""
     subject = builder.subject
     try:
-        artefact.assemble(one, target)
+        artefact.assemble(one, subject, target, with_any_length)
         count = artefact.write_check(subject, answers, target)
         output = builder.directory / "loaded.npz"
         preloaded = needs_tensorflow(subject, one.candidate.route)
@@ -284,7 +286,9 @@ def _hand_over(one: Contestant, answers: list[Array], builder: Builder, target: 
         if rows:
             one.candidate.fixed_batch = str(answer["problem"]) or _differs(other, subject, builder)
         error = relative_error([array[:count] for array in answers], loaded)
-        return "" if error <= ALIKE else f"loader: its answers differ from the artefact's by {error:.1e}"
+        if error > ALIKE:
+            return f"loader: its answers differ from the artefact's by {error:.1e}"
+        return _other_lengths(one, builder, target) if (subject.directory / any_length.FOLDER).exists() else ""
     except (WorkFailed, OSError, NotImplementedError) as error:
         return f"loader: {error}"
 
@@ -302,6 +306,25 @@ def _write_layout(result: Claim, layout: Layout, builder: Builder, target: Path)
         result.notes.append(f"The artefact was not written for {layout.server}: {error}.")
     finally:
         worker.end()
+
+
+def _other_lengths(one: Contestant, builder: Builder, target: Path) -> str:
+    """What is wrong with its answers to samples of other lengths: it has to answer as the original, or to refuse."""
+    worker = builder.processes.worker(builder.directory / "logs" / "lengths.txt")
+    try:
+        answer = worker.ask(
+            "run_other_lengths",
+            120.0,
+            builder.memory_limit,
+            path=str(target / artefact.LOADER),
+            directory=str(target),
+            subject=str(builder.subject.directory),
+            batch=one.batch,
+        )
+    finally:
+        worker.end()
+    one.candidate.any_length = bool(answer["answered"])
+    return f"loader: {answer['problem']}" if answer["problem"] else ""
 
 
 def _differs(path: Path, subject: Subject, builder: Builder) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from flatout.measure.agreement import relative_error
-from flatout.subject import graph, graph_digest
+from flatout.subject import any_length, graph, graph_digest
 from flatout.subject.original import Original
 from flatout.subject.subject import FEW_ELEMENTS, Array, Subject, Tensor, in_batches, plain_array, write_arrays
 
@@ -41,6 +41,7 @@ def write(subject: Subject, original: Original, parts: Parts, notes: list[str]) 
         subject = _with_unrolled(subject, original, specifications)
     subject = dataclasses.replace(subject, sample_ms=sample_ms)
     subject = dataclasses.replace(subject, float16_error=_float16_error(subject))
+    any_length.save(subject, original)
     subject.write()
     return subject
 
