@@ -23,6 +23,7 @@ from pathlib import Path
 import keras
 import numpy as np
 from keras import layers
+from flatout.optimize.loader_guard import guard
 from flatout.routes import _conversions, find
 from flatout.routes._kept import Kept
 from flatout.routes._route import run_loader
@@ -73,7 +74,7 @@ table = prepared("table", here / "table.keras", here / "words.npz")
 told["table"] = [table.digests, sorted(table.core().digests)]
 
 # An artefact that is made for twelve steps.
-source = find("tf-frozen").loader({}, 1) + any_length.loader(first)
+source = find("tf-frozen").loader({}, 1) + guard(first)
 frozen = here / "frozen"
 frozen.mkdir()
 find("tf-frozen").convert(first, frozen)
@@ -90,11 +91,13 @@ original = keras.models.load_model(here / "model.keras")
 told["lengths"] = [
     float(np.abs(run([samples[:, :length]])[0] - original(samples[:, :length]).numpy()).max()) for length in (1, 12, 30)
 ]
-try:
-    run([samples[:, :, :3]])
-    told["wrong"] = ""
-except Exception as error:
-    told["wrong"] = type(error).__name__
+told["wrong"] = []
+for wrong in ([samples[:, :12, :3]], [samples[:, :12].astype("float64")], [samples, samples], [samples[0]]):
+    try:
+        run(wrong)
+        told["wrong"].append("")
+    except ValueError as error:
+        told["wrong"].append(str(error))
 (here / "told.json").write_text(json.dumps(told))
 """
 
@@ -146,5 +149,10 @@ def test_without_it_they_are_refused_in_one_sentence(told: dict[str, Any]) -> No
     )
 
 
-def test_what_the_original_refuses_is_refused(told: dict[str, Any]) -> None:
-    assert told["wrong"]
+def test_what_the_original_refuses_is_refused_in_one_sentence(told: dict[str, Any]) -> None:
+    assert told["wrong"] == [
+        "input series takes samples of shape (any, 4), one to a row, not (2, 12, 3)",
+        "input series takes float32, not float64",
+        "the model takes a list of 1 arrays (series), not of 2",
+        "input series takes samples of shape (any, 4), one to a row, not (30, 4)",
+    ]

@@ -25,6 +25,7 @@ from flatout.model.case import Interval, Serving, to_plain
 from flatout.model.errors import OutputNotWritable
 from flatout.model.version import __version__
 from flatout.optimize.contestant import Contestant
+from flatout.optimize.loader_guard import guard
 from flatout.routes._split import Split
 from flatout.subject import Array, Subject, any_length
 
@@ -78,7 +79,7 @@ def assemble(one: Contestant, subject: Subject, directory: Path, with_any_length
     route = one.candidate.route
     if with_any_length and (subject.directory / any_length.FOLDER).exists():
         shutil.copytree(subject.directory / any_length.FOLDER, directory / any_length.FOLDER)
-    loader = route.loader(one.setting, one.batch) + any_length.loader(subject)
+    loader = route.loader(one.setting, one.batch) + guard(subject)
     (directory / LOADER).write_text(loader, encoding="utf-8")
 
 

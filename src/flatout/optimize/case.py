@@ -113,7 +113,7 @@ def _serving(candidate: Candidate, one: Contestant | None) -> Serving:
         memory_bytes=one.memory_bytes if one is not None else 0,
         load_ms=one.load_ms if one is not None else None,
         convert_ms=candidate.convert_ms,
-        conversion_reused=candidate.reused,
+        conversion_reused=candidate.reused or None,
         computes=dict(candidate.contents.computes) if candidate.contents else {},
     )
 

@@ -87,6 +87,8 @@ def prepare(request: SubjectRequest, in_memory: InMemory | None = None) -> Prepa
     )
     samples = _samples(request, in_memory, model)
     inputs = model.inputs or _inputs_from_data(samples, request.shapes)
+    if not model.inputs:
+        notes.append("The model does not say which shapes it takes: the artefact takes those of the samples alone.")
     inputs = _with_ranks(inputs, samples, request.shapes)
     batching = _batching(inputs, samples)
     declared = inputs
