@@ -47,6 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
     interrupt would go on."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ["FLATOUT_CONVERSIONS"] = os.path.join(shared().name, "conversions")  # not the user's own
     if config.getoption("--processor-time"):
         config.pluginmanager.register(ProcessorTime())
 

@@ -35,6 +35,8 @@ def write(directory: Path, source: str, name: str = "program.py") -> Path:
 
 def environment(**changes: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("FLATOUT", "PYTHONPATH"))}
+    if "FLATOUT_CONVERSIONS" in os.environ:  # those of the tests, not the user's own
+        kept["FLATOUT_CONVERSIONS"] = os.environ["FLATOUT_CONVERSIONS"]
     return {**kept, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONDONTWRITEBYTECODE": "1", **changes}
 
 

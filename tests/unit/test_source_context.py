@@ -231,3 +231,9 @@ def test_a_cell_of_a_notebook_is_read_where_tracebacks_find_it() -> None:
     finally:
         del linecache.cache[name]
         context.lines.cache_clear()
+
+
+def test_a_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_bytes(b"\xef\xbb\xbffor x in data:\n    step(x)\n")
+    assert [loop.line for loop in context.loops(str(file))] == [1]

@@ -90,7 +90,7 @@ def test_levers_in_one_file_find_their_places_after_each_other(program: Path) ->
     assert made.files[str(program)] == PROGRAM.replace("tf.debugging.enable_check_numerics()\n\n", "").replace(
         "data = data.batch(8)\n",
         "data = data.batch(8)\ndata = data.cache()\ndata = data.prefetch(tf.data.AUTOTUNE)\n",
-    ).replace("def step", "@tf.function\ndef step")
+    ).replace("def step", "@tf.function(reduce_retracing=True)\ndef step")
     assert made.files[str(program.parent / "parts.py")] == PARTS.replace("'adam'", "'adam', steps_per_execution=8")
     assert made.unwritten == ()
 
@@ -107,7 +107,8 @@ def test_a_step_is_traced_and_compiled(tmp_path: Path) -> None:
         evidence=(StepStack("apply", stack_of(stack), of="apply", where=where),),
     )
     made = patches.make(case, [f"function={path}:4", "xla"])
-    assert made.files[str(path)] == text.replace("def step", "@tf.function(jit_compile=True)\ndef step")
+    traced = "@tf.function(reduce_retracing=True, jit_compile=True)"
+    assert made.files[str(path)] == text.replace("def step", f"{traced}\ndef step")
     assert patches.make(case, ["xla"]).unwritten == ("xla",)
 
 
@@ -180,7 +181,7 @@ def test_the_diff_applies(program: Path, tool: str, change: Any) -> None:
     # Outside of the change every byte is as it was.
     old, new = before.split(b"\n"), after.split(b"\n")
     ending = b"\r" if b"\r\n" in before else b""
-    added = [b"data = data.cache()", b"data = data.prefetch(tf.data.AUTOTUNE)", b"@tf.function"]
+    added = [b"data = data.cache()", b"data = data.prefetch(tf.data.AUTOTUNE)", b"@tf.function(reduce_retracing=True)"]
     kept = [row for row in new if row.rstrip(b"\r") not in added]
     gone = old.index(b"tf.debugging.enable_check_numerics()" + ending)
     assert kept == old[:gone] + old[gone + 2 :]

@@ -69,6 +69,9 @@ class Options:
         typer.Option(metavar="MODULE:FUNCTION", help="With --compress: compiles and trains the model it is given."),
     ] = None
     exhaustive: Annotated[bool, typer.Option("--exhaustive", help="Also try what is known not to help here.")] = False
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Convert everything again, and keep no conversion for the next call.")
+    ] = False
     trust: Annotated[bool, typer.Option("--trust", help="Run code that the model's file contains.")] = False
     imports: Annotated[
         list[str] | None, typer.Option("--import", metavar="MODULE", help="Import this first: custom objects.")
@@ -76,6 +79,10 @@ class Options:
     budget: Annotated[
         str | None,
         typer.Option(metavar="TIME", help="How long it may take: 90s, 10m, 1h. Else 5m, more for large models."),
+    ] = None
+    layout: Annotated[
+        str | None,
+        typer.Option(metavar="SERVER", help="Also for tensorflow-serving, triton or openvino-model-server."),
     ] = None
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="DIR", help="Where the artefact goes.")] = (
         None
@@ -106,10 +113,12 @@ class Options:
             routes=tuple(self.route or ()),
             without=tuple(self.without or ()),
             exhaustive=self.exhaustive,
+            cache=not self.no_cache,
             compare=tuple(self.compare or ()),
             compress=self.compress,
             train=self.train,
             seconds=None if self.budget is None else seconds(self.budget),
+            layout=self.layout,
             output=self.output,
             force=self.force,
         )

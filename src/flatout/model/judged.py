@@ -113,6 +113,8 @@ class Serving:
     """The most that a process which serves it has held."""
     load_ms: float | None = None
     convert_ms: float | None = None
+    conversion_reused: bool | None = None
+    """True: an earlier call had converted it, and `convert_ms` is what that took, not time of this run."""
     computes: Json = field(default_factory=dict)
     """How many heavy nodes work in each type."""
     on_front: bool = False

@@ -25,8 +25,9 @@ from flatout.model.case import Interval, Serving, to_plain
 from flatout.model.errors import OutputNotWritable
 from flatout.model.version import __version__
 from flatout.optimize.contestant import Contestant
+from flatout.optimize.loader_guard import guard
 from flatout.routes._split import Split
-from flatout.subject import Array, Subject
+from flatout.subject import Array, Subject, any_length
 
 MANIFEST = "manifest.json"
 LOADER = "load.py"
@@ -67,13 +68,19 @@ def publish(output: Path) -> None:
     made.rename(output)
 
 
-def assemble(one: Contestant, directory: Path) -> None:
-    """Copy the model files and write the loader. The manifest is written after both were tried."""
+def assemble(one: Contestant, subject: Subject, directory: Path, with_any_length: bool = True) -> None:
+    """Copy the model files and write the loader. The manifest is written after both were tried.
+
+    `with_any_length`: with the model itself for samples of other lengths, where it leaves some open.
+    """
     if directory.exists():
         shutil.rmtree(directory)
     shutil.copytree(one.candidate.directory, directory)
     route = one.candidate.route
-    (directory / LOADER).write_text(route.loader(one.setting, one.batch), encoding="utf-8")
+    if with_any_length and (subject.directory / any_length.FOLDER).exists():
+        shutil.copytree(subject.directory / any_length.FOLDER, directory / any_length.FOLDER)
+    loader = route.loader(one.setting, one.batch) + guard(subject)
+    (directory / LOADER).write_text(loader, encoding="utf-8")
 
 
 def write_check(subject: Subject, answers: list[Array], directory: Path) -> int:

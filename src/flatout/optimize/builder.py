@@ -18,7 +18,7 @@ from typing import Any
 from flatout.environment.machine import cores, free_memory
 from flatout.measure.drop import GROUPS
 from flatout.measure.race.rules import HOPELESS, LONG_UNIT_SECONDS
-from flatout.optimize import checks
+from flatout.optimize import checks, foreign
 from flatout.optimize.candidates import BASELINE, Candidate
 from flatout.optimize.checks import AccuracyBudget
 from flatout.optimize.contestant import ANSWER_SECONDS, FEWEST, SCREENED, Contestant
@@ -26,9 +26,9 @@ from flatout.optimize.work.workers import start_worker
 from flatout.process.fork_server import ForkServer
 from flatout.process.watchdog import Watchdog
 from flatout.process.worker import Worker, WorkFailed
-from flatout.routes._route import Contents, Route
+from flatout.routes._route import Contents, End, Route
 from flatout.routes._split import Split
-from flatout.subject import Array, Subject
+from flatout.subject import Array, Subject, write_arrays
 
 CONVERT_SECONDS = 240.0
 CONVERT_SHARE = 0.6
@@ -59,6 +59,8 @@ class Processes:
 
     watchdog: Watchdog
     fork_server: ForkServer | None = None
+    kept: str = ""
+    """The directory of conversions of earlier calls; empty: everything is converted."""
 
     def worker(self, log: Path, with_tensorflow: bool = True) -> Worker:
         return start_worker(log, self.watchdog, self.fork_server if with_tensorflow else None)
@@ -185,7 +187,14 @@ class Builder:
 
     def _convert(self, candidate: Candidate, worker: Worker) -> bool:
         given = candidate.given
-        source = {"subject": str(self.subject.directory)} if given is None else {"given": str(given.resolve())}
+        source = (
+            {"given": str(given.resolve())}
+            if given is not None
+            else {
+                "subject": str(self.subject.directory),
+                "kept": self.processes.kept,
+            }
+        )
         try:
             candidate.directory.mkdir(parents=True)
             answer = worker.ask(
@@ -197,6 +206,10 @@ class Builder:
                 **source,
             )
             candidate.convert_ms = 1e3 * answer["seconds"]
+            if given is not None and not candidate.ours:
+                ends = [[End(**{**end, "shape": tuple(end["shape"])}) for end in some] for some in answer["ends"]]
+                candidate.orders = foreign.orders(self.subject.inputs, self.subject.outputs, (ends[0], ends[1]))
+            candidate.reused = bool(answer.get("reused"))
         except WorkFailed as error:
             self._drop_unconverted(candidate, error)
             return False
@@ -284,12 +297,14 @@ class Builder:
         output = self.directory / f"answers-{next(self._numbers):03d}.npz"
         limits = (ALL_SAMPLES, STRICT_MIN_SAMPLES, seconds) if strictly else (SCREENED, FEWEST, ANSWER_SECONDS)
         answers = one.answers(self.subject, output, *limits)
-        budget = self.accuracy.budget
-        checked = checks.check_answers(
-            candidate.route, self.subject.answers("held_out"), answers, budget, self.subject.float16_error
-        )
+        original, budget = self.subject.answers("held_out"), self.accuracy.budget
+        if candidate.given and not candidate.ours:
+            answers, order = foreign.in_original_order(original, answers, candidate.orders.outputs)
+            candidate.orders = replace(candidate.orders, outputs=order)
+            write_arrays(output, "out", answers)
+        checked = checks.check_answers(candidate.route, original, answers, budget, self.subject.float16_error)
         if strictly and self.accuracy.evaluate is None:
-            checked = checks.check_agreement_bound(checked, self.subject.answers("held_out"), answers, budget)
+            checked = checks.check_agreement_bound(checked, original, answers, budget)
         if candidate.given and checked.wrong_precision:  # nothing is stated about a file made elsewhere
             checked = replace(checked, problem="", wrong_precision=False)
         if self.accuracy.evaluate is not None and checked.samples:

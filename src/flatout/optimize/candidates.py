@@ -8,6 +8,8 @@ from pathlib import Path
 
 from flatout.model.errors import InvalidOption
 from flatout.optimize.checks import CheckResult
+from flatout.optimize.foreign import Orders
+from flatout.optimize.layouts import Layout
 from flatout.routes import find
 from flatout.routes._route import Contents, Route, Setting
 from flatout.routes._split import split
@@ -31,12 +33,18 @@ class Candidate:
     contents: Contents | None = None
     size_bytes: int = 0
     convert_ms: float | None = None
+    reused: bool = False
+    """Whether an earlier call has converted it; `convert_ms` is what that took."""
     checked: CheckResult | None = None
     settings: Sequence[Setting] = field(default_factory=lambda: ({},))
     fixed_batch: str = ""
     """Why it takes the batch size alone that it was measured with; empty: it takes any."""
+    any_length: bool = False
+    """Whether its loader answers samples of other lengths, where the model leaves some open."""
     given: Path | None = None
     """A file to use in place of a conversion."""
+    orders: Orders = field(default_factory=Orders)
+    """Of a file made elsewhere: where the model's inputs and outputs are in it."""
     ours: bool = False
     """Whether that file is a compressed form of the subject, made by `compress/`: then it may be handed over."""
 
@@ -61,6 +69,8 @@ class RouteChoice:
     only: Sequence[str] = ()
     without: Sequence[str] = ()
     exhaustive: bool = False
+    layout: Layout | None = None
+    """For a server: what it does not run as it was raced is not tried."""
 
     def includes(self, route: Route) -> bool:
         return (not self.only or _matches(route.name, self.only)) and not _matches(route.name, self.without)
@@ -94,6 +104,8 @@ class CandidateList:
             if self.subject.split and route.takes_core:
                 route = split(route)
             why = self._obstacle(route, choice.exhaustive)
+            if choice.layout is not None and route.deployable and route.name != BASELINE:
+                why = why or choice.layout.refuses(route)
             if why:
                 skipped.append(Skipped(route.name, why))
                 continue
@@ -114,7 +126,9 @@ class CandidateList:
         return [
             self._from_file(path, route, ours=True)
             for route in self._accepting(path)
-            if choice.includes(route) and not route.missing_package()
+            if choice.includes(route)
+            and not route.missing_package()
+            and not (choice.layout is not None and choice.layout.refuses(route))
         ]
 
     def _obstacle(self, route: Route, exhaustive: bool) -> str | None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from flatout.measure.race import WORTH, Race, Verdict
+from flatout.measure.race import WORTH, Race, Verdict, disturbed
 from flatout.model.case import Case, Distribution, Evidence, Interval, Latency, Note, Program, Serving, Steps, Trial
 from flatout.model.evidence.outcomes import MaxDrop, Metric, ModelParameters, Objective, RouteSkipped, SampleOrigin
 from flatout.model.version import __version__
@@ -84,7 +84,7 @@ def _trial(one: Contestant, race: Race[Contestant], stage: TrialStage) -> Trial:
         status=verdict.status,
         speedup=verdict.speedup,
         parity=_parity(candidate),
-        note=one.note or verdict.note,
+        note=one.note or verdict.note or _matched(candidate),
         equivalence=candidate.route.equivalence,
         step_ms=one.call_ms(),
         rounds=sum(1 for block in one.blocks if block is not None),
@@ -113,8 +113,19 @@ def _serving(candidate: Candidate, one: Contestant | None) -> Serving:
         memory_bytes=one.memory_bytes if one is not None else 0,
         load_ms=one.load_ms if one is not None else None,
         convert_ms=candidate.convert_ms,
+        conversion_reused=candidate.reused or None,
         computes=dict(candidate.contents.computes) if candidate.contents else {},
     )
+
+
+def _matched(candidate: Candidate) -> str:
+    """How the inputs and outputs of a file made elsewhere were put into the model's order."""
+    moved = [
+        f"{what} {', '.join(str(place) for place in order)}"
+        for what, order in (("inputs", candidate.orders.inputs), ("outputs", candidate.orders.outputs))
+        if order and order != tuple(sorted(order))
+    ]
+    return f"in another order than the model's: its {' and '.join(moved)} are taken in turn" if moved else ""
 
 
 def _parity(candidate: Candidate) -> ParityVerdict:
@@ -172,8 +183,21 @@ def _notes(outcome: Outcome) -> list[Note]:
         notes.append(
             Note("info", "No metric was given: artefacts are checked for agreement with the original's own answers.")
         )
+    races = [*outcome.heats, *([outcome.claim.race] if outcome.claim is not None else [])]
+    notes += disturbed(race.taken for race in races)
+    if reused := sum(one.reused for one in outcome.candidates):
+        notes.append(
+            Note(
+                "info",
+                f"{reused} of {len(outcome.candidates)} candidates were not converted now: an earlier call has "
+                "converted the same model with the same packages. All were checked and measured now.",
+                "--no-cache converts everything again.",
+            )
+        )
     if outcome.claim is not None:
         notes += [Note("warning", text) for text in outcome.claim.notes]
+        if outcome.claim.served:
+            notes.append(Note("info", f"Tried by its names in the layout of the server: {outcome.claim.served}"))
     return notes
 
 
@@ -194,7 +218,8 @@ def verdict(outcome: Outcome, request: OptimizeRequest, command: Sequence[str] =
     changes = _accuracy(outcome, winner) + _size(outcome, winner, request.objective)
     times = _times(winner.latency(), base.latency(), claim.speedup)
     fixed = _fixed(outcome, winner)
-    undecided = "Undecided: " if tried.open and (claim.speedup is None or claim.speedup.low <= WORTH) else ""
+    open_still = claim.speedup is None or (tried.open and claim.speedup.low <= WORTH)
+    undecided = "Undecided: " if open_still else ""
     return f"{undecided}{winner.name}: {_speed(claim.speedup)}{times}{changes}. {fixed}{tried.text(request, command)}"
 
 
@@ -208,7 +233,12 @@ def _fixed(outcome: Outcome, winner: Contestant) -> str:
         if None in lengths:
             was = ", ".join("any" if n is None else str(n) for n in lengths)
             now = ", ".join(map(str, one.sample))
-            said.append(f"Input {one.name} is ({now}) for each sample from now on: the original takes ({was}). ")
+            others = (
+                "other lengths are answered as by the original, by TensorFlow and no faster"
+                if winner.candidate.any_length
+                else "give it no others, or make one for each with --shape"
+            )
+            said.append(f"It is made for {one.name} of ({now}); the original takes ({was}): {others}. ")
     return "".join(said)
 
 
@@ -221,7 +251,7 @@ def _times(mine: Latency | None, its: Latency | None, speedup: Interval | None) 
 
 def _speed(speedup: Interval | None) -> str:
     if speedup is None:
-        return "as fast as tf.function, as far as it was measured"
+        return "how much faster than tf.function could not be measured"
     if speedup.low <= WORTH:
         return f"no measurable gain over tf.function ({speedup.ratio:.2f}× [{speedup.low:.2f}, {speedup.high:.2f}])"
     return f"{speedup.ratio:.3g} times as fast as tf.function [{speedup.low:.3g}, {speedup.high:.3g}]"
@@ -249,6 +279,8 @@ def _size(outcome: Outcome, winner: Contestant, objective: str) -> str:
     if objective == "size":
         mine, its = winner.candidate.size_bytes / 2**10, base.size_bytes / 2**10
         return f"; {mine:,.0f} KiB on disk instead of {its:,.0f} KiB"
+    if winner.candidate.any_length:
+        return ""  # the model itself goes with it, for other lengths
     ratio = base.size_bytes / max(winner.candidate.size_bytes, 1)
     return f"; {ratio:.1f} times smaller" if ratio > 1.1 else ""
 
@@ -272,6 +304,7 @@ def publish(outcome: Outcome, case: Case) -> None:
             "data": outcome.subject.data,
             "weights": claim.winner.candidate.contents.weights if claim.winner.candidate.contents else 0,
             "baseline_latencies": [vars(one) for one in claim.baseline_latencies()],
+            "served": claim.served,
             "verdict": case.verdict,
         },
     )

@@ -9,6 +9,7 @@ fastest of several finalists looks faster than it is (`measure.race.processes`).
 from __future__ import annotations
 
 import math
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,9 +28,10 @@ from flatout.optimize import artefact
 from flatout.optimize.builder import STRICT_SECONDS, Builder, needs_tensorflow
 from flatout.optimize.candidates import BASELINE
 from flatout.optimize.contestant import Contestant, feeds
+from flatout.optimize.layouts import LAYOUTS, Layout, handover
 from flatout.optimize.work.tasks import OTHER_BATCH
 from flatout.process.worker import WorkFailed
-from flatout.subject import Array, Subject
+from flatout.subject import Array, Subject, any_length
 from flatout.subject.writer import has_row_per_sample
 
 if TYPE_CHECKING:
@@ -67,6 +69,8 @@ class Claim:
     """The directory that was handed over."""
     other_batches: list[tuple[Contestant, Contestant]] = field(default_factory=list)
     """At each other batch size: the winner with the setting that is best there, and the baseline."""
+    served: str = ""
+    """How the server of --layout is started with the artefact."""
     ties: list[Contestant] = field(default_factory=list)
     """Finalists whose speed does not differ measurably from the winner's."""
     notes: list[str] = field(default_factory=list)
@@ -129,12 +133,14 @@ def make_claim(
     race.run(finalists, Rules("all-rounds", ROUNDS, len(finalists)), TimeLimit(enough=enough))
     result = Claim(race, None)
     for one in _best_first([one for one in finalists if not one.broken], request.objective):
-        problem = _hand_over(one, answers[id(one)], builder, artefact.unfinished(target))
+        problem = _hand_over(one, answers[id(one)], builder, artefact.unfinished(target), request.objective != "size")
         if not problem:
             result.winner, result.artefact = one, target
             break
         one.candidate.drop("failed", problem)
         progress.say(f"{one.name}: {problem}")
+    if request.layout is not None and result.winner is not None:
+        _write_layout(result, LAYOUTS[request.layout], builder, target)
     if result.winner is not None and result.winner.candidate.route.name != BASELINE:
         confirm(race, finalists, result.winner, deadline)
     for one in (*baselines, *finalists):
@@ -246,11 +252,13 @@ def _checked(one: Contestant, builder: Builder, seconds: float) -> list[Array]:
     return given
 
 
-def _hand_over(one: Contestant, answers: list[Array], builder: Builder, target: Path) -> str:
+def _hand_over(
+    one: Contestant, answers: list[Array], builder: Builder, target: Path, with_any_length: bool = True
+) -> str:
     """Write the artefact and run its loader there, in a fresh process. Returns the problem; empty if there is none."""
     subject = builder.subject
     try:
-        artefact.assemble(one, target)
+        artefact.assemble(one, subject, target, with_any_length)
         count = artefact.write_check(subject, answers, target)
         output = builder.directory / "loaded.npz"
         preloaded = needs_tensorflow(subject, one.candidate.route)
@@ -278,9 +286,45 @@ def _hand_over(one: Contestant, answers: list[Array], builder: Builder, target: 
         if rows:
             one.candidate.fixed_batch = str(answer["problem"]) or _differs(other, subject, builder)
         error = relative_error([array[:count] for array in answers], loaded)
-        return "" if error <= ALIKE else f"loader: its answers differ from the artefact's by {error:.1e}"
+        if error > ALIKE:
+            return f"loader: its answers differ from the artefact's by {error:.1e}"
+        return _other_lengths(one, builder, target) if (subject.directory / any_length.FOLDER).exists() else ""
     except (WorkFailed, OSError, NotImplementedError) as error:
         return f"loader: {error}"
+
+
+def _write_layout(result: Claim, layout: Layout, builder: Builder, target: Path) -> None:
+    assert result.winner is not None
+    candidate, subject = result.winner.candidate, builder.subject
+    preloaded = needs_tensorflow(subject, candidate.route)
+    worker = builder.processes.worker(builder.directory / "logs" / "layout.txt", preloaded)
+    made = artefact.unfinished(target)
+    try:
+        result.served = handover.write(layout, candidate.route, result.winner.setting, subject, made, target, worker)
+    except handover.NotWritten as error:
+        shutil.rmtree(made / layout.name, ignore_errors=True)
+        result.notes.append(f"The artefact was not written for {layout.server}: {error}.")
+    finally:
+        worker.end()
+
+
+def _other_lengths(one: Contestant, builder: Builder, target: Path) -> str:
+    """What is wrong with its answers to samples of other lengths: it has to answer as the original, or to refuse."""
+    worker = builder.processes.worker(builder.directory / "logs" / "lengths.txt")
+    try:
+        answer = worker.ask(
+            "run_other_lengths",
+            120.0,
+            builder.memory_limit,
+            path=str(target / artefact.LOADER),
+            directory=str(target),
+            subject=str(builder.subject.directory),
+            batch=one.batch,
+        )
+    finally:
+        worker.end()
+    one.candidate.any_length = bool(answer["answered"])
+    return f"loader: {answer['problem']}" if answer["problem"] else ""
 
 
 def _differs(path: Path, subject: Subject, builder: Builder) -> str:

@@ -65,7 +65,7 @@ class Contestant(race.Contestant):
             directory=str(self.candidate.directory),
             setting=dict(self.setting),
             batch=self.batch,
-            feeds=feeds(subject),
+            feeds=self._feeds(subject),
         )
         self.load_ms, self.warm_ms = answer["load_ms"] + answer["first_ms"], max(answer["call_ms"], 1e-3)
         self.memory_bytes = int(answer["peak_bytes"])
@@ -82,9 +82,15 @@ class Contestant(race.Contestant):
         assert self.worker is not None
         in_time = math.ceil(1e3 * seconds / self.warm_ms) * max(self.batch, 1)
         most = min(most, max(fewest, in_time))
-        self.worker.ask("answer", 20 * seconds + 60, feeds=feeds(subject), output=str(output), at_most=most)
+        self.worker.ask("answer", 20 * seconds + 60, feeds=self._feeds(subject), output=str(output), at_most=most)
         with np.load(output, allow_pickle=False) as stored:
             return [stored[f"out{i}"] for i in range(len(stored.files))]
+
+    def _feeds(self, subject: Subject) -> list[str]:
+        """In the order of the artefact's inputs: a file made elsewhere may have another."""
+        path, *names = feeds(subject)
+        order = self.candidate.orders.inputs or range(len(names))
+        return [path, *(names[list(order).index(place)] for place in range(len(names)))]
 
     def run_block(self) -> race.Block | Exit | None:
         before = self.meter.read()

@@ -18,12 +18,14 @@ from flatout.optimize.candidates import BASELINE, Candidate, CandidateList, Rout
 from flatout.optimize.checks import AccuracyBudget
 from flatout.optimize.claim import Claim, claim_seconds, make_claim, other_batch_seconds
 from flatout.optimize.contestant import Contestant
+from flatout.optimize.layouts import LAYOUTS
 from flatout.optimize.request import OptimizeRequest
 from flatout.optimize.work.workers import open_fork_server
 from flatout.process.watchdog import Watchdog
 from flatout.process.worker import Worker, WorkFailed
 from flatout.report.progress import Progress
 from flatout.routes import catalogue
+from flatout.routes._kept import home
 from flatout.subject import Subject
 from flatout.subject.preparation import Prepared
 
@@ -67,7 +69,12 @@ class Optimizer:
         self.directory = directory
         self.progress = progress
         self.prepared = prepared
-        self.choice = RouteChoice(request.routes, request.without, request.exhaustive)
+        self.choice = RouteChoice(
+            request.routes,
+            request.without,
+            request.exhaustive,
+            LAYOUTS[request.layout] if request.layout is not None else None,
+        )
         self.began = time.monotonic()
 
     def run(self) -> Outcome:
@@ -76,7 +83,7 @@ class Optimizer:
         watchdog = Watchdog()
         fork_server = open_fork_server(watchdog, self.directory / "logs" / "fork-server.txt")
         try:
-            processes = Processes(watchdog, fork_server)
+            processes = Processes(watchdog, fork_server, str(home()) if self.request.cache else "")
             outcome, evaluate = self._prepare(processes)
             if self.request.seconds is None:
                 self._extend_time_budget(outcome.subject)

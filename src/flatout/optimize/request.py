@@ -8,6 +8,7 @@ from pathlib import Path
 
 from flatout.model.errors import InvalidOption
 from flatout.optimize.checks import AccuracyBudget
+from flatout.optimize.layouts import LAYOUTS
 from flatout.subject.metric import lower_is_better
 from flatout.subject.preparation import SubjectRequest
 
@@ -52,6 +53,10 @@ class OptimizeRequest:
 
     seconds: float | None = None
     """Time budget. None: by the size and speed of the model (`time_budget`)."""
+    cache: bool = True
+    """Whether conversions of earlier calls are used, and those of this one kept."""
+    layout: str | None = None
+    """A server, by its name in `layouts`: the artefact is also written as it expects it."""
     output: Path | None = None
     force: bool = False
 
@@ -60,6 +65,9 @@ class OptimizeRequest:
             raise InvalidOption(
                 f"--goal takes {', '.join(OBJECTIVES[:-1])} or {OBJECTIVES[-1]}, not {self.objective!r}."
             )
+        if self.layout is not None and self.layout not in LAYOUTS:
+            *others, last = LAYOUTS
+            raise InvalidOption(f"--layout takes {', '.join(others)} or {last}, not {self.layout!r}.")
         if not self.batches or min(self.batches) < 1:
             raise InvalidOption(f"Batch sizes are whole numbers from 1 on, not {self.batches}.")
         if self.max_drop < 0:

@@ -15,7 +15,7 @@ from flatout.model.case import Case
 from flatout.model.errors import CaseNotReady, FlatoutError
 from flatout.optimize import case as case_module
 from flatout.optimize import time_budget
-from flatout.optimize.artefact import unfinished
+from flatout.optimize.artefact import LOADER, unfinished
 from flatout.optimize.optimizer import Optimizer
 from flatout.optimize.request import OptimizeRequest
 from flatout.report import standard_error
@@ -35,14 +35,14 @@ class Result:
 
     def load(self) -> Callable[..., Any]:
         """The artefact as a function from a list of arrays to a list of arrays."""
-        from flatout.routes import find
+        from flatout.routes._route import run_loader
 
         trial = next((one for one in self.case.trials if one.serving is not None and one.serving.artefact), None)
         if trial is None or trial.serving is None or self.artefact is None:
             raise CaseNotReady(
                 "No artefact passed its checks, so there is nothing to load. `trials` says what each route did."
             )
-        return find(trial.serving.route).open(self.artefact, trial.serving.setting, trial.serving.latencies[0].batch)
+        return run_loader((self.artefact / LOADER).read_text(encoding="utf-8"), self.artefact)
 
 
 def optimize(request: OptimizeRequest, *, quiet: bool = False, in_memory: InMemory | None = None) -> Result:

@@ -7,7 +7,7 @@ measured.
 Where the methods run:
 
     missing_package, skip_reason, settings, loader   in flatout's own process: plain Python, no heavy imports
-    convert, import_file, inspect                    in a conversion process with limits on time and memory
+    convert, import_file, inspect, ends              in a conversion process with limits on time and memory
     open                                             in a serving process that holds only what serving needs
 
 An exception in one of them, or the death of its process, becomes a row of the results with the reason. Of a
@@ -59,6 +59,17 @@ class Contents:
     Empty where the format does not record it."""
 
 
+@dataclass(frozen=True)
+class End:
+    """An input or output as a file names it."""
+
+    name: str
+    dtype: str
+    """numpy's name; empty where it is not one of numpy's."""
+    shape: tuple[int | None, ...]
+    """With the batch dimension; None is any length."""
+
+
 class Route(ABC):
     """One way to serve a model. The docstring of a route's class, or else of its module, is its page."""
 
@@ -83,6 +94,8 @@ class Route(ABC):
     """Suffix of the files made elsewhere that it can serve, or convert into its own: `.onnx`."""
     takes_core: ClassVar[bool] = True
     """Whether it is given the numeric core alone where a model's preprocessing was split off; else the whole model."""
+    keeps_conversion: ClassVar[bool] = False
+    """Whether what it converts is kept for the next call (`_conversions.py`). Of flatout's own routes alone."""
     deployable: ClassVar[bool] = True
     """False for what is measured only for comparison, such as Keras' own `predict`."""
 
@@ -123,6 +136,10 @@ class Route(ABC):
     def import_file(self, path: Path, directory: Path) -> None:
         """Write the artefact from a file with the suffix that the route accepts."""
         shutil.copyfile(path, directory / f"model{path.suffix}")
+
+    def ends(self, directory: Path) -> tuple[Sequence[End], Sequence[End]]:
+        """The inputs and outputs as the artefact's file names and orders them; empty where the format has no names."""
+        return (), ()
 
     @abstractmethod
     def inspect(self, directory: Path) -> Contents:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from flatout.routes import _conversions
 from flatout.routes._route import Contents, Route, Setting
 from flatout.subject import Subject, fingerprint
 from flatout.subject import steps as steps_module
@@ -32,7 +33,7 @@ class Split(Route):
 
     def convert(self, subject: Subject, directory: Path) -> None:
         (directory / CORE).mkdir()
-        self.inner.convert(subject.core(), directory / CORE)
+        _conversions.convert(self.inner, subject.core(), directory / CORE)
         for name in (BEFORE, AFTER):
             if (steps := subject.directory / f"{name}.json").exists():
                 shutil.copyfile(steps, directory / steps.name)

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from flatout.model.case import Equivalence
 from flatout.routes._onnx import convert
-from flatout.routes._route import Contents, Precision, Route, Setting
+from flatout.routes._route import Contents, End, Precision, Route, Setting
 from flatout.subject import Subject
 
 FILE = "model.onnx"
@@ -29,6 +29,8 @@ class OnnxRuntime(Route):
     equivalence: ClassVar[Equivalence] = "reassociated"
     packages: ClassVar[tuple[str, ...]] = ("onnxruntime", "onnx", "tf2onnx")
     accepts: ClassVar[str] = ".onnx"
+    keeps_conversion: ClassVar[bool] = False
+    """The float32 file is that of the subject, which is kept for all routes that begin with it."""
 
     def settings(self, subject: Subject, cores: int) -> Sequence[Setting]:
         one_thread = [{"threads": 1}] if cores > 1 and subject.parameters < SMALL else []
@@ -42,6 +44,11 @@ class OnnxRuntime(Route):
 
         return contents.inspect(directory / FILE)
 
+    def ends(self, directory: Path) -> tuple[Sequence[End], Sequence[End]]:
+        from flatout.routes._onnx import contents
+
+        return contents.ends(directory / FILE)
+
     def loader(self, setting: Setting, batch: int) -> str:
         return loader_source(setting, batch)
 
@@ -49,6 +56,7 @@ class OnnxRuntime(Route):
 class OnnxRuntimeInt8(OnnxRuntime):
     name: ClassVar[str] = "onnxruntime-int8"
     precision: ClassVar[Precision] = "int8"
+    keeps_conversion: ClassVar[bool] = True
     equivalence: ClassVar[Equivalence] = "precision"
     needs_data: ClassVar[bool] = True
     order: ClassVar[int] = 2
@@ -79,6 +87,7 @@ class OnnxRuntimeMixed(OnnxRuntimeInt8):
 class OnnxRuntimeDynamic(OnnxRuntime):
     name: ClassVar[str] = "onnxruntime-dynamic"
     precision: ClassVar[Precision] = "int8-weights"
+    keeps_conversion: ClassVar[bool] = True
     equivalence: ClassVar[Equivalence] = "precision"
     order: ClassVar[int] = 3
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from flatout.environment.machine import cpu_flags, has_gpu
 from flatout.model.case import Equivalence
-from flatout.routes._route import Contents, Precision, Route, Setting
+from flatout.routes._route import Contents, End, Precision, Route, Setting
 from flatout.subject import FEW_ELEMENTS, Subject
 
 FOLDER = "saved_model"
@@ -47,6 +47,9 @@ class Function(Route):
     def inspect(self, directory: Path) -> Contents:
         return inspect_saved_model(directory)
 
+    def ends(self, directory: Path) -> tuple[Sequence[End], Sequence[End]]:
+        return _signature_ends(directory / FOLDER)
+
     def loader(self, setting: Setting, batch: int) -> str:
         return loader_source()
 
@@ -62,6 +65,7 @@ class Frozen(Function):
     equivalence: ClassVar[Equivalence] = "reassociated"
     order = 1
     takes_core = True
+    keeps_conversion = True
 
     def skip_reason(self, subject: Subject) -> str | None:
         if subject.parameter_bytes > LARGEST_GRAPH:
@@ -163,6 +167,28 @@ def inspect_saved_model(directory: Path, read_types: bool = True) -> Contents:
             name = tf.dtypes.as_dtype(node.attr["T"].type).name
             computes[name] = computes.get(name, 0) + 1
     return Contents(sum(count for count, _ in sizes), sum(count * width for count, width in sizes), computes)
+
+
+def _signature_ends(folder: Path) -> tuple[list[End], list[End]]:
+    """Of the signature that servers use. It has names and no order."""
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    message = saved_model_pb2.SavedModel()
+    message.ParseFromString((folder / "saved_model.pb").read_bytes())
+    signature = message.meta_graphs[0].signature_def["serving_default"]
+    return _ends(signature.inputs), _ends(signature.outputs)
+
+
+def _ends(named: Mapping[str, Any]) -> list[End]:
+    import tensorflow as tf
+
+    found = []
+    for name in sorted(named):
+        dtype = tf.dtypes.as_dtype(named[name].dtype)
+        lengths = [one.size for one in named[name].tensor_shape.dim]
+        shape = tuple(None if length < 0 else int(length) for length in lengths)
+        found.append(End(name, "str" if dtype == tf.string else dtype.name, shape))
+    return found
 
 
 def _variable_sizes(checkpoint: Path) -> Iterator[tuple[int, int]]:

@@ -25,7 +25,7 @@ class Loop:
 @functools.lru_cache(maxsize=256)
 def lines(file: str) -> tuple[str, ...]:
     try:
-        return tuple(Path(file).read_text(encoding="utf-8", errors="replace").splitlines())
+        return tuple(Path(file).read_text(encoding="utf-8-sig", errors="replace").splitlines())
     except ValueError:  # a name that no file can have
         return ()
     except OSError:

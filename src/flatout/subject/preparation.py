@@ -87,11 +87,15 @@ def prepare(request: SubjectRequest, in_memory: InMemory | None = None) -> Prepa
     )
     samples = _samples(request, in_memory, model)
     inputs = model.inputs or _inputs_from_data(samples, request.shapes)
+    if not model.inputs:
+        notes.append("The model does not say which shapes it takes: the artefact takes those of the samples alone.")
     inputs = _with_ranks(inputs, samples, request.shapes)
     batching = _batching(inputs, samples)
+    declared = inputs
     inputs = tuple(input_matching.apply_shapes(inputs, request.shapes, batching != "none"))
     arrays = input_matching.match_inputs(samples, inputs, batching != "none") if samples else None
     tensors = tuple(_tensor(one, i, arrays, batching) for i, one in enumerate(inputs))
+    tensors = tuple(dataclasses.replace(one, shape=was.shape) for one, was in zip(tensors, declared, strict=True))
     labels = samples.labels if samples else []
     evaluator = _evaluator(request.metric, in_memory.metric, labels)
     subject = Subject(

@@ -65,6 +65,8 @@ class Subject:
     """Operations of the frozen graph and of its functions, with their number: {"Conv2D": 52}."""
     sample_ms: float = 0.0
     """Time of the original per held-out sample, in large batches. 0: not known."""
+    digests: dict[str, str] = field(default_factory=dict)
+    """Of each flavour's graph with its weights (`graph_digest.py`); empty where the graph does not hold everything."""
     flavours: tuple[str, ...] = ("saved_model",)
     """Directories with a SavedModel; `unrolled` is one of them where a recurrent model could be unrolled."""
     data: Literal["given", "synthetic"] = "given"

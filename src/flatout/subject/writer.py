@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from flatout.measure.agreement import relative_error
-from flatout.subject import graph
+from flatout.subject import any_length, graph, graph_digest
 from flatout.subject.original import Original
 from flatout.subject.subject import FEW_ELEMENTS, Array, Subject, Tensor, in_batches, plain_array, write_arrays
 
@@ -41,6 +41,7 @@ def write(subject: Subject, original: Original, parts: Parts, notes: list[str]) 
         subject = _with_unrolled(subject, original, specifications)
     subject = dataclasses.replace(subject, sample_ms=sample_ms)
     subject = dataclasses.replace(subject, float16_error=_float16_error(subject))
+    any_length.save(subject, original)
     subject.write()
     return subject
 
@@ -74,7 +75,8 @@ def _save(subject: Subject, original: Original, serve: Any, specifications: list
 
 
 def _with_statistics(subject: Subject, concrete: Any) -> Subject:
-    definition = graph.frozen_from(concrete).graph.as_graph_def()
+    frozen = graph.frozen_from(concrete)
+    definition = frozen.graph.as_graph_def()
     nodes = [*definition.node, *(node for function in definition.library.function for node in function.node_def)]
     ops: dict[str, int] = {}
     elements = size = 0
@@ -91,7 +93,8 @@ def _with_statistics(subject: Subject, concrete: Any) -> Subject:
                 seen.add(digest)
                 elements += count
                 size += len(value.tensor_content) or count * 4
-    return dataclasses.replace(subject, ops=ops, parameters=elements, parameter_bytes=size)
+    digests = {"saved_model": graph_digest.digest(frozen, len(subject.inputs))}
+    return dataclasses.replace(subject, ops=ops, parameters=elements, parameter_bytes=size, digests=digests)
 
 
 def _with_unrolled(subject: Subject, original: Original, specifications: list[Any]) -> Subject:
@@ -108,7 +111,9 @@ def _with_unrolled(subject: Subject, original: Original, specifications: list[An
     if not _answers_alike(subject, "unrolled"):
         shutil.rmtree(subject.directory / "unrolled")
         return subject
-    return dataclasses.replace(subject, flavours=("saved_model", "unrolled"))
+    frozen = graph.frozen_from(serve.get_concrete_function(*specifications))
+    digests = {**subject.digests, "unrolled": graph_digest.digest(frozen, len(subject.inputs))}
+    return dataclasses.replace(subject, flavours=("saved_model", "unrolled"), digests=digests)
 
 
 def _answers_alike(subject: Subject, flavour: str) -> bool:

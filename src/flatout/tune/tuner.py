@@ -8,13 +8,11 @@ it is.
 from __future__ import annotations
 
 import os
-import statistics
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from flatout.cures import find
-from flatout.measure.processors import STARVED
+from flatout.measure.race import disturbed
 from flatout.model.case import Case, Note
 from flatout.model.evidence.outcomes import LeverSkipped
 from flatout.model.levers import parse
@@ -25,7 +23,6 @@ from flatout.tune.confirmation import Confirmation
 from flatout.tune.context import Context
 from flatout.tune.exploration import Exploration
 from flatout.tune.identity import identity_of
-from flatout.tune.race import Race
 from flatout.tune.request import TuneRequest
 from flatout.tune.run_cures import RunCures
 from flatout.tune.scout import imports_of, ranked, scout
@@ -109,21 +106,10 @@ class Tuner:
             patch=claim.patch if claim is not None else "",
             whole_run=claim.whole_run if claim is not None else None,
             evidence=(*case.evidence, *skipped),
-            notes=(*case.notes, *context.notes, *_disturbed(context.races)),
+            notes=(*case.notes, *context.notes, *disturbed(race.taken for race in context.races)),
             logdir="scout-1/trace" if case.logdir else None,
         )
         case = concluded(case, context.request, context.problem)
         if claim is None or case.conclusion is None:
             return case
         return replace(case, conclusion=replace(case.conclusion, by_hand=claim.by_hand))
-
-
-def _disturbed(races: Iterable[Race]) -> list[Note]:
-    """A warning where something else had the processors in many of the rounds."""
-    taken = [share for race in races for share in race.taken]
-    starved = [share for share in taken if share >= STARVED]
-    if len(starved) < STARVED * len(taken) or not starved:
-        return []
-    text = f"Other programs used {100 * statistics.median(starved):.0f} % of the processors in {len(starved)} of "
-    wider = f"{text}{len(taken)} rounds: the intervals are wider than on a quiet machine."
-    return [Note("warning", wider, "Run it again on one to see small gains.")]

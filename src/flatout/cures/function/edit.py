@@ -10,12 +10,14 @@ from flatout.cures import _frozen
 from flatout.cures.function import PARTS
 from flatout.model.case import Case
 from flatout.model.evidence.steps import StepStack, Stream
-from flatout.source.editing import imports, tf_functions, traced_parts
+from flatout.source.editing import imports, shape_reads, tf_functions, traced_parts
 from flatout.source.editing.case_facts import same_file
 from flatout.source.editing.document import read
+from flatout.source.editing.graph_fit import fit_of
 from flatout.source.editing.line_tracking import LineMap
 from flatout.source.editing.step_search import Search
 from flatout.source.editing.step_writing import written
+from flatout.source.side_effects import first_line
 
 _INSIDE = (
     "tensorflow.custom_gradient",
@@ -50,10 +52,19 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
         below = decorator
     start = document.line_start(document.span(below)[0])
     indentation = document.indentation(start)
-    document.insert(
-        start, f"{indentation}@{imports.spell(document, tf_functions.TRACED, definition)}{document.newline}"
-    )
+    traced = imports.spell(document, tf_functions.TRACED, definition)
+    relaxed = "(reduce_retracing=True)" if _shapes_may_vary(source, path, case, int(line)) else ""
+    document.insert(start, f"{indentation}@{traced}{relaxed}{document.newline}")
     return document.result()
+
+
+def _shapes_may_vary(source: str, path: str, case: Case, line: int) -> bool:
+    """Whether one trace serves several shapes, as that of the trial did: a replay buffer that fills, episodes."""
+    fit = fit_of(ast.parse(source))
+    functions = [node for found in fit.definitions.values() for node in found]
+    around = [node for node in functions if first_line(node) <= line <= (node.end_lineno or line)]
+    node = max(around, key=lambda node: node.lineno, default=None)
+    return node is not None and not shape_reads.any_in(fit, node.body, _frozen.others(source, path, case))
 
 
 def by_hand(source: str, path: str, case: Case, value: str) -> str | None:

@@ -5,22 +5,27 @@ from __future__ import annotations
 import gc
 import importlib.util
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from flatout.measure.agreement import relative_error
 from flatout.measure.processors import Mark
 from flatout.model.errors import ProcessFailed, RouteNotNeeded
 from flatout.process.memory import peak_bytes
-from flatout.routes import find
+from flatout.routes import _conversions, find
+from flatout.routes._kept import Kept
 from flatout.routes._route import Runner
-from flatout.subject import Array, Subject, in_batches, plain_array, write_arrays
+from flatout.subject import Array, Subject, any_length, in_batches, plain_array, write_arrays
 
 FEEDS = 8
 """Number of different inputs that a timed block cycles through."""
 FEED_BYTES = 64 << 20
 WARM_CALLS = 3
+ALIKE = 1e-3
+"""Largest relative difference from the original for samples of other lengths."""
 OTHER_BATCH = 3
 """Samples that a loader is given at once, besides the batch that was measured."""
 
@@ -51,19 +56,28 @@ class Tasks:
 
     # ── converting ───────────────────────────────────────────────────────────────────────────────────────────
 
-    def convert(self, route: str, subject: str, directory: str) -> dict[str, Any]:
+    def convert(self, route: str, subject: str, directory: str, kept: str = "") -> dict[str, Any]:
+        """`kept`: the directory of conversions of earlier calls; empty: everything is converted."""
+        store = _conversions.store = Kept(Path(kept)) if kept else None
         began = time.monotonic()
-        find(route).convert(Subject.read(Path(subject)), Path(directory))
-        return {"seconds": time.monotonic() - began}
+        _conversions.convert(find(route), Subject.read(Path(subject)), Path(directory))
+        seconds = time.monotonic() - began + (store.seconds if store else 0.0)
+        return {"seconds": seconds, "reused": bool(store and store.found)}
 
     def import_file(self, route: str, given: str, directory: str) -> dict[str, Any]:
         began = time.monotonic()
         find(route).import_file(Path(given), Path(directory))
-        return {"seconds": time.monotonic() - began}
+        inputs, outputs = find(route).ends(Path(directory))
+        seconds = time.monotonic() - began
+        return {"seconds": seconds, "ends": [[asdict(one) for one in some] for some in (inputs, outputs)]}
 
     def inspect(self, route: str, directory: str) -> dict[str, Any]:
         contents = find(route).inspect(Path(directory))
         return {"weights": contents.weights, "weight_bytes": contents.weight_bytes, "computes": dict(contents.computes)}
+
+    def ends(self, route: str, directory: str) -> dict[str, Any]:
+        inputs, outputs = find(route).ends(Path(directory))
+        return {"inputs": [asdict(one) for one in inputs], "outputs": [asdict(one) for one in outputs]}
 
     # ── running ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -123,16 +137,21 @@ class Tasks:
         taken = mark.taken_since(cpu)
         return {"times": times, "cpu_ms": cpu * 1e3 / len(times), "taken": taken, "peak_bytes": peak_bytes()}
 
+    def run_written(
+        self, version: str, inputs: list[str], outputs: list[str], feeds: list[str], batch: int, output: str
+    ) -> dict[str, Any]:
+        """Run what was written for a server, by the names in it."""
+        from flatout.optimize.layouts import trial
+
+        answers = answers_of(trial.open_written(Path(version), inputs, outputs), read_arrays(feeds), batch, None)
+        write_arrays(Path(output), "out", answers)
+        return {"samples": len(answers[0])}
+
     def run_loader(
         self, path: str, directory: str, batch: int, feeds: list[str], output: str, other: str = ""
     ) -> dict[str, Any]:
         """Run the artefact's loader as its user would: from its file. `other`: a file for answers to another batch."""
-        specification = importlib.util.spec_from_file_location("artefact_loader", path)
-        if specification is None or specification.loader is None:
-            raise ProcessFailed(f"{path} cannot be imported as a Python module. Make the artefact again.")
-        module = importlib.util.module_from_spec(specification)
-        specification.loader.exec_module(module)
-        runner, samples = module.load(directory), read_arrays(feeds)
+        runner, samples = loaded(path, directory), read_arrays(feeds)
         answers = answers_of(runner, samples, batch, None)
         write_arrays(Path(output), "out", answers)
         problem = ""
@@ -143,6 +162,38 @@ class Tasks:
             except Exception as error:  # the artefact takes one batch size alone
                 problem = " ".join(str(error).split())[:200] or type(error).__name__
         return {"samples": len(answers[0]), "problem": problem}
+
+    def run_other_lengths(self, path: str, directory: str, subject: str, batch: int) -> dict[str, Any]:
+        """Give the loader samples of other lengths: it answers as the original does, or refuses them."""
+        model, runner = Subject.read(Path(subject)), loaded(path, directory)
+        samples = next(in_batches(model.samples("held_out"), batch))
+        answered, refused = 0, ""
+        for arrays in any_length.other_lengths(model, samples):
+            expected = any_length.answers(Path(subject) / any_length.FOLDER, arrays)
+            if expected is None:
+                continue  # the original refuses them as well
+            try:
+                given = [plain_array(array) for array in runner(arrays)]
+            except Exception as error:
+                refused = " ".join(str(error).split())[:200] or type(error).__name__
+                continue
+            alike = [one.shape == other.shape for one, other in zip(expected, given, strict=True)]
+            if not all(alike) or relative_error(expected, given) > ALIKE:
+                shapes = ", ".join(str(array.shape) for array in arrays)
+                return {"answered": False, "problem": f"it answers samples of other lengths ({shapes}) wrongly"}
+            answered += 1
+        return {"answered": bool(answered) and not refused, "problem": ""}
+
+
+def loaded(path: str, directory: str) -> Runner:
+    """The function that the artefact's loader makes, imported from its file as its user does."""
+    specification = importlib.util.spec_from_file_location("artefact_loader", path)
+    if specification is None or specification.loader is None:
+        raise ProcessFailed(f"{path} cannot be imported as a Python module. Make the artefact again.")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    runner: Runner = module.load(directory)
+    return runner
 
 
 def answers_of(runner: Runner, samples: list[Array], batch: int, at_most: int | None) -> list[Array]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from flatout.routes._onnx.graph import graphs
-from flatout.routes._route import Contents
+from flatout.routes._route import Contents, End
 from flatout.subject import FEW_ELEMENTS
 
 OPERATIONS = {
@@ -22,6 +22,24 @@ KINDS = {name: kind for kind, names in OPERATIONS.items() for name in names.spli
 
 def inspect(path: Path) -> Contents:
     return Contents(*weights(path), computes(path))
+
+
+def ends(path: Path) -> tuple[list[End], list[End]]:
+    """Inputs and outputs, without the weights that old files name among the inputs."""
+    import onnx
+
+    graph = onnx.load(path, load_external_data=False).graph
+    stored = {one.name for one in graph.initializer}
+    return [_end(one) for one in graph.input if one.name not in stored], [_end(one) for one in graph.output]
+
+
+def _end(value: Any) -> End:
+    import onnx
+
+    tensor = value.type.tensor_type
+    kind = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type) if tensor.elem_type else None
+    shape = tuple(one.dim_value if one.HasField("dim_value") else None for one in tensor.shape.dim)
+    return End(value.name, kind.name if kind is not None and kind.kind in "biuf" else "", shape)
 
 
 def weights(path: Path) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from flatout.model.errors import ConversionFailed
+from flatout.routes import _conversions
 from flatout.routes._onnx import compiled, recurrent
 from flatout.routes._onnx.graph import graphs
 from flatout.routes._onnx.repair import repair
@@ -30,14 +31,16 @@ def onnx_file(subject: Subject) -> Path:
     """The subject's ONNX file, converted at the first call. Other processes that call this meanwhile wait for it."""
     kept = subject.directory / "onnx" / "model.onnx"
     kept.parent.mkdir(exist_ok=True)
-    failed = kept.with_name("failed.txt")
+    failed, made = kept.with_name("failed.txt"), kept.with_name("made")
+    made.mkdir(exist_ok=True)
     with open(kept.with_name("lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if failed.exists():
             raise ConversionFailed(failed.read_text(encoding="utf-8"))
         if not kept.exists():
             try:
-                save(_convert(subject), kept)
+                _conversions.kept("onnx", subject, made, lambda: save(_convert(subject), made / kept.name))
+                os.replace(made / kept.name, kept)
             except Exception as error:
                 failed.write_text(f"{type(error).__name__}: {error}", encoding="utf-8")
                 raise

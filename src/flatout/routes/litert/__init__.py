@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from flatout.model.case import Equivalence
 from flatout.model.errors import ArtefactUnreadable
-from flatout.routes._route import Contents, Precision, Route, Setting
+from flatout.routes._route import Contents, End, Precision, Route, Setting
 from flatout.subject import Subject
 
 ANY_BATCH = "model.tflite"
@@ -33,6 +33,7 @@ class Float32(Route):
     equivalence: ClassVar[Equivalence] = "reassociated"
     packages = ("ai_edge_litert",)
     accepts = ".tflite"
+    keeps_conversion = True
 
     def skip_reason(self, subject: Subject) -> str | None:
         if any(one.dtype == "str" for one in subject.inputs):
@@ -51,6 +52,11 @@ class Float32(Route):
         from flatout.routes.litert import contents
 
         return contents.inspect_file(_first_file(directory))
+
+    def ends(self, directory: Path) -> tuple[Sequence[End], Sequence[End]]:
+        from flatout.routes.litert import contents
+
+        return contents.ends(_first_file(directory))
 
     def loader(self, setting: Setting, batch: int) -> str:
         return loader_source(setting, batch)

@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from flatout.routes._route import Contents
+from flatout.routes._route import Contents, End
 from flatout.subject import FEW_ELEMENTS
 
 HEAVY = (
@@ -24,6 +24,30 @@ WIDTHS = {
     "FLOAT64": 8,
     "INT4": 0.5,
 }
+
+
+def ends(path: Path) -> tuple[list[End], list[End]]:
+    """Names are those of the signature, where the file has one, else those of the tensors."""
+    from ai_edge_litert.interpreter import Interpreter
+
+    interpreter = Interpreter(model_path=str(path))
+    signatures = interpreter.get_signature_list()
+    if len(signatures) == 1:
+        runner = interpreter.get_signature_runner(next(iter(signatures)))
+        named = {one["index"]: name for name, one in runner.get_input_details().items()}
+        answered = {one["index"]: name for name, one in runner.get_output_details().items()}
+    else:
+        named, answered = {}, {}
+    return (
+        [_end(one, named) for one in interpreter.get_input_details()],
+        [_end(one, answered) for one in interpreter.get_output_details()],
+    )
+
+
+def _end(details: dict[str, Any], names: dict[int, str]) -> End:
+    lengths = details.get("shape_signature", details["shape"])
+    shape = tuple(None if length < 0 else int(length) for length in lengths)
+    return End(names.get(details["index"], details["name"]), details["dtype"].__name__, shape)
 
 
 def inspect_file(path: Path) -> Contents:

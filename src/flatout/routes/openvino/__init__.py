@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from flatout.environment.machine import cpu_flags
 from flatout.model.case import Equivalence
 from flatout.routes._onnx import convert
-from flatout.routes._route import Contents, Precision, Route, Setting, lines_if
+from flatout.routes._route import Contents, End, Precision, Route, Setting, lines_if
 from flatout.subject import FEW_ELEMENTS, Subject
 
 FILE = "model.xml"
@@ -36,6 +36,7 @@ class OpenVino(Route):
     equivalence: ClassVar[Equivalence] = "reassociated"
     packages: ClassVar[tuple[str, ...]] = ("openvino", "onnx", "tf2onnx")
     accepts: ClassVar[str] = ".onnx"
+    keeps_conversion: ClassVar[bool] = True
     float_types: ClassVar[tuple[str, ...]] = ("f32",)
     """Types in which the nodes that are not quantized may be computed, the most promising first."""
 
@@ -68,6 +69,12 @@ class OpenVino(Route):
             weight_bytes=sum(one.nbytes for one in weights),
             computes=computes(openvino.compile_model(model, "CPU", configuration(1, self.float_types[0]))),
         )
+
+    def ends(self, directory: Path) -> tuple[Sequence[End], Sequence[End]]:
+        import openvino
+
+        model = openvino.Core().read_model(directory / FILE)
+        return [_end(one) for one in model.inputs], [_end(one) for one in model.outputs]
 
     def loader(self, setting: Setting, batch: int) -> str:
         return loader_source(setting, batch)
@@ -131,6 +138,11 @@ class OpenVinoMixed(OpenVinoInt8):
 
         model = quantize.quantize_mixed(read(subject), subject)
         openvino.save_model(model, directory / FILE, compress_to_fp16=False)
+
+
+def _end(port: Any) -> End:
+    shape = tuple(one.get_length() if one.is_static else None for one in port.partial_shape)
+    return End(port.any_name, port.element_type.to_dtype().name, shape)
 
 
 def read(subject: Subject) -> Any:

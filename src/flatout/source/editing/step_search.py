@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from flatout.source import side_effects
+from flatout.source.editing import shape_reads
 from flatout.source.editing.dataflow import (
     FUNCTIONS,
     LOOPS,
@@ -17,9 +15,7 @@ from flatout.source.editing.dataflow import (
     arguments,
     bound_in,
     called_name,
-    definitions,
     names_in,
-    reached,
 )
 from flatout.source.editing.graph_fit import UPDATES, Obstacle, every, fit_of, is_tape, is_traced, opened
 from flatout.source.editing.step_arguments import MOST, Level, Surroundings
@@ -30,13 +26,6 @@ _OUTSIDE_OPS = re.compile(
     r"tensorflow\.(py_function|numpy_function|summary|print|io|data|random|constant|convert_to_tensor)\b"
 )
 """Operations with which no function begins: what they make is its argument."""
-_SHAPES = {"shape", "get_shape"}
-_FORWARD = ("call", "__call__", "forward")
-_LIBRARIES = {
-    *sys.stdlib_module_names,
-    *("tensorflow", "keras", "tf_keras", "tensorflow_datasets", "tensorflow_probability", "numpy", "scipy", "sklearn"),
-    *("pandas", "matplotlib", "PIL", "cv2", "tqdm", "absl", "gym", "gymnasium", "IPython", "seaborn", "imageio"),
-}
 
 
 @dataclass(frozen=True)
@@ -243,7 +232,7 @@ class Search:
             tuple(back),
             method,
             above,
-            relaxed=not self._reads_shapes(rest),
+            relaxed=not shape_reads.any_in(self.fit, rest, self.others or {}),
         )
 
     def _given(self, around: Surroundings, flow: Flow, line: int) -> tuple[list[str], ast.stmt | None]:
@@ -277,36 +266,6 @@ class Search:
         declared = set(flow.written) & around.declared()
         if declared:
             raise NotSplit(Obstacle(line, f"begins a step that sets the global {', '.join(sorted(declared))}"))
-
-    def _reads_shapes(self, body: Sequence[ast.stmt]) -> bool:
-        """Whether Python may compute with shapes, which may be unknown in a relaxed trace: here or in a model."""
-        others = self.others or {}
-        own = {part.removesuffix(".py") for path in others for part in os.path.normpath(path).split(os.sep)}
-        if any(not _imported(module) <= _LIBRARIES | own for module in (self.module, *others.values())):
-            return True  # a model may come from a file that is not seen here
-        known = {name: list(found) for name, found in self.fit.definitions.items()}
-        libraries = set(self.fit.modules)
-        for module in others.values():
-            libraries |= set(side_effects.imported(module))
-            for name, found in definitions(module).items():
-                known.setdefault(name, []).extend(found)
-        models = [node for name in _FORWARD for node in known.get(name, ())]
-        nodes = (*reached(body, known), *(inner for model in models for inner in reached(model.body, known)))
-        read = (node.value for node in nodes if isinstance(node, ast.Attribute) and node.attr in _SHAPES)
-        return any(not (isinstance(of, ast.Name) and of.id in libraries) for of in read)  # `tf.shape(x)` is a tensor
-
-
-def _imported(module: ast.Module) -> set[str]:
-    """The packages and modules that a file imports, by the first part of their names."""
-    found: set[str] = set()
-    for node in ast.walk(module):
-        if isinstance(node, ast.Import):
-            found.update(alias.name.split(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module.split(".")[0])
-        elif isinstance(node, ast.ImportFrom):
-            found.update(alias.name for alias in node.names)
-    return found
 
 
 _NOTHING = re.compile(r"tensorflow\.(summary|print|io|data)\b")

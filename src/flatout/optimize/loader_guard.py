@@ -1,0 +1,78 @@
+"""What is added to the loader of an artefact: samples that it is not made for get the model itself, or one sentence.
+
+It costs nothing as long as the runtime answers: only what the runtime refuses is looked at.
+"""
+
+from __future__ import annotations
+
+from flatout.subject import Subject, any_length
+from flatout.subject.input_matching import numpy_type
+
+GUARD = '''
+
+# ── what the artefact is not made for ────────────────────────────────────────────────────────────────────────────────
+
+import numpy
+
+TAKES = {takes}
+"""For each input its type, the shape of a sample that this artefact is made for, and that which the original takes."""
+load_made = load
+
+
+def load(directory, *arguments, **options):
+    """As above. Samples of other lengths are answered by the model itself, in any_length/, where that is there."""
+    made, others = load_made(directory, *arguments, **options), []
+
+    def run(inputs):
+        try:
+            return made(inputs)
+        except Exception as error:
+            if problem := unfit(inputs):
+                raise ValueError(problem) from error
+            given = [list(numpy.shape(array)[{first}:]) for array in inputs]
+            if given == [lengths for _, lengths, _ in TAKES.values()]:
+                raise
+        if not others:
+            others.append(load_any_length(directory))
+        return others[0](inputs)
+
+    return run
+
+
+def unfit(inputs):
+    """Why neither the artefact nor the original takes these; empty if one of them should."""
+    if len(inputs) != len(TAKES):
+        return f"the model takes a list of {{len(TAKES)}} arrays ({{', '.join(TAKES)}}), not of {{len(inputs)}}"
+    for (name, (kind, _, lengths)), array in zip(TAKES.items(), inputs):
+        array = numpy.asarray(array)
+        given = array.shape[{first}:]
+        fits = len(given) == len(lengths) and all(one in (None, here) for one, here in zip(lengths, given))
+        if not (array.dtype.kind in "SUO" if kind == "str" else array.dtype == kind):
+            return f"input {{name}} takes {{kind}}, not {{array.dtype}}"
+        if not fits or array.ndim < {first}:
+            shape = ", ".join("any" if one is None else str(one) for one in lengths)
+            return f"input {{name}} takes samples of shape ({{shape}}), {batched}not {{array.shape}}"
+    return ""
+
+
+def load_any_length(directory):
+    folder = Path(directory) / "any_length"
+    takes = ", ".join(f"{{name}} {{tuple(lengths)}}" for name, (_, lengths, _) in TAKES.items())
+    if not folder.exists():
+        raise ValueError(f"this artefact takes samples of {{takes}} alone: pad or cut them, or make one with --shape")
+    try:
+        import tensorflow as tf
+    except ImportError:
+        raise ValueError(f"samples of other lengths than {{takes}} need TensorFlow, which is not installed") from None
+    model = tf.saved_model.load(str(folder))
+    return lambda inputs: [output.numpy() for output in model.serve(*[tf.constant(array) for array in inputs])]
+'''
+
+
+def guard(subject: Subject) -> str:
+    takes = {
+        one.name: (numpy_type(one.dtype), list(one.sample), list(any_length.lengths(subject, one.shape)))
+        for one in subject.inputs
+    }
+    batched = subject.batching != "none"
+    return GUARD.format(takes=repr(takes), first=int(batched), batched="one to a row, " if batched else "")

@@ -1,0 +1,54 @@
+"""Whether Python computes with the shapes of tensors, which may be unknown in a trace for several of them."""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+from flatout.source import side_effects
+from flatout.source.editing.dataflow import called_name, definitions, reached
+from flatout.source.editing.graph_fit import GraphFit
+
+_SHAPES = {"shape", "get_shape"}
+_COUNTS = {"unstack"}
+"""Operations that need a known size."""
+_FORWARD = ("call", "__call__", "forward")
+_LIBRARIES = {
+    *sys.stdlib_module_names,
+    *("tensorflow", "keras", "tf_keras", "tensorflow_datasets", "tensorflow_probability", "numpy", "scipy", "sklearn"),
+    *("pandas", "matplotlib", "PIL", "cv2", "tqdm", "absl", "gym", "gymnasium", "IPython", "seaborn", "imageio"),
+}
+
+
+def any_in(fit: GraphFit, body: Sequence[ast.stmt], others: Mapping[str, ast.Module]) -> bool:
+    """Whether these statements read shapes, or a model does: in this file or in `others`, the program's other files."""
+    own = {part.removesuffix(".py") for path in others for part in os.path.normpath(path).split(os.sep)}
+    if any(not _imported(module) <= _LIBRARIES | own for module in (fit.module, *others.values())):
+        return True  # a model may come from a file that is not seen here
+    known = {name: list(found) for name, found in fit.definitions.items()}
+    libraries = set(fit.modules)
+    for module in others.values():
+        libraries |= set(side_effects.imported(module))
+        for name, found in definitions(module).items():
+            known.setdefault(name, []).extend(found)
+    models = [node for name in _FORWARD for node in known.get(name, ())]
+    nodes = [*reached(body, known), *(inner for model in models for inner in reached(model.body, known))]
+    if any(isinstance(node, ast.Call) and called_name(node) in _COUNTS for node in nodes):
+        return True
+    read = (node.value for node in nodes if isinstance(node, ast.Attribute) and node.attr in _SHAPES)
+    return any(not (isinstance(of, ast.Name) and of.id in libraries) for of in read)  # `tf.shape(x)` is a tensor
+
+
+def _imported(module: ast.Module) -> set[str]:
+    """The packages and modules that a file imports, by the first part of their names."""
+    found: set[str] = set()
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import):
+            found.update(alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module.split(".")[0])
+        elif isinstance(node, ast.ImportFrom):
+            found.update(alias.name for alias in node.names)
+    return found
