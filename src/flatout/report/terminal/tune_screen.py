@@ -25,6 +25,9 @@ TOO_FEW = "too few rounds "
 _MEASURED = re.compile(r"(\d[\d.]*)× ?\[(\d[\d.]*), (\d[\d.]*)\]")
 
 
+_ONE_TRIED = "the one change tried was not measurably faster, and cannot"
+
+
 def write(case: Case, page: Page, room: Room) -> None:
     screen.title(case, page)
     claim = claimed(case)
@@ -54,6 +57,7 @@ def headline(case: Case) -> str:
     tried = [trial for trial in case.trials if trial.stage in ("single", "run")]
     if outcome == "done":
         none = f"none of {len(tried)} changes that were tried is faster" if tried else "no change fits this program"
+        none = "the one change that was tried is not faster" if len(tried) == 1 else none
         return f"Nothing worth changing: {none}."
     best = _different(case)
     if outcome == "not-the-same" and best is not None and best.speedup is not None:
@@ -89,7 +93,7 @@ def how_known(case: Case) -> str:
     if case.conclusion is None:
         return ""
     reason = clean(case.conclusion.reason).partition(" By hand: the lever")[0]
-    return "" if reason in headline(case) else _capital(_in_words(case, reason.replace(" ×", "×")))
+    return "" if reason in headline(case) else _capital(_plain(_in_words(case, reason.replace(" ×", "×"))))
 
 
 def _gain(case: Case, claim: Trial, page: Page, room: Room) -> None:
@@ -163,7 +167,7 @@ def _reason(case: Case, page: Page, room: Room) -> None:
     for begin in ("Nothing worth changing: ", "Undecided: "):
         reason = reason.removeprefix(begin)
     if reason and reason not in headline(case):
-        told = _in_words(case, reason.replace(" ×", "×"))
+        told = _plain(_in_words(case, reason.replace(" ×", "×")))
         labelled(page, "Why", elide(_capital(told), min(room.words, 700)))
 
 
@@ -185,6 +189,14 @@ def _in_words(case: Case, reason: str) -> str:
             clause = _quoted(clause, known)
             clauses.append(re.sub(r"\(([\w-]+): ", lambda found: f"({skipped.get(found[1], found[1])}: ", clause))
     return "; ".join(clauses)
+
+
+def _plain(text: str) -> str:
+    """Without `×`, `beyond the noise` and `of 1 changes`."""
+    text = _MEASURED.sub(_measured, text).replace("faster beyond the noise", "measurably faster")
+    text = text.replace("of 1 changes tried, none was measurably faster, and none can", _ONE_TRIED)
+    text = re.sub(r"give more than (\d[\d.]*)×", r"make it more than \1 times as fast", text)
+    return sentence(re.sub(r"(?<=\d)×", " times", text))
 
 
 def _measured(found: re.Match[str]) -> str:
