@@ -13,7 +13,10 @@ from typing import Any
 
 from flatout import store
 from flatout.model import json_text
+from flatout.model.case import Case
 from flatout.model.errors import CaseNotFound
+from flatout.report.formatting import sentence
+from flatout.report.terminal import headline
 from flatout.store import origin
 from flatout.store.run_summary import PARTS, program_of
 from flatout.tune import journal
@@ -136,7 +139,7 @@ def _summary(name: str, data: dict[str, Any], changed: float) -> FinishedCase:
         kind=str(data["kind"]),
         title=" ".join((what, shlex.join(arguments))).strip() or name,
         started=str(program.get("started") or ""),
-        verdict=str(data.get("verdict") or ""),
+        verdict=_verdict(data),
         step_ms=float(median) if isinstance(median, (int, float)) else None,
         shares=tuple((part, value / total) for part, value in parts if value > 0) if total > 0 else (),
         findings=len(data.get("findings") or ()),
@@ -144,3 +147,10 @@ def _summary(name: str, data: dict[str, Any], changed: float) -> FinishedCase:
         failed=bool(program.get("error") or program.get("signal")),
         changed=changed,
     )
+
+
+def _verdict(data: dict[str, Any]) -> str:
+    """For people. The sentence that is kept with a tune names levers as JSON does."""
+    if data["kind"] != "tune":
+        return sentence(data.get("verdict") or "")
+    return headline(Case.from_json(data))

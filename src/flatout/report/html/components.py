@@ -74,3 +74,10 @@ def code(context: ReportContext, where: Where | None) -> Child:
 
 def _inside(where: Where | None) -> Child:
     return tag("span", f"in {where.function}", class_="quiet") if where and where.function else None
+
+
+def with_code(text: str) -> list[Child]:
+    """A sentence in which what stands between backticks is code."""
+    parts = text.split("`")
+    whole = len(parts) % 2 == 1
+    return [tag("code", part) if number % 2 else part for number, part in enumerate(parts)] if whole else [text]

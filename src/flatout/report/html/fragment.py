@@ -10,8 +10,10 @@ from collections.abc import Callable
 
 from flatout.model.case import Case, Finding, Split, Steps, Where
 from flatout.report.formatting import clean, duration, share
+from flatout.report.html.components import with_code
 from flatout.report.html.markup import Child, Html, tag, verbatim
-from flatout.report.labels import NO_FINDINGS, NO_VERDICT, STEP_NAMES, STEP_PARTS
+from flatout.report.labels import NO_FINDINGS, STEP_NAMES, STEP_PARTS
+from flatout.report.terminal import headline
 
 MOST_FINDINGS = 3
 MOST_PATCH_LINES = 60
@@ -48,7 +50,7 @@ def render(case: Case, place: Place = plain) -> Html:
     return tag(
         "div",
         tag("style", Html(STYLE)),
-        tag("p", clean(case.verdict, 600) or NO_VERDICT, class_="verdict"),
+        tag("p", with_code(headline(case)), class_="verdict"),
         _step(case.steps) if case.steps is not None else None,
         _findings(case, place),
         _patch(case.patch),

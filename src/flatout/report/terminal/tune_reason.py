@@ -9,12 +9,14 @@ from flatout.model.case import Case, Interval, Trial
 from flatout.model.evidence.outcomes import LeverSkipped
 from flatout.model.levers import shown
 from flatout.report import words
-from flatout.report.formatting import clean, elide
+from flatout.report.formatting import clean, elide, sentence
 from flatout.report.terminal.page import Column, Page
 from flatout.report.terminal.screen import Room, labelled
 
 TOO_FEW, OUT_OF_TIME = "too few rounds of ", "no time was left for "
 """How a conclusion names levers that were not tried for long enough, or not any more (`tune/verdict.py`)."""
+_MEASURED = re.compile(r"(\d[\d.]*)× ?\[(\d[\d.]*), (\d[\d.]*)\]")
+_ONE_TRIED = "the one change tried was not measurably faster, and cannot"
 
 
 def write(case: Case, page: Page, room: Room, headline: str) -> None:
@@ -22,10 +24,9 @@ def write(case: Case, page: Page, room: Room, headline: str) -> None:
     assert case.conclusion is not None
     best = different(case)
     if case.conclusion.outcome == "not-the-same" and best is not None:
-        told = (
-            words.compared(how_compared(best)).replace("agree to", "differ by up to").replace("agrees to", "differs by")
-        )
-        labelled(page, "Why", elide(told or capital(clean(best.note).rpartition("; ")[2]), min(room.words, 500)))
+        seen = words.compared(how_compared(best))
+        seen = seen.replace("agree to", "differ by up to").replace("agrees to", "differs by")
+        labelled(page, "Why", elide(seen or capital(clean(best.note).rpartition("; ")[2]), min(room.words, 500)))
         return
     reason = clean(case.conclusion.reason).partition(" By hand: the lever")[0]
     if case.program.directory:
@@ -35,8 +36,25 @@ def write(case: Case, page: Page, room: Room, headline: str) -> None:
     if case.conclusion.outcome == "undecided":
         reason = _open_changes(case, reason, page, room)
     if reason and reason not in headline:
-        told = in_words(case, reason.replace(" ×", "×"))
-        labelled(page, "Why", elide(capital(told), min(room.words, 700)))
+        labelled(page, "Why", elide(told(case, reason), min(room.words, 700)))
+
+
+def told(case: Case, reason: str) -> str:
+    """A reason in words for people."""
+    return capital(_plain(in_words(case, reason.replace(" ×", "×"))))
+
+
+def _plain(text: str) -> str:
+    """Without `×`, `beyond the noise` and `of 1 changes`."""
+    text = _MEASURED.sub(_measured, text).replace("faster beyond the noise", "measurably faster")
+    text = text.replace("of 1 changes tried, none was measurably faster, and none can", _ONE_TRIED)
+    text = re.sub(r"give more than (\d[\d.]*)×", r"make it more than \1 times as fast", text)
+    return sentence(re.sub(r"(?<=\d)×", " times", text))
+
+
+def _measured(found: re.Match[str]) -> str:
+    """`1.18× [0.76, 2.32]` in the words of all other speedups."""
+    return f"({found[1]} times as fast, {found[2]} to {found[3]})"
 
 
 def _open_changes(case: Case, reason: str, page: Page, room: Room) -> str:

@@ -49,6 +49,7 @@ def headline(case: Case) -> str:
     tried = [trial for trial in case.trials if trial.stage in ("single", "run")]
     if outcome == "done":
         none = f"none of {len(tried)} changes that were tried is faster" if tried else "no change fits this program"
+        none = "the one change that was tried is not faster" if len(tried) == 1 else none
         return f"Nothing worth changing: {none}."
     best = tune_reason.different(case)
     if outcome == "not-the-same" and best is not None and best.speedup is not None:
@@ -87,9 +88,7 @@ def how_known(case: Case) -> str:
     if case.conclusion is None:
         return ""
     reason = clean(case.conclusion.reason).partition(" By hand: the lever")[0]
-    return (
-        "" if reason in headline(case) else tune_reason.capital(tune_reason.in_words(case, reason.replace(" ×", "×")))
-    )
+    return "" if reason in headline(case) else tune_reason.told(case, reason)
 
 
 def _gain(case: Case, claim: Trial, page: Page, room: Room) -> None:

@@ -147,7 +147,7 @@ def _changes(found: Comparison) -> Html:
             ),
             tag("thead", tag("tr", head)),
             tag("tbody", [_row(row, found, reach) for row in rows]),
-            class_="forest",
+            class_="forest changes",
         ),
         class_="scroll",
         tabindex="0",

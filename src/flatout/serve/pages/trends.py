@@ -29,13 +29,18 @@ def write(all_series: Sequence[Series]) -> str:
     )  # fmt: skip
 
 
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'s' if count != 1 else ''}"
+
+
 def _series(series: Series) -> Html:
     found = points(series, LAST)
+    states = _many(len(series.states), "state")
     low, high = min(point.ms.low for point in found), max(point.ms.high for point in found)
     return tag(
         "section",
         tag("h2", series.title),
-        tag("p", f"{series.count} runs of {len(series.states)} states · {series.machine}", class_="lead"),
+        tag("p", f"{_many(series.count, 'run')} of {states} · {series.machine}", class_="lead"),
         tag(
             "div",
             tag(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flatout.model.case import Case, Split, Steps
 from flatout.report.formatting import duration, share
-from flatout.report.html.components import facts, spot
+from flatout.report.html.components import facts, spot, with_code
 from flatout.report.html.context import ReportContext
 from flatout.report.html.markup import Child, Html, tag
 from flatout.report.html.views import run
@@ -20,7 +20,7 @@ def write(context: ReportContext) -> Html:
     return tag(
         "section",
         tag("p", f"flatout {case.kind}", class_="kind"),
-        tag("h1", headline(case), class_="verdict"),
+        tag("h1", with_code(headline(case)), class_="verdict"),
         _how_known(case) if case.kind == "tune" else None,
         _failure(case),
         run.bar(case.run) if case.run is not None and case.run.seconds > 0 else None,
