@@ -65,7 +65,7 @@ def explored(
 ) -> tuple[list[str], FakeRace, Any]:
     race = FakeRace(gains, more.pop("start_seconds", 1.0))
     journal, progress = Journal(tmp_path), Progress(60.0, quiet=True)
-    clock = Clock(more.pop("budget", 480.0))
+    clock, seconds = Clock(more.pop("budget", 480.0)), more.pop("seconds", 10.0)
     planned = Plan(("prefetch", "xla", "cache", "onednn"), (("threads", "one core"),))
     monkeypatch.setattr(explorations.plan, "make", lambda *args: planned)
     context = SimpleNamespace(
@@ -77,6 +77,7 @@ def explored(
         trials=FakeTrials(journal, progress, tmp_path, Clock(60.0)),
         progress=progress,
         varies=False,
+        seconds_of_program=seconds,
         learn_of=lambda contestants: False,
         race=lambda launch: race,
         contestant=lambda levers: SimpleNamespace(
@@ -127,6 +128,14 @@ def test_other_levers_are_tried_on_top_of_what_has_won(tmp_path, monkeypatch):
     assert winners == ["prefetch", "cache"]
     tried = [trial.levers for trial in context.trials.found if trial.stage == "single"]
     assert tried == [("prefetch",), ("prefetch", "xla"), ("prefetch", "cache"), ("prefetch", "onednn")]
+
+
+@pytest.mark.parametrize(("seconds", "tried"), [(None, False), (10.0, True)])
+def test_time_for_whole_runs_is_not_spent_on_levers_that_nothing_names(tmp_path, monkeypatch, seconds, tried):
+    """Each takes most of what is left for trying; how long the program takes is not known."""
+    small = Interval(1.1, 1.05, 1.15)
+    _, race, _ = explored(tmp_path, monkeypatch, {"prefetch": small}, start_seconds=150.0, seconds=seconds)
+    assert (("xla",) in race.ran) == tried
 
 
 def test_what_was_ahead_when_the_time_was_up_is_confirmed_where_nothing_has_won(tmp_path, monkeypatch):

@@ -27,6 +27,9 @@ AGAIN_FROM = 1.25
 AGAIN_AT_MOST = 2
 OF_A_GROUP = 0.5
 """Share of the time for trying that levers which are tried side by side may take."""
+UNNAMED = 0.4
+"""Of the time that is left for trying once something has won in a program that was not seen to end: what levers may
+take that no finding names. They gain little; whole runs that are measured to their end are worth more."""
 AGAIN_STARTS = 6
 """Starts of the program that observing anew and trying further levers takes at least."""
 
@@ -37,6 +40,8 @@ class Exploration:
         self.base: tuple[str, ...] = ()
         """Levers that have won already: further ones are tried on top of these."""
         self.winners: list[str] = []
+        self.until: float | None = None
+        """The end of the time for what is tried now, where that is before the end of trying."""
 
     def run(self) -> list[str]:
         """The levers that have won, the most valuable first."""
@@ -56,6 +61,8 @@ class Exploration:
         if not self.winners:
             self._try_again(race)  # what a finding names has a better chance than what none does
         if not context.request.levers:
+            if self.winners and context.seconds_of_program is None:
+                self.until = time.monotonic() + UNNAMED * max(context.clock.left_to_explore(), 0.0)
             self._try_all(race, case, suggested=False)
         self._try_again(race)
         in_time = race.seconds_for(1) < context.clock.left()
@@ -102,7 +109,7 @@ class Exploration:
         """As many as memory and time allow, and one at least. Where starts or steps are slow, the first ones are tried
         by themselves: many together would have a round or two each, and none would be decided."""
         size = min(untried, self.context.alive_at_once(race))
-        left = OF_A_GROUP * self.context.clock.left_to_explore()
+        left = OF_A_GROUP * min(self.context.clock.left_to_explore(), self._time_to_try())
         while size > 1 and race.seconds_for(size) > left:
             size -= 1
         return size
@@ -129,7 +136,7 @@ class Exploration:
         race.run(
             contestants,
             Rules(until, comparisons=comparisons, few_rounds=True),
-            TimeLimit(clock.exploring_until, last=last),
+            TimeLimit(min(clock.exploring_until, self.until or clock.end), last=min(last, self.until or last)),
         )
         context.trials.keep_all(race, contestants, "single")
 
@@ -152,7 +159,8 @@ class Exploration:
     def _time_to_try(self) -> float:
         """Seconds. Where nothing is ahead, there is nothing to confirm, and trying goes on to the end."""
         clock = self.context.clock
-        return clock.left_to_explore() if self._has_to_confirm() else clock.left()
+        left = clock.left_to_explore() if self._has_to_confirm() else clock.left()
+        return left if self.until is None else min(left, self.until - time.monotonic())
 
     def _has_to_confirm(self) -> bool:
         trials = self.context.trials
