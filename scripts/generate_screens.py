@@ -57,7 +57,8 @@ SCREENS = (
         "A map that is called for each element",
         "docs/gallery/cases/input-slow.json",
         ("a map before the batch that does little each time", "map_before_batch.py:21",
-         "batch first, then map; or run tune", "this run up to about 1.4 times as fast", "expected: bit for bit the same"),
+         "batch first, then map; or run tune",
+         "this run up to about 1.4 times as fast", "expected: bit for bit the same"),
     ),
     Screen(
         "A function that is traced again and again",
