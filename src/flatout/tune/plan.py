@@ -74,6 +74,8 @@ def of_run(case: Case, named: Sequence[str] = (), allow: Collection[str] = (), w
 def _why_not(
     lever: LoadedCure, case: Case, named: bool, allow: Collection[str], bounds: dict[str, Interval]
 ) -> str | None:
+    if not named and lever.spec.fewer_results:
+        return f"it leaves out results; only on request: --lever {lever.name}"
     if not named and not lever.spec.by_default and lever.spec.equivalence not in allow:
         return f"only on request: --lever {lever.name}"
     if not named and lever.spec.equivalence not in (*ALLOWED, *allow):

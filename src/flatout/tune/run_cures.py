@@ -31,6 +31,8 @@ WORTH = 0.05
 """Share of the run that a cure can save at most, from which on it is tried."""
 RUNS = 3.0
 """Whole runs that have to fit into the time that is left: one watched, one with a cure, one without."""
+LONGER = 1.5
+"""How much longer than it was seen to take a run may go on."""
 AHEAD = 0.12
 """Of the budget: a program that takes no longer is watched before its steps are raced."""
 EACH = 2 * PAIRS + 2.5
@@ -107,7 +109,7 @@ class RunCures:
             return None
         context.progress.phase("watching a whole run of the program")
         directory = context.new_directory("watched")
-        limit = max(context.clock.left() / RUNS, 1.5 * known)
+        limit = max(context.clock.left() / RUNS, LONGER * known)
         found = whole_run.run(context.launch, directory, context.watchdog, limit, context.progress.tick, watched=True)
         if not found.ended:
             context.trials.skip(levers, f"{NO_TIME}: the program had not ended after {found.seconds:.0f} s")
@@ -129,6 +131,8 @@ class RunCures:
         patched = context.patched(made, levers) if made is not None else None
         launch = patched.launch if patched is not None else context.contestant(levers).launch
         made = made if patched is not None else None
+        if find(parse(text)[0]).spec.next_start and not self._started_once(launch, text):
+            return
         if before is not None and not self._adds(before, launch, text):
             return
         trial = replace(before.trial, levers=levers) if before is not None else _trial(levers)
@@ -136,11 +140,29 @@ class RunCures:
         if claim is None:
             self._keep(replace(_trial(levers), status="failed", note="; ".join(n.text for n in context.notes[-1:])))
             return
+        if any(find(parse(one)[0]).spec.next_start for one in levers):
+            claim = replace(claim, whole_run=replace(claim.whole_run, next_start=True))
         if before is None:
             claim = replace(claim, trial=_judged(claim))
         self._keep(claim.trial)
         if claim.trial.status == "won":
             self.claim = claim
+
+    def _started_once(self, launch: Launch, text: str) -> bool:
+        """The start that keeps what the measured ones read. False where it does not come to its end in time."""
+        context = self.context
+        known = context.seconds_of_program or 0.0
+        if context.clock.left() < RUNS * known:
+            context.trials.skip((text,), f"{NO_TIME} in whole runs")
+            return False
+        context.progress.phase(f"the first start with {text}, which is not measured")
+        limit = max(context.clock.left() / RUNS, LONGER * known)
+        directory = context.new_directory("whole-run")
+        found = whole_run.run(launch, directory, context.watchdog, limit, context.progress.tick)
+        if not found.ended:
+            note = f"its first start took more than {limit:.0f} s"
+            self._keep(replace(_trial((text,)), status="timeout", note=note))
+        return found.ended
 
     def _adds(self, before: Claim, launch: Launch, text: str) -> bool:
         """Whether the cure makes the program faster that has what was claimed already."""
