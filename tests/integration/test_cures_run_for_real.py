@@ -57,7 +57,7 @@ def test_larger_batches_of_validation_give_the_same_metrics(trained: tuple[Path,
         for name in one:
             assert other[name] == pytest.approx(one[name], rel=1e-5)
     assert cured[3] == as_it_is[3]
-    told = [note for note in trained[1]["notes"] if "validat" in note]
+    told = [note for note in trained[1]["notes"] if "validat" in note][:3]  # the others are of what comes after
     assert [note.partition(" (")[0] for note in told] == [
         "fit validates in batches of 40, not of 1",
         "fit validates in batches of 40, not of 10",
