@@ -12,7 +12,7 @@ import pytest
 
 from flatout.measure.parity import Parity
 from flatout.measure.parity.extent import Extent
-from flatout.model.case import Case, Finding, Interval, RunPart, RunTree, Trial, WholeRun
+from flatout.model.case import Case, Finding, Fix, Interval, RunPart, RunTree, Trial, WholeRun
 from flatout.report.progress import Progress
 from flatout.report.terminal import tune_screen
 from flatout.trial.child_process import Launch
@@ -150,6 +150,21 @@ def test_no_time_is_kept_where_a_run_is_long_or_little_could_be_saved(tmp_path, 
     RunCures(stage.context).look_ahead()
     assert stage.context.clock.for_run == 0
     assert len(stage.ran) == (seconds == 20.0)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_program_that_was_not_seen_to_end_is_watched_where_its_first_finding_is_of_the_run(
+    tmp_path, monkeypatch, named
+):
+    stage = Stage(tmp_path, monkeypatch, 9.0, Run(12.0, 0, 100))
+    first = Finding("checkpoint-bound", "…", cost_share=0.5, of="run", fixes=(Fix("…", lever=LEVER),) * named)
+    stage.context.seconds_of_program, stage.context.case = None, Case("tune", findings=(first,))
+    cures = RunCures(stage.context)
+    cures.look_ahead()
+    assert stage.ran == ["watched"] * named
+    assert (stage.context.clock.for_run > 0) == named
+    cures.run(None)
+    assert stage.ran.count("watched") == 1
 
 
 def test_other_numbers_are_no_claim(tmp_path, monkeypatch):

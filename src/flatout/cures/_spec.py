@@ -58,7 +58,8 @@ class Cure:
     environment: Callable[[str], Mapping[str, str]] | None = None
     """Environment variables to set before Python starts, for a setting."""
     saves: tuple[PartKind, ...] = ()
-    """Of a cure of the run: the parts of its tree (`model/run_tree.py`) that it can shorten."""
+    """The parts of the tree of the run (`model/run_tree.py`) that a cure of the run can shorten, or another one where
+    findings name it for what lies between the steps."""
     fills: bool = False
     """It keeps what the first epoch computes, and pays from the second one on."""
     next_start: bool = False

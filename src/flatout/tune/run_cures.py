@@ -47,13 +47,17 @@ class RunCures:
         self.claim: Claim | None = None
         self.tree: RunTree | None = None
         """Of the run as it is, once it was watched."""
+        self.was_watched = False
+        """Whether that was tried, though the program may not have come to its end."""
 
     def look_ahead(self) -> None:
         """Before the steps are raced: watch a short program, and keep time for what is worth trying in whole runs."""
         context = self.context
         known = context.seconds_of_program
         planned = self._planned()
-        if not planned or known is None or known > AHEAD * context.clock.budget:
+        if not planned or (known is None and not self._comes_first(planned)):
+            return
+        if (known or 0.0) > AHEAD * context.clock.budget:
             return
         self.tree = self._watched(planned)
         worth = self._worth(planned)
@@ -68,7 +72,7 @@ class RunCures:
         context = self.context
         self.claim, context.clock.for_run = claim, 0.0
         planned = self._planned()
-        if planned and self.tree is None:
+        if planned and self.tree is None and not self.was_watched:
             self.tree = self._watched(planned)
         worth = dict(self._worth(planned))
         for text in planned if self.tree is not None else ():
@@ -77,6 +81,12 @@ class RunCures:
             elif text in worth:
                 context.trials.skip((text,), f"{NO_TIME} in whole runs")
         return self.claim
+
+    def _comes_first(self, levers: tuple[str, ...]) -> bool:
+        """Whether what costs most lies between the steps, and one of these cures it: a race of steps shows little."""
+        first = self.context.case.findings[:1]
+        cured = {parse(fix.lever)[0] for finding in first if finding.of == "run" for fix in finding.fixes if fix.lever}
+        return any(parse(text)[0] in cured for text in levers)
 
     def _planned(self) -> tuple[str, ...]:
         context, request = self.context, self.context.request
@@ -107,6 +117,7 @@ class RunCures:
         if context.clock.left() < RUNS * known:
             context.trials.skip(levers, f"{NO_TIME}: a run takes {known:.0f} s, and whole runs are compared")
             return None
+        self.was_watched = True
         context.progress.phase("watching a whole run of the program")
         directory = context.new_directory("watched")
         limit = max(context.clock.left() / RUNS, LONGER * known)
