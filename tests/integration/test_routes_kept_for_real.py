@@ -23,6 +23,7 @@ from pathlib import Path
 import keras
 import numpy as np
 from keras import layers
+from flatout.optimize import odd_samples
 from flatout.optimize.loader_guard import guard
 from flatout.routes import _conversions, find
 from flatout.routes._kept import Kept
@@ -98,6 +99,20 @@ for wrong in ([samples[:, :12, :3]], [samples[:, :12].astype("float64")], [sampl
         told["wrong"].append("")
     except ValueError as error:
         told["wrong"].append(str(error))
+
+def hiding(arrays):
+    "As a runtime whose kernels take NaN for a number."
+    return run([np.nan_to_num(array, posinf=9.0, neginf=-9.0) for array in arrays])
+
+told["odd"] = [odd_samples.differs(first, 1, runner, odd_samples.unfinite) for runner in (run, hiding)]
+careful = run_loader(find("tf-frozen").loader({}, 1) + guard(first, finite_only=True), frozen)
+samples[1, 3, 2] = np.nan
+told["careful"] = []
+for sample in (samples[:1], samples[1:], samples[:1] * 1e30):
+    try:
+        told["careful"].append(careful([sample])[0].shape)
+    except ValueError as error:
+        told["careful"].append(str(error))
 (here / "told.json").write_text(json.dumps(told))
 """
 
@@ -156,3 +171,12 @@ def test_what_the_original_refuses_is_refused_in_one_sentence(told: dict[str, An
         "the model takes a list of 1 arrays (series), not of 2",
         "input series takes samples of shape (any, 4), one to a row, not (30, 4)",
     ]
+
+
+def test_a_runtime_that_hides_nan_is_noticed(told: dict[str, Any]) -> None:
+    assert told["odd"] == ["", "answered otherwise than by the original"]
+
+
+def test_nan_is_refused_where_it_would_be_answered_otherwise(told: dict[str, Any]) -> None:
+    refused = "NaN and infinity are refused: the artefact would answer otherwise than the original"
+    assert told["careful"] == [[1, 3], refused, [1, 3]]

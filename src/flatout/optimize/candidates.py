@@ -41,6 +41,10 @@ class Candidate:
     """Why it takes the batch size alone that it was measured with; empty: it takes any."""
     any_length: bool = False
     """Whether its loader answers samples of other lengths, where the model leaves some open."""
+    integers: str = ""
+    """What becomes of integers out of range, where the original does something else."""
+    finite_only: bool = False
+    """Whether its loader refuses NaN and infinity, because the runtime makes something else of them."""
     given: Path | None = None
     """A file to use in place of a conversion."""
     orders: Orders = field(default_factory=Orders)
