@@ -24,7 +24,10 @@ import keras
 import numpy as np
 from keras import layers
 from flatout.optimize import odd_samples
+from flatout.optimize.layouts import LAYOUTS, trial
+from flatout.optimize.layouts._layout import Served
 from flatout.optimize.loader_guard import guard
+from flatout.optimize.work.tasks import loaded
 from flatout.routes import _conversions, find
 from flatout.routes._kept import Kept
 from flatout.routes._route import run_loader
@@ -105,7 +108,16 @@ def hiding(arrays):
     return run([np.nan_to_num(array, posinf=9.0, neginf=-9.0) for array in arrays])
 
 told["odd"] = [odd_samples.differs(first, 1, runner, odd_samples.unfinite) for runner in (run, hiding)]
-careful = run_loader(find("tf-frozen").loader({}, 1) + guard(first, finite_only=True), frozen)
+(here / "careful.py").write_text(find("tf-frozen").loader({}, 1) + guard(first, finite_only=True))
+careful = loaded(str(here / "careful.py"), str(frozen))
+inputs, outputs = find("tf-frozen").ends(frozen)
+layout = LAYOUTS["tensorflow-serving"]
+version = layout.write(Served(find("tf-frozen"), {}, frozen, inputs, outputs, first, True), here / "served")
+by_name = trial.open_written(version, [one.name for one in inputs], [one.name for one in outputs])
+told["served"] = [
+    version.relative_to(here).as_posix(),
+    float(np.abs(by_name([samples[:, :12]])[0] - original(samples[:, :12]).numpy()).max()),
+]
 samples[1, 3, 2] = np.nan
 told["careful"] = []
 for sample in (samples[:1], samples[1:], samples[:1] * 1e30):
@@ -131,6 +143,7 @@ def test_a_model_that_is_opened_again_has_the_same_digests(told: dict[str, Any])
     assert set(first) == {"saved_model", "unrolled"}
     assert all(first.values())
     assert first == again
+    assert first["saved_model"] != first["unrolled"]
 
 
 def test_other_weights_have_other_digests(told: dict[str, Any]) -> None:
@@ -180,3 +193,9 @@ def test_a_runtime_that_hides_nan_is_noticed(told: dict[str, Any]) -> None:
 def test_nan_is_refused_where_it_would_be_answered_otherwise(told: dict[str, Any]) -> None:
     refused = "NaN and infinity are refused: the artefact would answer otherwise than the original"
     assert told["careful"] == [[1, 3], refused, [1, 3]]
+
+
+def test_tensorflow_serving_is_given_a_version_that_answers_by_its_names(told: dict[str, Any]) -> None:
+    place, error = told["served"]
+    assert place == "served/model/1"
+    assert error < 1e-5

@@ -64,6 +64,8 @@ class Candidate:
 class Skipped:
     name: str
     why: str
+    unserved: bool = False
+    """Left out because of --layout alone."""
 
 
 @dataclass(frozen=True)
@@ -108,10 +110,13 @@ class CandidateList:
             if self.subject.split and route.takes_core:
                 route = split(route)
             why = self._obstacle(route, choice.exhaustive)
-            if choice.layout is not None and route.deployable and route.name != BASELINE:
-                why = why or choice.layout.refuses(route)
             if why:
                 skipped.append(Skipped(route.name, why))
+                continue
+            if choice.layout is not None and route.deployable and route.name != BASELINE:
+                why = choice.layout.refuses(route)
+            if why:
+                skipped.append(Skipped(route.name, why, unserved=True))
                 continue
             candidates.append(Candidate(route, self.directory / route.name, settings=self._settings(route)))
         return candidates, skipped
