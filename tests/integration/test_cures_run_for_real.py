@@ -9,13 +9,17 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import forked
 import h5py
 import pytest
 from observed import environment, execute
 
 import flatout
+from flatout.cures.compile_cache.edit import edit
+from flatout.model.case import Case, Program
 
 PROGRAM = Path(__file__).parent.parent / "programs" / "run_cures" / "checkpoints.py"
+COMPILED = PROGRAM.with_name("compiled.py")
 
 pytestmark = pytest.mark.slow
 
@@ -53,12 +57,50 @@ def test_larger_batches_of_validation_give_the_same_metrics(trained: tuple[Path,
         for name in one:
             assert other[name] == pytest.approx(one[name], rel=1e-5)
     assert cured[3] == as_it_is[3]
-    told = [note for note in trained[1]["notes"] if "validat" in note]
+    told = [note for note in trained[1]["notes"] if "validat" in note][:3]  # the others are of what comes after
     assert [note.partition(" (")[0] for note in told] == [
         "fit validates in batches of 40, not of 1",
         "fit validates in batches of 40, not of 10",
         "validation stays as it is: validation_steps counts its batches",
     ]
+
+
+def test_fewer_results_leave_the_training_as_it_is(trained: tuple[Path, dict[str, Any]]) -> None:
+    (as_it_is, weights), (cured, cured_weights) = trained[1]["fewer"]
+    assert cured_weights == weights
+    assert (as_it_is[0], cured[0]) == ([1, True, 1], [10, False, 500])
+    assert (len(as_it_is[1]["val_loss"]), len(cured[1]["val_loss"])) == (7, 1)
+    assert cured[1]["loss"] == as_it_is[1]["loss"]
+    assert cured[1]["val_loss"] == as_it_is[1]["val_loss"][4:5]
+    assert cured[2] == as_it_is[2]
+    told = [note.partition(" (")[0] for note in trained[1]["notes"]]
+    assert "fit validates every 5 epochs" in told
+    assert "validation stays as it is: EarlyStopping looks at val_loss after each epoch" in told
+    assert "TensorBoard has histogram_freq=10, write_images=False, update_freq=500" in told
+
+
+def test_what_xla_compiled_is_read_at_the_next_start(tmp_path: Path) -> None:
+    text = COMPILED.read_text()
+    program = Program(("python", str(COMPILED)), str(tmp_path))
+    edited = edit(text, str(COMPILED), Case("run", program=program), "")
+    assert edited is not None
+    patched = tmp_path / "compiled.py"
+    patched.write_text(edited)
+    kept = tmp_path / "kept"
+
+    def start(program: Path, directory: Path) -> str:
+        code, said, errors = forked.run(program, directory=tmp_path, XLA_CACHE_DIRECTORY=str(directory))
+        assert code == 0, errors[-3000:]
+        return said
+
+    bare = start(COMPILED, kept)
+    assert not kept.exists()
+    first = start(patched, kept)
+    written = {path: path.stat().st_mtime_ns for path in kept.rglob("*.pb")}
+    assert written
+    again = start(patched, kept)
+    assert {path: path.stat().st_mtime_ns for path in kept.rglob("*.pb")} == written
+    assert bare == first == again == start(patched, Path("/proc/nothing"))
 
 
 def test_a_kill_leaves_no_half_file_under_its_name(trained: tuple[Path, dict[str, Any]]) -> None:

@@ -17,6 +17,8 @@ from observed import write
 
 from flatout.measure.agreement import agreement
 from flatout.model.errors import RouteNotNeeded
+from flatout.optimize.layouts import LAYOUTS, trial
+from flatout.optimize.layouts._layout import Served
 from flatout.routes import catalogue
 from flatout.routes.openvino.quantize import ENOUGH
 from flatout.subject import Subject, in_batches
@@ -148,6 +150,27 @@ def test_float_answers_like_the_original(name: str, model: str, subjects: dict[s
     inside = route.inspect(tmp_path)
     assert inside.weights == pytest.approx(subject.parameters, rel=0.25)
     assert set(inside.computes) == {"float32"}
+
+
+@pytest.mark.parametrize("model", ["order", pytest.param("convolutions", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    ("server", "name"),
+    [("triton", "onnxruntime-fp32"), ("triton", "openvino-fp32"), ("openvino-model-server", "openvino-fp32")],
+)
+def test_what_is_written_for_a_server_answers_by_its_names(
+    server: str, name: str, model: str, subjects: dict[str, Subject], tmp_path: Path
+) -> None:
+    subject, layout = subjects[model], LAYOUTS[server]
+    route = made(name, subject, tmp_path)
+    inputs, outputs = route.ends(tmp_path)
+    setting = {**route.settings(subject, 2)[0], "rest": "f32"}
+    version = layout.write(Served(route, setting, tmp_path, inputs, outputs, subject, True), tmp_path / "served")
+    assert version.relative_to(tmp_path / "served").parts == ("model", "1")
+    run = trial.open_written(version, [one.name for one in inputs], [one.name for one in outputs])
+    for batch in (1, 3):
+        given = run([array[:batch] for array in subject.samples("held_out")])
+        for mine, its in zip(given, subject.answers("held_out"), strict=True):
+            np.testing.assert_allclose(mine, its[:batch], rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("model", ["convolutions", pytest.param("lstm", marks=pytest.mark.exhaustive), "order"])

@@ -23,7 +23,11 @@ from pathlib import Path
 import keras
 import numpy as np
 from keras import layers
+from flatout.optimize import odd_samples
+from flatout.optimize.layouts import LAYOUTS, trial
+from flatout.optimize.layouts._layout import Served
 from flatout.optimize.loader_guard import guard
+from flatout.optimize.work.tasks import loaded
 from flatout.routes import _conversions, find
 from flatout.routes._kept import Kept
 from flatout.routes._route import run_loader
@@ -98,6 +102,29 @@ for wrong in ([samples[:, :12, :3]], [samples[:, :12].astype("float64")], [sampl
         told["wrong"].append("")
     except ValueError as error:
         told["wrong"].append(str(error))
+
+def hiding(arrays):
+    "As a runtime whose kernels take NaN for a number."
+    return run([np.nan_to_num(array, posinf=9.0, neginf=-9.0) for array in arrays])
+
+told["odd"] = [odd_samples.differs(first, 1, runner, odd_samples.unfinite) for runner in (run, hiding)]
+(here / "careful.py").write_text(find("tf-frozen").loader({}, 1) + guard(first, finite_only=True))
+careful = loaded(str(here / "careful.py"), str(frozen))
+inputs, outputs = find("tf-frozen").ends(frozen)
+layout = LAYOUTS["tensorflow-serving"]
+version = layout.write(Served(find("tf-frozen"), {}, frozen, inputs, outputs, first, True), here / "served")
+by_name = trial.open_written(version, [one.name for one in inputs], [one.name for one in outputs])
+told["served"] = [
+    version.relative_to(here).as_posix(),
+    float(np.abs(by_name([samples[:, :12]])[0] - original(samples[:, :12]).numpy()).max()),
+]
+samples[1, 3, 2] = np.nan
+told["careful"] = []
+for sample in (samples[:1], samples[1:], samples[:1] * 1e30):
+    try:
+        told["careful"].append(careful([sample])[0].shape)
+    except ValueError as error:
+        told["careful"].append(str(error))
 (here / "told.json").write_text(json.dumps(told))
 """
 
@@ -116,6 +143,7 @@ def test_a_model_that_is_opened_again_has_the_same_digests(told: dict[str, Any])
     assert set(first) == {"saved_model", "unrolled"}
     assert all(first.values())
     assert first == again
+    assert first["saved_model"] != first["unrolled"]
 
 
 def test_other_weights_have_other_digests(told: dict[str, Any]) -> None:
@@ -156,3 +184,18 @@ def test_what_the_original_refuses_is_refused_in_one_sentence(told: dict[str, An
         "the model takes a list of 1 arrays (series), not of 2",
         "input series takes samples of shape (any, 4), one to a row, not (30, 4)",
     ]
+
+
+def test_a_runtime_that_hides_nan_is_noticed(told: dict[str, Any]) -> None:
+    assert told["odd"] == ["", "answered otherwise than by the original"]
+
+
+def test_nan_is_refused_where_it_would_be_answered_otherwise(told: dict[str, Any]) -> None:
+    refused = "NaN and infinity are refused: the artefact would answer otherwise than the original"
+    assert told["careful"] == [[1, 3], refused, [1, 3]]
+
+
+def test_tensorflow_serving_is_given_a_version_that_answers_by_its_names(told: dict[str, Any]) -> None:
+    place, error = told["served"]
+    assert place == "served/model/1"
+    assert error < 1e-5

@@ -161,4 +161,4 @@ def test_a_few_calls_in_a_loop_without_steps_are_the_beginning_of_many(tmp_path:
     seen = KerasCall("predict", calls=calls, ms=60.0 * calls, batches=calls, single=calls, where=Where(str(file), line))
     stack = StepStack("function", (Frame(str(file), 2, "<module>", 1),))
     found = list(CAUSES["predict-in-loop"].in_run(case_of(seen, stack)))
-    assert bool(found) == named
+    assert [one.of for one in found] == ["run"] * named, "they lie between the steps"

@@ -399,6 +399,12 @@ def test_a_pull_request_has_verdict_table_patch_proof_and_the_rest() -> None:
     assert places == sorted(places)
 
 
+def test_a_run_that_was_cut_short_is_not_called_a_whole_one() -> None:
+    case = case_of("eager-loop-tuned")
+    assert "| the run as far as it was seen | 109 s | 45.4 s |" in pull_request.render(case)
+    assert "The run as far as it was seen: 109 s" in pull_request.commit_message(case, "flatout tune x.py")
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_every_case_has_a_pull_request(name: str) -> None:
     text = pull_request.render(case_of(name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from flatout.cures import find
 from flatout.measure.parity import Parity
 from flatout.model.case import Case, Distribution, Finding, Fix, Interval, Steps, Trial
 from flatout.model.errors import UnknownLever
+from flatout.model.evidence.program import KerasCall
 from flatout.model.evidence.steps import StepStack
 from flatout.tune import journal, plan
 from flatout.tune.conclusions import judge
@@ -120,3 +122,16 @@ def test_only_a_tune_that_was_cut_short_is_resumed(tmp_path: Path):
     assert journal.unfinished(["python", "other.py"], tmp_path) is None
     kept.finish()
     assert journal.unfinished(["python", "train.py"], tmp_path) is None
+
+
+@pytest.mark.parametrize("of", ["run", "step"])
+def test_what_lies_between_the_steps_is_tried_on_whole_runs(of):
+    fix = Fix("Call model.predict_on_batch(x).", lever="direct-predict", equivalence="reassociated")
+    found = Finding("predict-in-loop", "…", cost_ms=9.0, cost_share=0.5, fixes=(fix,), of=of)
+    seen = KerasCall("predict", calls=32, ms=1920.0, batches=32, single=32)
+    predicts = replace(case(found), evidence=(StepStack("train-function"), seen))
+    raced, whole = plan.make(predicts), plan.of_run(predicts)
+    assert ("direct-predict" in whole.levers) == (of == "run")
+    assert ("direct-predict" in raced.levers) == (of == "step")
+    assert ("whole runs" in dict(raced.skipped).get("direct-predict", "")) == (of == "run")
+    assert "direct-predict" in plan.make(predicts, named=["direct-predict"]).levers

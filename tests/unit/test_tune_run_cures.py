@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +12,7 @@ import pytest
 
 from flatout.measure.parity import Parity
 from flatout.measure.parity.extent import Extent
-from flatout.model.case import Case, Finding, Interval, RunPart, RunTree, Trial, WholeRun
+from flatout.model.case import Case, Finding, Fix, Interval, RunPart, RunTree, Trial, WholeRun
 from flatout.report.progress import Progress
 from flatout.report.terminal import tune_screen
 from flatout.trial.child_process import Launch
@@ -37,11 +38,13 @@ SAME = Parity("exact", 0.0, "losses of 320 steps are the same", Extent(losses=32
 class Stage:
     """A program of 20 s, `saving` of them in checkpoints; `cured`: how it runs with the cure."""
 
-    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch, saving: float, cured: Run) -> None:
+    def __init__(
+        self, directory: Path, monkeypatch: pytest.MonkeyPatch, saving: float, cured: Run, kind: Any = "checkpoint"
+    ) -> None:
         progress = Progress(600.0, quiet=True)
         self.trials = Trials(Journal(directory), progress, directory, Clock(600.0))
         self.cured, self.numbers, self.ran = cured, SAME, []
-        tree = RunTree(20.0, (RunPart("checkpoint", "ModelCheckpoint", saving), RunPart("steps", "fit", 20 - saving)))
+        tree = RunTree(20.0, (RunPart(kind, "what is cured", saving), RunPart("steps", "fit", 20 - saving)))
         finding = Finding("checkpoint-bound", "Saving took long.", cost_share=saving / 20, of="run")
         self.context: Any = SimpleNamespace(
             case=Case("tune"), launch=ORIGINAL, clock=Clock(600.0), trials=self.trials, notes=[], progress=progress,
@@ -88,6 +91,38 @@ def test_a_cure_of_the_run_is_claimed_by_its_whole_runs(tmp_path, monkeypatch):
     assert shown.startswith("One change makes this run 1.67 times as fast (1.5")
 
 
+def test_what_the_next_start_reads_is_measured_after_a_first_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "LEVER", "compile-cache")
+    stage = Stage(tmp_path, monkeypatch, 9.0, Run(12.0, 0, 100), kind="tracing")
+    claim = RunCures(stage.context).run(None)
+    assert claim is not None
+    assert stage.ran == ["watched", "compile-cache", *["compile-cache", "original"] * 3]
+    assert claim.whole_run.next_start
+    assert claim.trial.speedup is not None
+    text = won_text(claim.trial, claim.trial.speedup, claim.whole_run)
+    assert text.startswith("From its second start on, the run is 1.67 times as fast [1.5")
+    case = replace(stage.context.case, trials=tuple(stage.trials.found), tuned=(LEVER,), whole_run=claim.whole_run)
+    assert tune_screen.headline(replace(case, verdict=text)).startswith(
+        "From its second start on, one change makes this run 1.67 times as fast"
+    )
+    assert "after a first start that is not counted" in tune_screen.whole_run(claim.whole_run)
+
+
+def test_a_first_start_that_does_not_end_is_no_claim(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "LEVER", "compile-cache")
+    stage = Stage(tmp_path, monkeypatch, 9.0, Run(40.0, None, 10), kind="tracing")
+    assert RunCures(stage.context).run(None) is None
+    assert stage.ran == ["watched", "compile-cache"]
+    assert [trial.status for trial in stage.trials.found] == ["timeout"]
+
+
+def test_what_leaves_out_results_is_tried_only_where_it_is_named():
+    for name in ("validation-freq", "fewer-summaries"):
+        told = dict(plan.of_run(Case("tune"), allow=("semantic",)).skipped)
+        assert told[name] == f"it leaves out results; only on request: --lever {name}"
+    assert plan.of_run(Case("tune"), ["validation-freq=3"]).skipped == (("validation-freq", "no model is fitted"),)
+
+
 @pytest.mark.parametrize("cured", [Run(19.5, 0, 100), Run(25.0, 0, 100)])
 def test_what_is_within_the_noise_of_whole_runs_is_not_claimed(tmp_path, monkeypatch, cured):
     stage = Stage(tmp_path, monkeypatch, 9.0, cured)
@@ -115,6 +150,21 @@ def test_no_time_is_kept_where_a_run_is_long_or_little_could_be_saved(tmp_path, 
     RunCures(stage.context).look_ahead()
     assert stage.context.clock.for_run == 0
     assert len(stage.ran) == (seconds == 20.0)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_program_that_was_not_seen_to_end_is_watched_where_its_first_finding_is_of_the_run(
+    tmp_path, monkeypatch, named
+):
+    stage = Stage(tmp_path, monkeypatch, 9.0, Run(12.0, 0, 100))
+    first = Finding("checkpoint-bound", "…", cost_share=0.5, of="run", fixes=(Fix("…", lever=LEVER),) * named)
+    stage.context.seconds_of_program, stage.context.case = None, Case("tune", findings=(first,))
+    cures = RunCures(stage.context)
+    cures.look_ahead()
+    assert stage.ran == ["watched"] * named
+    assert (stage.context.clock.for_run > 0) == named
+    cures.run(None)
+    assert stage.ran.count("watched") == 1
 
 
 def test_other_numbers_are_no_claim(tmp_path, monkeypatch):

@@ -95,6 +95,18 @@ def lines_between_epochs(case: Case) -> list[RunPart]:
     return [line for line in lines if line.where is not None and is_beside_steps(case, line)]
 
 
+def lines_told_elsewhere(case: Case) -> Iterator[tuple[str | None, int | None]]:
+    """Lines of validation, and of what a finding of the run has: they are no work of a step that could be moved."""
+    for part in case.run.parts if case.run is not None else ():
+        known = (
+            part.seconds >= WORTH_SECONDS and case.run is not None and part.seconds >= WORTH_OF_RUN * case.run.seconds
+        )
+        if part.kind == "validation" or (known and part.kind in ("callback", "checkpoint", "summary")):
+            for one in (part, *part.lines()):
+                if one.where is not None:
+                    yield one.where.file, one.where.line
+
+
 def is_beside_steps(case: Case, line: RunPart) -> bool:
     """Whether the statement is repeated with the epochs: it stands in a loop that has the steps in it, or is called
     from one."""

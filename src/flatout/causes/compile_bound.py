@@ -25,8 +25,8 @@ def step(x):
         x = layer(x)
     return x
 ```
-Trace large functions once; see `retracing` where they are traced again. For XLA, the flag
-`TF_XLA_FLAGS=--tf_xla_persistent_cache_directory=DIR` keeps what was compiled from one process to the next.
+Trace large functions once; see `retracing` where they are traced again. What XLA compiles, the lever `compile-cache`
+keeps from one start to the next; the traces are made anew at each start.
 
 ## When it is not worth it
 When a run of full length is hours: it is paid once. A trace that is long because the model is large, without a loop of
@@ -40,6 +40,7 @@ from collections.abc import Iterator
 
 from flatout.causes._run_parts import of_run, seconds
 from flatout.causes._spec import Cause
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix, Where
 from flatout.source import context
 
@@ -67,19 +68,23 @@ def in_run(case: Case) -> Iterator[Finding]:
     part = next((one for one in parts if one.where is not None), parts[0])
     if part.seconds < 0.5 * whole:
         part = parts[0]
-    jit = any(one.jit_compile for one in case.functions)
+    jit = queries.is_compiled_by_xla(case)
     if not jit and part.count <= PAID_ONCE and _unrolls(part.where) is False:
         return
-    advice = "Write its Python loops as tf.while_loop or tf.range, and trace it with one signature."
+    fix = Fix(
+        "Write its Python loops as tf.while_loop or tf.range, and trace it with one signature.",
+        equivalence="reassociated",
+    )
     if jit:
-        advice = "Keep compiled code: TF_XLA_FLAGS=--tf_xla_persistent_cache_directory=DIR; or compile less of it."
+        advice = "Keep on disk what XLA compiles: the next start reads it."
+        fix = Fix(advice, lever="compile-cache", equivalence="exact")
     yield from of_run(
         "compile-bound",
         case,
         f"Traces and first calls took {seconds(whole)}, `{part.name}` {seconds(part.seconds)} of it.",
         whole,
         part.where or (case.steps.where if case.steps is not None else None),
-        [Fix(advice, equivalence="reassociated" if not jit else "exact")],
+        [fix],
     )
 
 
@@ -114,4 +119,4 @@ def _is_unrolled(node: ast.AST) -> bool:
     return isinstance(node, ast.For) and "tf.range" not in ast.unparse(node.iter)
 
 
-CAUSE = Cause(group="run", in_run=in_run)
+CAUSE = Cause(group="run", in_run=in_run, cures=("compile-cache",))

@@ -70,7 +70,7 @@ def in_run(case: Case) -> Iterator[Finding]:
             continue  # the batches are what takes the time
         per_call = item.per_call_ms
         cost, estimate = _cost(case, item, per_call)
-        outside = _is_outside(case, item)
+        outside = _is_outside(case, item) or (calls < case.steps.count and _has_own_loop(case, item))
         found = queries.finding(
             "predict-in-loop",
             case,
@@ -86,9 +86,9 @@ def in_run(case: Case) -> Iterator[Finding]:
 
 
 def _has_own_loop(case: Case, seen: KerasCall) -> bool:
-    """Whether a few calls are those of a loop without the steps, batch by batch: a run that was cut off may have seen
-    no more of it."""
-    where = seen.where
+    """Whether the calls are those of a loop without the steps, batch by batch, as in a validation. A run that was cut
+    off may have seen a few of them only."""
+    where = seen.where if seen.method != "fit" else None
     if seen.calls < queries.EACH_STEP or seen.single != seen.calls or where is None or not (where.file and where.line):
         return False
     around = context.enclosing_loops(where.file, where.line)

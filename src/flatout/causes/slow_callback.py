@@ -22,8 +22,24 @@ class Gallery(keras.callbacks.Callback):
         if epoch % 10 == 9:
             draw(self.model.predict(self.pictures))
 ```
-Do it less often, on fewer samples, or hand arrays to a process of its own that draws while training goes on. A hook for
-each batch (`on_train_batch_end`) also keeps Keras from dispatching batches ahead: move it to the end of the epoch.
+Do it less often, on fewer samples, or hand arrays to a process of its own that draws while training goes on:
+```python
+class Gallery(keras.callbacks.Callback):
+    def __init__(self, pictures):
+        super().__init__()
+        self.pictures = pictures
+        self.workers = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.workers.submit(draw, self.model.predict(self.pictures))    # `draw` in a module that does not train
+
+    def on_train_end(self, logs=None):
+        self.workers.shutdown()                                         # waits for the last picture
+```
+Where the hook calls such a function, flatout writes this line with its name. No lever does it: what a hook hands over
+must be arrays, and whether pictures may come later only you know. The new process imports the program again, so the
+training belongs below `if __name__ == "__main__"`. A hook for each batch (`on_train_batch_end`) also keeps Keras from
+dispatching batches ahead: move it to the end of the epoch.
 
 ## When it is not worth it
 When a run of full length has so many steps per epoch that the hook is a small part of it: the share of a short run
@@ -34,6 +50,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from flatout.causes._by_hand import every_few_epochs, in_a_process
 from flatout.causes._run_parts import each, mostly, of_run, predicts_and_scores, seconds
 from flatout.causes._spec import Cause
 from flatout.model.case import Case, Finding, Fix, RunPart
@@ -60,6 +77,15 @@ def _advice(part: RunPart) -> str:
         )
     if part.name.endswith((".before_run", ".after_run")):
         return "Do this every hundredth run of the session: a SecondOrStepTimer says when."
+    line = next(iter(part.lines()), None)
+    places = [*line.via, line.where] if line is not None else []
+    elsewhere = next((text for place in places if (text := in_a_process(part.where, place))), "")
+    seldom = every_few_epochs(part.where) if "_epoch_" in part.name else ""
+    if elsewhere:
+        first = f"Do this every few epochs (`{seldom}`)" if seldom else "Do this every few epochs"
+        return f"{first}, or in a process of its own while training goes on. {elsewhere}"
+    if seldom:
+        return f"Do this every few epochs (`{seldom}`), on fewer samples, or in a process of its own: see its page."
     return "Do this every few epochs, on fewer samples, or in a process of its own while training goes on."
 
 

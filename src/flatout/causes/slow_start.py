@@ -21,7 +21,8 @@ if not os.path.exists("data.npy"):
 rows = np.load("data.npy", mmap_mode="r")
 ```
 Keep what was parsed, as arrays or records (`flatout data convert`); read with tf.data while training runs; import heavy
-packages where they are used.
+packages where they are used. flatout names what the line makes, and writes these statements in its names. No lever does
+it: only you know what a file depends on, and when it is out of date.
 
 ## When it is not worth it
 When the start is short against a run of full length.
@@ -32,6 +33,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from flatout.causes._by_hand import keep
 from flatout.causes._run_parts import LIBRARIES, busiest, is_beside_steps, of_run, seconds, spot
 from flatout.causes._spec import Cause
 from flatout.model.case import Case, Finding, Fix, RunPart
@@ -82,7 +84,11 @@ def _advice(part: RunPart) -> str:
     package = part.lines()[0].name if part.lines() else ""
     if package in LIBRARIES:
         return "Load weights and build models once, and leave what the run does not need."
-    return "Keep what this makes in a file (np.save, TFRecord) and read that at the next start, or make it in tf.data."
+    by_hand = next((text for line in part.lines()[:1] if (text := keep(line))), "")
+    general = (
+        "Keep what this makes in a file (np.save, TFRecord) and read that at the next start, or make it in tf.data."
+    )
+    return by_hand or general
 
 
 def imports(case: Case) -> Iterator[Finding]:

@@ -41,7 +41,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from flatout.causes._run_parts import lines_between_epochs
+from flatout.causes._run_parts import lines_between_epochs, lines_told_elsewhere
 from flatout.causes._spec import Cause
 from flatout.model import queries, ranks
 from flatout.model.case import Case, Finding, Fix, Where
@@ -149,8 +149,12 @@ def python_between(case: Case) -> Iterator[Finding]:
     """Python itself works between the calls, on lines that are known from samples."""
     if not _is_traced(case) or ranks.coordinates(case):
         return
-    own = _python_of_the_program(case)
-    python = queries.part_ms(case, "python") if queries.step_ms(case) > SMALL_MS else sum(own.values())
+    told = set(lines_told_elsewhere(case))
+    all_of_it = _python_of_the_program(case)
+    own = {where: ms for where, ms in all_of_it.items() if (where.file, where.line) not in told}
+    elsewhere = sum(all_of_it.values()) - sum(own.values())
+    large = queries.step_ms(case) > SMALL_MS
+    python = max(queries.part_ms(case, "python") - elsewhere, 0.0) if large else sum(own.values())
     worth = queries.share(case, python) >= MATTERS or queries.share(case, sum(own.values())) >= OWN_MATTERS
     if not worth:
         return

@@ -17,7 +17,8 @@ tensorboard = keras.callbacks.TensorBoard(histogram_freq=1, write_images=True, u
 ```python
 tensorboard = keras.callbacks.TensorBoard(histogram_freq=10, update_freq=500)
 ```
-In a loop of the program's own, write every hundredth step: `if step % 100 == 0`.
+The lever `fewer-summaries` does that; as there are fewer points to look at, `tune` tries it only where it is named
+(`--lever fewer-summaries`). In a loop of the program's own, write every hundredth step: `if step % 100 == 0`.
 
 ## When it is not worth it
 When histograms are what the run is made for.
@@ -36,8 +37,10 @@ def in_run(case: Case) -> Iterator[Finding]:
     parts = case.run.of("summary") if case.run is not None else []
     if not parts:
         return
+    lever = None
     part, whole = parts[0], sum(one.seconds for one in parts)
     if part.name.startswith("TensorBoard"):
+        lever = "fewer-summaries"
         advice = "Give TensorBoard a larger histogram_freq (0: none), no write_images, and update_freq=500."
     elif "histogram" in part.name or "image" in part.name:
         advice = f"Write `{part.name}` every few hundred steps; scalars may come more often."
@@ -49,8 +52,8 @@ def in_run(case: Case) -> Iterator[Finding]:
         f"Summaries took {seconds(whole)}; `{part.name}` is {seconds(part.seconds)} of it{each(part)}.",
         whole,
         part.where,
-        [Fix(advice, equivalence="semantic")],
+        [Fix(advice, lever=lever, equivalence="semantic")],
     )
 
 
-CAUSE = Cause(group="run", in_run=in_run)
+CAUSE = Cause(group="run", in_run=in_run, cures=("fewer-summaries",))

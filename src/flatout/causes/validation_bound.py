@@ -19,8 +19,9 @@ model.fit(train, validation_data=validation.batch(1), epochs=50)
 model.fit(train, validation_data=validation.batch(512).cache(), epochs=50, validation_freq=5)
 ```
 A larger batch gives the same metrics, as nothing is learned in validation: for arrays the lever `validation-batch`
-makes it. `validation_freq` and `validation_steps` make less of it: then there are fewer numbers to look at. A loop of
-the program's own belongs in a `tf.function`.
+makes it. `validation_freq` and `validation_steps` make less of it: then there are fewer numbers to look at, so `tune`
+tries the lever `validation-freq` only where it is named (`--lever validation-freq`). A loop of the program's own
+belongs in a `tf.function`.
 
 ## When it is not worth it
 When validation is the purpose: early stopping on a small training set.
@@ -29,6 +30,7 @@ When validation is the purpose: early stopping on a small training set.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from flatout.causes._run_parts import busiest, each, of_run, seconds
 from flatout.causes._spec import Cause
@@ -36,7 +38,6 @@ from flatout.model.case import Case, Finding, Fix, RunPart
 
 OF_TRAINING = 0.5
 """Share of the time of the training steps from which on validation is out of proportion."""
-OF_RUN = 0.1
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -45,7 +46,7 @@ def in_run(case: Case) -> Iterator[Finding]:
     parts = [part for part in case.run.of("validation") if _is_repeated(part)]
     steps = case.run.seconds_of("steps")
     whole = sum(part.seconds for part in parts)
-    if not parts or not steps or whole < max(OF_TRAINING * steps, OF_RUN * case.run.seconds):
+    if not parts or not steps or whole < OF_TRAINING * steps:
         return
     part = parts[0]
     where = part.where or busiest(part)
@@ -71,12 +72,15 @@ def _fixes(part: RunPart) -> list[Fix]:
             Fix("Validate every few epochs.", equivalence="semantic"),
         ]
     larger = Fix("Validate in larger batches.", lever="validation-batch", equivalence="reassociated")
+    less_often = Fix(
+        "Validate every few epochs: fit(validation_freq=5).", lever="validation-freq", equivalence="semantic"
+    )
     return [
         *([larger] if part.name == "validation of fit" else []),
         Fix("Give validation_data in batches as large as memory allows, cached: the metrics stay the same.",
             equivalence="reassociated"),
-        Fix("Validate every few epochs: fit(validation_freq=5).", equivalence="semantic"),
+        less_often if part.name == "validation of fit" else replace(less_often, lever=None),
     ]  # fmt: skip
 
 
-CAUSE = Cause(group="run", in_run=in_run, cures=("validation-batch",))
+CAUSE = Cause(group="run", in_run=in_run, cures=("validation-batch", "validation-freq"))

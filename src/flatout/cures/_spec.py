@@ -58,13 +58,18 @@ class Cure:
     environment: Callable[[str], Mapping[str, str]] | None = None
     """Environment variables to set before Python starts, for a setting."""
     saves: tuple[PartKind, ...] = ()
-    """Of a cure of the run: the parts of its tree (`model/run_tree.py`) that it can shorten."""
+    """The parts of the tree of the run (`model/run_tree.py`) that a cure of the run can shorten, or another one where
+    findings name it for what lies between the steps."""
     fills: bool = False
     """It keeps what the first epoch computes, and pays from the second one on."""
+    next_start: bool = False
+    """It keeps what a start of the program computes, and pays from the next one on."""
     several: bool = False
     """Its settings are locations in the program: several of them may be used together."""
     by_default: bool = True
     """False for a cure that is tried only when it is named."""
+    fewer_results: bool = False
+    """It leaves out something that the program gives its user: never tried unless it is named."""
     by_hand: Callable[[Case, str], str] | None = None
     """What to write by hand, with file and line, where its edit (of this case, with this setting) finds no place."""
 

@@ -181,6 +181,8 @@ class WholeRun:
     tenfold: float | None = field(default=None, metadata=LATER)
     """The ratio for a run with ten times as many steps: what is done once, before the first step and after the last,
     counts once on both sides. None where it is not known how long the steps took."""
+    next_start: bool = field(default=False, metadata=LATER)
+    """The changed program was started once before it was measured: it reads what that start has kept."""
 
 
 @record(frozen=True)

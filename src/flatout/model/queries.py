@@ -100,6 +100,12 @@ def runs_eagerly(case: Case) -> bool:
     return found is not None and bool(found.run_eagerly)
 
 
+def is_compiled_by_xla(case: Case) -> bool:
+    """Whether XLA compiles the steps, or a function that was traced."""
+    found = step_stack(case)
+    return any(one.jit_compile for one in case.functions) or (found is not None and found.jit_compile is True)
+
+
 def policy(case: Case) -> str | None:
     """The dtype policy of the Keras model that makes the steps."""
     found = step_stack(case)

@@ -414,6 +414,12 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
         _KERAS,
         "keras",
     ),
+    "tensorboard-set-model": PrivateName(
+        "keras.src.callbacks.tensorboard", "TensorBoard.set_model", "summaries less often", _KERAS, "keras"
+    ),
+    "legacy-tensorboard-set-model": PrivateName(
+        "tf_keras.src.callbacks", "TensorBoard.set_model", "summaries less often in tf_keras", _TF_KERAS, "tf_keras"
+    ),
     "legacy-callback-list": PrivateName(
         "tf_keras.src.callbacks", "CallbackList.__init__", "time in callbacks of tf_keras", _TF_KERAS, "tf_keras"
     ),

@@ -76,10 +76,13 @@ def assemble(one: Contestant, subject: Subject, directory: Path, with_any_length
     if directory.exists():
         shutil.rmtree(directory)
     shutil.copytree(one.candidate.directory, directory)
-    route = one.candidate.route
     if with_any_length and (subject.directory / any_length.FOLDER).exists():
         shutil.copytree(subject.directory / any_length.FOLDER, directory / any_length.FOLDER)
-    loader = route.loader(one.setting, one.batch) + guard(subject)
+    write_loader(one, subject, directory)
+
+
+def write_loader(one: Contestant, subject: Subject, directory: Path) -> None:
+    loader = one.candidate.route.loader(one.setting, one.batch) + guard(subject, one.candidate.finite_only)
     (directory / LOADER).write_text(loader, encoding="utf-8")
 
 

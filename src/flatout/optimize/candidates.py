@@ -41,6 +41,10 @@ class Candidate:
     """Why it takes the batch size alone that it was measured with; empty: it takes any."""
     any_length: bool = False
     """Whether its loader answers samples of other lengths, where the model leaves some open."""
+    integers: str = ""
+    """What becomes of integers out of range, where the original does something else."""
+    finite_only: bool = False
+    """Whether its loader refuses NaN and infinity, because the runtime makes something else of them."""
     given: Path | None = None
     """A file to use in place of a conversion."""
     orders: Orders = field(default_factory=Orders)
@@ -60,6 +64,8 @@ class Candidate:
 class Skipped:
     name: str
     why: str
+    unserved: bool = False
+    """Left out because of --layout alone."""
 
 
 @dataclass(frozen=True)
@@ -104,10 +110,13 @@ class CandidateList:
             if self.subject.split and route.takes_core:
                 route = split(route)
             why = self._obstacle(route, choice.exhaustive)
-            if choice.layout is not None and route.deployable and route.name != BASELINE:
-                why = why or choice.layout.refuses(route)
             if why:
                 skipped.append(Skipped(route.name, why))
+                continue
+            if choice.layout is not None and route.deployable and route.name != BASELINE:
+                why = choice.layout.refuses(route)
+            if why:
+                skipped.append(Skipped(route.name, why, unserved=True))
                 continue
             candidates.append(Candidate(route, self.directory / route.name, settings=self._settings(route)))
         return candidates, skipped

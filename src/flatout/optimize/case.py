@@ -21,6 +21,9 @@ from flatout.optimize.pareto import mark_front
 from flatout.optimize.request import OptimizeRequest
 from flatout.optimize.tried import Tried
 
+SAME_RATIO = 0.1
+"""The times of two calls are told where their ratio is that of the claim, within this share."""
+
 
 def make_case(
     outcome: Outcome, request: OptimizeRequest, command: tuple[str, ...], started: str, seconds: float
@@ -228,6 +231,10 @@ def _fixed(outcome: Outcome, winner: Contestant) -> str:
     said = []
     if winner.candidate.fixed_batch:
         said.append(f"It takes batches of {winner.batch} alone ({winner.candidate.fixed_batch}). ")
+    if winner.candidate.finite_only:
+        said.append("It refuses samples with NaN or infinity, which it would answer otherwise than the original. ")
+    if winner.candidate.integers:
+        said.append(f"Integers out of range are {winner.candidate.integers}. ")
     for one in outcome.subject.inputs:
         lengths = one.shape[1:] if outcome.subject.batching != "none" else one.shape
         if None in lengths:
@@ -244,7 +251,7 @@ def _fixed(outcome: Outcome, winner: Contestant) -> str:
 
 def _times(mine: Latency | None, its: Latency | None, speedup: Interval | None) -> str:
     """The times of a call, where they say the same as the ratio, which is of rounds and not of calls."""
-    if mine is None or its is None or speedup is None or not speedup.low <= its.p50 / mine.p50 <= speedup.high:
+    if mine is None or its is None or speedup is None or abs(its.p50 / mine.p50 / speedup.ratio - 1) > SAME_RATIO:
         return f", {mine.p50:.3g} ms" if mine is not None else ""
     return f", {mine.p50:.3g} ms instead of {its.p50:.3g} ms"
 

@@ -260,6 +260,8 @@ def _hand_over(
     try:
         artefact.assemble(one, subject, target, with_any_length)
         count = artefact.write_check(subject, answers, target)
+        if one.candidate.route.name != BASELINE:
+            _try_odd_samples(one, builder, target)
         output = builder.directory / "loaded.npz"
         preloaded = needs_tensorflow(subject, one.candidate.route)
         worker = builder.processes.worker(builder.directory / "logs" / "loader.txt", preloaded)
@@ -306,6 +308,34 @@ def _write_layout(result: Claim, layout: Layout, builder: Builder, target: Path)
         result.notes.append(f"The artefact was not written for {layout.server}: {error}.")
     finally:
         worker.end()
+
+
+def _try_odd_samples(one: Contestant, builder: Builder, target: Path) -> None:
+    """Where NaN and infinity become something else, the loader refuses them; of integers out of range it is told."""
+    candidate = one.candidate
+    for integers in (False, True):
+        worker = builder.processes.worker(builder.directory / "logs" / "odd.txt")
+        try:
+            answer = worker.ask(
+                "run_odd",
+                120.0,
+                builder.memory_limit,
+                path=str(target / artefact.LOADER),
+                directory=str(target),
+                subject=str(builder.subject.directory),
+                batch=one.batch,
+                integers=integers,
+            )
+            found = str(answer["differs"])
+        except WorkFailed:
+            found = "not answered: the process ends"
+        finally:
+            worker.end()
+        if integers:
+            candidate.integers = found
+        elif found:
+            candidate.finite_only = True
+            artefact.write_loader(one, builder.subject, target)
 
 
 def _other_lengths(one: Contestant, builder: Builder, target: Path) -> str:

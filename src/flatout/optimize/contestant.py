@@ -66,6 +66,7 @@ class Contestant(race.Contestant):
             setting=dict(self.setting),
             batch=self.batch,
             feeds=self._feeds(subject),
+            finite=self.candidate.finite_only,
         )
         self.load_ms, self.warm_ms = answer["load_ms"] + answer["first_ms"], max(answer["call_ms"], 1e-3)
         self.memory_bytes = int(answer["peak_bytes"])

@@ -5,12 +5,15 @@ It costs nothing as long as the runtime answers: only what the runtime refuses i
 
 from __future__ import annotations
 
+from flatout.optimize.odd_samples import FINITE
 from flatout.subject import Subject, any_length
 from flatout.subject.input_matching import numpy_type
 
 GUARD = '''
 
 # ── what the artefact is not made for ────────────────────────────────────────────────────────────────────────────────
+
+import math
 
 import numpy
 
@@ -24,7 +27,7 @@ def load(directory, *arguments, **options):
     made, others = load_made(directory, *arguments, **options), []
 
     def run(inputs):
-        try:
+{refuse}        try:
             return made(inputs)
         except Exception as error:
             if problem := unfit(inputs):
@@ -55,6 +58,7 @@ def unfit(inputs):
     return ""
 
 
+{finite}
 def load_any_length(directory):
     folder = Path(directory) / "any_length"
     takes = ", ".join(f"{{name}} {{tuple(lengths)}}" for name, (_, lengths, _) in TAKES.items())
@@ -69,10 +73,23 @@ def load_any_length(directory):
 '''
 
 
-def guard(subject: Subject) -> str:
+REFUSE = """\
+        if not all(finite(array) for array in inputs):
+            raise ValueError("NaN and infinity are refused: the artefact would answer otherwise than the original")
+"""
+
+
+def guard(subject: Subject, finite_only: bool = False) -> str:
+    """`finite_only`: with a check that no input holds NaN or infinity."""
     takes = {
         one.name: (numpy_type(one.dtype), list(one.sample), list(any_length.lengths(subject, one.shape)))
         for one in subject.inputs
     }
     batched = subject.batching != "none"
-    return GUARD.format(takes=repr(takes), first=int(batched), batched="one to a row, " if batched else "")
+    return GUARD.format(
+        takes=repr(takes),
+        first=int(batched),
+        batched="one to a row, " if batched else "",
+        refuse=REFUSE if finite_only else "",
+        finite=f"{FINITE}\n" if finite_only else "",
+    )

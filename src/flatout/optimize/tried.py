@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from flatout.optimize import time_budget
 from flatout.optimize.builder import CONVERSION, OUT_OF_TIME
 from flatout.optimize.candidates import BASELINE, Candidate
+from flatout.optimize.layouts import LAYOUTS
 from flatout.optimize.optimizer import Outcome
 from flatout.optimize.request import OptimizeRequest
 
@@ -23,6 +24,8 @@ class Tried:
     raced: int
     open: tuple[str, ...]
     """Those that there was no time for. The others failed: they cannot be converted, or answer wrongly."""
+    unserved: int = 0
+    """Those that the server of --layout does not run, so that they were left out."""
 
     @classmethod
     def of(cls, outcome: Outcome) -> Tried:
@@ -34,10 +37,13 @@ class Tried:
             if one.ours or one.given is None
         ]
         left = [one.name for one in could if id(one) not in ran and _had_no_time(one)]
-        return cls(len(could), sum(id(one) in ran for one in could), tuple(left))
+        unserved = sum(one.unserved for one in outcome.skipped)
+        return cls(len(could), sum(id(one) in ran for one in could), tuple(left), unserved)
 
     def text(self, request: OptimizeRequest, command: Sequence[str]) -> str:
         counted = f"{self.raced} of {self.routes} routes raced"
+        if self.unserved and request.layout is not None:
+            counted += f" ({self.unserved} more are not what {LAYOUTS[request.layout].server} runs)"
         if not self.open:
             return f"{counted}{'; the others failed' if self.raced < self.routes else ''}."
         more = "" if len(self.open) <= NAMED else f" and {len(self.open) - NAMED} more"

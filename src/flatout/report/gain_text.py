@@ -19,6 +19,8 @@ def gain(claim: Trial, whole: WholeRun | None, steps: str) -> str:
     """
     assert claim.speedup is not None
     begins = COUNTS.get(len(claim.levers), f"{len(claim.levers)} changes make")
+    if whole is not None and whole.next_start:
+        begins = f"From its second start on, {begins[0].lower()}{begins[1:]}"
     if claim.stage == "run":  # its speedup is that of whole runs; no race of steps stands behind it
         return f"{begins} this run {_run(claim.speedup, estimated=False)}{_tenfold(whole)}"
     step = f"{steps} {words.speedup(claim.speedup)}"

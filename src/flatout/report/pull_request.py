@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from flatout.model.case import Case, Trial
+from flatout.model.case import Case, Trial, WholeRun
 from flatout.model.evidence.outcomes import LeverSkipped
 from flatout.model.text import clean_code
 from flatout.report import words
@@ -31,10 +31,15 @@ def commit_message(case: Case, command: str) -> str:
     subject = clean(change[:1].upper() + change[1:], SUBJECT)
     paragraphs = [headline(case)]
     if case.whole_run is not None:
-        paragraphs.append(f"The whole run: {tune_screen.whole_run(case.whole_run)}")
+        paragraphs.append(f"{_of_run(case.whole_run).capitalize()}: {tune_screen.whole_run(case.whole_run)}")
     paragraphs.append(f"Measured side by side{_rounds(claim)}. {tune_screen.proof(case, claim)}".strip())
     body = "\n\n".join(textwrap.fill(clean(text), SUBJECT, break_on_hyphens=False) for text in paragraphs)
     return f"{subject}\n\n{body}\n\nRepeat it with:\n\n    {clean(command)}\n"
+
+
+def _of_run(whole: WholeRun) -> str:
+    """What was seen of it: where its end was not reached, that is no whole run."""
+    return "the whole run" if whole.complete else "the run as far as it was seen"
 
 
 def _rounds(claim: Trial | None) -> str:
@@ -48,7 +53,7 @@ def _table(case: Case) -> Iterator[str]:
         before = duration(1000 * whole.before_seconds) if whole.before_seconds is not None else ""
         speedup = words.speedup(whole.speedup) if whole.speedup is not None else ""
         estimated = ", estimated" if whole.estimated and speedup else ""
-        rows.append(("the whole run", before, duration(1000 * whole.after_seconds), f"{speedup}{estimated}"))
+        rows.append((_of_run(whole), before, duration(1000 * whole.after_seconds), f"{speedup}{estimated}"))
     if claim is not None and claim.speedup is not None and claim.step_ms:
         before = duration(claim.step_ms * claim.speedup.ratio)
         rows.append(("a step", before, duration(claim.step_ms), words.speedup(claim.speedup)))

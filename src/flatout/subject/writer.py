@@ -106,12 +106,12 @@ def _with_unrolled(subject: Subject, original: Original, specifications: list[An
         serve = tf.function(lambda *inputs: tuple(original.call(inputs)), autograph=False)
         try:
             _save(subject, original, serve, specifications, "unrolled")
+            frozen = graph.frozen_from(serve.get_concrete_function(*specifications))
         except Exception:  # not essential: the plain SavedModel exists
             return subject
     if not _answers_alike(subject, "unrolled"):
         shutil.rmtree(subject.directory / "unrolled")
         return subject
-    frozen = graph.frozen_from(serve.get_concrete_function(*specifications))
     digests = {**subject.digests, "unrolled": graph_digest.digest(frozen, len(subject.inputs))}
     return dataclasses.replace(subject, flavours=("saved_model", "unrolled"), digests=digests)
 

@@ -66,7 +66,8 @@ class Launch:
     sources: tuple[tuple[str, str], ...] = ()
     """(file of the user, file with the text to run in its place)."""
     compiled: str = ""
-    """Where trials at a gate keep what was compiled for a GPU; empty: nowhere."""
+    """Where trials at a gate keep what was compiled for a GPU, and those of `compile-cache` what XLA compiles; empty:
+    nowhere."""
     leave: Leave = NOTHING
     """What it may do besides."""
 
@@ -206,6 +207,8 @@ def prepared(launch: Launch, directory: Path, role: Role, fence: Fence | None = 
 def _fence(launch: Launch, directory: Path) -> Fence:
     """Raises `CannotFence`."""
     also = (launch.compiled,) if launch.compiled else ()
+    for directory_of_all in also:
+        Path(directory_of_all).mkdir(parents=True, exist_ok=True)  # what is not there cannot be written
     fence = around(decide(launch.leave), directory, also, os.environ)
     if program_index(launch.command) is not None:
         return fence
@@ -275,4 +278,6 @@ def _environment(launch: Launch, directory: Path, role: Role) -> dict[str, str]:
     variables = {"PYTHONHASHSEED": "0", **os.environ, "TMPDIR": temporary.make(directory)}
     variables |= loggers.kept_local(directory / temporary.NAME)
     kept = isinstance(role, GateSettings) and launch.compiled  # any other trial compiles as the user's own run does
+    if launch.compiled:
+        variables["XLA_CACHE_DIRECTORY"] = f"{launch.compiled}/starts"  # of `compile-cache`; nothing else reads it
     return variables | gpu_sharing.variables(variables, Path(launch.compiled) if kept else None)

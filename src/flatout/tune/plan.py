@@ -43,6 +43,8 @@ def make(
         if lever.spec.equivalence == "bound" or lever.spec.side == "run" or lever.name in without:
             continue
         why = _why_not(lever, case, bool(named), allow, bounds or {})
+        if why is None and not named and saves_beside_steps(lever, case):
+            why = "what it saves lies between the steps: whole runs try it"
         if why is not None:
             skipped.append((lever.name, why))
             continue
@@ -60,7 +62,8 @@ def of_run(case: Case, named: Sequence[str] = (), allow: Collection[str] = (), w
     wanted = {parse(text)[0] for text in named}
     chosen, skipped = [], []
     for lever in all_levers().values():
-        if lever.spec.side != "run" or lever.name in without or (named and lever.name not in wanted):
+        of_run = lever.spec.side == "run" or (not named and saves_beside_steps(lever, case))
+        if not of_run or lever.name in without or (named and lever.name not in wanted):
             continue
         why = _why_not(lever, case, bool(named), allow, {})
         if why is not None:
@@ -74,6 +77,8 @@ def of_run(case: Case, named: Sequence[str] = (), allow: Collection[str] = (), w
 def _why_not(
     lever: LoadedCure, case: Case, named: bool, allow: Collection[str], bounds: dict[str, Interval]
 ) -> str | None:
+    if not named and lever.spec.fewer_results:
+        return f"it leaves out results; only on request: --lever {lever.name}"
     if not named and not lever.spec.by_default and lever.spec.equivalence not in allow:
         return f"only on request: --lever {lever.name}"
     if not named and lever.spec.equivalence not in (*ALLOWED, *allow):
@@ -108,6 +113,13 @@ def suggested(lever: LoadedCure, case: Case) -> bool:
         _place(lever.name, finding) is not None and (number == 0 or _costs(finding))
         for number, finding in enumerate(case.findings)
     )
+
+
+def saves_beside_steps(lever: LoadedCure, case: Case) -> bool:
+    """Whether findings name it for what lies between the steps alone (a validation that predicts batch by batch), which
+    no race of steps shows."""
+    named = [finding for finding in case.findings if _place(lever.name, finding) is not None]
+    return bool(lever.spec.saves and named) and all(finding.of == "run" for finding in named)
 
 
 def _costs(finding: Finding) -> bool:

@@ -31,6 +31,8 @@ WORTH = 0.05
 """Share of the run that a cure can save at most, from which on it is tried."""
 RUNS = 3.0
 """Whole runs that have to fit into the time that is left: one watched, one with a cure, one without."""
+LONGER = 1.5
+"""How much longer than it was seen to take a run may go on."""
 AHEAD = 0.12
 """Of the budget: a program that takes no longer is watched before its steps are raced."""
 EACH = 2 * PAIRS + 2.5
@@ -45,13 +47,17 @@ class RunCures:
         self.claim: Claim | None = None
         self.tree: RunTree | None = None
         """Of the run as it is, once it was watched."""
+        self.was_watched = False
+        """Whether that was tried, though the program may not have come to its end."""
 
     def look_ahead(self) -> None:
         """Before the steps are raced: watch a short program, and keep time for what is worth trying in whole runs."""
         context = self.context
         known = context.seconds_of_program
         planned = self._planned()
-        if not planned or known is None or known > AHEAD * context.clock.budget:
+        if not planned or (known is None and not self._comes_first(planned)):
+            return
+        if (known or 0.0) > AHEAD * context.clock.budget:
             return
         self.tree = self._watched(planned)
         worth = self._worth(planned)
@@ -66,7 +72,7 @@ class RunCures:
         context = self.context
         self.claim, context.clock.for_run = claim, 0.0
         planned = self._planned()
-        if planned and self.tree is None:
+        if planned and self.tree is None and not self.was_watched:
             self.tree = self._watched(planned)
         worth = dict(self._worth(planned))
         for text in planned if self.tree is not None else ():
@@ -75,6 +81,12 @@ class RunCures:
             elif text in worth:
                 context.trials.skip((text,), f"{NO_TIME} in whole runs")
         return self.claim
+
+    def _comes_first(self, levers: tuple[str, ...]) -> bool:
+        """Whether what costs most lies between the steps, and one of these cures it: a race of steps shows little."""
+        first = self.context.case.findings[:1]
+        cured = {parse(fix.lever)[0] for finding in first if finding.of == "run" for fix in finding.fixes if fix.lever}
+        return any(parse(text)[0] in cured for text in levers)
 
     def _planned(self) -> tuple[str, ...]:
         context, request = self.context, self.context.request
@@ -105,9 +117,10 @@ class RunCures:
         if context.clock.left() < RUNS * known:
             context.trials.skip(levers, f"{NO_TIME}: a run takes {known:.0f} s, and whole runs are compared")
             return None
+        self.was_watched = True
         context.progress.phase("watching a whole run of the program")
         directory = context.new_directory("watched")
-        limit = max(context.clock.left() / RUNS, 1.5 * known)
+        limit = max(context.clock.left() / RUNS, LONGER * known)
         found = whole_run.run(context.launch, directory, context.watchdog, limit, context.progress.tick, watched=True)
         if not found.ended:
             context.trials.skip(levers, f"{NO_TIME}: the program had not ended after {found.seconds:.0f} s")
@@ -129,6 +142,8 @@ class RunCures:
         patched = context.patched(made, levers) if made is not None else None
         launch = patched.launch if patched is not None else context.contestant(levers).launch
         made = made if patched is not None else None
+        if find(parse(text)[0]).spec.next_start and not self._started_once(launch, text):
+            return
         if before is not None and not self._adds(before, launch, text):
             return
         trial = replace(before.trial, levers=levers) if before is not None else _trial(levers)
@@ -136,11 +151,29 @@ class RunCures:
         if claim is None:
             self._keep(replace(_trial(levers), status="failed", note="; ".join(n.text for n in context.notes[-1:])))
             return
+        if any(find(parse(one)[0]).spec.next_start for one in levers):
+            claim = replace(claim, whole_run=replace(claim.whole_run, next_start=True))
         if before is None:
             claim = replace(claim, trial=_judged(claim))
         self._keep(claim.trial)
         if claim.trial.status == "won":
             self.claim = claim
+
+    def _started_once(self, launch: Launch, text: str) -> bool:
+        """The start that keeps what the measured ones read. False where it does not come to its end in time."""
+        context = self.context
+        known = context.seconds_of_program or 0.0
+        if context.clock.left() < RUNS * known:
+            context.trials.skip((text,), f"{NO_TIME} in whole runs")
+            return False
+        context.progress.phase(f"the first start with {text}, which is not measured")
+        limit = max(context.clock.left() / RUNS, LONGER * known)
+        directory = context.new_directory("whole-run")
+        found = whole_run.run(launch, directory, context.watchdog, limit, context.progress.tick)
+        if not found.ended:
+            note = f"its first start took more than {limit:.0f} s"
+            self._keep(replace(_trial((text,)), status="timeout", note=note))
+        return found.ended
 
     def _adds(self, before: Claim, launch: Launch, text: str) -> bool:
         """Whether the cure makes the program faster that has what was claimed already."""

@@ -93,14 +93,15 @@ def _gain_text(claim: Trial, speedup: Interval, whole: WholeRun | None) -> str:
     known."""
     step = f"{speedup.ratio:.2f} times as fast [{speedup.low:.2f}, {speedup.high:.2f}]"
     tenfold = f", {whole.tenfold:.2f} times for ten times as many steps" if whole is not None and whole.tenfold else ""
+    the_run = "From its second start on, the run" if whole is not None and whole.next_start else "The run"
     if claim.stage == "run":
-        return f"The run is {step}{tenfold},"
+        return f"{the_run} is {step}{tenfold},"
     if whole is None or whole.speedup is None or not whole.complete:
         why = "its end was not reached" if whole is not None else "no whole run was measured"
         return f"Steps are {step} (what the run gains is not known: {why})"
     run = f"{whole.speedup.ratio:.2f} times as fast [{whole.speedup.low:.2f}, {whole.speedup.high:.2f}]"
     estimated = ", estimated" if whole.estimated else ""
-    return f"The run is {run}{estimated}{tenfold}, a step {step},"
+    return f"{the_run} is {run}{estimated}{tenfold}, a step {step},"
 
 
 def whole_run_text(whole: WholeRun) -> str:

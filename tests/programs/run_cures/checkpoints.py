@@ -13,8 +13,10 @@ import numpy as np
 import tensorflow as tf
 
 from flatout.cures.background_checkpoint.inject import HOOKS as BACKGROUND
+from flatout.cures.fewer_summaries.inject import HOOKS as FEWER_SUMMARIES
 from flatout.cures.one_iterator.inject import HOOKS as ONE_ITERATOR
 from flatout.cures.validation_batch.inject import HOOKS as VALIDATION_BATCH
+from flatout.cures.validation_freq.inject import HOOKS as VALIDATION_FREQ
 
 SAVED = []
 
@@ -30,6 +32,7 @@ class Doubled(keras.layers.Dense):
 
 class Injection:
     notes = []
+    value = ""
 
     def changed(self, what):
         self.notes.append(what)
@@ -83,6 +86,23 @@ def validated():
     return found, [w.ravel().tolist() for w in model.get_weights()]
 
 
+def with_fewer_results():
+    """Validation after each epoch, then with a callback that looks at each; and a TensorBoard that is given its model:
+    to write anything it needs a package that is not there."""
+    keras.utils.set_random_seed(4)
+    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    often = {"histogram_freq": 1, "write_images": True, "write_graph": False, "update_freq": "batch"}
+    board = keras.callbacks.TensorBoard(f"{here}/logs", **often)
+    board.set_model(model)
+    found = [[board.histogram_freq, board.write_images, board.update_freq]]
+    for callbacks in ([], [keras.callbacks.EarlyStopping(patience=3)]):
+        given = {"validation_data": (x[100:150], y[100:150]), "callbacks": callbacks}
+        history = model.fit(x[:100], y[:100], batch_size=50, epochs=7, verbose=0, **given).history
+        found.append({name: history[name] for name in sorted(history)})
+    return found, [w.ravel().tolist() for w in model.get_weights()]
+
+
 def values(directory):
     found = {}
     for name in sorted(os.listdir(directory)):
@@ -105,9 +125,13 @@ losses.append(over_epochs())
 validations = [validated()]
 VALIDATION_BATCH.keras(Injection(), keras)
 validations.append(validated())
+fewer = [with_fewer_results()]
+VALIDATION_FREQ.keras(Injection(), keras)
+FEWER_SUMMARIES.keras(Injection(), keras)
+fewer.append(with_fewer_results())
 BACKGROUND.keras(Injection(), keras)
 train(f"{here}/background")
-print(json.dumps({"losses": losses, "validations": validations, "plain": values(f"{here}/plain"), "background": values(f"{here}/background"), "notes": Injection.notes}))
+print(json.dumps({"losses": losses, "validations": validations, "fewer": fewer, "plain": values(f"{here}/plain"), "background": values(f"{here}/background"), "notes": Injection.notes}))
 sys.stdout.flush()
 LAST[0] = len(SAVED) + 4
 train(f"{here}/killed")

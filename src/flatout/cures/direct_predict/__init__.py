@@ -41,5 +41,6 @@ CURE = Cure(
     equivalence="reassociated",
     side="host",
     skip=skip,
+    saves=("prediction",),
     after=("no-run-eagerly",),
 )

@@ -14,6 +14,7 @@ import numpy as np
 from flatout.measure.agreement import relative_error
 from flatout.measure.processors import Mark
 from flatout.model.errors import ProcessFailed, RouteNotNeeded
+from flatout.optimize import odd_samples
 from flatout.process.memory import peak_bytes
 from flatout.routes import _conversions, find
 from flatout.routes._kept import Kept
@@ -81,15 +82,21 @@ class Tasks:
 
     # ── running ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def open(self, route: str, directory: str, setting: dict[str, Any], batch: int, feeds: list[str]) -> dict[str, Any]:
-        """Load the artefact and run it until it is warm. `feeds`: an .npz with samples, and the names of its arrays."""
+    def open(
+        self, route: str, directory: str, setting: dict[str, Any], batch: int, feeds: list[str], finite: bool = False
+    ) -> dict[str, Any]:
+        """Load the artefact and run it until it is warm. `feeds`: an .npz with samples, and the names of its arrays.
+
+        `finite`: with the check of the inputs that the artefact's loader makes.
+        """
         samples = read_arrays(feeds)
         batch_bytes = max(1, sum(array[:1].nbytes for array in samples) * max(batch, 1))
         count = max(1, min(FEEDS, FEED_BYTES // batch_bytes))
         self._feeds = list(in_batches(samples, batch, at_most=max(batch, 1) * count))
         del samples
         began = time.perf_counter()
-        self._runner, self._batch = find(route).open(Path(directory), setting, batch), batch
+        runner = find(route).open(Path(directory), setting, batch)
+        self._runner, self._batch = odd_samples.finite_only(runner) if finite else runner, batch
         loaded = time.perf_counter()
         self._runner(self._feeds[0])
         first = time.perf_counter()
@@ -162,6 +169,12 @@ class Tasks:
             except Exception as error:  # the artefact takes one batch size alone
                 problem = " ".join(str(error).split())[:200] or type(error).__name__
         return {"samples": len(answers[0]), "problem": problem}
+
+    def run_odd(self, path: str, directory: str, subject: str, batch: int, integers: bool) -> dict[str, Any]:
+        """What the loader makes of NaN and infinity, or of integers out of range, if that is not the original's."""
+        samples = odd_samples.out_of_range if integers else odd_samples.unfinite
+        model = Subject.read(Path(subject))
+        return {"differs": odd_samples.differs(model, batch, loaded(path, directory), samples)}
 
     def run_other_lengths(self, path: str, directory: str, subject: str, batch: int) -> dict[str, Any]:
         """Give the loader samples of other lengths: it answers as the original does, or refuses them."""

@@ -82,7 +82,7 @@ def _run_bar(case: Case, page: Page) -> None:
     """Where the time of the whole run goes."""
     if case.run is not None and case.run.seconds > 0:
         width = min(page.width, 100) - screen.ROOM - 2
-        page.labelled("This run", run.bar(case.run, width), indent=0, room=screen.ROOM)
+        labelled(page, "This run", run.bar(case.run, width))
         page.fields(run.legend(case.run, width), indent=screen.ROOM, separator="  ")
         return
     seconds, part = case.program.seconds, queries.steps_share(case)

@@ -16,7 +16,7 @@ from pathlib import Path
 from flatout.model.case import Case, Finding, Note
 from flatout.report import words
 from flatout.report.formatting import clean, duration, elide, sentence
-from flatout.report.terminal.page import Page
+from flatout.report.terminal.page import Page, Part
 from flatout.source.notebooks.program import by_cells
 
 WIDE = 100
@@ -95,7 +95,7 @@ def command_words(case: Case) -> str:
     return by_cells(clean(shlex.join(words), 300))
 
 
-def labelled(page: Page, label: str, *parts: str | tuple[str, str]) -> None:
+def labelled(page: Page, label: str, *parts: Part) -> None:
     page.labelled(label, *parts, indent=0, room=ROOM, style="bold")
 
 

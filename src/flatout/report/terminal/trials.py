@@ -64,6 +64,7 @@ def claim(case: Case, page: Page) -> None:
         return
     what = "patched" if whole.patched else "with the levers injected"
     how = "estimated from its steps" if whole.estimated else f"{whole.pairs} pairs of runs, imports included"
+    how += " after a first start that is not counted" if whole.next_start else ""
     end = "" if whole.complete else "; the end of the program was not reached"
     page.line((f"whole run: {what}, {how}{end}", "dim"))
 

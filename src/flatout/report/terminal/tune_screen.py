@@ -19,6 +19,8 @@ from flatout.report.terminal.page import Page
 from flatout.report.terminal.screen import Room, labelled
 
 WEAKNESS = ("exact", "reassociated", "precision", "statistical")
+FIRST_START = "a first start that is not counted"
+"""Of a change that keeps on disk what the next start reads."""
 
 
 def write(case: Case, page: Page, room: Room) -> None:
@@ -130,6 +132,8 @@ def whole_run(whole: WholeRun) -> str:
         if whole.estimated
         else f"measured in {whole.pairs} pair{'s' if whole.pairs > 1 else ''} of runs"
     )
+    if whole.next_start:
+        how += f" after {FIRST_START}"
     text += f"; {how}, start-up and compiling included"
     if whole.complete and whole.note:
         text += f"; {clean(whole.note, 120)}"

@@ -171,6 +171,7 @@ def _whole_run(case: Case) -> Child:
     before = f"{whole.before_seconds:.1f} s → " if whole.before_seconds is not None else ""
     ratio = f" ({whole.speedup.ratio:.2f}× {_interval(whole.speedup)})" if whole.speedup is not None else ""
     how = "estimated from its steps" if whole.estimated else f"{whole.pairs} pairs of runs, imports included"
+    how += " after a first start that is not counted" if whole.next_start else ""
     end = "" if whole.complete else " The end of the program was not reached."
     if whole.tenfold is not None:
         end += f" With ten times as many steps: {whole.tenfold:.2f}×."
