@@ -52,7 +52,7 @@ _STAGES = (
 )
 
 
-@pattern("result-unused", nodes=(ast.Expr,), words=_STAGES, called=_STAGES)
+@pattern("result-unused", nodes=(ast.Expr,), words=_STAGES, alone=_STAGES, on_dataset=True)
 def _result_unused(node: ast.Expr, site: Site) -> Iterator[Match]:
     """A stage as a statement of its own."""
     call = node.value

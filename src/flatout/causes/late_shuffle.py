@@ -42,7 +42,7 @@ from flatout.source.repairs import Repair, SwapStages
 _BATCHES = ("batch", "padded_batch")
 
 
-@pattern("shuffle-after-batch", calls=("shuffle",))
+@pattern("shuffle-after-batch", calls=("shuffle",), among=_BATCHES, on_dataset=True)
 def _shuffle_after_batch(call: ast.Call, site: Site) -> Iterator[Match]:
     """`.batch(32).shuffle(1000)`, not batched again later and not shuffled before."""
     chain = datasets.before(call, site)

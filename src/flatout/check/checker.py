@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from flatout.check.prefilter import Prefilter, may_apply, words_in
+from flatout.check.prefilter import Code, Prefilter, words_in
 from flatout.check.suppressions import Suppressions
 from flatout.source.analysis import consequence
 from flatout.source.analysis.consequence import is_test
@@ -21,6 +21,7 @@ from flatout.source.analysis.version_one import is_version_one
 VERSION = (2, 16)
 """The TensorFlow that code is checked for by default: the oldest that flatout supports."""
 _PACKAGES = frozenset({b"tf", b"tensorflow", b"keras", b"tf_keras", b"tf_slim"})
+_IN_PACKAGES = ("tf", "tensorflow", "keras")
 _TRACERS = frozenset(
     {b"function", b"def_function", b"defun", b"tf_function", b"jit_compile", b"function_in_tf1", b"train_step"}
 )
@@ -68,17 +69,21 @@ class Checker:
     def check(self, text: str, path: str = "", pinned: tuple[int, int] | None = None) -> Outcome:
         """`pinned`: the TensorFlow that the project around the file asks for, where the checker has no version."""
         outcome = Outcome(lines=text.count("\n") + 1)
-        words_present = words_in(text)
+        words_present = words_in(text) if any(name in text for name in _IN_PACKAGES) else set()
         relevant = not words_present.isdisjoint(_PACKAGES)
         version = self.version if self.is_pinned or pinned is None else pinned
-        outcome.relevant = relevant and not is_test(path)
-        tests = not self.in_tests and is_test(path)
+        of_test = relevant and is_test(path)
+        outcome.relevant = relevant and not of_test
+        tests = of_test and not self.in_tests
         active = (self._for_tests if tests else self._patterns).by_words(words_present) if relevant else []
         if relevant and (version < (2, 0) or is_version_one(text, words_present)):
             outcome.version_one = not tests
             active = [item for item in active if item.full_name in self._asked]
-        if active and not may_apply(active, text):
-            active = []
+        active = self._that_show(active, path, text, version)
+        if active:
+            code = Code(text, words_present)
+            if not any(code.may_have(item) for item in active):
+                active = []  # one is enough to parse it, and what else could be left out takes no time worth saving
         traces = relevant and not tests and not words_present.isdisjoint(_TRACERS)
         # Thousands of nodes are made and none is garbage: collecting meanwhile takes a third of the time.
         collecting = gc.isenabled()
@@ -141,6 +146,19 @@ class Checker:
         found = {_key(item): item for item in (_diagnostic(module, *what) for what in seen)}
         outcome.diagnostics = [item for item in found.values() if self._is_shown(item) and not suppressed.covers(item)]
         outcome.diagnostics.sort(key=lambda item: (item.line, item.column, item.cause, item.pattern))
+
+    def _that_show(self, patterns: list[Pattern], path: str, text: str, version: tuple[int, int]) -> list[Pattern]:
+        """Those of which a finding would be reported: not where all are of too little confidence."""
+        if not patterns or self._least == 0:
+            return patterns
+        if consequence.is_aside(path, text):
+            return [item for item in patterns if item.full_name in self._asked]
+        return [item for item in patterns if item.full_name in self._asked or self._may_show(item, version)]
+
+    def _may_show(self, item: Pattern, version: tuple[int, int]) -> bool:
+        if not item.default and (0, 0) < item.default_below <= version:
+            return False
+        return LEVELS.index(item.most) >= self._least
 
     def _is_shown(self, item: Diagnostic) -> bool:
         return item.full_name in self._asked or LEVELS.index(item.confidence) >= self._least

@@ -31,18 +31,18 @@ def is_test(path: str) -> bool:
 
 def confidence(match: Match, site: Site) -> Confidence:
     """The detector's own confidence, and low where the code is there to be looked at."""
-    if match.confidence == "low":
-        return "low"
-    if is_test(site.module.path):
-        return "low"
-    if _ASIDE_PATH.search(site.module.path) or _is_shown(site) or _is_tensorflow(site):
+    if match.confidence == "low" or _is_shown(site) or is_aside(site.module.path, site.module.text):
         return "low"
     return match.confidence
 
 
-def _is_tensorflow(site: Site) -> bool:
-    """Whether the file is one of TensorFlow itself, by what it imports."""
-    text = site.module.text
+def is_aside(path: str, text: str) -> bool:
+    """Whether nothing in a file is of more than low confidence: it is a test, a sample, or a part of TensorFlow."""
+    return is_test(path) or _ASIDE_PATH.search(path) is not None or _is_tensorflow(text)
+
+
+def _is_tensorflow(text: str) -> bool:
+    """By what it imports."""
     return text.count("from tensorflow.python.framework import") + text.count("from tensorflow.python.ops import") >= 4
 
 
