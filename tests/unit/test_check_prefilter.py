@@ -58,7 +58,7 @@ def test_a_call_outside_of_docstrings(text: str, may: bool) -> None:
     ],
 )
 def test_a_word_inside_a_loop(text: str, may: bool) -> None:
-    assert may_apply(_of(nodes=[ast.Assign], words=["concat"], in_loop="concat"), text) is may
+    assert may_apply(_of(nodes=[ast.Assign], words=["concat"], in_loop=["concat"]), text) is may
 
 
 def test_a_word_inside_a_method_named_call() -> None:

@@ -103,7 +103,7 @@ def _no_such_device(call: ast.Call, site: Site) -> Iterator[Match]:
     "host-work-on-gpu",
     nodes=(ast.With,),
     words=("device",),
-    written=r"\bdevice[\s\\]*\([^)]*[gG][pP][uU]",
+    written=r"\bdevice[\s\\]*\([^)]{0,400}[gG][pP][uU]",
     of_tensorflow=True,
 )
 def _host_work_on_gpu(node: ast.With, site: Site) -> Iterator[Match]:

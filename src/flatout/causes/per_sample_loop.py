@@ -116,8 +116,9 @@ def _share_of_ops(case: Case, item: RepeatedOps | GraphLoop) -> float:
 
 _HINTS = ("newaxis", "None", "expand_dims", "GradientTape")
 _TAKEN_APART = (
-    r"[\w\])][\s\\]*\[[\s\\(]*(?:None\b|[\w.\s]*newaxis)|"
-    r"expand_dims[\s\\]*\([^\n]*(?:\n[^\n]*){0,3}?\b(?:0|False)\b|GradientTape"
+    r"\[(?<![=(,:]\s\[)(?<![=(,:\[]\[)[\s\\(]{0,80}(?:None\b|[\w.\s]{0,80}newaxis)",
+    r"expand_dims[\s\\]*\([^\n]{0,200}(?:\n[^\n]{0,200}){0,3}?\b(?:0|False)\b",
+    "GradientTape",
 )
 
 

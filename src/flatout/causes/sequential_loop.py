@@ -172,7 +172,8 @@ _ONE_ROW = (
     words=("range",),
     called=("range",),
     among=("function", "call", "train_step"),
-    written=r"\bin[\s\\(]+\w[\w.\s\\]*\.[\s\\]*range\b|\bimport\b[^\n]*\brange\b|\bimport[ \t]*\([^)]*\brange\b",
+    written=r"\bin[\s\\(]+\w[\w.\s\\]{0,80}\.\s{0,40}range\b|"
+    r"\bimport\b[^\n]{0,200}\brange\b|\bimport[ \t]*\([^)]{0,2000}\brange\b",
     of_tensorflow=True,
 )
 def _turns_do_not_depend(loop: ast.For, site: Site) -> Iterator[Match]:

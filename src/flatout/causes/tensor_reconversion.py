@@ -83,12 +83,14 @@ _MAKES_ARRAYS = ("numpy.", "keras.datasets.", "pandas.")
 
 
 _CONVERTED = re.compile(r"\b(?:constant|convert_to_tensor)[\s\\]*\([\s\\(]*([^\W\d]\w*)[\s\\)]*[,)]")
+_MANY = 50
 _CALL = re.compile(r"\(")
 
 
 def _may_convert_array(code: str) -> bool:
     """Whether what is converted is a name that may be given the result of a call."""
-    return any(may_be_given(name, code, _CALL) for name in set(_CONVERTED.findall(code)))
+    names = set(_CONVERTED.findall(code))
+    return len(names) > _MANY or any(may_be_given(name, code, _CALL) for name in names)
 
 
 @pattern(

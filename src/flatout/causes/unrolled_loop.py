@@ -142,19 +142,23 @@ def _holds_the_step(case: Case, file: str, loop: context.Loop) -> bool:
 _MANY_TURNS = 32
 
 _RANGE = re.compile(r"\bin[\s\\(]+range[\s\\]*\([\s\\(]*(-?\w+)[\s\\]*(?:\)|,[\s\\(]*(?:(-?\w+)[\s\\]*[,)]|\)))")
+_MANY_RANGES = 50
 _NUMBER = re.compile(r"^[\s(\[]*-?\d|[=,]\s*[(\[]*-?\d+\s*(?:[,)\]#]|$)")
 
 
 def _may_be_long(code: str) -> bool:
     """Whether the ends of a range are numbers, or names that may be given numbers."""
-    for found in _RANGE.finditer(code):
-        ends = [end for end in found.groups() if end is not None]
-        known = [int(end) for end in ends if end.lstrip("-").isdecimal()]
-        if len(known) == len(ends) and known[-1] - (known[0] if len(known) > 1 else 0) < _MANY_TURNS:
-            continue
-        if all(_may_be_number(end, code) for end in ends):
-            return True
-    return False
+    seen = set(_RANGE.findall(code))
+    return len(seen) > _MANY_RANGES or any(_may_be_many(first, last, code) for first, last in seen)
+
+
+def _may_be_many(first: str, last: str, code: str) -> bool:
+    known = [
+        int(end) for end in (last or first, first if last else "0") if end.lstrip("-").isdecimal() and len(end) < 9
+    ]
+    if len(known) == 2 and known[0] - known[1] < _MANY_TURNS:
+        return False
+    return all(_may_be_number(end, code) for end in (first, last) if end)
 
 
 def _may_be_number(end: str, code: str) -> bool:

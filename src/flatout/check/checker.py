@@ -64,26 +64,24 @@ class Checker:
         self._asked = frozenset(item.full_name for item in patterns) if asked is None else frozenset(asked)
         self._least = LEVELS.index(least)
         self._patterns = Prefilter(patterns)
-        self._for_tests = Prefilter([item for item in patterns if item.in_tests])
+        for_tests = [item for item in patterns if item.in_tests]
+        self._for_tests = Prefilter(for_tests)
+        self._tests_matter = in_tests or self._least == 0 or any(item.full_name in self._asked for item in for_tests)
+        """Whether anything would be reported in a file of tests."""
 
     def check(self, text: str, path: str = "", pinned: tuple[int, int] | None = None) -> Outcome:
         """`pinned`: the TensorFlow that the project around the file asks for, where the checker has no version."""
         outcome = Outcome(lines=text.count("\n") + 1)
-        words_present = words_in(text) if any(name in text for name in _IN_PACKAGES) else set()
+        of_test = is_test(path)
+        may_matter = self._tests_matter or not of_test
+        words_present = words_in(text) if may_matter and any(name in text for name in _IN_PACKAGES) else set()
         relevant = not words_present.isdisjoint(_PACKAGES)
         version = self.version if self.is_pinned or pinned is None else pinned
-        of_test = relevant and is_test(path)
         outcome.relevant = relevant and not of_test
         tests = of_test and not self.in_tests
-        active = (self._for_tests if tests else self._patterns).by_words(words_present) if relevant else []
-        if relevant and (version < (2, 0) or is_version_one(text, words_present)):
-            outcome.version_one = not tests
-            active = [item for item in active if item.full_name in self._asked]
-        active = self._that_show(active, path, text, version)
-        if active:
-            code = Code(text, words_present)
-            if not any(code.may_have(item) for item in active):
-                active = []  # one is enough to parse it, and what else could be left out takes no time worth saving
+        of_one = relevant and (version < (2, 0) or is_version_one(text, words_present))
+        outcome.version_one = of_one and not tests
+        active = self._active(text, path, version, words_present, of_one) if relevant else []
         traces = relevant and not tests and not words_present.isdisjoint(_TRACERS)
         # Thousands of nodes are made and none is garbage: collecting meanwhile takes a third of the time.
         collecting = gc.isenabled()
@@ -146,6 +144,19 @@ class Checker:
         found = {_key(item): item for item in (_diagnostic(module, *what) for what in seen)}
         outcome.diagnostics = [item for item in found.values() if self._is_shown(item) and not suppressed.covers(item)]
         outcome.diagnostics.sort(key=lambda item: (item.line, item.column, item.cause, item.pattern))
+
+    def _active(self, text: str, path: str, version: tuple[int, int], words: set[bytes], of_one: bool) -> list[Pattern]:
+        """The patterns that may find something in the text which would be reported."""
+        chosen = self._for_tests if is_test(path) and not self.in_tests else self._patterns
+        active = chosen.by_words(words)
+        if of_one:
+            active = [item for item in active if item.full_name in self._asked]
+        active = self._that_show(active, path, text, version)
+        if active:
+            code = Code(text, words)
+            if any(code.may_have(item) for item in active):
+                return active  # one is enough to parse it; to leave the others out saves no time
+        return []
 
     def _that_show(self, patterns: list[Pattern], path: str, text: str, version: tuple[int, int]) -> list[Pattern]:
         """Those of which a finding would be reported: not where all are of too little confidence."""

@@ -7,11 +7,12 @@ Each step leaves out only what cannot apply.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, cached_property
 
 from flatout.source.analysis import datasets
 from flatout.source.analysis.patterns import Pattern
+from flatout.source.analysis.quick_look import line_around
 
 _BETWEEN_WORDS = bytes(
     code if chr(code).isalnum() or chr(code) == "_" or code > 127 else ord(" ") for code in range(256)
@@ -61,7 +62,7 @@ class Code:
             return False
         if item.written and not _expression(item.written).search(code):
             return False
-        if item.in_loop and not _expression(item.in_loop).search(self._loops):
+        if item.in_loop and not self._in_loop(item.in_loop):
             return False
         if item.in_call and not any(word in self._methods for word in item.in_call):
             return False
@@ -70,6 +71,10 @@ class Code:
         if item.alone and not may_stand_alone(item.alone, code):
             return False
         return not item.on_dataset or self._has_dataset
+
+    def _in_loop(self, written: Iterable[str]) -> bool:
+        anywhere = [one for one in map(_expression, written) if one.search(self._code)]
+        return any(one.search(self._loops) for one in anywhere)
 
     def _present(self, words: frozenset[str]) -> Iterator[str]:
         """Those that the text has at all: to search for others takes as long as to find nothing."""
@@ -91,8 +96,8 @@ class Code:
 def may_stand_alone(names: frozenset[str], code: str) -> bool:
     """Whether a call of a method with one of the names may be a statement, by the rest of its line."""
     for found in _methods_called(names).finditer(code):
-        before = code[code.rfind("\n", 0, found.start()) + 1 : found.start()]
-        if not _is_inside(before):
+        begin, _ = line_around(code, found.start(), found.end())
+        if begin is None or not _is_inside(code[begin : found.start()]):
             return True
     return False
 

@@ -130,7 +130,7 @@ _MAKES_CERTAIN = frozenset(
 )
 _SEVERAL = frozenset((b"map", b"batch", b"shuffle", b"repeat", b"cache"))
 _NAME = re.compile(r"(?<![^\W_])(?:ds|datasets?|dss)\d*(?![^\W_])", re.IGNORECASE)
-_DATA = re.compile(r"\.[\s\\]*data\b|\bimport\b[^\n]*\bdata\b|\bimport[ \t]*\([^)]*\bdata\b")
+_DATA = re.compile(r"\.[\s\\]*data\b|\bimport\b[^\n]{0,200}\bdata\b|\bimport[ \t]*\([^)]{0,2000}\bdata\b")
 
 
 def may_be_in(words: Collection[bytes], code: str) -> bool:

@@ -61,8 +61,8 @@ class Pattern:
     """A file that lacks one of these words is skipped."""
     called: frozenset[str] = frozenset()
     """A file that calls nothing of these names is skipped."""
-    in_loop: str = ""
-    """A regular expression: a file in which no `for` or `while` statement contains it is skipped."""
+    in_loop: tuple[str, ...] = ()
+    """Regular expressions: a file in which no `for` or `while` statement contains one of them is skipped."""
     in_call: frozenset[str] = frozenset()
     """A file in which no method named `call` contains one of these words is skipped."""
     written: str = ""
@@ -97,7 +97,7 @@ def pattern(
     among: Iterable[str] = (),
     needs: Iterable[str] = (),
     called: Iterable[str] = (),
-    in_loop: str = "",
+    in_loop: Iterable[str] = (),
     in_call: Iterable[str] = (),
     written: str = "",
     may_be_in: Callable[[str], bool] | None = None,
@@ -127,7 +127,7 @@ def pattern(
             frozenset(among),
             frozenset(needs),
             frozenset(called) or (names if not kinds else frozenset()),
-            in_loop,
+            tuple(in_loop),
             frozenset(in_call),
             written,
             may_be_in,

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 
 _BINDS_OTHERWISE = re.compile(r"\bas\b|:=")
+LONGEST = 1000
+"""Characters of a line to each side: more would make generated code take hours."""
 _GOES_ON = ("(", "[", "{", "\\", ",", "=")
 _DEF = re.compile(r"\bdef\b")
 _FIRST_IN_LIST = re.compile(r"(?:[\w\s*:,.=\[\]]*,)?\s*\*{0,2}")
@@ -39,16 +41,26 @@ def _goes_on_in_list(after: str) -> bool:
 
 
 def _uses(name: str, code: str) -> Iterator[tuple[str, str]]:
-    """What stands before and after a name in each line that has it."""
+    """What stands before and after a name in each line that has it. A line that is too long to look at may be both."""
     at = code.find(name)
     while at >= 0:
         end = at + len(name)
         if not (_is_of_word(code[at - 1 : at]) or _is_of_word(code[end : end + 1])):
-            stop = code.find("\n", end)
-            before = code[code.rfind("\n", 0, at) + 1 : at]
-            if "#" not in before:
-                yield before, code[end : stop if stop >= 0 else len(code)]
+            begin, stop = line_around(code, at, end)
+            if begin is None or stop is None:
+                yield "def ", "="
+            elif "#" not in code[begin:at]:
+                yield code[begin:at], code[end:stop]
         at = code.find(name, end)
+
+
+def line_around(code: str, at: int, end: int) -> tuple[int | None, int | None]:
+    """Where the line begins and ends; None where that is far away, as in generated code."""
+    begin = code.rfind("\n", max(at - LONGEST, 0), at) + 1
+    stop = code.find("\n", end, end + LONGEST)
+    if not begin and at > LONGEST:
+        return None, None
+    return begin, stop if stop >= 0 else len(code) if end + LONGEST >= len(code) else None
 
 
 def _is_of_word(sign: str) -> bool:

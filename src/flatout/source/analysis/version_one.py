@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from flatout.source.analysis.quick_look import line_around
+
 _NAMES = (
     r"(?:Session|InteractiveSession|placeholder|placeholder_with_default|ConfigProto|GPUOptions|contrib\b|flags\b|"
     r"app\.(?:run|flags)|get_variable|variable_scope|global_variables|global_variables_initializer|"
@@ -101,4 +103,5 @@ def _marks(text: str) -> Iterator[int]:
 
 def _stands_alone(text: str, at: int) -> bool:
     """Whether nothing in the line before a mark makes it a comment, a string or the end of a longer name."""
-    return _BEFORE.fullmatch(text, text.rfind("\n", 0, at) + 1, at) is not None
+    begin, _ = line_around(text, at, at)
+    return begin is not None and _BEFORE.fullmatch(text, begin, at) is not None
