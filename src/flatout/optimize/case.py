@@ -186,6 +186,7 @@ def _notes(outcome: Outcome) -> list[Note]:
         notes.append(
             Note("info", "No metric was given: artefacts are checked for agreement with the original's own answers.")
         )
+    notes += [Note("info", f"{one.name}: {text}.") for one in outcome.candidates if (text := _matched(one))]
     races = [*outcome.heats, *([outcome.claim.race] if outcome.claim is not None else [])]
     notes += disturbed(race.taken for race in races)
     if reused := sum(one.reused for one in outcome.candidates):
