@@ -11,6 +11,33 @@ from flatout.check.selection import select
 
 TF = "import tensorflow as tf\n"
 FAULTS = {
+    "one function gives the gradients, the loop applies them": (
+        "eager-step/tape-outside-function",
+        TF
+        + """
+        def grad(model, inputs, targets):
+            with tf.GradientTape() as tape:
+                value = loss(model, inputs, targets)
+            return value, tape.gradient(value, model.trainable_variables)
+
+        for inputs, targets in data:
+            value, gradients = grad(model, inputs, targets)
+            optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+        """,
+    ),
+    "a model that asks itself": (
+        "predict-in-loop/predict",
+        TF
+        + """
+        class Policy(tf.keras.Model):
+            def action(self, state):
+                return self.predict(state)[0]
+
+        policy = Policy()
+        for step in range(steps):
+            state = world.step(policy.action(state))
+        """,
+    ),
     "tf comes from another module by a star": (
         "eager-step/tape-outside-function",
         """

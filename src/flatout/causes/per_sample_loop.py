@@ -143,6 +143,9 @@ def _batch_taken_apart(loop: ast.For, site: Site) -> Iterator[Match]:
             "Give the model the whole batch, and reduce over its first axis.",
             "reassociated",
             report_at=loop.iter,
+            confidence="low"
+            if loops.shows(loop) or any(loops.is_short(outer, 8, site) for outer in site.loops)
+            else "high",
         )
 
 

@@ -142,10 +142,6 @@ _LIKE_MODEL = re.compile(
     r"lstm|mobilenet|resnet|vgg",
     re.IGNORECASE,
 )
-_SHOWS = re.compile(
-    r"\b(plt|pyplot|axs?|axes|fig)\b.*\.(imshow|title|subplot|show|plot|set_title)\(|\bplt\.|\bdisplay\("
-)
-"""Plots for a reader: their speed does not matter."""
 _PICTURE = re.compile(
     r"^(imwrite|savefig|imsave|save_img|(_?(save|write|show)_.*)?(image|mask|result|picture)s?)$|visuali|draw"
 )
@@ -267,7 +263,7 @@ def _matters(loop: Loop, site: Site) -> bool:
     written = ast.unparse(loop)
     if _WAITS.search(written):
         return False  # waits for something else anyway
-    if loops.is_short(loop, _FEW, site) or _SHOWS.search(written):
+    if loops.is_short(loop, _FEW, site) or loops.shows(loop):
         return False
     return not any(
         _PICTURE.search(last_name(call.func)) and not loops.is_guarded(where, loop)
@@ -335,7 +331,7 @@ def _step_like(site: Site) -> bool:
     """A function that answers one input: no loop of its own, and short."""
     if not site.scope.is_function or site.scope.name in ("main", "evaluate", "test", "run"):
         return False
-    if _ASIDE.search(site.scope.name) or _SHOWS.search(ast.unparse(site.scope.node)):
+    if _ASIDE.search(site.scope.name) or loops.shows(site.scope.node):
         return False
     first, last = site.scope.extent()
     short = last - first < _SHORT
@@ -350,6 +346,8 @@ def _is_keras(model: ast.expr, call: ast.Call, site: Site) -> bool:
         return False  # a predict of its own
     if isinstance(model, ast.Subscript):
         model = model.value  # `models[0].predict(x)`
+    if isinstance(model, ast.Name) and model.id == "self":
+        return _is_own_model(site)
     if isinstance(model, ast.Name):
         bound = datasets.binding(model.id, site)
     elif isinstance(model, ast.Attribute) and isinstance(model.value, ast.Name) and model.value.id == "self":
@@ -369,6 +367,14 @@ def _is_keras(model: ast.expr, call: ast.Call, site: Site) -> bool:
     named = [last_name(model), *([made.rpartition(".")[2]] if made else [])]
     likely = any(_LIKE_MODEL.search(name) is not None for name in named)
     return likely and not site.module.names.imports_beyond(_OTHERS, _BESIDE)
+
+
+def _is_own_model(site: Site) -> bool:
+    """`self.predict(x)` in a class that derives from keras.Model."""
+    owner = next((scope for scope in site.scope.around() if scope.is_class), None)
+    if owner is None or owner.method("predict") is not None:
+        return False
+    return any(site.dotted(base) in ("keras.Model", "keras.Sequential") for base in getattr(owner.node, "bases", ()))
 
 
 def _returns_model(call: ast.Call, site: Site, depth: int = 0) -> bool:

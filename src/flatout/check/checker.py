@@ -7,7 +7,9 @@ import gc
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
+from flatout.causes import catalogue
 from flatout.check.prefilter import Code, Prefilter, words_in
 from flatout.check.suppressions import Suppressions
 from flatout.source.analysis import consequence
@@ -233,7 +235,15 @@ def _diagnostic(module: Module, pattern: Pattern, match: Match, site: Site) -> D
         site.scope.name or None,
         code,
         match.unless_traced,
-        confidence=consequence.confidence(match, site),
+        confidence=consequence.confidence(match, site, pattern.cause in _of_input()),
+    )
+
+
+@lru_cache(maxsize=1)
+def _of_input() -> frozenset[str]:
+    """Names of the causes that lie in how the data comes."""
+    return frozenset(
+        name for name, entry in catalogue().items() if entry.spec.group == "input" or name == "legacy-pipeline"
     )
 
 
