@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 
 import pytest
 
-from flatout.check.checker import Checker
+from flatout.check.checker import Checker, Outcome, drop_traced_elsewhere
+from flatout.check.driver import check_content
 from flatout.check.selection import select
 
 TF = "import tensorflow as tf\n"
@@ -108,6 +110,41 @@ PAIRS = {
         """,
         ("turns = 10", "turns = 1000000"),
     ),
+    "batches of one": (
+        "late-shuffle/shuffle-after-batch",
+        """
+        size = 1
+        rows = tf.data.Dataset.from_tensor_slices(images).batch(size).shuffle(100)
+        model.fit(rows)
+        """,
+        ("size = 1", "size = 16"),
+    ),
+    "a hundred words": (
+        "predict-in-loop/predict",
+        """
+        words = 100
+        model = tf.keras.models.load_model("m.keras")
+        for turn in range(words):
+            text.append(model.predict(encoded(text)))
+        """,
+        ("words = 100", "words = 10000"),
+    ),
+    "a method of the same name that something else has": (
+        "predict-in-loop/predict",
+        """
+        class Detector:
+            def __init__(self):
+                self.network = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+            def look(self, image):
+                return self.network.predict(image)
+            def predict(self, path):
+                return self.look(read(path))
+            def export(self, paths):
+                for path in paths:
+                    done = self.other.predict(path)
+        """,
+        ("self.other.predict(path)", "self.predict(path)"),
+    ),
     "a line fitted to a dataset of random numbers": (
         STEP,
         """
@@ -158,3 +195,40 @@ def test_from_scratch_is_no_scratch_file() -> None:
     text = textwrap.dedent(TRAIN) + "for batch in batches:\n    train(batch)\n"
     assert found(text, "train_from_scratch.py") == {STEP}
     assert found(text, "scratch_train.py") == set()
+
+
+def test_what_a_flag_switches_on_does_not_make_a_loop_one_to_look_at() -> None:
+    text = """
+model = tf.keras.models.load_model("m.keras")
+for image in images:
+    kinds.append(model.predict(image))
+    if show:
+        cv2.imshow("image", image)
+"""
+    assert found(text) == {"predict-in-loop/predict"}
+    assert found(text.replace("    if show:\n    ", "")) == set()
+
+
+def book(*cells: str) -> Outcome:
+    data = {"cells": [{"cell_type": "code", "source": TF + cell} for cell in cells]}
+    outcome = check_content(json.dumps(data).encode(), "book.ipynb", Checker(select(), asked=()))
+    assert not outcome.problem, outcome.problem
+    return outcome
+
+
+def test_what_a_notebook_shows_is_not_thrown_away() -> None:
+    rows = "rows = tf.data.Dataset.from_tensor_slices(images)\n"
+    assert not book(rows + "rows.map(parse)", "model.fit(rows)").diagnostics
+    assert not book(rows, "model.fit(rows)", "rows.map(parse)\n").diagnostics
+    seen = book(rows + "rows.map(parse)\nmodel.fit(rows)").diagnostics
+    assert [item.full_name for item in seen] == ["discarded-stage/result-unused"]
+
+
+def test_no_other_file_traces_a_function_of_a_notebook() -> None:
+    step = textwrap.dedent(TRAIN) + "for batch in batches:\n    train(batch)\n"
+    other = "@tf.function\ndef twice(batch):\n    agent.train(batch)\n"
+    eager, traced, both = book(step), book(other), book(step, other)
+    drop_traced_elsewhere([eager, traced])
+    assert [item.full_name for item in eager.diagnostics] == [STEP]
+    drop_traced_elsewhere([both])
+    assert not both.diagnostics

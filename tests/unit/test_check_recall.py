@@ -25,6 +25,30 @@ FAULTS = {
             optimizer.apply_gradients(zip(gradients, model.trainable_variables))
         """,
     ),
+    "rows of a table": (
+        "python-in-pipeline/generator",
+        TF
+        + """
+        class Rows:
+            def iterate(self):
+                for _, row in self.table.iterrows():
+                    yield row["text"], row["label"]
+
+            def dataset(self):
+                return tf.data.Dataset.from_generator(self.iterate, (tf.int64, tf.int64)).padded_batch(32)
+        """,
+    ),
+    "an optimization": (
+        "eager-step/tape-outside-function",
+        TF
+        + """
+        class Agent:
+            def optimization(self, states):
+                with tf.GradientTape() as tape:
+                    loss = self.value(states)
+                self.optimizer.apply_gradients(zip(tape.gradient(loss, self.weights), self.weights))
+        """,
+    ),
     "a model that asks itself": (
         "predict-in-loop/predict",
         TF

@@ -123,7 +123,7 @@ def _place(case: Case, kind: str) -> Where | None:
 
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
 
-_STEP = re.compile(r"train|update|learn|optimi[sz]e|step|replay|fit", re.IGNORECASE)
+_STEP = re.compile(r"train|update|learn|optimi[sz]|step|replay|fit", re.IGNORECASE)
 _FEW_WEIGHTS = 2000
 _MANY = 20_000
 """Eager steps of a few operations without a model: half a minute."""

@@ -155,6 +155,8 @@ _SHORT = 15
 """Lines of a function that answers one input, such as the choice of an action."""
 _FEW = 32
 """A loop with fewer turns is not reported: a plot for each of ten classes."""
+_SOME = 128
+"""Calls of a script that take some seconds in all."""
 _OTHERS = (
     *(
         "sklearn",
@@ -193,7 +195,8 @@ def _predict(call: ast.Call, site: Site) -> Iterator[Match]:
         return
     loop = _loop_of_calls(model, site)
     if loop is not None:
-        yield _match(call, "in each turn of the loop", "low" if _is_printed(call, site) else "high")
+        seldom = _is_printed(call, site) or _few_in_all(site)
+        yield _match(call, "in each turn of the loop", "low" if seldom else "high")
     elif not site.loops and _step_like(site) and loops.called_in_loop(site.scope, matters=_matters):
         shown = _is_printed(call, site)
         yield _match(call, f"in {site.scope.name}, which is called in a loop", "low" if shown else "medium")
@@ -224,6 +227,12 @@ def _fit_every_step(call: ast.Call, site: Site) -> Iterator[Match]:
             "reassociated",
             report_at=call.func,
         )
+
+
+def _few_in_all(site: Site) -> bool:
+    """Whether a script predicts some dozen times in all: a hundred words, some days to come."""
+    count = loops.all_turns(site) if not site.scope.is_function else None
+    return count is not None and count <= _SOME
 
 
 def _is_printed(call: ast.Call, site: Site) -> bool:
@@ -260,8 +269,7 @@ def _matters(loop: Loop, site: Site) -> bool:
     source = loops.iterated(loop)
     if source is not None and _ASIDE.search(ast.unparse(source)):
         return False  # `range(FLAGS.num_show)`
-    written = ast.unparse(loop)
-    if _WAITS.search(written):
+    if _WAITS.search(loops.without_flags(loop)):
         return False  # waits for something else anyway
     if loops.is_short(loop, _FEW, site) or loops.shows(loop):
         return False

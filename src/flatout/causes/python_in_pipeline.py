@@ -127,6 +127,8 @@ def _generator(call: ast.Call, site: Site) -> Iterator[Match]:
     work = sorted({name.split(".")[0] for name in summarize_scope(made).names()} & set(_SLOW))
     if work:
         why = f"prepares each element in Python with {' and '.join(work)}"
+    elif any(last_name(inner.func) in ("iterrows", "itertuples") for _, inner, _ in summarize_scope(made).calls):
+        why = "takes each row out of a pandas table"
     elif any(_WORKS.search(last_name(inner.func)) for _, inner, _ in summarize_scope(made).calls):
         why = "prepares each element in Python"
     elif generators.hands_on(made):

@@ -18,7 +18,7 @@ from flatout.source.analysis.patterns import LEVELS, Confidence, Diagnostic, Mat
 from flatout.source.analysis.scopes import Module, Scope, Site, parses
 from flatout.source.analysis.syntax import last_name
 from flatout.source.analysis.traced_functions import traced
-from flatout.source.analysis.version_one import is_version_one
+from flatout.source.analysis.version_one import is_version_one, is_version_two
 
 VERSION = (2, 16)
 """The TensorFlow that code is checked for by default: the oldest that flatout supports."""
@@ -43,6 +43,8 @@ class Outcome:
     """Whether it is written for TensorFlow 1, and was checked for what was asked for by name only."""
     relevant: bool = False
     """Whether it names TensorFlow or Keras at all."""
+    version_two: bool = False
+    """Whether it is for TensorFlow 2, whatever the files around it are for."""
 
 
 class Checker:
@@ -84,6 +86,7 @@ class Checker:
         of_one = relevant and (version < (2, 0) or is_version_one(text, words_present))
         outcome.version_one = of_one and not tests
         active = self._active(text, path, version, words_present, of_one) if relevant else []
+        outcome.version_two = relevant and not of_one and is_version_two(text, words_present)
         traces = relevant and not tests and not words_present.isdisjoint(_TRACERS)
         # Thousands of nodes are made and none is garbage: collecting meanwhile takes a third of the time.
         collecting = gc.isenabled()
@@ -191,11 +194,16 @@ def _detect(
 
 
 def drop_traced_elsewhere(outcomes: Iterable[Outcome]) -> frozenset[str]:
-    """Remove diagnostics of functions that another file traces. Returns the names of all traced functions."""
+    """Remove diagnostics of functions that another file traces. Returns the names of all traced functions.
+
+    No other file has the functions of a notebook."""
     outcomes = list(outcomes)
     names = frozenset(name for outcome in outcomes for name in outcome.traced)
     for outcome in outcomes:
-        outcome.diagnostics = [item for item in outcome.diagnostics if item.unless_traced not in names]
+        own = frozenset(outcome.traced)
+        outcome.diagnostics = [
+            item for item in outcome.diagnostics if item.unless_traced not in (names if item.cell is None else own)
+        ]
     return names
 
 

@@ -127,14 +127,14 @@ def check(paths: Sequence[str], job: Job, progress: Callable[[int, int], None] =
 def _spread_version_one(outcomes: dict[str, Outcome], asked: frozenset[str]) -> None:
     """Where most files are written for TensorFlow 1, the others are parts of the same program.
 
-    A project that pins TensorFlow 2 is none of these.
+    A project that pins TensorFlow 2 is none of these, and no file that shows TensorFlow 2 by itself.
     """
     relevant = {path: outcome for path, outcome in outcomes.items() if outcome.relevant}
     old = sum(outcome.version_one for outcome in relevant.values())
     if old < MOST_OF_A_FEW or old * 2 <= len(relevant):
         return
     for path, outcome in relevant.items():
-        if (_pinned(path) or (0, 0)) >= (2, 0) or outcome.version_one:
+        if (_pinned(path) or (0, 0)) >= (2, 0) or outcome.version_one or outcome.version_two:
             continue
         outcome.version_one = True
         outcome.diagnostics = [item for item in outcome.diagnostics if item.full_name in asked]

@@ -35,7 +35,18 @@ _SHOWS = re.compile(
 
 def shows(node: ast.AST) -> bool:
     """Whether a loop or a function plots for a reader: its speed does not matter."""
-    return _SHOWS.search(ast.unparse(node)) is not None
+    return _SHOWS.search(without_flags(node)) is not None
+
+
+def without_flags(node: ast.AST) -> str:
+    """The text of a node, without what a flag switches on: `if show: cv2.imshow(…)`"""
+    lines = [line.strip() for line in ast.unparse(node).splitlines()]
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.If) and isinstance(inner.test, (ast.Name, ast.Attribute)) and inner is not node:
+            for line in "\n".join(ast.unparse(part) for part in inner.body).splitlines():
+                if line.strip() in lines:
+                    lines.remove(line.strip())
+    return "\n".join(lines)
 
 
 def is_short(loop: Loop, limit: int = 8, site: Site | None = None) -> bool:
@@ -126,7 +137,7 @@ def all_calls(scope: Scope, depth: int = 0) -> int | None:
     total = seen = 0
     for call, site in scope.module.calls_by_name.get(scope.name, ()):
         if site.scope is scope or (
-            scope.module.function_of(call.func, site) is not scope and not _same_method(call, scope)
+            scope.module.function_of(call.func, site) is not scope and not _same_method(call, site, scope)
         ):
             return None
         known = all_turns(site)
@@ -251,7 +262,7 @@ def called_in_loop(scope: Scope, depth: int = 0, matters: Callable[[Loop, Site],
     if isinstance(scope.node, ast.Lambda) or depth > 3:
         return False
     for call, site in scope.module.calls_by_name.get(scope.name, ()):
-        if scope.module.function_of(call.func, site) is not scope and not _same_method(call, scope):
+        if scope.module.function_of(call.func, site) is not scope and not _same_method(call, site, scope):
             continue
         if any(not is_short(loop, 8, site) and (matters is None or matters(loop, site)) for loop in site.loops):
             return True
@@ -260,13 +271,13 @@ def called_in_loop(scope: Scope, depth: int = 0, matters: Callable[[Loop, Site],
     return False
 
 
-def _same_method(call: ast.Call, scope: Scope) -> bool:
+def _same_method(call: ast.Call, site: Site, scope: Scope) -> bool:
     """`agent.update(...)`, where one class of this file alone has an `update`."""
-    return (
-        isinstance(call.func, ast.Attribute)
-        and scope.owner is not None
-        and len(scope.module.functions.get(scope.name, ())) == 1
-    )
+    if not isinstance(call.func, ast.Attribute) or scope.owner is None:
+        return False
+    if isinstance(call.func.value, ast.Attribute) and scope.owner in site.scope.around():
+        return False  # `self.model.predict(x)` in the class that has a `predict`: the method of something else
+    return len(scope.module.functions.get(scope.name, ())) == 1
 
 
 def eager_loop(site: Site) -> Loop | None:

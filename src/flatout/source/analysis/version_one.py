@@ -80,6 +80,14 @@ def is_version_one(text: str, words: set[bytes]) -> bool:
     return _is_marked(_DOCSTRING.sub("", text))
 
 
+def is_version_two(text: str, words: set[bytes]) -> bool:
+    """Whether a text by itself is for TensorFlow 2: traced functions, or tapes with optimizers of Keras."""
+    if b"function" in words and "tf.function" in text:
+        return True
+    tapes = b"GradientTape" in words and b"enable_eager_execution" not in words
+    return tapes and re.search(r"\b(?:keras|tf)\.optimizers\b", text) is not None
+
+
 def _is_whole(text: str) -> bool:
     return any(part in text for part in _OF_WHOLE) and _WHOLE.search(text) is not None
 
