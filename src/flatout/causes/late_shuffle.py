@@ -40,8 +40,8 @@ from flatout.source.analysis.syntax import argument
 from flatout.source.repairs import Repair, SwapStages
 
 _BATCHES = ("batch", "padded_batch")
-_FEW = 2
-"""Batches of so few samples may as well be shuffled as they are."""
+_FEW = 1
+"""Batches of one sample may as well be shuffled as they are."""
 
 
 @pattern("shuffle-after-batch", calls=("shuffle",), among=_BATCHES, on_dataset=True)
