@@ -49,6 +49,17 @@ FAULTS = {
                 self.optimizer.apply_gradients(zip(tape.gradient(loss, self.weights), self.weights))
         """,
     ),
+    "only the loss is printed": (
+        "predict-in-loop/predict",
+        TF
+        + """
+        generator, critic = tf.keras.models.load_model("g.keras"), tf.keras.models.load_model("c.keras")
+        for number, photos in enumerate(loader.batches()):
+            made = generator.predict(photos)
+            loss = critic.train_on_batch(made, wrong)
+            print(number, loss)
+        """,
+    ),
     "a model that asks itself": (
         "predict-in-loop/predict",
         TF

@@ -241,7 +241,7 @@ def _is_printed(call: ast.Call, site: Site) -> bool:
     inside = [(bind, name) for name, binds in site.scope.facts.binds.items() for bind in binds]
     inside.sort(key=lambda item: item[0].site.line)
     for bind, name in inside:
-        if bind.value is None or bind.site.loops != site.loops:
+        if bind.value is None or bind.site.loops != site.loops or _trains(bind.value):
             continue
         if any(node is call for node in ast.walk(bind.value)) or loaded_names(bind.value) & names:
             names.add(name)
@@ -251,6 +251,11 @@ def _is_printed(call: ast.Call, site: Site) -> bool:
         and any(node is call or (isinstance(node, ast.Name) and node.id in names) for node in ast.walk(other))
         for other, where in site.scope.facts.calls
     )
+
+
+def _trains(value: ast.expr) -> bool:
+    """A loss that a prediction went into is no prediction: `critic.train_on_batch(made, wrong)`."""
+    return any(isinstance(node, ast.Call) and last_name(node.func) == "train_on_batch" for node in ast.walk(value))
 
 
 def _match(call: ast.Call, when: str, confidence: Confidence) -> Match:
