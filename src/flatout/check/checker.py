@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import gc
+import time
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -22,6 +23,8 @@ from flatout.source.analysis.version_one import is_version_one, is_version_two
 
 VERSION = (2, 16)
 """The TensorFlow that code is checked for by default: the oldest that flatout supports."""
+PATIENCE = 30.0
+"""Seconds of a processor after which a file is checked no further: generated code with thousands of loops."""
 _PACKAGES = frozenset({b"tf", b"tensorflow", b"keras", b"tf_keras", b"tf_slim"})
 _IN_PACKAGES = ("tf", "tensorflow", "keras")
 _TRACERS = frozenset(
@@ -58,13 +61,15 @@ class Checker:
         asked: Collection[str] | None = None,
         least: Confidence = "medium",
         is_pinned: bool = False,
+        patience: float = PATIENCE,
     ) -> None:
         """`asked`: full names of the patterns that the user named; they are reported with any confidence, and in code
         for TensorFlow 1 too. None for all. `least`: the confidence from which others are reported. `is_pinned`:
-        whether the user or the project has named the version."""
+        whether the user or the project has named the version. `patience`: seconds of a processor for a file."""
         self.version = version
         self.in_tests = in_tests
         self.is_pinned = is_pinned
+        self._patience = patience
         self._asked = frozenset(item.full_name for item in patterns) if asked is None else frozenset(asked)
         self._least = LEVELS.index(least)
         self._patterns = Prefilter(patterns)
@@ -129,21 +134,12 @@ class Checker:
                 by_node.setdefault(kind, []).append(item)
         lines = _lines_with(module.text, [word for word in words if word.encode() in present])
         seen: list[tuple[Pattern, Match, Site]] = []
-        waiting: list[Scope] = [module.top]
-        while waiting:
-            scope = waiting.pop()
-            first, last = scope.extent()
-            index = bisect_left(lines, first)
-            if index >= len(lines) or lines[index] > last:
-                continue
-            for call, site in scope.facts.calls:
-                for item in by_call.get(last_name(call.func), ()):
-                    _detect(item, call, site, seen, outcome)
-            if by_node:
-                for node, site in scope.facts.others:
-                    for item in by_node.get(type(node), ()):
-                        _detect(item, node, site, seen, outcome)
-            waiting.extend(scope.children)
+        end = time.process_time() + self._patience
+        for item, node, site in _candidates(module, lines, by_call, by_node):
+            if time.process_time() > end:
+                outcome.problem = f"line {site.line}: is checked no further: the file takes too long"
+                break
+            _detect(item, node, site, seen, outcome)
         suppressed = Suppressions(module.text)
         # Two detectors may find the same fault: it is reported once.
         found = {_key(item): item for item in (_diagnostic(module, *what) for what in seen)}
@@ -178,6 +174,30 @@ class Checker:
 
     def _is_shown(self, item: Diagnostic) -> bool:
         return item.full_name in self._asked or LEVELS.index(item.confidence) >= self._least
+
+
+def _candidates(
+    module: Module,
+    lines: list[int],
+    by_call: dict[str, list[Pattern]],
+    by_node: dict[type[ast.AST], list[Pattern]],
+) -> Iterator[tuple[Pattern, ast.AST, Site]]:
+    """The nodes that patterns asked for, in scopes that have one of the lines. Scopes are read on the way."""
+    waiting: list[Scope] = [module.top]
+    while waiting:
+        scope = waiting.pop()
+        first, last = scope.extent()
+        index = bisect_left(lines, first)
+        if index >= len(lines) or lines[index] > last:
+            continue
+        for call, site in scope.facts.calls:
+            for item in by_call.get(last_name(call.func), ()):
+                yield item, call, site
+        if by_node:
+            for node, site in scope.facts.others:
+                for item in by_node.get(type(node), ()):
+                    yield item, node, site
+        waiting.extend(scope.children)
 
 
 def _detect(
