@@ -4,7 +4,8 @@
     python benchmarks/check_fixes.py run FOLDER... [--programs 60]   # programs before and after, on real TensorFlow
 
 `run` takes edited files in random order, with a fixed seed. TensorFlow is imported once; each program runs in a
-process of its own that is forked from there, with stubs for data, files and missing packages, for some seconds. A
+process of its own that is forked from there, with stubs for data, files and missing packages, for some seconds, behind
+the fence of flatout's own trials: it can write nothing but a temporary folder, and has no network. A
 program counts if it reaches an edited line. Its error and its text output (numbers within 2 %) must be the same after
 the edits, as far as both got.
 """
@@ -26,6 +27,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from flatout.process.fence.means import NOTHING, Fence, decide
 
 SECONDS = 12
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e[-+]?\d+)?|-?\d+e[-+]?\d+")
@@ -116,15 +119,16 @@ def run(folders: list[str], programs: int, seed: int) -> None:
     random.Random(seed).shuffle(items)
     import tensorflow as tf  # noqa: F401  before the first fork: the children share it
 
+    fence = decide(NOTHING)
     rows = []
     for item in items:
         if len(rows) >= programs:
             break
-        first = _outcome(item, item.before)
+        first = _outcome(item, item.before, fence)
         if not first or not first["reached"]:
             counts["edited line not reached"] += 1
             continue
-        second = _outcome(item, item.after)
+        second = _outcome(item, item.after, fence)
         if not second or not _comparable(first, second):
             counts["printed nothing in time"] += 1
             continue
@@ -170,10 +174,12 @@ def _close(one: str, other: str) -> bool:
     return all(abs(float(a) - float(b)) <= 2e-2 * max(abs(float(a)), abs(float(b)), 1e-2) for a, b in pairs)
 
 
-def _outcome(item: Edited, text: str) -> dict[str, object] | None:
+def _outcome(item: Edited, text: str, fence: Fence) -> dict[str, object] | None:
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder, "outcome.json")
-        child = multiprocessing.get_context("fork").Process(target=_child, args=(item, text, folder, str(result)))
+        child = multiprocessing.get_context("fork").Process(
+            target=_child, args=(item, text, folder, str(result), fence)
+        )
         child.start()
         child.join(SECONDS + 6)
         if child.is_alive():
@@ -187,10 +193,13 @@ def _outcome(item: Edited, text: str) -> dict[str, object] | None:
         return found
 
 
-def _child(item: Edited, text: str, folder: str, result: str) -> None:
+def _child(item: Edited, text: str, folder: str, result: str, fence: Fence) -> None:
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     from _fix_stubs import run_program
 
+    from flatout.process.fence.main import put_up
+
+    put_up((folder,), fence.landlock, fence.mounts, fence.network, 0)
     edited = _edited_lines(item.before, item.after)
     run_program(text, item.path, folder, result, SECONDS, edited if text == item.before else frozenset())
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from flatout import check, observe, optimize, run, tune
 from flatout._callable import make_callable
 from flatout.model import notebook_view
 from flatout.model.version import __version__
@@ -13,15 +12,21 @@ from flatout.model.version import __version__
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from flatout.cli.check import check
     from flatout.data.api import inspect, tune_dataset
     from flatout.model.case import Case
+    from flatout.optimize.api import optimize
     from flatout.optimize.compress.cluster import cluster
     from flatout.optimize.compress.distill import distill
     from flatout.optimize.compress.fold import fold
     from flatout.optimize.compress.prune import prune
     from flatout.optimize.compress.quantize import quantize
+    from flatout.run.api import run
     from flatout.run.inside import Observation
+    from flatout.tune.api import tune
     from flatout.versions.api import bisect, compare_environments
+else:  # packages that are called; an editor is shown the functions above
+    from flatout import check, observe, optimize, run, tune
 
 
 __all__ = [
@@ -70,11 +75,14 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 notebook_view.render = _as_html
-make_callable(check, "flatout.cli.check:check")
-make_callable(observe, _observe)
-make_callable(optimize, "flatout.optimize.api:optimize")
-make_callable(run, "flatout.run.api:run")
-make_callable(tune, "flatout.tune.api:tune")
+if TYPE_CHECKING:
+    observe = _observe
+else:
+    make_callable(check, "flatout.cli.check:check")
+    make_callable(observe, _observe)
+    make_callable(optimize, "flatout.optimize.api:optimize")
+    make_callable(run, "flatout.run.api:run")
+    make_callable(tune, "flatout.tune.api:tune")
 
 _LATER = {
     **{name: f"flatout.optimize.compress.{name}" for name in ("cluster", "distill", "fold", "prune", "quantize")},

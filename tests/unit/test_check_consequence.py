@@ -170,6 +170,24 @@ def test_code_for_tensorflow_one_gets_one_note(tmp_path: Path) -> None:
     assert check(asked.paths, asked.job()).count == 4
 
 
+def test_a_file_that_shows_tensorflow_two_is_checked_among_files_for_one(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.py").write_text(
+            "import tensorflow as tf\nx = tf.placeholder(tf.float32)\ns = tf.Session()\n"
+        )
+    step = (
+        "import tensorflow as tf\noptimizer = tf.keras.optimizers.Adam()\nfor batch in batches:\n"
+        "    with tf.GradientTape() as tape:\n        loss = model(batch)\n"
+        "    optimizer.apply_gradients(zip(tape.gradient(loss, model.weights), model.weights))\n"
+    )
+    (tmp_path / "two.py").write_text(step)
+    (tmp_path / "eager.py").write_text("import tensorflow as tf\ntf.enable_eager_execution()\n" + step)
+    request = Request(paths=(str(tmp_path),), cached=False)
+    report = check(request.paths, request.job())
+    assert [Path(path).name for path, _ in report.all()] == ["two.py"]
+    assert len(report.version_one) == 4
+
+
 def test_code_for_both_versions_is_checked() -> None:
     both = STEP + "\nif tf.__version__ < '2': session = tf.Session()\n"
     assert shown(both) == [FOUND]

@@ -164,6 +164,28 @@ def test_what_another_file_traces_is_no_eager_step() -> None:
     assert not with_other.diagnostics
 
 
+def test_another_file_that_traces_its_own_step_says_nothing_about_this_one() -> None:
+    checker = Checker(select(["eager-step"]))
+    step = """
+        import tensorflow as tf
+        def train_step(batch):
+            with tf.GradientTape() as tape:
+                loss = model(batch)
+            optimizer.apply_gradients(zip(tape.gradient(loss, model.weights), model.weights))
+        for batch in batches:
+            train_step(batch)
+        """
+    its_own = step.replace("for batch", "traced = tf.function(train_step)\n        for batch")
+    called = step.replace(
+        "for batch", "@tf.function\n        def twice(batch):\n            train_step(batch)\n        for batch"
+    )
+    for other in (its_own, called):
+        eager, traced = (checker.check(textwrap.dedent(text), "train.py") for text in (step, other))
+        drop_traced_elsewhere([eager, traced])
+        assert len(eager.diagnostics) == 1
+        assert not traced.diagnostics
+
+
 def test_a_broken_file_is_told_whatever_it_is_about() -> None:
     assert Checker(select(["all"])).check("this is ( not Python", "a.py").problem.startswith("line 1: not valid Python")
     assert Checker(select(["all"])).check("x = 1\n\n", "a.py").problem == ""

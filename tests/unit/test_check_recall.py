@@ -11,6 +11,68 @@ from flatout.check.selection import select
 
 TF = "import tensorflow as tf\n"
 FAULTS = {
+    "one function gives the gradients, the loop applies them": (
+        "eager-step/tape-outside-function",
+        TF
+        + """
+        def grad(model, inputs, targets):
+            with tf.GradientTape() as tape:
+                value = loss(model, inputs, targets)
+            return value, tape.gradient(value, model.trainable_variables)
+
+        for inputs, targets in data:
+            value, gradients = grad(model, inputs, targets)
+            optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+        """,
+    ),
+    "rows of a table": (
+        "python-in-pipeline/generator",
+        TF
+        + """
+        class Rows:
+            def iterate(self):
+                for _, row in self.table.iterrows():
+                    yield row["text"], row["label"]
+
+            def dataset(self):
+                return tf.data.Dataset.from_generator(self.iterate, (tf.int64, tf.int64)).padded_batch(32)
+        """,
+    ),
+    "an optimization": (
+        "eager-step/tape-outside-function",
+        TF
+        + """
+        class Agent:
+            def optimization(self, states):
+                with tf.GradientTape() as tape:
+                    loss = self.value(states)
+                self.optimizer.apply_gradients(zip(tape.gradient(loss, self.weights), self.weights))
+        """,
+    ),
+    "only the loss is printed": (
+        "predict-in-loop/predict",
+        TF
+        + """
+        generator, critic = tf.keras.models.load_model("g.keras"), tf.keras.models.load_model("c.keras")
+        for number, photos in enumerate(loader.batches()):
+            made = generator.predict(photos)
+            loss = critic.train_on_batch(made, wrong)
+            print(number, loss)
+        """,
+    ),
+    "a model that asks itself": (
+        "predict-in-loop/predict",
+        TF
+        + """
+        class Policy(tf.keras.Model):
+            def action(self, state):
+                return self.predict(state)[0]
+
+        policy = Policy()
+        for step in range(steps):
+            state = world.step(policy.action(state))
+        """,
+    ),
     "tf comes from another module by a star": (
         "eager-step/tape-outside-function",
         """

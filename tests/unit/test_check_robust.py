@@ -142,6 +142,16 @@ def test_code_that_is_nested_too_deeply_gives_one_line_at_most(text: str) -> Non
     assert "failed" not in outcome.problem  # no detector broke
 
 
+def test_a_file_that_takes_too_long_is_checked_no_further() -> None:
+    text = "import tensorflow as tf\n" + "for a in ds:\n    model.predict(a)\n" * 20
+    for patience, findings, says in (
+        (0.0, 0, "line 3: is checked no further: the file takes too long"),
+        (60.0, 20, ""),
+    ):
+        outcome = Checker(select(["all"]), patience=patience).check(text, "a.py")
+        assert (len(outcome.diagnostics), outcome.problem) == (findings, says)
+
+
 def test_functions_and_datasets_that_go_round_in_circles() -> None:
     circle = "".join(f"def g{n}(x):\n    return g{(n + 1) % 500}(x)\n" for n in range(500))
     chain = "".join(f"d{n + 1} = d{n}.map(g0)\n" for n in range(500)) + "d0 = d500.batch(2)\n"

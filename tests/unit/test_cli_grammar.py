@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import errno
 import inspect
 import json
@@ -218,6 +219,11 @@ SEVERAL = {"lever": "levers", "route": "routes", "batch": "batches", "shape": "s
 IN_PROCESS = {"arguments", "module", "unfenced", "network", "without", "pipeline", "patch", "apply"}
 """Of a program that runs in a process of its own: `tune_dataset` is given the dataset itself."""
 
+PRINTED = {"output_format", "output", "json_file", "exit_zero", "list_patterns", "no_cache", "workers"}
+"""Of `check`: how its findings are written, and how fast; Python gets a case."""
+REPAIRS = {"fix", "unsafe_fixes", "diff", "stdin_filename"}
+"""Of `check`: from Python nothing is repaired."""
+
 
 @pytest.mark.parametrize(
     ("path", "call", "without"),
@@ -227,8 +233,10 @@ IN_PROCESS = {"arguments", "module", "unfenced", "network", "without", "pipeline
         ("flatout optimize", flatout.optimize, set()),
         ("flatout data inspect", flatout.inspect, IN_PROCESS),
         ("flatout data tune", flatout.tune_dataset, IN_PROCESS),
+        ("flatout bisect", flatout.bisect, set()),
+        ("flatout check", flatout.check, PRINTED | REPAIRS),
     ],
-    ids=["run", "tune", "optimize", "data inspect", "data tune"],
+    ids=["run", "tune", "optimize", "data inspect", "data tune", "bisect", "check"],
 )
 def test_python_has_the_names_of_the_command_line(path: str, call: Any, without: set[str]) -> None:
     typed = {one.name for one in ALL[path].params} - SHOWN - {"help"}
@@ -237,6 +245,28 @@ def test_python_has_the_names_of_the_command_line(path: str, call: Any, without:
     named = set(inspect.signature(call).parameters) - {"show"}
     assert mirrored - named == set(), "options that Python lacks"
     assert named - mirrored <= {"needs"}, "parameters that are no option"
+
+
+def test_an_editor_is_shown_the_functions_that_are_called() -> None:
+    """What type checkers read in flatout/__init__.py is what the packages call."""
+    tree = ast.parse(Path(inspect.getfile(flatout)).read_text(encoding="utf-8"))
+    shown = {
+        name.name: f"{one.module}:{name.name}"
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for one in block.body
+        if isinstance(one, ast.ImportFrom)
+        for name in one.names
+    }
+    called = {
+        ast.unparse(one.args[0]): ast.literal_eval(one.args[1])
+        for one in ast.walk(tree)
+        if isinstance(one, ast.Call)
+        and ast.unparse(one.func) == "make_callable"
+        and isinstance(one.args[1], ast.Constant)
+    }
+    assert called.keys() == {"check", "optimize", "run", "tune"}
+    assert {name: shown.get(name) for name in called} == called
 
 
 @pytest.mark.parametrize("path", ["flatout run", "flatout tune", "flatout optimize"])

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+from flatout.observe.observer import Observer
 from flatout.observe.probes.run_spans import _wrap_session
-from flatout.observe.spans import Spans
+from flatout.observe.probes.steps_of_sessions import Feeds, Growth, _count_runs
+from flatout.observe.recorder import Recorder
+from flatout.observe.settings import ObserveSettings
+from flatout.observe.spans import Key, Spans
 
 
 class Base:
@@ -57,3 +62,25 @@ def test_what_is_no_list_of_hooks_is_handed_on_as_it_is() -> None:
     for hooks in (None, iter([Scores()]), [object(), None]):
         assert opened(spans, hooks)[0] is hooks
     assert opened(Spans(), [Scores()])
+
+
+class Graph:
+    version = 1
+
+
+class Session:
+    graph = Graph()
+
+
+def test_what_a_saver_runs_in_a_session_is_no_step(tmp_path: Path) -> None:
+    observer = Observer(Recorder(str(tmp_path)), ObserveSettings(trace=False))
+    observer.spans.begin()
+    counted = _count_runs(observer, Feeds(), Growth(), [0.0])
+    run = counted(lambda self, fetches, *rest: fetches)
+    session = Session()
+    assert run(session, "train") == "train"
+    depth = observer.spans.enter(Key("checkpoint", "Saver.save"))
+    assert run(session, "save/control_dependency:0") == "save/control_dependency:0"
+    observer.spans.leave(depth)
+    run(session, "train")
+    assert list(observer.streams) == [("session", "train")]

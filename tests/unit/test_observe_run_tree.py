@@ -15,6 +15,7 @@ from flatout.observe import spans as spans_module
 from flatout.observe.observer import Observer
 from flatout.observe.reading import run_tree, steps
 from flatout.observe.reading.recording import Recording
+from flatout.observe.reading.run_samples import Sample, phases
 from flatout.observe.recorder import Recorder
 from flatout.observe.run_sampler import RunSampler
 from flatout.observe.settings import ObserveSettings
@@ -53,6 +54,26 @@ def test_a_span_that_nobody_left_ends_with_the_one_around_it(clock: list[float])
     clock[0] += 4
     spans.leave(depth)
     assert [row[7] for row in spans.rows(clock[0])] == [0, 4, 4]
+    assert spans.is_in("run")
+
+
+def test_what_goes_on_is_one_call(clock: list[float]) -> None:
+    """A function is traced twice at its first call: what is neither trace counts once."""
+    spans = Spans()
+    spans.begin()
+    for _ in range(2):
+        spans.go_on("first-call")
+        depth = spans.enter(Key("tracing", "step"))
+        clock[0] += 2
+        spans.leave(depth)
+        spans.enter(Key("first-call", "step"))
+        clock[0] += 3
+    spans.leave_if("first-call")
+    assert [(row[2], row[6], row[7]) for row in spans.rows(clock[0])] == [
+        ("run", 0, 0),
+        ("tracing", 2, 4),
+        ("first-call", 1, 6),
+    ]
     assert spans.is_in("run")
 
 
@@ -235,3 +256,13 @@ def test_a_loop_beside_that_of_the_steps_is_validation(tmp_path: Path) -> None:
     assert found["epoch-start"] == pytest.approx(0.3)
     assert found["program"] == 2.0
     assert {part.where.line for part in tree.of("validation") if part.where is not None} == {5}
+
+
+def test_steps_are_in_the_loop_that_calls_them_also_where_the_first_call_was_made_before_it(tmp_path: Path) -> None:
+    program = tmp_path / "train.py"
+    program.write_text("step(first)\nfor batch in data:\n    step(batch)\nfor row in rows:\n    use(row)\n")
+    file = str(program)
+    stream = steps.Stream(0, "train-function", "step", [[file, 1, "<module>", 1]], {}, np.zeros((0, 8)), 30)
+    found = phases(stream, [stream], [])
+    kinds = [found.kind_of(Sample(0, 1, "", "", 1.0, ((file, line, "<module>", 1),))) for line in (2, 3, 5)]
+    assert kinds == ["steps", "steps", "program"]

@@ -37,6 +37,7 @@ def test_the_case_is_made_when_the_time_is_over_and_the_program_goes_on(tmp_path
     assert (done.returncode, done.stdout) == (7, "seen False\n"), done.stderr
     case = case_in(tmp_path)
     assert any("the program went on after that" in note.text for note in case.notes)
+    assert [note.level for note in case.notes if "--for" in note.text] == ["warning"], "no step was seen until then"
     assert case.program.exit_code is None
     assert case.run is not None
     assert abs(sum(part.seconds for part in case.run.parts) - case.run.seconds) < 1e-6

@@ -281,3 +281,19 @@ def test_what_is_no_artefact(tmp_path, content):
         (tmp_path / "manifest.json").write_text(content)
     with pytest.raises(ArtefactUnreadable, match=r"manifest\.json"):
         read_manifest(tmp_path)
+
+
+def test_samples_and_labels_of_different_lengths_are_an_error():
+    request = preparation.SubjectRequest("", "model.keras")
+    with pytest.raises(DataUnusable, match="The inputs and labels have 90 and 100 samples"):
+        preparation.split_samples([np.zeros((100, 3)), np.zeros(90)], request)
+    with pytest.raises(DataUnusable, match="1 samples are too few"):
+        preparation.split_samples([np.zeros((1, 3)), np.zeros(1)], request)
+
+
+def test_converters_never_see_the_samples_of_the_check():
+    parts = preparation.split_samples(
+        [np.zeros((100, 3)), np.zeros(100)], preparation.SubjectRequest("", "model.keras", samples=50)
+    )
+    assert [len(parts[name]) for name in ("calibration", "held_out", "spare")] == [25, 50, 25]
+    assert len(set(np.concatenate(list(parts.values())).tolist())) == 100

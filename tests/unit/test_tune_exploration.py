@@ -66,6 +66,7 @@ def explored(
     race = FakeRace(gains, more.pop("start_seconds", 1.0))
     journal, progress = Journal(tmp_path), Progress(60.0, quiet=True)
     clock, seconds = Clock(more.pop("budget", 480.0)), more.pop("seconds", 10.0)
+    clock.for_run = more.pop("for_run", 0.0)
     planned = Plan(("prefetch", "xla", "cache", "onednn"), (("threads", "one core"),))
     monkeypatch.setattr(explorations.plan, "make", lambda *args: planned)
     context = SimpleNamespace(
@@ -136,6 +137,12 @@ def test_time_for_whole_runs_is_not_spent_on_levers_that_nothing_names(tmp_path,
     small = Interval(1.1, 1.05, 1.15)
     _, race, _ = explored(tmp_path, monkeypatch, {"prefetch": small}, start_seconds=150.0, seconds=seconds)
     assert (("xla",) in race.ran) == tried
+
+
+def test_time_that_is_kept_for_cures_of_the_run_is_not_for_trying(tmp_path, monkeypatch):
+    _, race, context = explored(tmp_path, monkeypatch, {}, for_run=400.0, start_seconds=100.0)
+    assert race.ran == []
+    assert context.trials.skipped["prefetch"].startswith("no time left for it")
 
 
 def test_what_was_ahead_when_the_time_was_up_is_confirmed_where_nothing_has_won(tmp_path, monkeypatch):

@@ -98,6 +98,7 @@ def test_what_the_next_start_reads_is_measured_after_a_first_one(tmp_path, monke
     assert claim is not None
     assert stage.ran == ["watched", "compile-cache", *["compile-cache", "original"] * 3]
     assert claim.whole_run.next_start
+    assert claim.whole_run.tenfold is None
     assert claim.trial.speedup is not None
     text = won_text(claim.trial, claim.trial.speedup, claim.whole_run)
     assert text.startswith("From its second start on, the run is 1.67 times as fast [1.5")
@@ -121,6 +122,15 @@ def test_what_leaves_out_results_is_tried_only_where_it_is_named():
         told = dict(plan.of_run(Case("tune"), allow=("semantic",)).skipped)
         assert told[name] == f"it leaves out results; only on request: --lever {name}"
     assert plan.of_run(Case("tune"), ["validation-freq=3"]).skipped == (("validation-freq", "no model is fitted"),)
+
+
+def test_one_pair_of_whole_runs_is_no_claim(tmp_path, monkeypatch):
+    stage = Stage(tmp_path, monkeypatch, 9.0, Run(12.0, 0, 100))
+    monkeypatch.setattr(run_cures, "PAIRS", 1)
+    assert RunCures(stage.context).run(None) is None
+    (trial,) = stage.trials.found
+    assert trial.undecided
+    assert trial.note == "no time for more than one pair of whole runs (20.0 s and 12.0 s), which shows nothing"
 
 
 @pytest.mark.parametrize("cured", [Run(19.5, 0, 100), Run(25.0, 0, 100)])

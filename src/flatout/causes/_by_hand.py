@@ -66,12 +66,7 @@ def in_a_process(hook: Where | None, line: Where | None) -> str:
             continue
         given = ", ".join([call.func.id, *map(ast.unparse, call.args), *map(ast.unparse, call.keywords)])
         if len(given) <= LONGEST and not any(isinstance(one, ast.Starred) for one in call.args):
-            return (
-                f"{spot(line)}: self.workers.submit({given}), with self.workers = ProcessPoolExecutor(1, "
-                "mp_context=multiprocessing.get_context('spawn')) in __init__ and self.workers.shutdown() in "
-                f"on_train_end. Hand over arrays, not the model; put {call.func.id} into a module of its own and the "
-                "training below if __name__ == '__main__', as the new process imports the program again."
-            )
+            return f"{spot(line)} becomes self.workers.submit({given}), and the page has the rest of it."
     return ""
 
 

@@ -11,6 +11,8 @@ from flatout.source import context
 WORTH_OF_RUN = 0.05
 """Share of the run from which a finding outside of the steps is worth a change."""
 WORTH_SECONDS = 0.3
+EACH_STEP = 0.5
+"""Calls over steps from which on something is a part of each step."""
 LIBRARIES = ("tensorflow", "keras", "tf_keras")
 NUMERIC = ("sklearn", "scipy", "numpy", "pandas")
 
@@ -97,14 +99,25 @@ def lines_between_epochs(case: Case) -> list[RunPart]:
 
 def lines_told_elsewhere(case: Case) -> Iterator[tuple[str | None, int | None]]:
     """Lines of validation, and of what a finding of the run has: they are no work of a step that could be moved."""
-    for part in case.run.parts if case.run is not None else ():
-        known = (
-            part.seconds >= WORTH_SECONDS and case.run is not None and part.seconds >= WORTH_OF_RUN * case.run.seconds
-        )
-        if part.kind == "validation" or (known and part.kind in ("callback", "checkpoint", "summary")):
-            for one in (part, *part.lines()):
-                if one.where is not None:
-                    yield one.where.file, one.where.line
+    validation = case.run.of("validation") if case.run is not None else []
+    for part in (*validation, *_told_elsewhere(case)):
+        for one in (part, *part.lines()):
+            if one.where is not None:
+                yield one.where.file, one.where.line
+
+
+def told_of_each_step_ms(case: Case) -> float:
+    """Milliseconds of a step that a finding of the run has: hooks of batches, summaries of each step."""
+    steps = case.steps.count if case.steps is not None else 0
+    often = [part for part in _told_elsewhere(case) if part.count >= EACH_STEP * steps]
+    return 1000 * sum(part.seconds for part in often) / steps if steps else 0.0
+
+
+def _told_elsewhere(case: Case) -> list[RunPart]:
+    if case.run is None:
+        return []
+    least = max(WORTH_SECONDS, WORTH_OF_RUN * case.run.seconds)
+    return [part for part in case.run.of("callback", "checkpoint", "summary") if part.seconds >= least]
 
 
 def is_beside_steps(case: Case, line: RunPart) -> bool:

@@ -127,7 +127,7 @@ def _switched_off(node: ast.Assign, site: Site) -> Iterator[Match]:
         )
 
 
-@pattern("no-parallel-calls", calls=("map",), default=False, default_below=(2, 7))
+@pattern("no-parallel-calls", calls=("map",), on_dataset=True, default=False, default_below=(2, 7))
 def _no_parallel_calls(call: ast.Call, site: Site) -> Iterator[Match]:
     """Any map without num_parallel_calls. TensorFlow 2.7 makes stateless ones parallel by itself; older ones do not."""
     if not isinstance(call.func, ast.Attribute) or site.dotted(call.func) or takes_unknown(call) or not call.args:

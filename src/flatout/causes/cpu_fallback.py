@@ -82,7 +82,7 @@ _ON_HOST = (
 )
 
 
-@pattern("no-such-device", calls=("device",))
+@pattern("no-such-device", calls=("device",), written=r"\bdevice[\s\\]*\([\s\\(]*\w*[\"']", of_tensorflow=True)
 def _no_such_device(call: ast.Call, site: Site) -> Iterator[Match]:
     """`tf.device("cuda:0")`"""
     name = constant(call.args[0]) if call.args else None
@@ -99,7 +99,13 @@ def _no_such_device(call: ast.Call, site: Site) -> Iterator[Match]:
         )
 
 
-@pattern("host-work-on-gpu", nodes=(ast.With,), words=("device",))
+@pattern(
+    "host-work-on-gpu",
+    nodes=(ast.With,),
+    words=("device",),
+    written=r"\bdevice[\s\\]*\([^)]{0,400}[gG][pP][uU]",
+    of_tensorflow=True,
+)
 def _host_work_on_gpu(node: ast.With, site: Site) -> Iterator[Match]:
     """Strings, files or datasets under `with tf.device("/GPU:0")`."""
     for item in node.items:

@@ -150,7 +150,7 @@ def _has_steps(site: Site) -> bool:
     return not calls & aside or bool(calls & {"fit", "GradientTape", "apply_gradients"})
 
 
-@pattern("log-placement", calls=("ConfigProto",), words=("log_device_placement",))
+@pattern("log-placement", calls=("ConfigProto",), words=("log_device_placement",), most="low")
 def _log_placement(call: ast.Call, site: Site) -> Iterator[Match]:
     """`ConfigProto(log_device_placement=True)`"""
     if constant(keyword(call, "log_device_placement")) is True and not under_debug_flag(site):

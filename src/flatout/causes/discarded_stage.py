@@ -36,6 +36,7 @@ from flatout.causes._spec import Cause
 from flatout.source.analysis import datasets
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
+from flatout.source.notebooks.text import MARK
 from flatout.source.repairs import AssignResult, Repair
 
 _STAGES = (
@@ -52,13 +53,13 @@ _STAGES = (
 )
 
 
-@pattern("result-unused", nodes=(ast.Expr,), words=_STAGES, called=_STAGES)
+@pattern("result-unused", nodes=(ast.Expr,), words=_STAGES, alone=_STAGES, on_dataset=True)
 def _result_unused(node: ast.Expr, site: Site) -> Iterator[Match]:
     """A stage as a statement of its own."""
     call = node.value
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr not in _STAGES:
         return
-    if site.dotted(call.func) or not datasets.before(call, site).certain:
+    if site.dotted(call.func) or not datasets.before(call, site).certain or _is_last_of_cell(node, site):
         return
     name = call.func.value
     exact = call.func.attr in ("cache", "prefetch", "with_options")
@@ -72,6 +73,14 @@ def _result_unused(node: ast.Expr, site: Site) -> Iterator[Match]:
         repair=Repair(AssignResult(), assumes="the stage is wanted") if isinstance(name, ast.Name) else None,
         confidence="low" if call.func.attr == "prefetch" else "high",  # fit adds one by itself
     )
+
+
+def _is_last_of_cell(node: ast.Expr, site: Site) -> bool:
+    """Whether a notebook shows what the line gives."""
+    if site.scope.parent is not None or not site.module.path.endswith(".ipynb"):
+        return False
+    rest = site.module.lines[node.end_lineno or node.lineno :]
+    return next((line for line in rest if line.strip()), MARK).startswith(MARK)
 
 
 CAUSE = Cause(

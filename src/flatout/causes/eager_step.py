@@ -123,7 +123,7 @@ def _place(case: Case, kind: str) -> Where | None:
 
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
 
-_STEP = re.compile(r"train|update|learn|optimi[sz]e|step|replay|fit", re.IGNORECASE)
+_STEP = re.compile(r"train|update|learn|optimi[sz]|step|replay|fit", re.IGNORECASE)
 _FEW_WEIGHTS = 2000
 _MANY = 20_000
 """Eager steps of a few operations without a model: half a minute."""
@@ -152,7 +152,8 @@ def _tape_outside_function(node: ast.With, site: Site) -> Iterator[Match]:
     if scope is not None and _handed_out(scope):
         return  # who calls it may trace it
     looped = [loop for loop in site.loops if not loops.is_short(loop, 1)]
-    if not _updates(here, node, looped):
+    apart = scope is not None and not looped and _applied_by_caller(scope)
+    if not apart and not _updates(here, node, looped):
         return
     again = bool(looped) or (
         scope is not None
@@ -172,6 +173,18 @@ def _tape_outside_function(node: ast.With, site: Site) -> Iterator[Match]:
             confidence=_sureness(node, site, few),
         )
         return
+    if apart:
+        yield Match(
+            scope.node,
+            f"The training step runs eagerly, in {scope.name} and where its gradients are applied: "
+            "Python dispatches its operations one by one.",
+            "Make one @tf.function of both.",
+            "reassociated",
+            unless_traced=scope.name,
+            report_at=_header(scope),
+            confidence=_sureness_of_function(node, scope, site),
+        )
+        return
     against = _against_tracing(scope)
     yield Match(
         scope.node,
@@ -181,8 +194,32 @@ def _tape_outside_function(node: ast.With, site: Site) -> Iterator[Match]:
         repair=Repair(Decorate("tensorflow.function"), assumes=_ASSUMED) if against is None else _taken_out(node, site),
         unless_traced=scope.name,
         report_at=_header(scope),
-        confidence="low" if _is_meant(site, scope.extent()[0]) else "high" if loops.called_in_loop(scope) else "medium",
+        confidence=_sureness_of_function(node, scope, site),
     )
+
+
+def _applied_by_caller(scope: Scope) -> bool:
+    """Whether a function returns gradients, and each turn of a loop that calls it applies them."""
+    if not any(_is_gradient(part, site) for item, site in scope.facts.returns for part in _parts(item.value)):
+        return False
+    return any(
+        last_name(other.func) == "apply_gradients" and where.loops == site.loops
+        for call, site in scope.module.calls_by_name.get(scope.name, ())
+        if site.loops and scope.module.function_of(call.func, site) is scope
+        for other, where in site.scope.facts.calls
+    )
+
+
+def _parts(value: ast.expr | None) -> list[ast.expr]:
+    return value.elts if isinstance(value, ast.Tuple) else [value] if value is not None else []
+
+
+def _is_gradient(value: ast.expr, site: Site) -> bool:
+    """`tape.gradient(…)`, also by a name."""
+    if isinstance(value, ast.Name):
+        bound = datasets.binding(value.id, site)
+        value = bound.value if bound is not None and bound.value is not None else value
+    return isinstance(value, ast.Call) and last_name(value.func) == "gradient"
 
 
 def _taken_out(tape: ast.With, site: Site) -> Repair | None:
@@ -223,7 +260,19 @@ def _sureness(tape: ast.With, site: Site, few: int | None) -> Confidence:
         return "low"
     if few is not None and few <= (_FEW if with_model and not _is_made_up(tape, site) else _MANY):
         return "low"
+    if any(_goes_through_numbers(loop, site) for loop in site.loops):
+        return "low"
     return "low" if not with_model and ("load_iris" in site.module.text or _is_toy(site)) else "high"
+
+
+def _sureness_of_function(tape: ast.With, scope: Scope, site: Site) -> Confidence:
+    """Low where it is meant, or where this file shows that a run makes some hundred steps."""
+    if _is_meant(site, scope.extent()[0]):
+        return "low"
+    count = loops.all_calls(scope)
+    if count is not None and count <= (_FEW if _has_model(tape, site) else _MANY):
+        return "low"
+    return "high" if loops.called_in_loop(scope) else "medium"
 
 
 def _is_meant(site: Site, line: int) -> bool:
@@ -249,6 +298,45 @@ def _is_made_up(tape: ast.With, site: Site) -> bool:
         elif isinstance(bound.value, ast.Call) and (made := site.dotted(bound.value.func)).startswith(_NUMBERS):
             known.append(made.startswith(_DRAWN) or _written_out(bound.value))
     return bool(known) and all(known)
+
+
+def _goes_through_numbers(loop: Loop, site: Site) -> bool:
+    """Whether a loop is over a dataset of numbers that this scope draws: a line to be fitted."""
+    source = loops.iterated(loop)
+    chain = datasets.iterated_dataset(source, site) if source is not None else None
+    if chain is None or chain.source_call is None or chain.source_site is None:
+        return False
+    given = chain.source_call.args
+    return chain.source.endswith("from_tensor_slices") and bool(given) and _is_drawn(given[0], chain.source_site)
+
+
+def _is_drawn(value: ast.AST, site: Site, hops: int = 16) -> bool:
+    """Whether a value is computed from random or written numbers alone."""
+    if hops == 0:
+        return False
+    if isinstance(value, ast.Constant):
+        return isinstance(value.value, (int, float))
+    if isinstance(value, ast.Name):
+        bound = datasets.value_of(value.id, site)
+        return bound is not None and _is_drawn(*bound, hops - 1)
+    if isinstance(value, ast.Subscript):
+        return _is_drawn(value.value, site, hops)
+    parts: list[ast.expr] = []
+    if isinstance(value, (ast.List, ast.Tuple)):
+        parts = value.elts
+    elif isinstance(value, ast.BinOp):
+        parts = [value.left, value.right]
+    elif isinstance(value, ast.UnaryOp):
+        parts = [value.operand]
+    elif isinstance(value, ast.Call):
+        made = site.dotted(value.func)
+        if made.startswith(_DRAWN):
+            return True
+        if made.startswith(("numpy.", "tensorflow.")):
+            parts = value.args
+        elif isinstance(value.func, ast.Attribute) and not made:
+            parts = [value.func.value]  # `x.astype("float32")`
+    return bool(parts) and all(_is_drawn(part, site, hops - 1) for part in parts)
 
 
 def _written_out(call: ast.Call) -> bool:

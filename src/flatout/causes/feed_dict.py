@@ -109,7 +109,7 @@ _SMALL = re.compile(
 )
 
 
-@pattern("run-in-loop", calls=("run",), words=("feed_dict",))
+@pattern("run-in-loop", calls=("run",), words=("feed_dict",), most="low")
 def _run_in_loop(call: ast.Call, site: Site) -> Iterator[Match]:
     """`session.run(…, feed_dict={…})` in each turn of a loop."""
     fed = keyword(call, "feed_dict")

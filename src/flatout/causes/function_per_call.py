@@ -91,7 +91,12 @@ def in_run(case: Case) -> Iterator[Finding]:
 _ONCE = ("__init__", "build", "setUp", "compile", "main")
 
 
-@pattern("made-in-loop", calls=("function",))
+@pattern(
+    "made-in-loop",
+    calls=("function",),
+    written=r"\bfunction[\s\\]*\([\s\\(]*(?!\w+\s*=[^=])[^\s)]",
+    of_tensorflow=True,
+)
 def _made_in_loop(call: ast.Call, site: Site) -> Iterator[Match]:
     """`tf.function(f)(x)` or `g = tf.function(f); g(x)` in a loop, or in a function that is called in one."""
     if not is_tf_function(call, site.module) or not call.args or is_traced(site):
@@ -107,7 +112,7 @@ def _made_in_loop(call: ast.Call, site: Site) -> Iterator[Match]:
         yield _match(call, f"in each call of {site.scope.name}, which is called in a loop")
 
 
-@pattern("made-in-call", calls=("function",))
+@pattern("made-in-call", calls=("function",), in_call=("function",), of_tensorflow=True)
 def _made_in_call(call: ast.Call, site: Site) -> Iterator[Match]:
     """`tf.function(…)(f)` in the `call` of a layer, and not kept: every call of the layer traces anew."""
     if not is_tf_function(call, site.module) or site.scope.name not in ("call", "__call__") or site.scope.owner is None:
@@ -117,7 +122,13 @@ def _made_in_call(call: ast.Call, site: Site) -> Iterator[Match]:
     yield _match(call, f"in each call of {site.scope.owner.name}", call.func)
 
 
-@pattern("decorated-inside", nodes=FUNCTIONS, words=("function",))
+@pattern(
+    "decorated-inside",
+    nodes=FUNCTIONS,
+    words=("function",),
+    written=r"(?m)^[ \t]+@.*\bfunction\b|\bfunction[ \t]+as\b|=[ \t]*[\w.]+\.function[ \t]*(?:#|$)",
+    of_tensorflow=True,
+)
 def _decorated_inside(node: ast.FunctionDef, site: Site) -> Iterator[Match]:
     """A decorated function inside a loop, or inside a function that is called in one and does not hand it out."""
     if not any(is_tf_function(item, site.module) for item in node.decorator_list) or is_traced(site):

@@ -42,7 +42,7 @@ from flatout.source.analysis.scopes import Loop, Site
 from flatout.source.analysis.syntax import argument, constant, last_name
 
 
-@pattern("concat-in-loop", nodes=(ast.Assign,), words=("concat",), in_loop=("concat",))
+@pattern("concat-in-loop", nodes=(ast.Assign,), words=("concat",), in_loop=("concat",), of_tensorflow=True, most="low")
 def _concat_in_loop(node: ast.Assign, site: Site) -> Iterator[Match]:
     """`x = tf.concat([x, piece], 0)` in a loop that does not use x for anything else."""
     call = node.value

@@ -41,7 +41,7 @@ from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
 
 
-@pattern("next-of-iter", calls=("next",), words=("iter",))
+@pattern("next-of-iter", calls=("next",), words=("iter",), written=r"\bnext[\s\\]*\([\s\\(]*iter\b", on_dataset=True)
 def _next_of_iter(call: ast.Call, site: Site) -> Iterator[Match]:
     """`next(iter(dataset))` in a loop of steps."""
     if not isinstance(call.func, ast.Name) or not call.args:

@@ -33,21 +33,27 @@ import re
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.source.analysis import datasets
+from flatout.source.analysis import datasets, loops
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
-from flatout.source.analysis.syntax import argument, constant
+from flatout.source.analysis.syntax import argument
 from flatout.source.repairs import Repair, SwapStages
 
 _BATCHES = ("batch", "padded_batch")
+_FEW = 1
+"""Batches of one sample may as well be shuffled as they are."""
 
 
-@pattern("shuffle-after-batch", calls=("shuffle",))
+@pattern("shuffle-after-batch", calls=("shuffle",), among=_BATCHES, on_dataset=True)
 def _shuffle_after_batch(call: ast.Call, site: Site) -> Iterator[Match]:
     """`.batch(32).shuffle(1000)`, not batched again later and not shuffled before."""
     chain = datasets.before(call, site)
     batch = chain.last(*_BATCHES)
-    if batch is None or not chain.certain or constant(argument(batch.call, 0, "batch_size")) == 1:
+    if batch is None or not chain.certain:
+        return
+    given = argument(batch.call, 0, "batch_size")
+    size = loops.number(given, batch.site) if given is not None else None
+    if size is not None and size <= _FEW:
         return
     if site.statement is not None and "next(iter(" in ast.unparse(site.statement):
         return  # one batch, to have a look

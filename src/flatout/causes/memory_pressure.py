@@ -83,7 +83,7 @@ def in_run(case: Case) -> Iterator[Finding]:
 _DERIVES = ("gradient", "jacobian", "batch_jacobian")
 
 
-@pattern("persistent-tape", nodes=(ast.With,), words=("persistent",))
+@pattern("persistent-tape", nodes=(ast.With,), words=("persistent",), most="low")
 def _persistent_tape(node: ast.With, site: Site) -> Iterator[Match]:
     """`GradientTape(persistent=True)` that is asked once only, or inside its own block."""
     for item in node.items:

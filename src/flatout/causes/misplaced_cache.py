@@ -43,7 +43,7 @@ from flatout.source.analysis.scopes import Site
 from flatout.source.analysis.syntax import argument, constant, keyword
 
 
-@pattern("after-random", calls=("cache",))
+@pattern("after-random", calls=("cache",), needs=("map",), written=r"random|sample_distorted", on_dataset=True)
 def _after_random(call: ast.Call, site: Site) -> Iterator[Match]:
     """A cache behind a map that draws random numbers."""
     chain = datasets.before(call, site)
@@ -62,7 +62,7 @@ def _after_random(call: ast.Call, site: Site) -> Iterator[Match]:
         )
 
 
-@pattern("after-shuffle", calls=("cache",), words=("cache",))
+@pattern("after-shuffle", calls=("cache",), needs=("shuffle",), on_dataset=True)
 def _after_shuffle(call: ast.Call, site: Site) -> Iterator[Match]:
     """A cache behind a shuffle, with no shuffle behind the cache."""
     chain = datasets.before(call, site)
@@ -86,7 +86,7 @@ def _after_shuffle(call: ast.Call, site: Site) -> Iterator[Match]:
     )
 
 
-@pattern("after-repeat", calls=("cache",), words=("cache",))
+@pattern("after-repeat", calls=("cache",), needs=("repeat",), on_dataset=True)
 def _after_repeat(call: ast.Call, site: Site) -> Iterator[Match]:
     """A cache behind a repeat."""
     chain = datasets.before(call, site)
@@ -107,7 +107,7 @@ def _after_repeat(call: ast.Call, site: Site) -> Iterator[Match]:
     )
 
 
-@pattern("before-take", calls=("take",), words=("cache",))
+@pattern("before-take", calls=("take",), words=("cache",), on_dataset=True)
 def _before_take(call: ast.Call, site: Site) -> Iterator[Match]:
     """`ds = ds.cache().take(100)`: the cache is never read to its end."""
     if not isinstance(site.statement, (ast.Assign, ast.Return)):

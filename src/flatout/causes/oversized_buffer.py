@@ -158,7 +158,7 @@ _HUGE = 5000
 _MANY_BATCHES = 64
 
 
-@pattern("shuffle-decoded", calls=("shuffle",))
+@pattern("shuffle-decoded", calls=("shuffle",), needs=("map",), on_dataset=True)
 def _shuffle_decoded(call: ast.Call, site: Site) -> Iterator[Match]:
     """A large shuffle buffer behind the map that decodes images: it holds decoded images."""
     size = constant(argument(call, 0, "buffer_size"))
@@ -178,7 +178,7 @@ def _shuffle_decoded(call: ast.Call, site: Site) -> Iterator[Match]:
     )
 
 
-@pattern("prefetch-in-samples", calls=("prefetch",))
+@pattern("prefetch-in-samples", calls=("prefetch",), among=("batch", "padded_batch"))
 def _prefetch_in_samples(call: ast.Call, site: Site) -> Iterator[Match]:
     """`.batch(size).prefetch(size)`: a prefetch after the batch counts batches, not samples."""
     size = argument(call, 0, "buffer_size")

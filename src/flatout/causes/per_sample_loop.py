@@ -115,9 +115,14 @@ def _share_of_ops(case: Case, item: RepeatedOps | GraphLoop) -> float:
 
 
 _HINTS = ("newaxis", "None", "expand_dims", "GradientTape")
+_TAKEN_APART = (
+    r"\[(?<![=(,:]\s\[)(?<![=(,:\[]\[)[\s\\(]{0,80}(?:None\b|[\w.\s]{0,80}newaxis)",
+    r"expand_dims[\s\\]*\([^\n]{0,200}(?:\n[^\n]{0,200}){0,3}?\b(?:0|False)\b",
+    "GradientTape",
+)
 
 
-@pattern("batch-taken-apart", nodes=(ast.For,), words=("newaxis", "expand_dims", "GradientTape"), in_loop=_HINTS)
+@pattern("batch-taken-apart", nodes=(ast.For,), words=("newaxis", "expand_dims", "GradientTape"), in_loop=_TAKEN_APART)
 def _batch_taken_apart(loop: ast.For, site: Site) -> Iterator[Match]:
     """A loop over the samples of a batch that gives each of them an axis of its own again, or a tape of its own."""
     if not any(word in line for line in site.module.lines[loop.lineno - 1 : loop.end_lineno] for word in _HINTS):
@@ -138,6 +143,9 @@ def _batch_taken_apart(loop: ast.For, site: Site) -> Iterator[Match]:
             "Give the model the whole batch, and reduce over its first axis.",
             "reassociated",
             report_at=loop.iter,
+            confidence="low"
+            if loops.shows(loop) or any(loops.is_short(outer, 8, site) for outer in site.loops)
+            else "high",
         )
 
 

@@ -142,10 +142,6 @@ _LIKE_MODEL = re.compile(
     r"lstm|mobilenet|resnet|vgg",
     re.IGNORECASE,
 )
-_SHOWS = re.compile(
-    r"\b(plt|pyplot|axs?|axes|fig)\b.*\.(imshow|title|subplot|show|plot|set_title)\(|\bplt\.|\bdisplay\("
-)
-"""Plots for a reader: their speed does not matter."""
 _PICTURE = re.compile(
     r"^(imwrite|savefig|imsave|save_img|(_?(save|write|show)_.*)?(image|mask|result|picture)s?)$|visuali|draw"
 )
@@ -159,6 +155,8 @@ _SHORT = 15
 """Lines of a function that answers one input, such as the choice of an action."""
 _FEW = 32
 """A loop with fewer turns is not reported: a plot for each of ten classes."""
+_SOME = 128
+"""Calls of a script that take some seconds in all."""
 _OTHERS = (
     *(
         "sklearn",
@@ -197,7 +195,8 @@ def _predict(call: ast.Call, site: Site) -> Iterator[Match]:
         return
     loop = _loop_of_calls(model, site)
     if loop is not None:
-        yield _match(call, "in each turn of the loop", "low" if _is_printed(call, site) else "high")
+        seldom = _is_printed(call, site) or _few_in_all(site)
+        yield _match(call, "in each turn of the loop", "low" if seldom else "high")
     elif not site.loops and _step_like(site) and loops.called_in_loop(site.scope, matters=_matters):
         shown = _is_printed(call, site)
         yield _match(call, f"in {site.scope.name}, which is called in a loop", "low" if shown else "medium")
@@ -230,13 +229,19 @@ def _fit_every_step(call: ast.Call, site: Site) -> Iterator[Match]:
         )
 
 
+def _few_in_all(site: Site) -> bool:
+    """Whether a script predicts some dozen times in all: a hundred words, some days to come."""
+    count = loops.all_turns(site) if not site.scope.is_function else None
+    return count is not None and count <= _SOME
+
+
 def _is_printed(call: ast.Call, site: Site) -> bool:
     """Whether each result is printed for a reader: an example, a file that the user has asked about."""
     names: set[str] = set()
     inside = [(bind, name) for name, binds in site.scope.facts.binds.items() for bind in binds]
     inside.sort(key=lambda item: item[0].site.line)
     for bind, name in inside:
-        if bind.value is None or bind.site.loops != site.loops:
+        if bind.value is None or bind.site.loops != site.loops or _trains(bind.value):
             continue
         if any(node is call for node in ast.walk(bind.value)) or loaded_names(bind.value) & names:
             names.add(name)
@@ -246,6 +251,11 @@ def _is_printed(call: ast.Call, site: Site) -> bool:
         and any(node is call or (isinstance(node, ast.Name) and node.id in names) for node in ast.walk(other))
         for other, where in site.scope.facts.calls
     )
+
+
+def _trains(value: ast.expr) -> bool:
+    """A loss that a prediction went into is no prediction: `critic.train_on_batch(made, wrong)`."""
+    return any(isinstance(node, ast.Call) and last_name(node.func) == "train_on_batch" for node in ast.walk(value))
 
 
 def _match(call: ast.Call, when: str, confidence: Confidence) -> Match:
@@ -264,10 +274,9 @@ def _matters(loop: Loop, site: Site) -> bool:
     source = loops.iterated(loop)
     if source is not None and _ASIDE.search(ast.unparse(source)):
         return False  # `range(FLAGS.num_show)`
-    written = ast.unparse(loop)
-    if _WAITS.search(written):
+    if _WAITS.search(loops.without_flags(loop)):
         return False  # waits for something else anyway
-    if loops.is_short(loop, _FEW, site) or _SHOWS.search(written):
+    if loops.is_short(loop, _FEW, site) or loops.shows(loop):
         return False
     return not any(
         _PICTURE.search(last_name(call.func)) and not loops.is_guarded(where, loop)
@@ -335,7 +344,7 @@ def _step_like(site: Site) -> bool:
     """A function that answers one input: no loop of its own, and short."""
     if not site.scope.is_function or site.scope.name in ("main", "evaluate", "test", "run"):
         return False
-    if _ASIDE.search(site.scope.name) or _SHOWS.search(ast.unparse(site.scope.node)):
+    if _ASIDE.search(site.scope.name) or loops.shows(site.scope.node):
         return False
     first, last = site.scope.extent()
     short = last - first < _SHORT
@@ -350,6 +359,8 @@ def _is_keras(model: ast.expr, call: ast.Call, site: Site) -> bool:
         return False  # a predict of its own
     if isinstance(model, ast.Subscript):
         model = model.value  # `models[0].predict(x)`
+    if isinstance(model, ast.Name) and model.id == "self":
+        return _is_own_model(site)
     if isinstance(model, ast.Name):
         bound = datasets.binding(model.id, site)
     elif isinstance(model, ast.Attribute) and isinstance(model.value, ast.Name) and model.value.id == "self":
@@ -369,6 +380,14 @@ def _is_keras(model: ast.expr, call: ast.Call, site: Site) -> bool:
     named = [last_name(model), *([made.rpartition(".")[2]] if made else [])]
     likely = any(_LIKE_MODEL.search(name) is not None for name in named)
     return likely and not site.module.names.imports_beyond(_OTHERS, _BESIDE)
+
+
+def _is_own_model(site: Site) -> bool:
+    """`self.predict(x)` in a class that derives from keras.Model."""
+    owner = next((scope for scope in site.scope.around() if scope.is_class), None)
+    if owner is None or owner.method("predict") is not None:
+        return False
+    return any(site.dotted(base) in ("keras.Model", "keras.Sequential") for base in getattr(owner.node, "bases", ()))
 
 
 def _returns_model(call: ast.Call, site: Site, depth: int = 0) -> bool:

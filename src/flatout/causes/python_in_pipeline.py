@@ -110,6 +110,7 @@ _MADE_UP = re.compile(r"toy|dummy|synth|fake|sinus|sine|gen_series|random_walk",
 """Names of generators that make numbers up: they cost little, and show something else."""
 _FLOWS = ("flow", "flow_from_directory", "flow_from_dataframe")
 """Methods of an ImageDataGenerator."""
+_BUILT_IN = ("iter", "enumerate")
 _FEW = 200
 _STAGES = ("map", "flat_map", "interleave", "filter", "apply")
 
@@ -126,6 +127,8 @@ def _generator(call: ast.Call, site: Site) -> Iterator[Match]:
     work = sorted({name.split(".")[0] for name in summarize_scope(made).names()} & set(_SLOW))
     if work:
         why = f"prepares each element in Python with {' and '.join(work)}"
+    elif any(last_name(inner.func) in ("iterrows", "itertuples") for _, inner, _ in summarize_scope(made).calls):
+        why = "takes each row out of a pandas table"
     elif any(_WORKS.search(last_name(inner.func)) for _, inner, _ in summarize_scope(made).calls):
         why = "prepares each element in Python"
     elif generators.hands_on(made):
@@ -181,7 +184,7 @@ def _from_another_file(call: ast.Call, site: Site) -> Iterator[Match]:
     )
     if not flows and not (elsewhere and _GIVES.search(f"{last_name(given.func)} {method}")):
         return
-    if site.dotted(given.func).startswith(("keras.", "tensorflow.")):
+    if site.dotted(given.func).startswith(("keras.", "tensorflow.")) or last_name(given.func) in _BUILT_IN:
         return
     made_up = _MADE_UP.search(f"{last_name(given.func)} {method}") is not None
     yield Match(
@@ -237,7 +240,7 @@ def _python_function(call: ast.Call, site: Site) -> Iterator[Match]:
             f"{name.replace('tensorflow', 'tf')} leaves the graph for Python in every call of this tf.function.",
             "Write it with TensorFlow ops.",
             report_at=call.func,
-            confidence="low" if _given_function(call, site) else "medium",
+            confidence="low" if _given_function(call, site) or _called_seldom(site) else "medium",
         )
         return
     if method is not None and method.name in ("call", "train_step") and _of_keras(method):
@@ -317,6 +320,13 @@ def _caches(call: ast.Call, site: Site) -> bool:
     """`rows.apply(prepare)`, where that function of the file caches."""
     made = site.module.function_of(call.args[0], site) if call.args else None
     return made is not None and any(last_name(inner.func) == "cache" for inner, _ in made.facts.calls)
+
+
+def _called_seldom(site: Site) -> bool:
+    """Whether the file calls the function some times in all: it shows what a py_function does."""
+    named = next((scope for scope in site.scope.around() if scope.is_function and scope.name != "<lambda>"), None)
+    count = loops.all_calls(named) if named is not None else None
+    return count is not None and count < _FEW
 
 
 def _given_function(call: ast.Call, site: Site) -> bool:

@@ -140,7 +140,7 @@ def _layer_in_call(call: ast.Call, site: Site) -> Iterator[Match]:
         yield _match(call, f"A new {last_name(call.func)} is made in every call, with weights that are never trained.")
 
 
-@pattern("dataset", calls=_DATASETS)
+@pattern("dataset", calls=_DATASETS, of_tensorflow=True)
 def _dataset(call: ast.Call, site: Site) -> Iterator[Match]:
     """A dataset made in the loop of the steps."""
     if not site.dotted(call.func).startswith("tensorflow.data.Dataset."):

@@ -172,6 +172,9 @@ _ONE_ROW = (
     words=("range",),
     called=("range",),
     among=("function", "call", "train_step"),
+    written=r"\bin[\s\\(]+\w[\w.\s\\]{0,80}\.\s{0,40}range\b|"
+    r"\bimport\b[^\n]{0,200}\brange\b|\bimport[ \t]*\([^)]{0,2000}\brange\b",
+    of_tensorflow=True,
 )
 def _turns_do_not_depend(loop: ast.For, site: Site) -> Iterator[Match]:
     """`for i in tf.range(n)` whose turns only write to a TensorArray, or add up something."""
@@ -191,7 +194,7 @@ def _turns_do_not_depend(loop: ast.For, site: Site) -> Iterator[Match]:
     )
 
 
-@pattern("map-fn", calls=("map_fn",))
+@pattern("map-fn", calls=("map_fn",), of_tensorflow=True)
 def _map_fn(call: ast.Call, site: Site) -> Iterator[Match]:
     """`tf.map_fn` of operations that all take a batch."""
     if site.dotted(call.func) != "tensorflow.map_fn":

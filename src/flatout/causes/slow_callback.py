@@ -83,7 +83,7 @@ def _advice(part: RunPart) -> str:
     seldom = every_few_epochs(part.where) if "_epoch_" in part.name else ""
     if elsewhere:
         first = f"Do this every few epochs (`{seldom}`)" if seldom else "Do this every few epochs"
-        return f"{first}, or in a process of its own while training goes on. {elsewhere}"
+        return f"{first}, or in a process of its own while training goes on: {elsewhere}"
     if seldom:
         return f"Do this every few epochs (`{seldom}`), on fewer samples, or in a process of its own: see its page."
     return "Do this every few epochs, on fewer samples, or in a process of its own while training goes on."

@@ -41,7 +41,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from flatout.causes._run_parts import lines_between_epochs, lines_told_elsewhere
+from flatout.causes._run_parts import lines_between_epochs, lines_told_elsewhere, told_of_each_step_ms
 from flatout.causes._spec import Cause
 from flatout.model import queries, ranks
 from flatout.model.case import Case, Finding, Fix, Where
@@ -152,7 +152,7 @@ def python_between(case: Case) -> Iterator[Finding]:
     told = set(lines_told_elsewhere(case))
     all_of_it = _python_of_the_program(case)
     own = {where: ms for where, ms in all_of_it.items() if (where.file, where.line) not in told}
-    elsewhere = sum(all_of_it.values()) - sum(own.values())
+    elsewhere = max(sum(all_of_it.values()) - sum(own.values()), told_of_each_step_ms(case))
     large = queries.step_ms(case) > SMALL_MS
     python = max(queries.part_ms(case, "python") - elsewhere, 0.0) if large else sum(own.values())
     worth = queries.share(case, python) >= MATTERS or queries.share(case, sum(own.values())) >= OWN_MATTERS

@@ -36,6 +36,7 @@ instead of copied, and then there is nothing to save.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
@@ -44,6 +45,7 @@ from flatout.model.case import Case, Finding, Fix
 from flatout.model.evidence.steps import Conversion
 from flatout.source.analysis import datasets, escapes, loops
 from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.quick_look import may_be_given
 from flatout.source.analysis.scopes import Bind, Loop, Site
 from flatout.source.analysis.syntax import loaded_names, stored_names
 from flatout.source.repairs import LeverEdit, Repair
@@ -80,7 +82,24 @@ def in_run(case: Case) -> Iterator[Finding]:
 _MAKES_ARRAYS = ("numpy.", "keras.datasets.", "pandas.")
 
 
-@pattern("same-array-each-turn", calls=("constant", "convert_to_tensor"), needs=("numpy",))
+_CONVERTED = re.compile(r"\b(?:constant|convert_to_tensor)[\s\\]*\([\s\\(]*([^\W\d]\w*)[\s\\)]*[,)]")
+_MANY = 50
+_CALL = re.compile(r"\(")
+
+
+def _may_convert_array(code: str) -> bool:
+    """Whether what is converted is a name that may be given the result of a call."""
+    names = set(_CONVERTED.findall(code))
+    return len(names) > _MANY or any(may_be_given(name, code, _CALL) for name in names)
+
+
+@pattern(
+    "same-array-each-turn",
+    calls=("constant", "convert_to_tensor"),
+    needs=("numpy",),
+    may_be_in=_may_convert_array,
+    of_tensorflow=True,
+)
 def _same_array_each_turn(call: ast.Call, site: Site) -> Iterator[Match]:
     """`tf.constant(table)` in a loop that does not change the table."""
     if site.dotted(call.func) not in ("tensorflow.constant", "tensorflow.convert_to_tensor") or not call.args:

@@ -85,7 +85,12 @@ def _belongs(op: Op, where: Where, lines: range, scopes: list[str]) -> bool:
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
 
 
-@pattern("fused-off", calls=("BatchNormalization", "batch_normalization", "batch_norm"), words=("fused",))
+@pattern(
+    "fused-off",
+    calls=("BatchNormalization", "batch_normalization", "batch_norm"),
+    words=("fused",),
+    written=r"\bfused[\s\\]*=[\s\\(]*False",
+)
 def _fused_off(call: ast.Call, site: Site) -> Iterator[Match]:
     """`BatchNormalization(fused=False)`"""
     if constant(keyword(call, "fused")) is False and site.dotted(call.func).startswith(("tensorflow.", "keras.")):
@@ -99,7 +104,11 @@ def _fused_off(call: ast.Call, site: Site) -> Iterator[Match]:
         )
 
 
-@pattern("by-means", calls=("reduce_mean",), needs=("square",))
+_CHANNELS = r"[\[(]\s*0\s*,\s*1\s*,\s*2\s*,?\s*[\])]"
+"""`[0, 1, 2]`: all axes but the last."""
+
+
+@pattern("by-means", calls=("reduce_mean",), needs=("square",), written=_CHANNELS, of_tensorflow=True)
 def _by_means(call: ast.Call, site: Site) -> Iterator[Match]:
     """`tf.reduce_mean(tf.square(images - mean), axis=[0, 1, 2])`: the variance of each channel."""
     if site.dotted(call.func) not in ("tensorflow.reduce_mean", "tensorflow.math.reduce_mean") or not call.args:
@@ -115,7 +124,7 @@ def _by_means(call: ast.Call, site: Site) -> Iterator[Match]:
         yield _by_operations(call)
 
 
-@pattern("by-hand", calls=("batch_normalization",), words=("moments",))
+@pattern("by-hand", calls=("batch_normalization",), words=("moments",), written=_CHANNELS, of_tensorflow=True)
 def _by_hand(call: ast.Call, site: Site) -> Iterator[Match]:
     """`tf.nn.moments(images, [0, 1, 2])` and `tf.nn.batch_normalization` in one function."""
     if site.dotted(call.func) != "tensorflow.nn.batch_normalization" or _is_conditional(call, site):

@@ -40,6 +40,7 @@ parallelism. A graph loop in its turn costs some dispatch in each round: see `se
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from flatout.causes._sample_loops import traced_loops
@@ -50,6 +51,7 @@ from flatout.model.evidence.graphs import RepeatedOps
 from flatout.source import context
 from flatout.source.analysis import datasets
 from flatout.source.analysis.patterns import Match, pattern
+from flatout.source.analysis.quick_look import may_be_argument, may_be_given
 from flatout.source.analysis.recurrences import is_recurrence
 from flatout.source.analysis.scopes import Site
 from flatout.source.analysis.syntax import constant, last_name, nested_calls
@@ -139,8 +141,40 @@ def _holds_the_step(case: Case, file: str, loop: context.Loop) -> bool:
 
 _MANY_TURNS = 32
 
+_RANGE = re.compile(r"\bin[\s\\(]+range[\s\\]*\([\s\\(]*(-?\w+)[\s\\]*(?:\)|,[\s\\(]*(?:(-?\w+)[\s\\]*[,)]|\)))")
+_MANY_RANGES = 50
+_NUMBER = re.compile(r"^[\s(\[]*-?\d|[=,]\s*[(\[]*-?\d+\s*(?:[,)\]#]|$)")
 
-@pattern("long-range", nodes=(ast.For,), words=("range",), called=("range",), among=("function", "call", "train_step"))
+
+def _may_be_long(code: str) -> bool:
+    """Whether the ends of a range are numbers, or names that may be given numbers."""
+    seen = set(_RANGE.findall(code))
+    return len(seen) > _MANY_RANGES or any(_may_be_many(first, last, code) for first, last in seen)
+
+
+def _may_be_many(first: str, last: str, code: str) -> bool:
+    known = [
+        int(end) for end in (last or first, first if last else "0") if end.lstrip("-").isdecimal() and len(end) < 9
+    ]
+    if len(known) == 2 and known[0] - known[1] < _MANY_TURNS:
+        return False
+    return all(_may_be_number(end, code) for end in (first, last) if end)
+
+
+def _may_be_number(end: str, code: str) -> bool:
+    if end.lstrip("-")[0].isdigit():
+        return True
+    return not end.startswith("-") and (may_be_argument(end, code) or may_be_given(end, code, _NUMBER))
+
+
+@pattern(
+    "long-range",
+    nodes=(ast.For,),
+    words=("range",),
+    called=("range",),
+    among=("function", "call", "train_step"),
+    may_be_in=_may_be_long,
+)
 def _long_range(loop: ast.For, site: Site) -> Iterator[Match]:
     """`for i in range(500)` in a traced function, with operations of TensorFlow in it."""
     source = loop.iter

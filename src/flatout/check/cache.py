@@ -98,7 +98,8 @@ def _plain(outcome: Outcome) -> Any:
     if not (outcome.diagnostics or outcome.problem or outcome.traced or outcome.version_one or outcome.relevant):
         return outcome.lines
     found = [_diagnostic_data(item) for item in outcome.diagnostics]
-    return [outcome.lines, outcome.problem, outcome.traced, found, outcome.version_one, outcome.relevant]
+    states = (outcome.version_one, outcome.relevant, outcome.version_two)
+    return [outcome.lines, outcome.problem, outcome.traced, found, *states]
 
 
 def _diagnostic_data(item: Diagnostic) -> dict[str, Any]:
@@ -108,9 +109,9 @@ def _diagnostic_data(item: Diagnostic) -> dict[str, Any]:
 def _outcome(data: Any) -> Outcome:
     if isinstance(data, int):
         return Outcome(lines=data)
-    lines, problem, traced, diagnostics, version_one, relevant = data
+    lines, problem, traced, diagnostics, *states = data
     found = [_diagnostic(item) for item in diagnostics]
-    return Outcome(found, str(problem), [str(name) for name in traced], int(lines), bool(version_one), bool(relevant))
+    return Outcome(found, str(problem), [str(name) for name in traced], int(lines), *(bool(state) for state in states))
 
 
 def _diagnostic(data: dict[str, Any]) -> Diagnostic:

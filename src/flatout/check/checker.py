@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 import gc
+import time
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
-from flatout.check.prefilter import Prefilter, may_apply, words_in
+from flatout.causes import catalogue
+from flatout.check.prefilter import Code, Prefilter, words_in
 from flatout.check.suppressions import Suppressions
 from flatout.source.analysis import consequence
 from flatout.source.analysis.consequence import is_test
@@ -16,11 +19,14 @@ from flatout.source.analysis.patterns import LEVELS, Confidence, Diagnostic, Mat
 from flatout.source.analysis.scopes import Module, Scope, Site, parses
 from flatout.source.analysis.syntax import last_name
 from flatout.source.analysis.traced_functions import traced
-from flatout.source.analysis.version_one import is_version_one
+from flatout.source.analysis.version_one import is_version_one, is_version_two
 
 VERSION = (2, 16)
 """The TensorFlow that code is checked for by default: the oldest that flatout supports."""
+PATIENCE = 30.0
+"""Seconds of a processor after which a file is checked no further: generated code with thousands of loops."""
 _PACKAGES = frozenset({b"tf", b"tensorflow", b"keras", b"tf_keras", b"tf_slim"})
+_IN_PACKAGES = ("tf", "tensorflow", "keras")
 _TRACERS = frozenset(
     {b"function", b"def_function", b"defun", b"tf_function", b"jit_compile", b"function_in_tf1", b"train_step"}
 )
@@ -40,6 +46,8 @@ class Outcome:
     """Whether it is written for TensorFlow 1, and was checked for what was asked for by name only."""
     relevant: bool = False
     """Whether it names TensorFlow or Keras at all."""
+    version_two: bool = False
+    """Whether it is for TensorFlow 2, whatever the files around it are for."""
 
 
 class Checker:
@@ -53,32 +61,37 @@ class Checker:
         asked: Collection[str] | None = None,
         least: Confidence = "medium",
         is_pinned: bool = False,
+        patience: float = PATIENCE,
     ) -> None:
         """`asked`: full names of the patterns that the user named; they are reported with any confidence, and in code
         for TensorFlow 1 too. None for all. `least`: the confidence from which others are reported. `is_pinned`:
-        whether the user or the project has named the version."""
+        whether the user or the project has named the version. `patience`: seconds of a processor for a file."""
         self.version = version
         self.in_tests = in_tests
         self.is_pinned = is_pinned
+        self._patience = patience
         self._asked = frozenset(item.full_name for item in patterns) if asked is None else frozenset(asked)
         self._least = LEVELS.index(least)
         self._patterns = Prefilter(patterns)
-        self._for_tests = Prefilter([item for item in patterns if item.in_tests])
+        for_tests = [item for item in patterns if item.in_tests]
+        self._for_tests = Prefilter(for_tests)
+        self._tests_matter = in_tests or self._least == 0 or any(item.full_name in self._asked for item in for_tests)
+        """Whether anything would be reported in a file of tests."""
 
     def check(self, text: str, path: str = "", pinned: tuple[int, int] | None = None) -> Outcome:
         """`pinned`: the TensorFlow that the project around the file asks for, where the checker has no version."""
         outcome = Outcome(lines=text.count("\n") + 1)
-        words_present = words_in(text)
+        of_test = is_test(path)
+        may_matter = self._tests_matter or not of_test
+        words_present = words_in(text) if may_matter and any(name in text for name in _IN_PACKAGES) else set()
         relevant = not words_present.isdisjoint(_PACKAGES)
         version = self.version if self.is_pinned or pinned is None else pinned
-        outcome.relevant = relevant and not is_test(path)
-        tests = not self.in_tests and is_test(path)
-        active = (self._for_tests if tests else self._patterns).by_words(words_present) if relevant else []
-        if relevant and (version < (2, 0) or is_version_one(text, words_present)):
-            outcome.version_one = not tests
-            active = [item for item in active if item.full_name in self._asked]
-        if active and not may_apply(active, text):
-            active = []
+        outcome.relevant = relevant and not of_test
+        tests = of_test and not self.in_tests
+        of_one = relevant and (version < (2, 0) or is_version_one(text, words_present))
+        outcome.version_one = of_one and not tests
+        active = self._active(text, path, version, words_present, of_one) if relevant else []
+        outcome.version_two = relevant and not of_one and is_version_two(text, words_present)
         traces = relevant and not tests and not words_present.isdisjoint(_TRACERS)
         # Thousands of nodes are made and none is garbage: collecting meanwhile takes a third of the time.
         collecting = gc.isenabled()
@@ -121,29 +134,70 @@ class Checker:
                 by_node.setdefault(kind, []).append(item)
         lines = _lines_with(module.text, [word for word in words if word.encode() in present])
         seen: list[tuple[Pattern, Match, Site]] = []
-        waiting: list[Scope] = [module.top]
-        while waiting:
-            scope = waiting.pop()
-            first, last = scope.extent()
-            index = bisect_left(lines, first)
-            if index >= len(lines) or lines[index] > last:
-                continue
-            for call, site in scope.facts.calls:
-                for item in by_call.get(last_name(call.func), ()):
-                    _detect(item, call, site, seen, outcome)
-            if by_node:
-                for node, site in scope.facts.others:
-                    for item in by_node.get(type(node), ()):
-                        _detect(item, node, site, seen, outcome)
-            waiting.extend(scope.children)
+        end = time.process_time() + self._patience
+        for item, node, site in _candidates(module, lines, by_call, by_node):
+            if time.process_time() > end:
+                outcome.problem = f"line {site.line}: is checked no further: the file takes too long"
+                break
+            _detect(item, node, site, seen, outcome)
         suppressed = Suppressions(module.text)
         # Two detectors may find the same fault: it is reported once.
         found = {_key(item): item for item in (_diagnostic(module, *what) for what in seen)}
         outcome.diagnostics = [item for item in found.values() if self._is_shown(item) and not suppressed.covers(item)]
         outcome.diagnostics.sort(key=lambda item: (item.line, item.column, item.cause, item.pattern))
 
+    def _active(self, text: str, path: str, version: tuple[int, int], words: set[bytes], of_one: bool) -> list[Pattern]:
+        """The patterns that may find something in the text which would be reported."""
+        chosen = self._for_tests if is_test(path) and not self.in_tests else self._patterns
+        active = chosen.by_words(words)
+        if of_one:
+            active = [item for item in active if item.full_name in self._asked]
+        active = self._that_show(active, path, text, version)
+        if active:
+            code = Code(text, words)
+            if any(code.may_have(item) for item in active):
+                return active  # one is enough to parse it; to leave the others out saves no time
+        return []
+
+    def _that_show(self, patterns: list[Pattern], path: str, text: str, version: tuple[int, int]) -> list[Pattern]:
+        """Those of which a finding would be reported: not where all are of too little confidence."""
+        if not patterns or self._least == 0:
+            return patterns
+        if consequence.is_aside(path, text):
+            return [item for item in patterns if item.full_name in self._asked]
+        return [item for item in patterns if item.full_name in self._asked or self._may_show(item, version)]
+
+    def _may_show(self, item: Pattern, version: tuple[int, int]) -> bool:
+        if not item.default and (0, 0) < item.default_below <= version:
+            return False
+        return LEVELS.index(item.most) >= self._least
+
     def _is_shown(self, item: Diagnostic) -> bool:
         return item.full_name in self._asked or LEVELS.index(item.confidence) >= self._least
+
+
+def _candidates(
+    module: Module,
+    lines: list[int],
+    by_call: dict[str, list[Pattern]],
+    by_node: dict[type[ast.AST], list[Pattern]],
+) -> Iterator[tuple[Pattern, ast.AST, Site]]:
+    """The nodes that patterns asked for, in scopes that have one of the lines. Scopes are read on the way."""
+    waiting: list[Scope] = [module.top]
+    while waiting:
+        scope = waiting.pop()
+        first, last = scope.extent()
+        index = bisect_left(lines, first)
+        if index >= len(lines) or lines[index] > last:
+            continue
+        for call, site in scope.facts.calls:
+            for item in by_call.get(last_name(call.func), ()):
+                yield item, call, site
+        if by_node:
+            for node, site in scope.facts.others:
+                for item in by_node.get(type(node), ()):
+                    yield item, node, site
+        waiting.extend(scope.children)
 
 
 def _detect(
@@ -160,11 +214,16 @@ def _detect(
 
 
 def drop_traced_elsewhere(outcomes: Iterable[Outcome]) -> frozenset[str]:
-    """Remove diagnostics of functions that another file traces. Returns the names of all traced functions."""
+    """Remove diagnostics of functions that another file traces. Returns the names of all traced functions.
+
+    No other file has the functions of a notebook."""
     outcomes = list(outcomes)
     names = frozenset(name for outcome in outcomes for name in outcome.traced)
     for outcome in outcomes:
-        outcome.diagnostics = [item for item in outcome.diagnostics if item.unless_traced not in names]
+        own = frozenset(outcome.traced)
+        outcome.diagnostics = [
+            item for item in outcome.diagnostics if item.unless_traced not in (names if item.cell is None else own)
+        ]
     return names
 
 
@@ -204,7 +263,15 @@ def _diagnostic(module: Module, pattern: Pattern, match: Match, site: Site) -> D
         site.scope.name or None,
         code,
         match.unless_traced,
-        confidence=consequence.confidence(match, site),
+        confidence=consequence.confidence(match, site, pattern.cause in _of_input()),
+    )
+
+
+@lru_cache(maxsize=1)
+def _of_input() -> frozenset[str]:
+    """Names of the causes that lie in how the data comes."""
+    return frozenset(
+        name for name, entry in catalogue().items() if entry.spec.group == "input" or name == "legacy-pipeline"
     )
 
 

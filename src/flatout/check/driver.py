@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +22,8 @@ from flatout.source.notebooks.text import read as read_notebook
 IN_PROCESS = 120
 """Up to this many files, starting other processes takes longer than the work."""
 _CHUNK = 24
+MOST_HELD = 64 * 2**20
+"""Bytes of files that are read for the cache and kept for the check; others are read again."""
 MOST_OF_A_FEW = 3
 """Files for TensorFlow 1 from which a whole project may be for it."""
 
@@ -89,27 +90,31 @@ def check(paths: Sequence[str], job: Job, progress: Callable[[int, int], None] =
     if job.cached:
         cache = caches.Cache(job.cache_root, job.mark)
     outcomes: dict[str, Outcome] = {}
-    fresh: list[str] = []
+    fresh: dict[str, bytes | None] = {}
     keys: dict[str, str] = {}
+    held = 0
     for path in found:
-        content = files.read(path) if cache is not None else b""
+        content = files.read(path) if cache is not None else None
         if isinstance(content, files.Problem):
             report.problems.append(content)
             continue
-        if cache is not None:
+        if cache is not None and content is not None:
             keys[path] = caches.key(content, path, _pinned(path))
             known = cache.get(keys[path])
             if known is not None:
                 outcomes[path] = known
                 report.from_cache += 1
                 continue
-        fresh.append(path)
-    progress(len(found) - len(fresh), len(found))
-    for number, (path, outcome) in enumerate(_outcomes(fresh, job)):
+            held += len(content)
+        fresh[path] = content if held < MOST_HELD else None
+    done = len(found) - len(fresh)
+    progress(done, len(found))
+    for path, outcome in _outcomes(fresh, job):
+        done += 1
         outcomes[path] = outcome
         if cache is not None and path in keys:
             cache.put(keys[path], outcome)
-        progress(len(found) - len(fresh) + number + 1, len(found))
+        progress(done, len(found))
     if cache is not None:
         cache.save()
     kept = {path: outcomes[path] for path in found if path in outcomes}
@@ -122,14 +127,14 @@ def check(paths: Sequence[str], job: Job, progress: Callable[[int, int], None] =
 def _spread_version_one(outcomes: dict[str, Outcome], asked: frozenset[str]) -> None:
     """Where most files are written for TensorFlow 1, the others are parts of the same program.
 
-    A project that pins TensorFlow 2 is none of these.
+    A project that pins TensorFlow 2 is none of these, and no file that shows TensorFlow 2 by itself.
     """
     relevant = {path: outcome for path, outcome in outcomes.items() if outcome.relevant}
     old = sum(outcome.version_one for outcome in relevant.values())
     if old < MOST_OF_A_FEW or old * 2 <= len(relevant):
         return
     for path, outcome in relevant.items():
-        if (_pinned(path) or (0, 0)) >= (2, 0) or outcome.version_one:
+        if (_pinned(path) or (0, 0)) >= (2, 0) or outcome.version_one or outcome.version_two:
             continue
         outcome.version_one = True
         outcome.diagnostics = [item for item in outcome.diagnostics if item.full_name in asked]
@@ -187,15 +192,19 @@ def _notebook(content: bytes, path: str, checker: Checker) -> Outcome:
     return outcome
 
 
-def _outcomes(paths: list[str], job: Job) -> Iterator[tuple[str, Outcome]]:
+def _outcomes(fresh: dict[str, bytes | None], job: Job) -> Iterator[tuple[str, Outcome]]:
+    """`fresh`: the files, with their content where it has been read."""
     processes = job.processes or _cores()
+    paths = list(fresh)
     if processes <= 1 or len(paths) <= IN_PROCESS:
         checker = job.checker()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the parser's warnings about escapes in the user's strings
             for path in paths:
-                yield path, _check_file(path, checker)
+                yield path, _check_file(path, checker, fresh.pop(path))
         return
+    import multiprocessing  # a tenth of the time that it takes to start
+
     chunks = [paths[start : start + _CHUNK] for start in range(0, len(paths), _CHUNK)]
     context = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn")
     with context.Pool(min(processes, len(chunks)), _start, (job,)) as pool:
@@ -222,8 +231,9 @@ def _check_chunk(paths: list[str]) -> list[tuple[str, Outcome]]:
     return [(path, _check_file(path, _checker)) for path in paths]
 
 
-def _check_file(path: str, checker: Checker) -> Outcome:
-    content = files.read(path)
+def _check_file(path: str, checker: Checker, content: bytes | files.Problem | None = None) -> Outcome:
+    if content is None:
+        content = files.read(path)
     if isinstance(content, files.Problem):
         return Outcome(problem=content.text)
     return check_content(content, path, checker)

@@ -7,14 +7,19 @@ Each step leaves out only what cannot apply.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, cached_property
 
+from flatout.source.analysis import datasets
 from flatout.source.analysis.patterns import Pattern
+from flatout.source.analysis.quick_look import line_around
 
 _BETWEEN_WORDS = bytes(
     code if chr(code).isalnum() or chr(code) == "_" or code > 127 else ord(" ") for code in range(256)
 )
+
+
+_TENSORFLOW = frozenset((b"tf", b"tensorflow", b"tf_slim"))
 
 
 class Prefilter:
@@ -33,6 +38,8 @@ class Prefilter:
     def by_words(self, words: set[bytes]) -> list[Pattern]:
         """The patterns whose words occur anywhere, comments and strings included."""
         numbers = {number for word in words & self._words for number in self._of_word[word]}
+        if words.isdisjoint(_TENSORFLOW):
+            numbers = {number for number in numbers if not self._patterns[number].of_tensorflow}
         return [
             self._patterns[number]
             for number in sorted(numbers)
@@ -40,31 +47,92 @@ class Prefilter:
         ]
 
 
-def may_apply(patterns: Sequence[Pattern], text: str) -> bool:
-    """Whether the code of a text has the words, calls, loops and methods of any of the patterns.
+class Code:
+    """The code of a text, and what several patterns ask of it, found once."""
 
-    One is enough: then the text is parsed, and what else could have been left out takes no time worth saving.
-    """
-    code = code_of(text)
-    if any(not (item.in_loop or item.in_call) and _occurs(item, code) for item in patterns):
-        return True
-    loops, methods = "", ""
-    for item in patterns:
-        if not _occurs(item, code):
-            continue
-        if item.in_loop:
-            loops = loops or "\n".join(_regions(_LOOP, code))
-        else:
-            methods = methods or "\n".join(_regions(_CALL, code))
-        if any(word in (loops if item.in_loop else methods) for word in item.in_loop | item.in_call):
+    def __init__(self, text: str, words: set[bytes]) -> None:
+        self._code = code_of(text)
+        self._words = words
+
+    def may_have(self, item: Pattern) -> bool:
+        code = self._code
+        if item.words != item.called and not any(word in code for word in self._present(item.words)):
+            return False
+        if item.called and not any(_call(name).search(code) for name in self._present(item.called)):
+            return False
+        if item.written and not _expression(item.written).search(code):
+            return False
+        if item.in_loop and not self._in_loop(item.in_loop):
+            return False
+        if item.in_call and not any(word in self._methods for word in item.in_call):
+            return False
+        if item.may_be_in is not None and not item.may_be_in(code):
+            return False
+        if item.alone and not may_stand_alone(item.alone, code):
+            return False
+        return not item.on_dataset or self._has_dataset
+
+    def _in_loop(self, written: Iterable[str]) -> bool:
+        anywhere = [one for one in map(_expression, written) if one.search(self._code)]
+        return any(one.search(self._loops) for one in anywhere)
+
+    def _present(self, words: frozenset[str]) -> Iterator[str]:
+        """Those that the text has at all: to search for others takes as long as to find nothing."""
+        return (word for word in words if word.encode() in self._words)
+
+    @cached_property
+    def _loops(self) -> str:
+        return "\n".join(_regions(_LOOP, self._code))
+
+    @cached_property
+    def _methods(self) -> str:
+        return "\n".join(_regions(_CALL, self._code))
+
+    @cached_property
+    def _has_dataset(self) -> bool:
+        return datasets.may_be_in(self._words, self._code)
+
+
+def may_stand_alone(names: frozenset[str], code: str) -> bool:
+    """Whether a call of a method with one of the names may be a statement, by the rest of its line."""
+    for found in _methods_called(names).finditer(code):
+        begin, _ = line_around(code, found.start(), found.end())
+        if begin is None or not _is_inside(code[begin : found.start()]):
             return True
     return False
 
 
-def _occurs(item: Pattern, code: str) -> bool:
-    if not any(word in code for word in item.words):
+def _is_inside(before: str) -> bool:
+    """Whether what stands before it in its line makes a call a part of something: a value, an argument, a comment."""
+    if before.lstrip().startswith("#"):
+        return True
+    if _QUOTED.search(before):
         return False
-    return not item.called or any(_call(name).search(code) for name in item.called)
+    depth = 0
+    for number, sign in enumerate(before):
+        if sign in ")]}":
+            depth -= 1
+            if depth < 0:
+                return False  # closes what an earlier line has opened
+        elif sign in "[{" or (sign == "(" and number and (before[number - 1].isalnum() or before[number - 1] in "_)]")):
+            depth += 1
+        elif sign == "(":
+            return False
+    return depth > 0 or _VALUE.match(before) is not None
+
+
+_QUOTED = re.compile(r"[\"'#;\\]")
+_VALUE = re.compile(r"\s*(?:(?:return|yield|raise|assert)\b|[\w.\[\], ]+=(?!=))")
+
+
+@cache
+def _methods_called(names: frozenset[str]) -> re.Pattern[str]:
+    return re.compile(rf"\.[\s\\]*(?:{'|'.join(sorted(map(re.escape, names)))})[\s\\]*\(")
+
+
+@cache
+def _expression(written: str) -> re.Pattern[str]:
+    return re.compile(written)
 
 
 @cache
@@ -73,7 +141,7 @@ def _call(name: str) -> re.Pattern[str]:
 
 
 _LOOP = re.compile(r"^([ \t]*)(?:async[ \t]+)?(?:for|while)\b", re.MULTILINE)
-_CALL = re.compile(r"^([ \t]*)(?:async[ \t]+)?def[ \t]+call\b", re.MULTILINE)
+_CALL = re.compile(r"^([ \t]*)(?:async[ \t]+)?def[ \t]+(?:__)?call(?:__)?\b", re.MULTILINE)
 
 
 def _regions(header: re.Pattern[str], code: str) -> Iterator[str]:

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from flatout import store
-from flatout.check import files, measured
+from flatout.check import files
 from flatout.check import settings as settings_of
 from flatout.check.driver import Job, Report, check, check_text
 from flatout.check.output import View
@@ -78,6 +77,11 @@ def judged_by_run(report: Report, request: Request, run: Runner) -> None:
         raise InvalidOption("--from takes a run that was made, --confirm makes one: give one of them.")
     if (request.confirm or request.from_case is not None) and request.repairs:
         raise InvalidOption("--from and --confirm rank findings; --fix and --diff repair them: give one of them.")
+    if not request.confirm and request.from_case is None:
+        return
+    from flatout import store  # brings numpy, which takes as long to import as all else
+    from flatout.check import measured
+
     if request.confirm:
         case = run(request.confirm)
         if case is None or case.steps is None:
@@ -85,7 +89,8 @@ def judged_by_run(report: Report, request: Request, run: Runner) -> None:
             report.remarks.append(f"The run of {program} showed no steps of TensorFlow, so it decides nothing.")
             return
         measured.apply(report, case, "the run")
-    elif request.from_case is not None:
+    else:
+        assert request.from_case is not None
         path = store.locate(request.from_case)
         measured.apply(report, store.load(path), path.parent.resolve().name)
 

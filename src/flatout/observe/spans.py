@@ -100,6 +100,12 @@ class Spans:
         if self._entered and self.current.key.kind in kinds:
             self.leave(len(self._entered) - 1)
 
+    def go_on(self, kind: str) -> None:
+        """End the innermost span where it is of this kind and will be entered once more: that is one call."""
+        if self._entered and self.current.key.kind == kind:
+            self.current.calls -= 1
+            self.leave(len(self._entered) - 1)
+
     @contextlib.contextmanager
     def of_flatout(self) -> Iterator[None]:
         """What flatout does inside is no time of the program's."""
@@ -119,13 +125,6 @@ class Spans:
             name = self.current.key
             self.leave_if("epoch-start")
             self.enter(Key("steps", "fit", name.file, name.line))
-
-    def add(self, key: Key, seconds: float) -> None:
-        """Time that has passed inside the innermost span and is that of another."""
-        if self.here and seconds > 0:
-            node = self._child(key)
-            node.calls += 1
-            node.seconds += seconds
 
     def _child(self, key: Key) -> Node:
         node = self.current.children.get(key)

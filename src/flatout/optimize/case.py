@@ -20,6 +20,7 @@ from flatout.optimize.optimizer import Outcome
 from flatout.optimize.pareto import mark_front
 from flatout.optimize.request import OptimizeRequest
 from flatout.optimize.tried import Tried
+from flatout.subject.any_length import has_open_lengths
 
 SAME_RATIO = 0.1
 """The times of two calls are told where their ratio is that of the claim, within this share."""
@@ -186,6 +187,7 @@ def _notes(outcome: Outcome) -> list[Note]:
         notes.append(
             Note("info", "No metric was given: artefacts are checked for agreement with the original's own answers.")
         )
+    notes += [Note("info", f"{one.name}: {text}.") for one in outcome.candidates if (text := _matched(one))]
     races = [*outcome.heats, *([outcome.claim.race] if outcome.claim is not None else [])]
     notes += disturbed(race.taken for race in races)
     if reused := sum(one.reused for one in outcome.candidates):
@@ -200,7 +202,9 @@ def _notes(outcome: Outcome) -> list[Note]:
     if outcome.claim is not None:
         notes += [Note("warning", text) for text in outcome.claim.notes]
         if outcome.claim.served:
-            notes.append(Note("info", f"Tried by its names in the layout of the server: {outcome.claim.served}"))
+            lengths = ", which takes the lengths of the samples alone" if has_open_lengths(outcome.subject) else ""
+            text = f"Tried by its names in the layout of the server{lengths}: {outcome.claim.served}"
+            notes.append(Note("info", text))
     return notes
 
 
@@ -215,9 +219,10 @@ def verdict(outcome: Outcome, request: OptimizeRequest, command: Sequence[str] =
         if tried.open:
             return (
                 "Undecided: nothing that was raced is faster, and the time was too short for all. The artefact is the "
-                f"model itself, as a SavedModel. {tried.text(request, command)}"
+                f"model itself, as a SavedModel. {_fixed(outcome, winner)}{tried.text(request, command)}"
             )
-        return f"Nothing is faster: the artefact is the model itself, as a SavedModel. {tried.text(request, command)}"
+        kept = f"the artefact is the model itself, as a SavedModel. {_fixed(outcome, winner)}"
+        return f"Nothing is faster: {kept}{tried.text(request, command)}"
     changes = _accuracy(outcome, winner) + _size(outcome, winner, request.objective)
     times = _times(winner.latency(), base.latency(), claim.speedup)
     fixed = _fixed(outcome, winner)

@@ -313,7 +313,9 @@ def _write_layout(result: Claim, layout: Layout, builder: Builder, target: Path)
 def _try_odd_samples(one: Contestant, builder: Builder, target: Path) -> None:
     """Where NaN and infinity become something else, the loader refuses them; of integers out of range it is told."""
     candidate = one.candidate
-    for integers in (False, True):
+    for integers, kinds in ((False, ("float", "bfloat")), (True, ("int",))):
+        if not any(tensor.dtype.startswith(kinds) for tensor in builder.subject.inputs):
+            continue
         worker = builder.processes.worker(builder.directory / "logs" / "odd.txt")
         try:
             answer = worker.ask(

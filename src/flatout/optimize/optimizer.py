@@ -42,6 +42,10 @@ CLAIM_SHARE = 0.5
 raced, there is nothing to claim."""
 BUILD_SHARE_OF_RACES = 0.7
 """Building ends by this share of the time that is left until racing has to end."""
+TOO_SLOW = (
+    f"Opening the model and asking it for the answers to the samples took more than {PREPARE_SECONDS:.0f} s. Give "
+    "fewer samples (--samples), or run it on a machine that does nothing else."
+)
 NOT_RACED = "there was no time left to race it: give more with --budget"
 
 
@@ -135,7 +139,7 @@ class Optimizer:
                 request = self.request.subject_request(directory).to_json()
                 summary = worker.ask("prepare", PREPARE_SECONDS, request=request)
             except WorkFailed as error:
-                raise ModelUnusable(str(error)) from None
+                raise ModelUnusable(TOO_SLOW if error.how == "timeout" else str(error)) from None
             evaluate = _evaluate_in(worker) if summary["judged"] else None
         budget = self.request.accuracy_budget(self.request.metric if summary["judged"] else None)
         return Outcome(Subject.read(directory), budget, summary["metric"], list(summary["notes"])), evaluate

@@ -169,6 +169,8 @@ def _analyse(request: RunRequest, directory: Path, recording: Recording, program
     """Make the case, keep it and print it. An error here is printed, and the exit code stays the program's."""
     try:
         case = conclude(directory, program, request.quiet)
+        if case.steps is None:  # then it matters for how long it was observed
+            notes = tuple(replace(note, level="warning") for note in notes)
         case = replace(case, notes=(*notes, *case.notes))
         if recording.trouble:
             case = replace(case, notes=(Note("warning", recording.trouble), *case.notes))

@@ -78,6 +78,18 @@ def loops(file: str) -> tuple[Loop, ...]:
     return tuple(found)
 
 
+@functools.lru_cache(maxsize=256)
+def calls_of(file: str, name: str) -> tuple[int, ...]:
+    """Lines that call a function or method of this name."""
+    module = tree(file)
+    found = [
+        node.lineno
+        for node in (ast.walk(module) if module is not None else ())
+        if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) == name
+    ]
+    return tuple(sorted(found))
+
+
 def innermost_loop(file: str, line: int) -> Loop | None:
     around = [loop for loop in loops(file) if loop.line < line <= loop.end]
     return max(around, key=lambda loop: loop.line, default=None)

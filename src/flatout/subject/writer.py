@@ -18,6 +18,10 @@ from flatout.subject.subject import FEW_ELEMENTS, Array, Subject, Tensor, in_bat
 ANSWER_SECONDS = 20.0
 """Time limit for the original's answers to one set of samples; samples not reached by then are left out."""
 MIN_ANSWERS = 64
+LONGEST_SECONDS = 60.0
+"""After this time even fewer than `MIN_ANSWERS` are enough."""
+TRIAL_SECONDS = 10.0
+"""What one further batch of answers may take: of slow models it has fewer samples."""
 UNROLLED_ERROR = 1e-4
 LONGEST_UNROLLED = 160
 """Longest sequence that is unrolled: longer ones become graphs that converters cannot handle."""
@@ -37,9 +41,9 @@ def write(subject: Subject, original: Original, parts: Parts, notes: list[str]) 
     subject = _with_statistics(subject, concrete)
     sample_ms = _write_parts(subject, serve, parts, notes)
     length = max((one.sample[0] for one in subject.inputs if one.sample), default=0)
+    subject = dataclasses.replace(subject, sample_ms=sample_ms)
     if subject.recurrent and length <= LONGEST_UNROLLED:
         subject = _with_unrolled(subject, original, specifications)
-    subject = dataclasses.replace(subject, sample_ms=sample_ms)
     subject = dataclasses.replace(subject, float16_error=_float16_error(subject))
     any_length.save(subject, original)
     subject.write()
@@ -145,6 +149,7 @@ def _write_parts(subject: Subject, serve: Any, parts: Parts, notes: list[str]) -
         write_arrays(subject.directory / f"{name}_out.npz", "out", answers)
         if name == "held_out":
             sample_ms = 1e3 * (time.monotonic() - began) / max(count, 1)
+            subject = dataclasses.replace(subject, sample_ms=sample_ms)
             _note_unstable_outputs(subject, serve, arrays, answers, notes)
     return sample_ms
 
@@ -158,7 +163,8 @@ def _answers(subject: Subject, serve: Any, arrays: list[Array]) -> list[Array]:
     for feed in in_batches(arrays, batch):
         pieces.append([plain_array(output) for output in serve(*(tf.constant(array) for array in feed))])
         done += max(batch, 1)
-        if time.monotonic() - began > ANSWER_SECONDS and done >= MIN_ANSWERS:
+        taken = time.monotonic() - began
+        if taken > LONGEST_SECONDS or (taken > ANSWER_SECONDS and done >= MIN_ANSWERS):
             break
     count = min(done, len(arrays[0]))
     if batch == 0 or not has_row_per_sample(subject):
@@ -198,7 +204,9 @@ def has_row_per_sample(subject: Subject) -> bool:
 
 def _answer_batch(subject: Subject) -> int:
     """Large batches where each output has a row per sample, so that the answers can be separated."""
-    return 32 if subject.batching == "dynamic" and has_row_per_sample(subject) else subject.batches[0]
+    if subject.batching != "dynamic" or not has_row_per_sample(subject):
+        return subject.batches[0]
+    return max(2, min(32, int(1e3 * TRIAL_SECONDS / subject.sample_ms))) if subject.sample_ms else 32
 
 
 def _note_unstable_outputs(

@@ -157,9 +157,10 @@ class Exploration:
         return [one.levers[-1] for one in found if one.levers[-1] not in self.winners]
 
     def _time_to_try(self) -> float:
-        """Seconds. Where nothing is ahead, there is nothing to confirm, and trying goes on to the end."""
+        """Seconds. Where nothing is ahead, there is nothing to confirm, and trying goes on to the end, or until the
+        cures of the run have their turn."""
         clock = self.context.clock
-        left = clock.left_to_explore() if self._has_to_confirm() else clock.left()
+        left = clock.left_to_explore() if self._has_to_confirm() else clock.left() - clock.for_run
         return left if self.until is None else min(left, self.until - time.monotonic())
 
     def _has_to_confirm(self) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from flatout.cures import find
-from flatout.model.case import Case, Note, RunTree, Trial
+from flatout.model.case import Case, Note, RunTree, Trial, WholeRun
 from flatout.model.errors import FlatoutError
 from flatout.model.levers import parse
 from flatout.trial import patch, whole_run
@@ -27,6 +27,8 @@ from flatout.tune.starter import Starter
 from flatout.tune.whole_runs import Fallen, measure
 
 PAIRS = 3
+FEWEST_PAIRS = 2
+"""For a claim: no race of steps stands behind it, and one pair does not show how far runs lie apart here."""
 WORTH = 0.05
 """Share of the run that a cure can save at most, from which on it is tried."""
 RUNS = 3.0
@@ -65,7 +67,8 @@ class RunCures:
             return
         saved, steps = max(seconds for _, seconds in worth), self.tree.seconds_of("steps")
         most = min(max(saved / (saved + steps), LEAST_KEPT), MOST_KEPT) * context.clock.budget
-        context.clock.for_run = min(EACH * self.tree.seconds * len(worth), most)
+        runs = sum(EACH + find(parse(text)[0]).spec.next_start for text, _ in worth)
+        context.clock.for_run = min(runs * self.tree.seconds, most)
 
     def run(self, claim: Claim | None) -> Claim | None:
         """The claim so far, with the cures of the run that have won on top of it."""
@@ -152,7 +155,9 @@ class RunCures:
             self._keep(replace(_trial(levers), status="failed", note="; ".join(n.text for n in context.notes[-1:])))
             return
         if any(find(parse(one)[0]).spec.next_start for one in levers):
-            claim = replace(claim, whole_run=replace(claim.whole_run, next_start=True))
+            # What is kept is read once, however long the run is: the steps of both sides differ by noise alone.
+            tenfold = claim.whole_run.tenfold if before is not None else None
+            claim = replace(claim, whole_run=replace(claim.whole_run, next_start=True, tenfold=tenfold))
         if before is None:
             claim = replace(claim, trial=_judged(claim))
         self._keep(claim.trial)
@@ -192,9 +197,11 @@ class RunCures:
         except Fallen as fallen:
             self._keep(replace(_trial((text,)), status="failed", note=str(fallen)))
             return False
-        won = found.speedup is not None and found.speedup.low > 1.0
+        enough = found.pairs >= FEWEST_PAIRS
+        won = enough and found.speedup is not None and found.speedup.low > 1.0
         if not won:
-            self._keep(replace(_trial((text,)), speedup=found.speedup, status="noise"))
+            speedup, note = (found.speedup, "") if enough else (None, _too_few(found))
+            self._keep(replace(_trial((text,)), speedup=speedup, status="noise", note=note))
         return won
 
     def _base(self, before: Claim) -> Launch:
@@ -237,13 +244,21 @@ def _trial(levers: tuple[str, ...]) -> Trial:
 def _judged(claim: Claim) -> Trial:
     """By its whole runs: they have no race of steps."""
     found = claim.whole_run
-    won = found.speedup is not None and not found.estimated and found.speedup.low > 1.0
-    note = f"{found.pairs} pairs of whole runs; {found.compared}" if found.pairs else "no time for a pair of whole runs"
+    if found.pairs < FEWEST_PAIRS:
+        return replace(claim.trial, status="noise", speedup=None, rounds=found.pairs, note=_too_few(found))
+    won = found.speedup is not None and found.speedup.low > 1.0
     return replace(
         claim.trial,
         status="won" if won else "noise",
         speedup=found.speedup,
         parity=found.parity or "unknown",
         rounds=found.pairs,
-        note=note,
+        note=f"{found.pairs} pairs of whole runs; {found.compared}",
     )
+
+
+def _too_few(found: WholeRun) -> str:
+    if not found.pairs or found.before_seconds is None or found.after_seconds is None:
+        return "no time for a pair of whole runs"
+    seconds = f"{found.before_seconds:.1f} s and {found.after_seconds:.1f} s"
+    return f"no time for more than one pair of whole runs ({seconds}), which shows nothing"

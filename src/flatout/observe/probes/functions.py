@@ -72,6 +72,8 @@ class Functions:
         self.trains: dict[int, tuple[bool, Any]] = {}
         """By the identity of the cache of traces: whether its steps are in a loop, and what counts them."""
         self.traces = 0
+        self.calling: Known | None = None
+        """The function that was called last."""
         observer.hooks.at_flush.append(self.write)
 
     def known(self, function: Any) -> Known:
@@ -140,6 +142,7 @@ def _count_calls(observer: Observer, functions: Functions) -> Wrap:
                 return original(self, *args, **kwargs)
             thread.busy = busy | CALL
             traced = ticks.trace
+            functions.calling = known
             start = ticks.called = ticks.call_since = perf_counter()
             try:
                 return original(self, *args, **kwargs)
@@ -151,9 +154,8 @@ def _count_calls(observer: Observer, functions: Functions) -> Wrap:
                 total = known.total
                 total.calls += 1
                 total.seconds += end - start
-                if ticks.trace != traced and spans.active:
-                    # What a call does once, after its trace: optimize the graph, compile it, allocate.
-                    spans.add(Key("first-call", known.name, *known.key[:2]), end - start - (ticks.trace - traced))
+                if ticks.trace != traced and spans.here:
+                    spans.leave_if("first-call")
                 if not busy & KERAS:
                     # The short way of nearly every call; what is new about a call takes the long one.
                     if known.settled and ticks.trace == traced:
@@ -174,7 +176,10 @@ def _time_traces(observer: Observer, functions: Functions) -> Wrap:
             busy = thread.busy
             outermost = not busy & TRACE
             thread.busy = busy | TRACE
-            depth = spans.enter(_span(args)) if outermost and spans.here else None
+            depth = None
+            if outermost and spans.here:
+                spans.go_on("first-call")
+                depth = spans.enter(_span(args))
             start = perf_counter()
             try:
                 concrete = original(*args, **kwargs)
@@ -182,6 +187,10 @@ def _time_traces(observer: Observer, functions: Functions) -> Wrap:
                 thread.busy = busy
                 if depth is not None:
                     spans.leave(depth)
+                    known = functions.calling
+                    if busy & CALL and known is not None:
+                        # What a call does once, after its trace: optimize the graph, compile it, allocate.
+                        spans.enter(Key("first-call", known.name, *known.key[:2]))
                 end = perf_counter()
                 if outermost:
                     ticks.trace += end - start

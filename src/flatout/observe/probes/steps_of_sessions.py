@@ -100,7 +100,21 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
 
 def _count_runs(observer: Observer, feeds: Feeds, growth: Growth, inside: list[float]) -> Wrap:
     thread, ticks, streams = observer.thread, observer.ticks, observer.streams
+    spans = observer.spans
     kept: Any = weakref.WeakSet()
+
+    def count(graph: Any, fetches: Any, feed_dict: Any, grown: bool, times: tuple[float, float]) -> None:
+        stream = streams.get(key := ("session", _key(fetches)))
+        if stream is None and grown:  # an op of the same line, made once more
+            stream = streams.get(("session", NUMBERED.sub("", key[1])))
+        if stream is None:
+            stream = streams.make("session", key, key[1][:200])
+            if graph not in kept:
+                kept.add(graph)
+                observer.shared.keep_graph(graph)
+        if feed_dict:
+            feeds.add(feed_dict, stream, times[1] - times[0], inside[0])
+        ticks.tick(stream, *times)
 
     def wrap(original: Any) -> Any:
         def run(self: Any, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
@@ -117,17 +131,8 @@ def _count_runs(observer: Observer, feeds: Feeds, growth: Growth, inside: list[f
                 end = perf_counter()
                 thread.busy = busy
                 ticks.call += inside[0]
-                stream = streams.get(key := ("session", _key(fetches)))
-                if stream is None and grown:  # an op of the same line, made once more
-                    stream = streams.get(("session", NUMBERED.sub("", key[1])))
-                if stream is None:
-                    stream = streams.make("session", key, key[1][:200])
-                    if self.graph not in kept:
-                        kept.add(self.graph)
-                        observer.shared.keep_graph(self.graph)
-                if feed_dict:
-                    feeds.add(feed_dict, stream, end - start, inside[0])
-                ticks.tick(stream, start, end)
+                if not (spans.here and spans.within("checkpoint")):  # what a Saver runs is no step
+                    count(self.graph, fetches, feed_dict, grown, (start, end))
 
         return run
 

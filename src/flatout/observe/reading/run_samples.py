@@ -151,8 +151,8 @@ def phases(chosen: Stream | None, found: Sequence[Stream], iterated: Iterable[tu
     """`iterated`: lines at which a dataset is begun."""
     if chosen is None or chosen.kind in ("fit", "predict", "evaluate"):
         return Phases(chosen.id if chosen else None, (), frozenset(), (), frozenset())
-    steps = {_loop(stream) for stream in found if stream.kind == chosen.kind or stream is chosen}
-    own = _loop(chosen)
+    own = _loop(chosen) or _loop_of_calls(chosen)
+    steps = {_loop(stream) for stream in found if stream.kind == chosen.kind} | {own}
     if chosen.kind in ("session", "function", "model"):
         steps = {own}  # other runs of a session, other functions may be anything
     lines = frozenset((str(frame[0]), int(frame[1])) for frame in chosen.stack)
@@ -181,6 +181,15 @@ def _loop(stream: Stream) -> tuple[str, Loop] | None:
         if loop is not None:
             return str(frame[0]), loop
     return None
+
+
+def _loop_of_calls(stream: Stream) -> tuple[str, Loop] | None:
+    """For a step that was first made outside of any loop, to build its graph: the first loop that calls it by name."""
+    if not stream.stack:
+        return None
+    file, line, name = str(stream.stack[0][0]), int(stream.stack[0][1]), stream.name.rpartition(".")[2]
+    later = [at for at in context.calls_of(file, name) if at > line]
+    return next(((file, loop) for at in later if (loop := context.innermost_loop(file, at)) is not None), None)
 
 
 def _beside(line: tuple[str, int], steps: Iterable[tuple[str, Loop]]) -> tuple[str, Loop] | None:

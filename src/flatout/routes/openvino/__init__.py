@@ -46,6 +46,10 @@ class OpenVino(Route):
             {"threads": cores, "rest": kind, "streams": count} for count in _streams(subject, cores) for kind in types
         ]
 
+    def _float_type(self) -> str:
+        """The first that the processor computes in: asked for another, OpenVINO emulates it."""
+        return next((kind for kind in self.float_types if computable(kind)), self.float_types[0])
+
     def convert(self, subject: Subject, directory: Path) -> None:
         import openvino
 
@@ -67,7 +71,7 @@ class OpenVino(Route):
         return Contents(
             weights=sum(one.size for one in weights),
             weight_bytes=sum(one.nbytes for one in weights),
-            computes=computes(openvino.compile_model(model, "CPU", configuration(1, self.float_types[0]))),
+            computes=computes(openvino.compile_model(model, "CPU", configuration(1, self._float_type()))),
         )
 
     def ends(self, directory: Path) -> tuple[Sequence[End], Sequence[End]]:

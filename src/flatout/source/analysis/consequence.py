@@ -13,8 +13,8 @@ _TEST_FILE = re.compile(
 )
 _ASIDE_PATH = re.compile(
     r"(^|[/\\])(docs?|_static|\w*guides?|demos?|samples?|snippets?|scratch|playground|sandbox|experiments?[/\\]old|archive|deprecated|"
-    r"third_party|legacy|_old|toys?|hello_?worlds?)[/\\]|(^|[/\\_-])(demo|sample|snippet|scratch|playground|profil\w*|bench\w*|timing)"
-    r"\w*\.(py|ipynb)$|(^|[/\\_-])(hello_?world\w*|testrealm\w*|toy\w*|debug\w*|untitled\w*|temp|tmp|old_\w*)\.(py|ipynb)$|[/\\](~?old|reference)[/\\]|"
+    r"third_party|legacy|_old|old_\w+|backups?|obsolete|outdated|unused|toys?|hello_?worlds?)[/\\]|(^|[/\\_-])(demo|sample|snippet|playground|profil\w*|bench\w*|timing)"
+    r"\w*\.(py|ipynb)$|(^|[/\\])scratch\w*\.(py|ipynb)$|(^|[/\\_-])(hello_?world\w*|testrealm\w*|toy\w*|debug\w*|untitled\w*|temp|tmp|old_\w*)\.(py|ipynb)$|[/\\](~?old|reference)[/\\]|"
     r"(^|[/\\])test[^/\\]*\.ipynb$|[-_ ]test\.ipynb$",
     re.IGNORECASE,
 )
@@ -29,20 +29,41 @@ def is_test(path: str) -> bool:
     return _TEST_FILE.search(path) is not None
 
 
-def confidence(match: Match, site: Site) -> Confidence:
-    """The detector's own confidence, and low where the code is there to be looked at."""
-    if match.confidence == "low":
+def confidence(match: Match, site: Site, of_input: bool = False) -> Confidence:
+    """The detector's own confidence, and low where the code, or the data it makes, is there to be looked at."""
+    if match.confidence == "low" or _is_shown(site) or is_aside(site.module.path, site.module.text):
         return "low"
-    if is_test(site.module.path):
-        return "low"
-    if _ASIDE_PATH.search(site.module.path) or _is_shown(site) or _is_tensorflow(site):
+    if of_input and _is_looked_at(site):
         return "low"
     return match.confidence
 
 
-def _is_tensorflow(site: Site) -> bool:
-    """Whether the file is one of TensorFlow itself, by what it imports."""
-    text = site.module.text
+def _is_looked_at(site: Site) -> bool:
+    """Whether a script makes its data only to print or plot them: nothing in the file trains, predicts or writes."""
+    named = [scope.name for scope in site.scope.around() if scope.is_function and scope.name != "<lambda>"]
+    if named not in ([], ["main"]) or any(scope.is_class for scope in site.scope.around()):
+        return False
+    calls = site.module.calls_by_name
+    if any(name in calls for name in _USES):
+        return False
+    return any(where.loops for name in _LOOKS for _, where in calls.get(name, ()))
+
+
+_USES = (
+    *("fit", "fit_generator", "train_on_batch", "GradientTape", "apply_gradients", "minimize", "train", "train_step"),
+    *("predict", "predict_generator", "predict_on_batch", "evaluate", "evaluate_generator", "model", "run"),
+    *("TFRecordWriter", "write", "save", "savez", "experimental_distribute_dataset", "timeit"),
+)
+_LOOKS = ("print", "imshow", "show", "plot", "scatter", "pprint", "display", "image")
+
+
+def is_aside(path: str, text: str) -> bool:
+    """Whether nothing in a file is of more than low confidence: it is a test, a sample, or a part of TensorFlow."""
+    return is_test(path) or _ASIDE_PATH.search(path) is not None or _is_tensorflow(text)
+
+
+def _is_tensorflow(text: str) -> bool:
+    """By what it imports."""
     return text.count("from tensorflow.python.framework import") + text.count("from tensorflow.python.ops import") >= 4
 
 

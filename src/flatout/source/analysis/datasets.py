@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from flatout.source.analysis.call_summary import CallSummary, summarize
@@ -118,6 +119,28 @@ def _has_typical_arguments(stage: Stage) -> bool:
     if stage.name in ("map", "interleave", "batch") and keyword(stage.call, "num_parallel_calls") is not None:
         return True
     return keyword(stage.call, "drop_remainder") is not None
+
+
+_MAKES_CERTAIN = frozenset(
+    name.encode()
+    for name in (
+        *(*CERTAIN, "num_parallel_calls", "drop_remainder", "tensorflow_datasets"),
+        *(source.rpartition(".")[2] for source in SOURCES if source.startswith("keras.")),
+    )
+)
+_SEVERAL = frozenset((b"map", b"batch", b"shuffle", b"repeat", b"cache"))
+_NAME = re.compile(r"(?<![^\W_])(?:ds|datasets?|dss)\d*(?![^\W_])", re.IGNORECASE)
+_DATA = re.compile(r"\.[\s\\]*data\b|\bimport\b[^\n]{0,200}\bdata\b|\bimport[ \t]*\([^)]{0,2000}\bdata\b")
+
+
+def may_be_in(words: Collection[bytes], code: str) -> bool:
+    """Whether code can have a chain that is `certain`, by its words: what takes longer to find out is not asked."""
+    if not _MAKES_CERTAIN.isdisjoint(words):
+        return True
+    several = sum(name in words for name in _SEVERAL)
+    if several >= 3 or (several and _NAME.search(code) is not None):
+        return True
+    return b"data" in words and _DATA.search(code) is not None
 
 
 def upstream(node: ast.AST | None, site: Site) -> Chain:

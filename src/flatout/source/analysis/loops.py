@@ -28,6 +28,27 @@ def is_guarded(site: Site, loop: Loop) -> bool:
     return any(isinstance(statement, ast.If) and start <= statement.lineno <= end for statement, _ in site.arms)
 
 
+_SHOWS = re.compile(
+    r"\b(plt|pyplot|axs?|axes|fig)\b.*\.(imshow|title|subplot|show|plot|set_title)\(|\bplt\.|\bdisplay\("
+)
+
+
+def shows(node: ast.AST) -> bool:
+    """Whether a loop or a function plots for a reader: its speed does not matter."""
+    return _SHOWS.search(without_flags(node)) is not None
+
+
+def without_flags(node: ast.AST) -> str:
+    """The text of a node, without what a flag switches on: `if show: cv2.imshow(…)`"""
+    lines = [line.strip() for line in ast.unparse(node).splitlines()]
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.If) and isinstance(inner.test, (ast.Name, ast.Attribute)) and inner is not node:
+            for line in "\n".join(ast.unparse(part) for part in inner.body).splitlines():
+                if line.strip() in lines:
+                    lines.remove(line.strip())
+    return "\n".join(lines)
+
+
 def is_short(loop: Loop, limit: int = 8, site: Site | None = None) -> bool:
     """`for _ in range(3)`, `for name in ("a", "b")`: too short to matter. With a site, variables are resolved."""
     if isinstance(loop, ast.While):
@@ -66,6 +87,8 @@ def turns(loop: Loop, site: Site) -> int | None:
     source = iterated(loop)
     while isinstance(source, ast.Call) and last_name(source.func) in ("enumerate", "zip", "tqdm") and source.args:
         source = source.args[0]
+    if isinstance(source, ast.Name) and (bound := value_of(source.id, site)) is not None:
+        source, site = bound  # `epochs = range(20)`
     if isinstance(source, (ast.Tuple, ast.List, ast.Set)):
         return len(source.elts)
     if not isinstance(source, ast.Call) or not source.args:
@@ -75,10 +98,12 @@ def turns(loop: Loop, site: Site) -> int | None:
     return number(source.args[0], site) if last_name(source.func) == "take" else None
 
 
-def number(node: ast.AST, site: Site) -> int | None:
-    """A whole number, also one that a name was given."""
+def number(node: ast.AST, site: Site, hops: int = 4) -> int | None:
+    """A whole number, also one that a name was given, or an argument by the only call of its function."""
     if isinstance(node, ast.Name):
         bound = value_of(node.id, site)
+        if bound is not None and isinstance(bound[0], ast.Name) and hops:
+            return number(*bound, hops - 1)
         node = bound[0] if bound is not None else _default(node, site)
     value = constant(node)
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
@@ -103,6 +128,27 @@ def all_turns(site: Site) -> int | None:
             return None
         total *= known
     return total
+
+
+def all_calls(scope: Scope, depth: int = 0) -> int | None:
+    """How often a run calls a function in all, by its calls in this file and the loops around them; None if unknown."""
+    if isinstance(scope.node, ast.Lambda) or depth > 3:
+        return None
+    total = seen = 0
+    for call, site in scope.module.calls_by_name.get(scope.name, ()):
+        if site.scope is scope or (
+            scope.module.function_of(call.func, site) is not scope and not _same_method(call, site, scope)
+        ):
+            return None
+        known = all_turns(site)
+        outer = next((around for around in site.scope.around() if around.is_function), None)
+        times = all_calls(outer, depth + 1) if outer is not None else 1
+        if known is None or times is None:
+            return None
+        total += known * times
+        seen += 1
+    named = re.findall(rf"^[^#\n]*?\b{re.escape(scope.name)}\b", scope.module.text, re.MULTILINE)
+    return total if seen and len(named) <= seen + 1 else None  # named elsewhere: handed on, or called by another name
 
 
 def breaks_after(loop: Loop, site: Site) -> float:
@@ -216,7 +262,7 @@ def called_in_loop(scope: Scope, depth: int = 0, matters: Callable[[Loop, Site],
     if isinstance(scope.node, ast.Lambda) or depth > 3:
         return False
     for call, site in scope.module.calls_by_name.get(scope.name, ()):
-        if scope.module.function_of(call.func, site) is not scope and not _same_method(call, scope):
+        if scope.module.function_of(call.func, site) is not scope and not _same_method(call, site, scope):
             continue
         if any(not is_short(loop, 8, site) and (matters is None or matters(loop, site)) for loop in site.loops):
             return True
@@ -225,13 +271,13 @@ def called_in_loop(scope: Scope, depth: int = 0, matters: Callable[[Loop, Site],
     return False
 
 
-def _same_method(call: ast.Call, scope: Scope) -> bool:
+def _same_method(call: ast.Call, site: Site, scope: Scope) -> bool:
     """`agent.update(...)`, where one class of this file alone has an `update`."""
-    return (
-        isinstance(call.func, ast.Attribute)
-        and scope.owner is not None
-        and len(scope.module.functions.get(scope.name, ())) == 1
-    )
+    if not isinstance(call.func, ast.Attribute) or scope.owner is None:
+        return False
+    if isinstance(call.func.value, ast.Attribute) and scope.owner in site.scope.around():
+        return False  # `self.model.predict(x)` in the class that has a `predict`: the method of something else
+    return len(scope.module.functions.get(scope.name, ())) == 1
 
 
 def eager_loop(site: Site) -> Loop | None:

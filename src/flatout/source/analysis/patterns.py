@@ -61,12 +61,24 @@ class Pattern:
     """A file that lacks one of these words is skipped."""
     called: frozenset[str] = frozenset()
     """A file that calls nothing of these names is skipped."""
-    in_loop: frozenset[str] = frozenset()
-    """A file in which no `for` or `while` statement contains one of these words is skipped."""
+    in_loop: tuple[str, ...] = ()
+    """Regular expressions: a file in which no `for` or `while` statement contains one of them is skipped."""
     in_call: frozenset[str] = frozenset()
     """A file in which no method named `call` contains one of these words is skipped."""
+    written: str = ""
+    """A regular expression: a file whose code does not contain it is skipped."""
+    may_be_in: Callable[[str], bool] | None = None
+    """A file is skipped for whose code this is false: a look at the text that is faster than to parse it."""
+    alone: frozenset[str] = frozenset()
+    """A file in which no call of a method of these names is a statement of its own is skipped."""
+    of_tensorflow: bool = False
+    """It looks for names of TensorFlow: a file that has those of Keras alone is skipped."""
+    on_dataset: bool = False
+    """It looks for a chain that is certainly one of tf.data: a file that can have none is skipped."""
+    most: Confidence = "high"
+    """No finding is of more confidence: where only better ones are shown, it is left out."""
     default_below: tuple[int, int] = (0, 0)
-    """On by default where the code must run with a TensorFlow older than this version."""
+    """On by default where the code must run with a TensorFlow older than this version; else of low confidence."""
     cause: str = ""
 
     @property
@@ -87,6 +99,12 @@ def pattern(
     called: Iterable[str] = (),
     in_loop: Iterable[str] = (),
     in_call: Iterable[str] = (),
+    written: str = "",
+    may_be_in: Callable[[str], bool] | None = None,
+    alone: Iterable[str] = (),
+    of_tensorflow: bool = False,
+    on_dataset: bool = False,
+    most: Confidence = "high",
     default_below: tuple[int, int] = (0, 0),
 ) -> Callable[[Detector], Pattern]:
     """Makes a pattern of a function that looks at a node. Its cause names it in `Cause(patterns=…)`.
@@ -109,8 +127,14 @@ def pattern(
             frozenset(among),
             frozenset(needs),
             frozenset(called) or (names if not kinds else frozenset()),
-            frozenset(in_loop),
+            tuple(in_loop),
             frozenset(in_call),
+            written,
+            may_be_in,
+            frozenset(alone),
+            of_tensorflow,
+            on_dataset,
+            most,
             default_below,
         )
         assert found.words, f"{name} has no words to search for"

@@ -96,9 +96,9 @@ class Traced:
         """Functions that are tf.functions themselves."""
         self.scopes: set[Scope] = set()
         self.wrapped: set[str] = set()
-        """Names of functions that this file wraps, wherever they are defined."""
+        """Names of functions that this file wraps and that may be defined in another one."""
         self.called: set[str] = set()
-        """Names of functions that traced functions call."""
+        """Names of functions that traced functions call and that may be defined in another file."""
         self.graph_mode = False
         self._find()
 
@@ -136,9 +136,9 @@ class Traced:
         if wraps:
             for item in given:
                 inner = item.args[0] if isinstance(item, ast.Call) and last_name(item.func) == "partial" else item
-                if last_name(inner):
-                    self.wrapped.add(last_name(inner))
                 found = self.module.function_of(item, site)
+                if last_name(inner) and not _is_here(found):
+                    self.wrapped.add(last_name(inner))
                 if found is not None:
                     self.made.add(found)
         elif name in TRACING_CALLS:
@@ -152,7 +152,7 @@ class Traced:
             name = last_name(call.func)
             if name in ("numpy_function", "py_function"):
                 continue  # leaves the graph
-            if name:
+            if name and not _is_here(self.module.function_of(call.func, site)):
                 self.called.add(name)
             for item in (call.func, *call.args, *(k.value for k in call.keywords)):
                 if isinstance(item, (ast.Name, ast.Attribute, ast.Lambda)):
@@ -182,6 +182,11 @@ class Traced:
             return None
         owner = self.module.classes.get(made.func.id)
         return (owner.method("__call__") or owner.method("call")) if owner is not None else None
+
+
+def _is_here(found: Scope | None) -> bool:
+    """Whether a name means a function of this file and no other: a method may be that of a class in another file."""
+    return found is not None and found.owner is None
 
 
 def _may_be_keras(owner: Scope) -> bool:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+
+from flatout.source.analysis.quick_look import line_around
 
 _NAMES = (
     r"(?:Session|InteractiveSession|placeholder|placeholder_with_default|ConfigProto|GPUOptions|contrib\b|flags\b|"
@@ -15,10 +18,11 @@ _NAMES = (
     r"random_normal|random_uniform|truncated_normal|multinomial|to_float|to_int32|log|image\.resize_images|assign)"
 )
 _MARK = re.compile(
-    rf"(?:tf|tensorflow)\.(?:{_NAMES}\b|"
-    r"compat\.v1\.(?:placeholder|disable_eager_execution|disable_v2_behavior|get_variable|train\.\w+Optimizer))|"
-    r"\b(?:K|backend)\.get_session\("
+    rf"{_NAMES}\b|"
+    r"compat\.v1\.(?:placeholder|disable_eager_execution|disable_v2_behavior|get_variable|train\.\w+Optimizer)"
 )
+"""What follows `tf.`"""
+_OF_BACKEND = re.compile(r"\b(?:K|backend)\.get_session\(")
 _EAGER = re.compile(r"^[^#'\"\n]*\btf\.train\.\w+Optimizer\(", re.MULTILINE)
 """Eager code for TensorFlow 1: it has tapes, and fails at this line with TensorFlow 2."""
 _BEFORE = re.compile(r"[^#'\"]*(?<![\w.])")
@@ -28,6 +32,8 @@ _WHOLE = re.compile(
     r"(?:#flatout-kept |pass  #flatout-kept )?\s*%tensorflow_version 1|tf\.disable_v2_behavior\()",
     re.MULTILINE,
 )
+_OF_WHOLE = ("tensorflow.compat.v1 as tf", "import v1 as tf", "%tensorflow_version 1", "tf.disable_v2_behavior(")
+"""What a search that begins at each line would take long to find missing."""
 _DOCSTRING = re.compile(r'("""|\'\'\').*?\1', re.DOTALL)
 _ASKS = re.compile(r"(?:\bif\b|Version\().*__version__|__version__\s*(?:>|<|==|\.startswith|\.split|\[)")
 """Code for both versions."""
@@ -60,24 +66,50 @@ def is_version_one(text: str, words: set[bytes]) -> bool:
     """`words`: all words of the text."""
     if words.isdisjoint(_MAY_BE):
         return False
-    if not words.isdisjoint((b"v1", b"tensorflow_version", b"disable_v2_behavior")) and _WHOLE.search(text):
+    if not words.isdisjoint((b"v1", b"tensorflow_version", b"disable_v2_behavior")) and _is_whole(text):
         return True
     if any(word in words for word in _OF_TWO):
-        if b"train" not in words or _EAGER.search(text) is None:
+        if b"train" not in words or "tf.train." not in text or _EAGER.search(text) is None:
             return False
         asks = b"__version__" in words and _ASKS.search(text) is not None
         return not asks and _EAGER.search(_DOCSTRING.sub("", text)) is not None
-    if b"function" in words and re.search(r"@tf\.function|tf\.function\(", text):
+    if b"function" in words and ("@tf.function" in text or "tf.function(" in text):
         return False
-    if (b"__version__" in words and _ASKS.search(text)) or not _is_marked(text):
+    if not _is_marked(text) or (b"__version__" in words and _ASKS.search(text)):
         return False
     return _is_marked(_DOCSTRING.sub("", text))
 
 
+def is_version_two(text: str, words: set[bytes]) -> bool:
+    """Whether a text by itself is for TensorFlow 2: traced functions, or tapes with optimizers of Keras."""
+    if b"function" in words and "tf.function" in text:
+        return True
+    tapes = b"GradientTape" in words and b"enable_eager_execution" not in words
+    return tapes and re.search(r"\b(?:keras|tf)\.optimizers\b", text) is not None
+
+
+def _is_whole(text: str) -> bool:
+    return any(part in text for part in _OF_WHOLE) and _WHOLE.search(text) is not None
+
+
 def _is_marked(text: str) -> bool:
-    """One search through the text, and a look at the line before each hit: trying each line takes ten times as long."""
-    for found in _MARK.finditer(text):
-        begin = text.rfind("\n", 0, found.start()) + 1
-        if _BEFORE.fullmatch(text, begin, found.start()):
-            return True
-    return False
+    return any(_stands_alone(text, at) for at in _marks(text))
+
+
+def _marks(text: str) -> Iterator[int]:
+    """By plain searches: one regular expression for all takes ten times as long."""
+    for package in ("tf.", "tensorflow."):
+        at = text.find(package)
+        while at >= 0:
+            end = at + len(package)
+            if _MARK.match(text, end):
+                yield at
+            at = text.find(package, end)
+    if "get_session(" in text:
+        yield from (found.start() for found in _OF_BACKEND.finditer(text))
+
+
+def _stands_alone(text: str, at: int) -> bool:
+    """Whether nothing in the line before a mark makes it a comment, a string or the end of a longer name."""
+    begin, _ = line_around(text, at, at)
+    return begin is not None and _BEFORE.fullmatch(text, begin, at) is not None

@@ -182,14 +182,18 @@ class GraphFit:
 
     def is_metric(self, name: str) -> bool:
         """Whether a name or an attribute is always assigned a metric."""
-        made = [
-            node.value
-            for node in ast.walk(self.module)
-            if isinstance(node, ast.Assign)
-            and isinstance(node.value, ast.Call)
-            and any(ast.unparse(target) == name for target in node.targets)
-        ]
+        made = self._made.get(name, ())
         return bool(made) and all(".metrics." in self.dotted(call.func) for call in made)
+
+    @functools.cached_property
+    def _made(self) -> dict[str, list[ast.Call]]:
+        """The calls that names and attributes are assigned, anywhere in the file."""
+        found: dict[str, list[ast.Call]] = {}
+        for node in ast.walk(self.module):
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+                for name in {ast.unparse(target) for target in node.targets}:
+                    found.setdefault(name, []).append(node.value)
+        return found
 
     def has_tape(self, statement: ast.stmt, depth: int = 0) -> bool:
         """Also if a function of this file that it calls has one."""
