@@ -53,6 +53,7 @@
         ├── NotKnown              subject: a layer that numpy cannot stand for
         ├── WorkFailed            process: a task in a worker that failed, timed out or ran out of memory
         ├── OutOfTime             optimize: a search that used up its time
+        ├── NotWritten            optimize: an artefact that a server's layout cannot hold
         ├── ServerGone            process: no fork server, or no longer
         ├── Fallen                tune: a claim that the whole program did not bear out
         │   └── Different         tune: the changed program ends with other results
