@@ -199,6 +199,7 @@ def _child(item: Edited, text: str, folder: str, result: str, fence: Fence) -> N
 
     from flatout.process.fence.main import put_up
 
+    os.environ["TMPDIR"] = tempfile.tempdir = folder  # AutoGraph writes there
     put_up((folder,), fence.landlock, fence.mounts, fence.network, 0)
     edited = _edited_lines(item.before, item.after)
     run_program(text, item.path, folder, result, SECONDS, edited if text == item.before else frozenset())
