@@ -23,11 +23,11 @@ from flatout.trial.child.values import Values, hooks
 
 OUT = sys.argv[1]
 watch = observer.Observer(recorder.Recorder(OUT), settings.ObserveSettings(trace=False, sample=False))
-variants = {"pinned": [pinned], "shaken": [perturbed]}.get(sys.argv[4], [])
+variant = {"pinned": [pinned.PROBE], "shaken": [perturbed.probe_of(None)]}.get(sys.argv[4], [])
 values = Values(OUT)
-watch.more_probes += [seeds.PROBE, hooks.probe_of(values), *(module.PROBE for module in variants)]
+watch.more_probes += [seeds.PROBE, hooks.probe_of(values), *variant]
 seeds.install(0)
-if pinned in variants: pinned.install(0)
+if sys.argv[4] == "pinned": pinned.install(0)
 sys.meta_path.insert(0, installing.ProbeInstaller(watch))
 installing.install_in_imported_packages(watch)
 best, steps = 0, 0

@@ -60,6 +60,7 @@ def test_a_program_that_differs_from_itself_is_compared_over_seeds(monkeypatch: 
     assert found.verdict == "statistical"
     assert "over 6 seeds" in found.sentence
     assert {seed for side, seed, _ in runs.asked if side == "trial"} == {0, 1, 2, 3, 4, 5, 6}
+    assert all(perturbed for _, seed, perturbed in runs.asked if seed), "a program may seed itself"
     assert compared(monkeypatch, Runs(noise=0.05, loss=1.2)).verdict == "failed"
 
 

@@ -353,7 +353,7 @@ def _of_hidden(names: Sequence[str]) -> str:
     if not names:
         return ""
     which = " and ".join(name.removeprefix("weight ") for name in names[:2])
-    what = which if len(names) <= 2 else f"{len(names)} variables, {names[0].removeprefix('weight ')} among them,"
+    what = f"the variable{'s' if len(names) > 1 else ''} {which}" if len(names) <= 2 else f"{len(names)} variables"
     return f"; of {what} nothing can be told, as rounding alone changes {'it' if len(names) == 1 else 'them'} as much"
 
 

@@ -7,6 +7,7 @@ another order is right all the same.
 
 from __future__ import annotations
 
+import functools
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +21,15 @@ ROUNDINGS = 4
 """By so many, sums of some thousand terms differ when they are added in another order."""
 
 
-def on_tensorflow(observer: Observer, module: ModuleType) -> None:
+def probe_of(seed: int | None) -> Probe:
+    """Each seed begins in roundings of its own: a program that seeds itself would else do the same with all of them."""
+    return Probe("perturbed", tensorflow=functools.partial(_on_tensorflow, 1 if seed is None else seed))
+
+
+def _on_tensorflow(seed: int, observer: Observer, module: ModuleType) -> None:
     import numpy as np
 
-    draws = np.random.Generator(np.random.PCG64(np.random.SeedSequence(1)))
+    draws = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
 
     def wrap(original: Any) -> Any:
         def __init__(self: Any, trainable: Any = None, *args: Any, **keywords: Any) -> None:
@@ -41,6 +47,3 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
         patch("variable-init", wrap)
     except Missing as missing:
         observer.note(f"what rounding does to the program is not known: {missing}")
-
-
-PROBE = Probe("perturbed", tensorflow=on_tensorflow)

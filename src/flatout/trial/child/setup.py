@@ -36,7 +36,7 @@ def make_trial(observer: Observer, settings: TrialSettings) -> None:
         pinned.install(settings.seed or 0)
         observer.more_probes.append(pinned.PROBE)
     if settings.perturbed:
-        observer.more_probes.append(perturbed.PROBE)
+        observer.more_probes.append(perturbed.probe_of(settings.seed))
     role = settings.role
     if isinstance(role, GuestSettings):
         importlib.import_module(role.module).start(observer, role.request)
