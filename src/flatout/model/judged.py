@@ -224,4 +224,5 @@ class Conclusion:
     command: str = ""
     """What decides it, where it is undecided."""
     by_hand: tuple[str, ...] = ()
-    """What to write by hand for levers of the claim that the patch does not hold, with file and line."""
+    """What to write by hand, with file and line: for levers of the claim that the patch does not hold, or, where
+    nothing is claimed, instead of cures that were refused for good."""
