@@ -27,7 +27,8 @@ CHANGED = (
     '"Is it safe?": "agree to 0.002 of their movement" tells nobody. A tune says in one word whether results are the '
     "same, then what was compared. Before a tune it is called what it is: expected.",
     "Percents of a bar that added up to 100.8, three counts of measurements on one screen, cut lines of a patch, and "
-    "words such as interpreter's lock and record shards are gone.",
+    "such words as interpreter's lock and record shards are gone. Where only each step was told, a screen says what a "
+    "longer run gains as well, and where a patch changes another line than that of its finding, which.",
 )
 """What readers could not tell, and what was done about it."""
 

@@ -19,12 +19,13 @@ from sample_case import sample_case
 from flatout.causes import diagnose
 from flatout.model.case import Case, Finding, Fix, Interval, Note, Trial, Where, WholeRun
 from flatout.report import pull_request, words
-from flatout.report.formatting import shares
-from flatout.report.terminal import headline, render
+from flatout.report.formatting import duration, shares
+from flatout.report.terminal import headline, render, tune_patch, tune_screen
 from flatout.report.terminal import screen as screen_module
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 GALLERY = FIXTURES.parent.parent / "docs" / "gallery" / "cases"
+SCREENS = FIXTURES.parent.parent / "docs" / "screens.md"
 KEPT = sorted(
     [*FIXTURES.glob("screens/*.json"), *FIXTURES.glob("cases/before-rebuild/*/case.json"), *GALLERY.glob("*.json")]
 )
@@ -123,6 +124,12 @@ def test_it_ends_with_what_to_type(name: str) -> None:
 def test_it_is_told_in_words_for_people(name: str) -> None:
     text = screen(case_of(name))
     assert not [term for term in TERMS if term in text]
+
+
+def test_the_page_of_screens_shows_no_word_that_readers_stumbled_over() -> None:
+    shown = "\n".join(re.findall(r"```text\n(.*?)```", SCREENS.read_text(encoding="utf-8"), re.DOTALL))
+    assert len(shown) > 5000
+    assert not [term for term in (*TERMS, "interpreter's lock", "record shards") if term in shown]
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -244,10 +251,56 @@ def test_an_undecided_tune_says_how_to_go_on() -> None:
 
 def test_an_undecided_tune_names_no_lever_by_its_bare_name() -> None:
     table = screen(case_of("tune-undecided")).partition("\nNot decided")[2].partition("What is slow")[0]
-    assert re.search(r"run train_on_batch as one graph +1\.05 times as fast \(0\.60 to 2\.59\) +too few", table)
-    assert re.search(r"compute in bfloat16 +no time left", table)
+    assert re.search(r"run train_on_batch as one graph +1\.05 times as fast \(0\.60 to 2\.59\)\n", table)
+    assert re.search(r"let malloc keep freed memory +too few measurements\n", table)
+    assert re.search(r"compute in bfloat16 +not tried: no time left\n", table)
     assert len(re.findall("with XLA", table)) == 1
     assert "relax-shapes" not in table
+
+
+def test_the_changes_that_are_not_decided_are_told_whole_at_80_columns() -> None:
+    table = screen(case_of("tune-undecided"), 80).partition("\nNot decided\n")[2].partition("What is slow")[0]
+    assert len(table.splitlines()) > 6
+    assert "…" not in table
+
+
+def test_without_a_claim_a_finding_says_what_each_step_and_a_longer_run_could_gain() -> None:
+    case = case_of("tune-undecided")
+    text = " ".join(screen(case).split())
+    assert "gives each step up to about 3.2 times as fast; a run of 10,000 steps about 2 times" in text
+    assert case.steps is not None
+    assert case.program.seconds is not None
+    each, part = case.steps.ms.mean / 1000, case.findings[0].cost_share or 0.0
+    start = case.program.seconds - case.steps.count * each
+    assert 1000 < start / each <= 10_000  # so its steps take longer than its start
+    before, after = start + 10_000 * each, start + 10_000 * each * (1 - part)
+    assert f"({duration(1000 * before)} → {duration(1000 * after)}, estimated)" in text
+
+
+def test_what_costs_the_run_is_not_said_to_speed_up_each_step() -> None:
+    case = case_of("predict-tuned")
+    assert case.findings[0].of == "run"
+    text = " ".join(screen(case).split())
+    assert "gives the run, as far as it was seen, up to about 1.2 times as fast do" in text
+
+
+@pytest.mark.parametrize(("line", "told"), [(33, "Line 33 starts the step; the patch changes line 24."),
+                                            (28, "The patch changes line 24."), (24, ""), (25, "")])  # fmt: skip
+def test_a_patch_at_another_line_than_its_finding_says_so(line: int, told: str) -> None:
+    case = case_of("tune-gpu")
+    finding = case.findings[0]
+    assert finding.where is not None
+    finding = dataclasses.replace(finding, where=dataclasses.replace(finding.where, line=line))
+    assert tune_patch.elsewhere(case, finding, tune_screen.claimed(case)) == told
+    text = " ".join(screen(dataclasses.replace(case, findings=(finding,))).split())
+    assert ("the patch changes" in text.lower()) == bool(told)
+    assert told in text
+
+
+def test_what_the_claim_does_not_cure_is_not_said_to_be_patched() -> None:
+    case = case_of("tune-gpu")
+    other = dataclasses.replace(case.findings[0], fixes=(Fix("Do it.", lever="bf16"),))
+    assert tune_patch.elsewhere(case, other, tune_screen.claimed(case)) == ""
 
 
 def test_a_run_that_may_gain_nothing_says_so() -> None:

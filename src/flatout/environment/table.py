@@ -18,7 +18,7 @@ from flatout.model.case import Case
 from flatout.model.evidence.outcomes import EnvironmentReading
 from flatout.model.text import clean
 
-_MARKS = {"ok": ("✓", "green"), "info": ("·", "cyan"), "warning": ("!", "yellow"), "fault": ("✗", "red")}
+_MARKS = {"ok": ("✓", ""), "info": ("·", ""), "warning": ("!", "bold"), "fault": ("✗", "bold")}
 _PLAIN_MARKS = {"ok": "+", "info": ".", "warning": "!", "fault": "x"}
 _TITLES = {"machine": "Machine", "tensorflow": "TensorFlow", "gpu": "GPU", "settings": "Settings"}
 _WIDEST = 120
@@ -43,7 +43,7 @@ def show(case: Case, console: Console, quiet: bool = False) -> None:
     if not quiet or readings:
         console.print()
         for note in case.notes:
-            _lines(console, Text(f"{note.text} {note.todo}".strip(), style="dim"), 0)
+            _lines(console, Text(f"{note.text} {note.todo}".strip()), 0)
         _lines(console, Text(case.verdict, style="bold"), 0)
 
 

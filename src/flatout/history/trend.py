@@ -15,6 +15,7 @@ from flatout.model.case import Interval, to_plain
 from flatout.report.formatting import clean, duration
 from flatout.report.terminal.output import Output
 from flatout.report.terminal.page import Column, Page
+from flatout.report.terminal.palette import TEAL
 
 PLOT = 26
 """Width of the drawn interval in characters."""
@@ -82,7 +83,7 @@ def _write(series: Series, last: int, page: Page) -> None:
             Column("run", right=True, drop=2),
             Column("to 1st step", right=True, drop=3),
             Column("outside", right=True, drop=3),
-            Column(scale if len(scale) <= PLOT else "", drop=3, style="cyan"),
+            Column(scale if len(scale) <= PLOT else "", drop=3, style=TEAL),
             Column("since the state before"),
         ],
         [

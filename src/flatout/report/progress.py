@@ -95,7 +95,7 @@ class Progress:
         from rich.markup import escape
         from rich.table import Table
 
-        table = Table(box=None, padding=(0, 2, 0, 0), title_justify="left", show_header=False)
+        table = Table(box=None, padding=(0, 2, 0, 0), title_justify="left", title_style="", show_header=False)
         table.title = f"{escape(self.stage)}  ·  {clock(self._elapsed())}, {self._left()}"
         for row in rows:
             table.add_row(*map(escape, cells(row)))

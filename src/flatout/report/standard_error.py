@@ -21,8 +21,7 @@ def show(case: Case, view: str, directory: Path, json: str | None = None, quiet:
         sys.stderr.write(f"flatout: {headline(case)}\n")
         return
     from flatout.report.terminal import render
+    from flatout.report.terminal.output import styled
 
-    terminal = sys.stderr.isatty()
-    width = os.get_terminal_size(sys.stderr.fileno()).columns if terminal else None
-    color = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    sys.stderr.write("\n" + render(case, view, width, color, directory=directory))
+    width = os.get_terminal_size(sys.stderr.fileno()).columns if sys.stderr.isatty() else None
+    sys.stderr.write("\n" + render(case, view, width, styled(sys.stderr), directory=directory))

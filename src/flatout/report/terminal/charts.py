@@ -11,15 +11,17 @@ from statistics import median
 
 from rich.text import Text
 
+from flatout.report.terminal.palette import AMBER, GREY, MAGENTA, PLAIN, RED, TEAL
+
 LEVELS = "▁▂▃▄▅▆▇█"
 
 PARTS = (
-    ("input", "█", "yellow"),
-    ("trace", "▓", "magenta"),
-    ("python", "▒", "red"),
-    ("compute", "░", "green"),
-    ("copy", "▚", "cyan"),
-    ("idle", "┄", "bright_black"),
+    ("input", "█", AMBER),
+    ("trace", "▓", MAGENTA),
+    ("python", "▒", RED),
+    ("compute", "░", PLAIN),
+    ("copy", "▚", TEAL),
+    ("idle", "┄", GREY),
 )
 """The parts of a step with their glyph and colour."""
 
@@ -36,6 +38,11 @@ def stacked(values: dict[str, float], width: int) -> Text:
     for name, glyph, colour in PARTS:
         bar.append(glyph * cells.get(name, 0), style=colour)
     return bar
+
+
+def keyed(glyph: str, colour: str, text: str) -> Text:
+    """A line of a legend: the glyph as it is in the bar, and what it stands for."""
+    return Text.assemble((glyph, colour), f" {text}")
 
 
 def bar(value: float, largest: float, width: int) -> str:

@@ -21,8 +21,7 @@ def render(
 ) -> str:
     output = Output.of(width, color, unicode)
     page = output.page()
-    style = {"slower": "bold red", "faster": "bold green"}.get(found.outcome, "bold")
-    page.line((clean(found.verdict), style), indent=0)
+    page.line((clean(found.verdict), "bold"), indent=0)
     page.gap()
     _side("before", found.before, page)
     _side("after", found.after, page)
@@ -32,7 +31,7 @@ def render(
         [formatting.change_row(one) for one in (found.step, *found.parts)],
     )
     if not found.parts:
-        page.line(("There are no parts: one side was run without a trace.", "dim"))
+        page.line("There are no parts: one side was run without a trace.")
     if found.run:
         page.heading("Run", "from its start to its end")
         page.table(
@@ -47,7 +46,7 @@ def render(
         )
     _differences(found, page)
     page.gap()
-    page.line((formatting.interval_note(found.spread, len(found.before) + len(found.after)), "dim"), indent=0)
+    page.line(formatting.interval_note(found.spread, len(found.before) + len(found.after)), indent=0)
     return output.text(page)
 
 
@@ -70,15 +69,15 @@ def _differences(found: Comparison, page: Page) -> None:
     else:
         page.line(formatting.NO_DIFFERENCES)
     if not found.same_machine:
-        page.line((formatting.OTHER_MACHINE, "yellow"))
+        page.line(formatting.OTHER_MACHINE)
     if not found.same_program:
-        page.line((formatting.OTHER_PROGRAM, "yellow"))
+        page.line(formatting.OTHER_PROGRAM)
     for run in (*found.before, *found.after):
         if (run.others or 0.0) >= BUSY:
             text = f"{clean(run.name)}: other programs used {share(run.others)} of the cores"
-            page.line((f"{text}, which widens the interval.", "yellow"))
+            page.line(f"{text}, which widens the interval.")
         if run.failed:
-            page.line((f"{clean(run.name)} failed: {clean(run.failed, 200)}", "yellow"))
+            page.line(f"{clean(run.name)} failed: {clean(run.failed, 200)}")
 
 
 def _row(one: Difference) -> list[str]:

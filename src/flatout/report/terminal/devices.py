@@ -76,12 +76,7 @@ def _device(device: Device, page: Page) -> None:
             ],
         )  # fmt: skip
         if len(ranked) > MOST:
-            page.line(
-                (
-                    f"and {len(ranked) - MOST:,} kernels more, {duration(sum(k.ms for k in ranked[MOST:]))}",
-                    "dim",
-                )
-            )
+            page.line(f"and {len(ranked) - MOST:,} kernels more, {duration(sum(k.ms for k in ranked[MOST:]))}")
 
 
 def _flat(data: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:

@@ -15,7 +15,6 @@ from flatout.report.terminal.page import Column, Page
 MOST_PACKAGES = 12
 SEVERAL = 1.0
 """From this growth on a change is told as a ratio."""
-STYLES = {"slower": "bold red", "faster": "bold green"}
 
 
 def render(
@@ -23,7 +22,7 @@ def render(
 ) -> str:
     output = Output.of(width, color, unicode)
     page = output.page()
-    page.line((clean(found.verdict, 400), STYLES.get(found.outcome, "bold")), indent=0)
+    page.line((clean(found.verdict, 400), "bold"), indent=0)
     page.gap()
     page.labelled("program", clean(found.program, 200), indent=0, room=8)
     page.labelled("before", clean(found.before, 200), indent=0, room=8)
@@ -38,7 +37,7 @@ def render(
     _rows(page, "Causes found on one side", found.findings)
     _rows(page, "Packages", found.packages[:MOST_PACKAGES], len(found.packages) - MOST_PACKAGES)
     for note in found.notes:
-        page.line((clean(note, 300), "yellow"))
+        page.line(clean(note, 300))
     return output.text(page)
 
 
@@ -71,4 +70,4 @@ def _rows(page: Page, title: str, rows: Sequence[Difference], more: int = 0) -> 
     columns = [Column("", flexible=True), Column("before", flexible=True), Column("after", flexible=True)]
     page.table(columns, [[clean(one.what), clean(one.before), clean(one.after)] for one in rows])
     if more > 0:
-        page.line((f"and {more} more; --json has all of them", "dim"))
+        page.line(f"and {more} more; --json has all of them")

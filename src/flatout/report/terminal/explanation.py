@@ -45,7 +45,7 @@ def index(causes: list[Entry], width: int | None = None, color: bool | None = No
 def page(entry: Entry, width: int | None = None, color: bool | None = None, unicode: bool | None = None) -> str:
     output = Output.of(width, color, unicode)
     sheet = output.page()
-    sheet.line((entry.name, "bold"), (f"   {entry.group}", "dim"), indent=0)
+    sheet.line((entry.name, "bold"), f"   {entry.group}", indent=0)
     sheet.line(f"{entry.title}.", indent=0)
     for block in _blocks(entry.page):
         _write(block, sheet)
@@ -119,6 +119,6 @@ def _inline(text: str) -> Text:
         result.append(text[position : match.start()])
         strong = match.group(2)
         # The backticks stay: without colour nothing else marks code.
-        result.append(strong or match.group(), style="bold" if strong else "cyan")
+        result.append(strong or match.group(), style="bold" if strong else "")
         position = match.end()
     return result.append(text[position:])

@@ -12,8 +12,6 @@ from flatout.report.terminal.page import Page
 IN_FULL = 10
 """Further findings get one line each."""
 
-_CONFIDENCE = {"high": "green", "medium": "yellow", "low": "bright_black"}
-
 
 def write(case: Case, page: Page) -> None:
     if not case.findings:
@@ -79,13 +77,13 @@ def _in_full(number: int, finding: Finding, page: Page, of_run: str = "") -> Non
         (f"{number:>2}  ", "bold"),
         (cause, "bold"),
         f"   {paid}   ",
-        (f"{clean(finding.confidence, 10)} confidence", _CONFIDENCE.get(finding.confidence, "")),
+        f"{clean(finding.confidence, 10)} confidence",
         indent=0,
     )
     if finding.where and finding.where.file:
         code = clean(finding.where.code) if finding.where.code else ""
         spot = page.location(finding.where, min(44, page.width - 6))
-        page.line((spot, "cyan"), elide(f"   {code}", page.width - 4 - len(spot)) if code else "", indent=4)
+        page.line((spot, "bold"), elide(f"   {code}", page.width - 4 - len(spot)) if code else "", indent=4)
     page.line(clean(finding.summary), indent=4)
     facts = [evidence_text(item) for item in best(finding.evidence)]
     if facts:

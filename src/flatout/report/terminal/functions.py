@@ -38,12 +38,12 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
             Column("nodes", right=True, drop=6),
             Column("XLA", drop=4),
             Column("function", flexible=True),
-            Column("where", flexible=True, middle=True, drop=2, style="cyan"),
+            Column("where", flexible=True, middle=True, drop=2),
         ],
         [_row(function, page) for function in ranked[:MOST]],
     )
     if len(ranked) > MOST:
-        page.line((f"and {len(ranked) - MOST:,} more, {duration(sum(f.trace_ms for f in ranked[MOST:]))}", "dim"))
+        page.line(f"and {len(ranked) - MOST:,} more, {duration(sum(f.trace_ms for f in ranked[MOST:]))}")
     for function in ranked:
         if function.why:
             _why(function, page)
@@ -78,6 +78,6 @@ def _why(function: Function, page: Page) -> None:
         if reason.where and reason.where.file:
             spot = page.location(reason.where, page.width - 20)
             code = f"   {clean(reason.where.code)}" if reason.where.code else ""
-            page.line("called from ", (spot, "cyan"), elide(code, page.width - 16 - cell_len(spot)), indent=4)
+            page.line("called from ", (spot, "bold"), elide(code, page.width - 16 - cell_len(spot)), indent=4)
     if len(function.why) > MOST_REASONS:
-        page.line((f"and {len(function.why) - MOST_REASONS:,} reasons more", "dim"))
+        page.line(f"and {len(function.why) - MOST_REASONS:,} reasons more")

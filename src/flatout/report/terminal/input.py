@@ -36,7 +36,7 @@ def _pipeline(pipeline: Pipeline, page: Page) -> None:
         ]
     )
     page.gap()
-    page.line(("As written, source first; times per element of the stage", "dim"))
+    page.line("As written, source first; times per element of the stage")
     hottest = hot(pipeline)
     page.table(
         [
@@ -50,7 +50,7 @@ def _pipeline(pipeline: Pipeline, page: Page) -> None:
             Column("buffer", drop=4),
             Column("state", drop=1),
             Column("function", flexible=True, drop=7),
-            Column("where", flexible=True, middle=True, drop=2, style="cyan"),
+            Column("where", flexible=True, middle=True, drop=2),
         ],
         [_row(stage, stage is hottest, page) for stage in pipeline.stages],
     )
@@ -61,7 +61,7 @@ def _pipeline(pipeline: Pipeline, page: Page) -> None:
             page.labelled("stateful", f"{clean(stage.name, 60)}: {clean(stage.stateful, 200)}", indent=2, room=11)
     if pipeline.rewritten:
         page.gap()
-        page.line(("As TensorFlow runs it, after its own rewrites", "dim"))
+        page.line("As TensorFlow runs it, after its own rewrites")
         page.line(" → ".join(clean(name, 60) for name in pipeline.rewritten))
     if written := to_plain(pipeline.options):
         options = ", ".join(f"{clean(key, 60)}={clean(value, 60)}" for key, value in written.items())

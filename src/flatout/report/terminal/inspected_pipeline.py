@@ -11,6 +11,7 @@ from flatout.model.case import Case, Pipeline, Stage
 from flatout.model.evidence.pipelines import PipelinePace
 from flatout.report.formatting import clean, duration, elide, number, share, size
 from flatout.report.terminal.page import Column, Page
+from flatout.report.terminal.palette import GREEN, RED
 
 WIDEST_NAME = 34
 
@@ -31,14 +32,14 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
         if pace is not None:
             _pipeline(pipeline, pace, page)
     for note in case.notes:
-        page.line((f"{clean(note.level)}: ", "dim"), clean(note.text))
+        page.line(f"{clean(note.level)}: ", clean(note.text))
 
 
 def _pipeline(pipeline: Pipeline, pace: PipelinePace, page: Page) -> None:
     page.heading(clean(pipeline.name, 60), page.location(pipeline.where, page.width // 2))
     _drawing(pipeline, page)
     page.gap()
-    page.line(("Each stage measured alone; time and CPU of one element that it gives", "dim"))
+    page.line("Each stage measured alone; time and CPU of one element that it gives")
     page.table(
         [
             Column("stage", flexible=True),
@@ -53,13 +54,13 @@ def _pipeline(pipeline: Pipeline, pace: PipelinePace, page: Page) -> None:
             Column("memory", right=True, drop=7),
             Column("state", drop=1),
             Column("runs as", drop=8),
-            Column("where", flexible=True, middle=True, drop=3, style="cyan"),
+            Column("where", flexible=True, middle=True, drop=3),
         ],
         [_row(stage, page) for stage in pipeline.stages],
     )
     if pipeline.rewritten:
         page.gap()
-        page.line(("As TensorFlow runs it, after its own rewrites", "dim"))
+        page.line("As TensorFlow runs it, after its own rewrites")
         page.line(" → ".join(clean(name, 60) for name in pipeline.rewritten))
     _pace(pace, page)
 
@@ -76,15 +77,15 @@ def _drawing(pipeline: Pipeline, page: Page) -> None:
         cells = max(round(width * time / largest), 1) if time > 0 and largest > 0 else 0
         full = round(cells * busy / time) if time > 0 else 0
         hot = bool(stage.detail.critical)
-        style = "red" if hot else "green"
-        line = Text("→ " if position else "  ", style="dim")
+        style = RED if hot else GREEN
+        line = Text("→ " if position else "  ")
         shown = elide(name, room)
         line.append(shown + " " * (room - cell_len(shown) + 2), style="bold" if hot else "")
         line.append("█" * full + "░" * (cells - full), style=style)
         line.append(" " * (width - cells + 1) + f"{duration(time) if stage.ms is not None else '–':>9}")
-        line.append("  ◀ limits it" if hot else "", style="bold red")
+        line.append("  ◀ limits it" if hot else "", style="bold")
         page.line(line)
-    page.line(("█ computes  ░ waits   for one element that leaves the pipeline", "dim"))
+    page.line("█ computes  ░ waits   for one element that leaves the pipeline")
 
 
 def _title(stage: Stage) -> str:
@@ -123,4 +124,4 @@ def _pace(pace: PipelinePace, page: Page) -> None:
     for label, ms, note in rows:
         if ms is not None:
             rate = f"{1e3 / ms:,.4g} a second" if ms > 1e-6 else "no bound"
-            page.labelled(label, f"{rate:<22}", (clean(note), "dim"), indent=2, room=14)
+            page.labelled(label, f"{rate:<22}", clean(note), indent=2, room=14)

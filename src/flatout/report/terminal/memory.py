@@ -8,6 +8,7 @@ from flatout.model.case import Case, Memory
 from flatout.report.formatting import clean, duration, share, size
 from flatout.report.terminal.charts import area, bar, buckets
 from flatout.report.terminal.page import Column, Page
+from flatout.report.terminal.palette import GREEN
 
 MOST = 20
 HEIGHT = 8
@@ -48,9 +49,9 @@ def _plot(memory: Memory, page: Page) -> None:
     page.gap()
     for number, row in enumerate(area(columns, HEIGHT, float(top))):
         name = size(top) if number == 0 else "0 B" if number == HEIGHT - 1 else ""
-        page.line((f"{name:>{label}}  ", "dim"), (row, "green"))
+        page.line(f"{name:>{label}}  ", (row, GREEN))
     span = memory.timeline[-1][0] - memory.timeline[0][0]
-    page.line((f"{'':>{label}}  0 ms to {duration(span)} of the window", "dim"))
+    page.line(f"{'':>{label}}  0 ms to {duration(span)} of the window")
 
 
 def _holders(memory: Memory, page: Page) -> None:
@@ -67,7 +68,7 @@ def _holders(memory: Memory, page: Page) -> None:
             Column("operation", flexible=True, middle=True),
             Column("shape", flexible=True, drop=1),
             Column("dtype", drop=4),
-            Column("where", flexible=True, middle=True, drop=2, style="cyan"),
+            Column("where", flexible=True, middle=True, drop=2),
         ],
         [
             [size(use.bytes), share(use.bytes / peak), bar(use.bytes, ranked[0].bytes, 10), use.op, use.shape,
@@ -76,4 +77,4 @@ def _holders(memory: Memory, page: Page) -> None:
         ],
     )  # fmt: skip
     if len(ranked) > MOST:
-        page.line((f"and {len(ranked) - MOST:,} more", "dim"))
+        page.line(f"and {len(ranked) - MOST:,} more")

@@ -35,7 +35,7 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
             Column("type", flexible=True, drop=1),
             Column("device", drop=3),
             Column("dtype", drop=4),
-            Column("where", flexible=True, middle=True, drop=2, style="cyan"),
+            Column("where", flexible=True, middle=True, drop=2),
         ],
         [
             [duration(op.self_ms), share(op.share), number(op.count), op.name, op.type, device_name(op.device),
@@ -46,4 +46,4 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
     if len(ranked) > MOST:
         rest = ranked[MOST:]
         total = duration(sum(op.self_ms for op in rest))
-        page.line((f"and {len(rest):,} more, {total} together; `flatout show --json FILE` has all", "dim"))
+        page.line(f"and {len(rest):,} more, {total} together; `flatout show --json FILE` has all")

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from dataclasses import dataclass
+from typing import TextIO
 
 from rich.cells import cell_len
 
@@ -29,7 +30,7 @@ class Output:
         if width is None:
             width = shutil.get_terminal_size((100, 24)).columns
         if color is None:
-            color = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+            color = styled(sys.stdout)
         if unicode is None:
             unicode = can_show(getattr(sys.stdout, "encoding", None))
         return cls(max(NARROWEST, min(WIDEST, width)), color, unicode)
@@ -39,6 +40,11 @@ class Output:
 
     def text(self, page: Page) -> str:
         return page.text() if self.unicode else to_ascii(page.text())
+
+
+def styled(stream: TextIO) -> bool:
+    """Whether colours and bold letters are wanted there."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def can_show(encoding: str | None) -> bool:

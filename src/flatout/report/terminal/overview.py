@@ -8,10 +8,11 @@ from flatout.model.case import Case, Steps
 from flatout.report.formatting import clean, duration, elide, share
 from flatout.report.labels import NO_VERDICT, device_name, name_of_steps
 from flatout.report.terminal import findings, run, run_screen, screen, serving, trials, tune_screen
-from flatout.report.terminal.charts import PARTS, stacked, typical_spark
+from flatout.report.terminal.charts import PARTS, keyed, stacked, typical_spark
 from flatout.report.terminal.page import Column, Page
+from flatout.report.terminal.palette import TEAL
 
-_LEVELS = {"error": ("error", "bold red"), "warning": ("warning", "yellow"), "info": ("note", "cyan")}
+_LEVELS = {"error": ("error", "bold"), "warning": ("warning", "bold"), "info": ("note", "")}
 SCREENS = {"run": run_screen.write, "tune": tune_screen.write}
 
 
@@ -58,11 +59,11 @@ def _program(case: Case, page: Page) -> None:
     elif program.exit_code is not None:
         facts.append(f"exit code {program.exit_code}")
     facts.append(clean(program.started, 40))
-    page.line((elide(f"flatout {clean(case.kind, 20)}  {command}", page.width), "dim"), indent=0)
+    page.line(elide(f"flatout {clean(case.kind, 20)}  {command}", page.width), indent=0)
     if any(facts):
-        page.line((" · ".join(fact for fact in facts if fact), "dim"), indent=0)
+        page.line(" · ".join(fact for fact in facts if fact), indent=0)
     if program.error:
-        page.line(("The program failed: ", "bold red"), clean(program.error, 500), indent=0)
+        page.line(("The program failed: ", "bold"), clean(program.error, 500), indent=0)
 
 
 def steps(found: Steps, page: Page) -> None:
@@ -85,16 +86,16 @@ def steps(found: Steps, page: Page) -> None:
         values = {name: float(getattr(split, name)) for name, _, _ in PARTS}
         page.line(stacked(values, page.width - 4))
         legend = [
-            f"{glyph} {name} {duration(values[name])} {share(values[name] / total)}"
-            for name, glyph, _ in PARTS
+            keyed(glyph, colour, f"{name} {duration(values[name])} {share(values[name] / total)}")
+            for name, glyph, colour in PARTS
             if values[name] > 0
         ]
         page.fields(legend)
         if found.split_from:
-            page.line((f"split from {clean(found.split_from, 200)}", "dim"))
+            page.line(f"split from {clean(found.split_from, 200)}")
     if len(found.times_ms) > 1:
         line, low, high = typical_spark(found.times_ms, min(page.width - 32, 100))
-        page.line((line, "cyan"), (f"  {duration(low)} to {duration(high)}", "dim"))
+        page.line((line, TEAL), f"  {duration(low)} to {duration(high)}")
 
 
 def _source(found: Steps, page: Page) -> str:

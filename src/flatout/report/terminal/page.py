@@ -55,7 +55,7 @@ class Page:
             file=self._stream,
             width=width,
             force_terminal=color,
-            color_system="standard" if color else None,
+            color_system="256" if color else None,
             no_color=not color,
             legacy_windows=False,
             markup=False,
@@ -87,9 +87,7 @@ class Page:
             self._console.print()
 
     def heading(self, title: str, note: str = "") -> None:
-        line = _styled((title, "bold"))
-        if note:
-            line.append_text(_styled((f"  {note}", "dim")))
+        line = Text("").join([_styled((title, "bold")), _styled(f"  {note}" if note else "")])
         self.gap()
         self._console.print(line)
 
@@ -101,10 +99,11 @@ class Page:
         self._console.print(Padding(sentence, (0, 0, 0, indent)))
 
     def code(self, line: str, indent: int = 4) -> None:
-        """A line of code as written; a line that is too long is wrapped."""
-        self._console.print(Padding(Text(line, style="green", overflow="fold"), (0, 0, 0, indent)))
+        """A line of code as written; a line that is too long is wrapped. What a patch adds and removes is bold."""
+        style = "bold" if line.startswith(("+", "-")) and not line.startswith(("+++ ", "--- ")) else ""
+        self._console.print(Padding(Text(line, style=style, overflow="fold"), (0, 0, 0, indent)))
 
-    def labelled(self, label: str, *parts: Part, indent: int = 4, room: int = 10, style: str = "dim") -> None:
+    def labelled(self, label: str, *parts: Part, indent: int = 4, room: int = 10, style: str = "") -> None:
         """A label, followed by a sentence whose further lines are aligned with its first one."""
         grid = Table.grid(padding=0)
         grid.add_column(min_width=room, no_wrap=True)
@@ -116,15 +115,15 @@ class Page:
         """`file:line`, relative to the directory in which the program ran."""
         return by_cells(location(where, width, self._base))
 
-    def fields(self, items: Sequence[str], indent: int = 2, separator: str = "   ") -> None:
+    def fields(self, items: Sequence[str | Text], indent: int = 2, separator: str = "   ") -> None:
         """Short items in a row; a line breaks only between two of them."""
-        row = ""
-        for item in (item for item in items if item):
-            if row and cell_len(row) + len(separator) + cell_len(item) > self.width - indent:
+        row = Text()
+        for item in (_styled(item) for item in items if item):
+            if row and row.cell_len + len(separator) + item.cell_len > self.width - indent:
                 self.line(row, indent=indent)
                 row = item
             else:
-                row = row + separator + item if row else item
+                row = Text(separator).join([row, item]) if row else item
         if row:
             self.line(row, indent=indent)
 
@@ -142,7 +141,7 @@ class Page:
         grid = Table.grid(padding=(0, GAP, 0, 0))
         for column, width in zip(shown, widths, strict=True):
             grid.add_column(justify="right" if column.right else "left", no_wrap=True, min_width=width)
-        grid.add_row(*(Text(elide(c.title, w), style="dim") for c, w in zip(shown, widths, strict=True)))
+        grid.add_row(*(Text(elide(c.title, w)) for c, w in zip(shown, widths, strict=True)))
         for row in cells:
             grid.add_row(
                 *(

@@ -49,9 +49,9 @@ def _evidence(items: tuple[Evidence, ...], page: Page, nothing: str) -> None:
     for item in items[:MOST]:
         spot = page.location(item.where, 48)
         note = f" – {clean(item.note, 200)}" if item.note else ""
-        page.line(evidence_text(item), note, (f"   {spot}" if spot else "", "cyan"))
+        page.line(evidence_text(item), note, (f"   {spot}" if spot else "", "bold"))
     if len(items) > MOST:
-        page.line((f"and {len(items) - MOST:,} more", "dim"))
+        page.line(f"and {len(items) - MOST:,} more")
 
 
 def _copies(case: Case, page: Page) -> None:
@@ -76,7 +76,7 @@ def _typed_ops(case: Case, page: Page) -> None:
         page.table(
             [Column("self", right=True), Column("count", right=True), Column("type"), Column("dtype"),
              Column("operation", flexible=True, middle=True),
-             Column("where", flexible=True, middle=True, drop=1, style="cyan")],
+             Column("where", flexible=True, middle=True, drop=1)],
             [[duration(op.self_ms), number(op.count), clean(op.type, 24), clean(op.dtype, 16), op.name,
               page.location(op.where)] for op in ranked],
         )  # fmt: skip

@@ -44,7 +44,7 @@ def next_step(case: Case, page: Page) -> bool:
     ended = [host for host in found if host.state in ("failed", "killed")]
     shown = ended[0] if ended else max(found, key=lambda host: (host.own_ms or 0.0, -host.index))
     what = "what it did before it ended" if ended else "what this rank does in a step"
-    labelled(page, "Next", (f"flatout show {near(Path(shown.case))}", "cyan"), f"   {what}")
+    labelled(page, "Next", (f"flatout show {near(Path(shown.case))}", "bold"), f"   {what}")
     return True
 
 

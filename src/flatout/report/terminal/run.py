@@ -7,26 +7,28 @@ from rich.text import Text
 from flatout.model.case import Case, RunPart, RunTree
 from flatout.model.run_tree import GROUPS
 from flatout.report.formatting import clean, duration, share
+from flatout.report.terminal.charts import keyed
 from flatout.report.terminal.page import Column, Page
+from flatout.report.terminal.palette import AMBER, BLUE, GREEN, GREY, MAGENTA, PLAIN, RED, TEAL
 
 MOST_LINES = 8
 LEAST = 0.01
 """Share of the run below which a part is not listed."""
 
 COLOURS = {
-    "start": ("░", "yellow"),
-    "tracing": ("▓", "magenta"),
-    "steps": ("█", "green"),
-    "between epochs": ("▚", "cyan"),
-    "validation": ("▒", "blue"),
-    "prediction": ("/", "blue"),
-    "callbacks": ("o", "red"),
-    "checkpoints": ("^", "red"),
-    "summaries": ("~", "red"),
-    "program": (":", "yellow"),
-    "exit": ("·", "bright_black"),
-    "flatout": ("┄", "bright_black"),
-    "unattributed": ("?", "bright_black"),
+    "start": ("░", PLAIN),
+    "tracing": ("▓", MAGENTA),
+    "steps": ("█", GREEN),
+    "between epochs": ("▚", TEAL),
+    "validation": ("▒", BLUE),
+    "prediction": ("/", BLUE),
+    "callbacks": ("o", RED),
+    "checkpoints": ("^", RED),
+    "summaries": ("~", RED),
+    "program": (":", AMBER),
+    "exit": ("·", GREY),
+    "flatout": ("┄", GREY),
+    "unattributed": ("?", GREY),
 }
 """The groups of a run with their glyph and colour; each glyph once, so that they are told apart without colour."""
 
@@ -53,11 +55,11 @@ def write(case: Case, page: Page) -> None:
     page.table([Column(""), Column("", right=True), Column("", right=True), Column("", flexible=True)], rows)
 
 
-def legend(run: RunTree, width: int) -> list[str]:
+def legend(run: RunTree, width: int) -> list[Text]:
     """The glyphs of a bar of this width with what they stand for, the largest first."""
     groups = sorted(run.groups(), key=lambda item: -item[1])
     seen = [item for item in groups if round(width * item[1] / run.seconds)]
-    return [f"{COLOURS[name][0]} {LEGEND.get(name, name)} {duration(1000 * seconds)}" for name, seconds in seen]
+    return [keyed(*COLOURS[name], f"{LEGEND.get(name, name)} {duration(1000 * seconds)}") for name, seconds in seen]
 
 
 def bar(run: RunTree, width: int) -> Text:

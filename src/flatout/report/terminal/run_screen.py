@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from flatout.model import queries
@@ -10,7 +11,7 @@ from flatout.report import words
 from flatout.report.formatting import clean, duration, elide, sentence, share, shares
 from flatout.report.labels import NO_VERDICT, STEP_PARTS, name_of_steps
 from flatout.report.terminal import ranks, run, screen
-from flatout.report.terminal.charts import PARTS, stacked
+from flatout.report.terminal.charts import PARTS, keyed, stacked
 from flatout.report.terminal.page import Page
 from flatout.report.terminal.screen import Room, labelled
 
@@ -74,7 +75,9 @@ def _time(case: Case, steps: Steps, page: Page) -> None:
     bar = stacked(values, min(page.width, 100) - screen.ROOM - 2)
     page.labelled("", bar, indent=0, room=screen.ROOM)
     parts = shares(values)
-    legend = [f"{glyph} {STEP_PARTS[name]} {parts[name]}" for name, glyph, _ in PARTS if name in parts]
+    legend = [
+        keyed(glyph, colour, f"{STEP_PARTS[name]} {parts[name]}") for name, glyph, colour in PARTS if name in parts
+    ]
     page.fields(legend, indent=screen.ROOM, separator="  ")
 
 
@@ -108,7 +111,7 @@ def _findings(case: Case, page: Page, room: Room) -> None:
 def _finding(number: int, finding: Finding, case: Case, page: Page, room: Room, with_summary: bool) -> None:
     code = clean(finding.where.code) if finding.where and finding.where.code else ""
     spot = page.location(finding.where, min(48, page.width - 6)) or "the whole program"
-    page.line((f"{number}  ", "bold"), (spot, "cyan"), elide(f"   {code}", page.width - 5 - len(spot)) if code else "")
+    page.line((f"{number}  ", "bold"), (spot, "bold"), elide(f"   {code}", page.width - 5 - len(spot)) if code else "")
     if with_summary:
         page.labelled("why", elide(sentence(finding.summary), room.words), indent=5, room=7)
     page.labelled("costs", _cost(case, finding), f"   ({clean(finding.cause, 40)})", indent=5, room=7)
@@ -130,13 +133,30 @@ def at_most(case: Case, finding: Finding) -> str:
     """The most that this run could gain, by what the cause costs it."""
     if case.kind == "tune":  # what it has observed is the beginning of a run
         part = finding.cost_share or 0.0
-        return f"each step up to about {1 / (1 - part):.2g} times as fast" if 0.02 < part < 0.95 else ""
+        if not 0.02 < part < 0.95:
+            return ""
+        what = "each step" if finding.of == "step" else "the run, as far as it was seen,"
+        longer = _of_longer_run(case, part) if finding.of == "step" else ""
+        return f"{what} up to about {1 / (1 - part):.2g} times as fast{longer}"
     whole, cost = queries.run_ms(case) / 1000, _of_this_run(case, finding)
     if cost is None or not 0.02 * whole < cost < whole:
         return ""
     left = whole - cost
     before, after = duration(1000 * whole), duration(1000 * left)
     return f"up to about {whole / left:.2g} times as fast: this run {before} → {after}"
+
+
+def _of_longer_run(case: Case, part: float) -> str:
+    """What a run gains whose steps take longer than its start: a tune has seen the beginning of one alone."""
+    steps = case.steps
+    each = steps.ms.mean / 1000 if steps is not None else 0.0
+    start = case.program.seconds - each * steps.count if steps is not None and case.program.seconds else 0.0
+    if steps is None or start <= 0 or each <= 0:
+        return ""
+    count = 10 ** math.ceil(math.log10(max(start / each, 100)))
+    before, after = start + count * each, start + count * each * (1 - part)
+    times = f"{before / after:.2g} times ({duration(1000 * before)} → {duration(1000 * after)}, estimated)"
+    return f"; a run of {count:,} steps about {times}"
 
 
 def _cost(case: Case, finding: Finding) -> str:
@@ -169,12 +189,12 @@ def _next(case: Case, page: Page, room: Room) -> None:
     if ranks.next_step(case, page):
         pass
     elif case.program.error or case.program.exit_code or case.program.signal:
-        labelled(page, "Next", (f"flatout run {program}", "cyan"), "   again, when the program runs to its end")
+        labelled(page, "Next", (f"flatout run {program}", "bold"), "   again, when the program runs to its end")
     elif case.steps is not None and case.program.command:
         what = "tries the cures on this program, measures them and writes the patch"
         if not case.findings:
             what = "only to be sure: it measures whether any change helps"
-        labelled(page, "Next", (f"flatout tune {program}", "cyan"), f"   {what}")
+        labelled(page, "Next", (f"flatout tune {program}", "bold"), f"   {what}")
     shown = min(room.findings, len(case.findings))
     remarks = sum(note.level == "info" for note in case.notes)
     name = clean(case.findings[0].cause, 40) if case.findings else ""

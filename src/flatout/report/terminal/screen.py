@@ -81,9 +81,9 @@ def title(case: Case, page: Page) -> None:
         facts.append(f"exit code {program.exit_code}")
     told = ", ".join(filter(None, facts)) if case.kind == "run" else ""
     command = f"flatout {clean(case.kind, 20)} {command_words(case)}"
-    page.line((elide(f"{command}   {told}".rstrip(), page.width), "dim"), indent=0)
+    page.line(elide(f"{command}   {told}".rstrip(), page.width), indent=0)
     if program.error and case.kind == "run":
-        page.line(("The program failed: ", "bold red"), clean(program.error, 300), indent=0)
+        page.line(("The program failed: ", "bold"), clean(program.error, 300), indent=0)
     page.gap()
 
 
@@ -129,7 +129,7 @@ def _in_words(text: str) -> str:
 def rest(page: Page, further: str, *counts: tuple[int, str]) -> None:
     """What is left out, in one line, and the command that shows it."""
     told = ", ".join(several(count, what) for count, what in counts if count)
-    labelled(page, "More", f"{told}: " if told else "", ("flatout show --verbose", "cyan"), further)
+    labelled(page, "More", f"{told}: " if told else "", ("flatout show --verbose", "bold"), further)
 
 
 def several(count: int, what: str) -> str:
@@ -153,9 +153,7 @@ def lower(text: str) -> str:
 
 def _kept(page: Page, directory: Path | None) -> None:
     if directory is not None:
-        page.labelled(
-            "Kept in", elide(clean(near(directory)), page.width - ROOM, middle=True), indent=0, room=ROOM, style="dim"
-        )
+        page.labelled("Kept in", elide(clean(near(directory)), page.width - ROOM, middle=True), indent=0, room=ROOM)
 
 
 def near(directory: Path) -> str:

@@ -8,6 +8,7 @@ from flatout.model.case import Case, Json, Serving, Trial
 from flatout.model.evidence.outcomes import Metric, RouteSkipped
 from flatout.report.formatting import clean, duration, size
 from flatout.report.terminal.page import Column, Page
+from flatout.report.terminal.palette import TEAL
 
 _OUTCOMES = {"won": "faster", "lost": "slower", "noise": "as fast", "failed": "failed", "timeout": "given up"}
 
@@ -19,7 +20,7 @@ def has_data(case: Case) -> bool:
 def write(case: Case, page: Page, directory: Path | None) -> None:
     page.line((clean(case.verdict), "bold"), indent=0)
     for note in case.notes:
-        page.line((f"{clean(note.level, 10)}: ", "yellow" if note.level == "warning" else "dim"), clean(note.text),
+        page.line((f"{clean(note.level, 10)}: ", "bold" if note.level == "warning" else ""), clean(note.text),
                   f" {clean(note.todo)}" if note.todo else "")  # fmt: skip
     if not has_data(case):
         page.missing("No route was tried in this case.", "`flatout optimize MODEL --data FILE` tries them on a model.")
@@ -113,7 +114,7 @@ def _front(trials: list[Trial], metric: str, page: Page) -> None:
         p50 = serving.latencies[0].p50
         bar = "█" * max(1, round(width * p50 / longest))
         text = f" {duration(p50)} · {size(serving.size_bytes)} · {metric} {_kept(serving)}"
-        page.labelled(clean(trial.levers[0]), (bar, "cyan"), text, indent=2, room=room)
+        page.labelled(clean(trial.levers[0]), (bar, TEAL), text, indent=2, room=room)
 
 
 def _claim(case: Case, metric: str, page: Page) -> None:

@@ -10,6 +10,7 @@ from flatout.report.formatting import clean, duration, number
 from flatout.report.terminal import overview
 from flatout.report.terminal.charts import bar, buckets, spark
 from flatout.report.terminal.page import Column, Page
+from flatout.report.terminal.palette import AMBER
 
 ROWS = 16
 SLOWEST = 8
@@ -70,7 +71,7 @@ def _course(steps: Steps, page: Page) -> None:
     )
     if len(steps.times_ms) > ROWS:
         peaks = [max(group) for group in buckets(steps.times_ms, page.width - 14)]
-        page.line(("slowest  ", "dim"), (spark(peaks, 0.9 * min(steps.times_ms), max(peaks)), "yellow"))
+        page.line("slowest  ", (spark(peaks, 0.9 * min(steps.times_ms), max(peaks)), AMBER))
 
 
 def _outliers(steps: Steps, page: Page) -> None:

@@ -24,7 +24,7 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
     page.line((clean(case.verdict), "bold"), indent=0)
     claim(case, page)
     if case.steps:
-        page.line((f"baseline: {duration(case.steps.ms.median)} a step, found by {clean(case.steps.found_by)}", "dim"))
+        page.line(f"baseline: {duration(case.steps.ms.median)} a step, found by {clean(case.steps.found_by)}")
     if not case.trials:
         page.missing("No lever was tried in this case.", "`flatout tune PROGRAM` tries the levers on a program.")
     tables(case, page)
@@ -56,7 +56,7 @@ def claim(case: Case, page: Page) -> None:
     """The outcome in one word, and step and whole run side by side."""
     if case.conclusion is not None:
         word = TUNE_OUTCOMES.get(case.conclusion.outcome, clean(case.conclusion.outcome, 40))
-        page.line((f"verdict: {word}", "dim"))
+        page.line(f"verdict: {word}")
     for line in told(case.proof) if case.proof is not None else ():
         page.line(clean(f"proof: {line}", 900))
     whole = case.whole_run
@@ -66,7 +66,7 @@ def claim(case: Case, page: Page) -> None:
     how = "estimated from its steps" if whole.estimated else f"{whole.pairs} pairs of runs, imports included"
     how += " after a first start that is not counted" if whole.next_start else ""
     end = "" if whole.complete else "; the end of the program was not reached"
-    page.line((f"whole run: {what}, {how}{end}", "dim"))
+    page.line(f"whole run: {what}, {how}{end}")
 
 
 def tables(case: Case, page: Page) -> None:

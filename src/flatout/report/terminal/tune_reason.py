@@ -15,6 +15,7 @@ from flatout.report.terminal.screen import Room, labelled
 
 TOO_FEW, OUT_OF_TIME = "too few rounds of ", "no time was left for "
 """How a conclusion names levers that were not tried for long enough, or not any more (`tune/verdict.py`)."""
+TOO_LITTLE = "too few measurements"
 _MEASURED = re.compile(r"(\d[\d.]*)× ?\[(\d[\d.]*), (\d[\d.]*)\]")
 _ONE_TRIED = "the one change tried was not measurably faster, and cannot"
 
@@ -63,12 +64,15 @@ def _open_changes(case: Case, reason: str, page: Page, room: Room) -> str:
     for clause in filter(None, reason.rstrip(".").split("; ")):
         if clause.startswith(TOO_FEW):
             rows += [
-                [words.trial(one, names), words.speedup(one.speedup) if one.speedup else "", "too few measurements"]
+                [words.trial(one, names), words.speedup(one.speedup) if one.speedup else TOO_LITTLE]
                 for one in case.trials
                 if one.stage != "bound" and _in_reason(one) in f"{clause},"
             ]
         elif clause.startswith(OUT_OF_TIME):
-            rows += [[words.untried(name), "", "no time left"] for name in clause.removeprefix(OUT_OF_TIME).split(", ")]
+            rows += [
+                [words.untried(name), "not tried: no time left"]
+                for name in clause.removeprefix(OUT_OF_TIME).split(", ")
+            ]
         elif not clause.startswith("by hand:"):  # the findings say it
             rest.append(clause)
     most = 2 * room.findings + 1
@@ -76,7 +80,7 @@ def _open_changes(case: Case, reason: str, page: Page, room: Room) -> str:
     if rows:
         left = f"the first {most} of {len(rows)}" if len(rows) > most else ""
         page.heading("Not decided", left)
-        page.table([Column("change", flexible=True), Column("so far"), Column("why")], rows[:most])
+        page.table([Column("change", flexible=True), Column("measured so far")], rows[:most])
     return "; ".join(rest)
 
 

@@ -9,12 +9,11 @@ from pathlib import Path
 from flatout.model.case import Case, Finding, Trial, WholeRun
 from flatout.model.evidence.outcomes import LeverSkipped
 from flatout.model.levers import parse
-from flatout.model.text import clean_code
 from flatout.report import words
 from flatout.report.formatting import clean, duration, elide, sentence, share
 from flatout.report.gain_text import gain
 from flatout.report.labels import NO_VERDICT, name_of_steps
-from flatout.report.terminal import run_screen, screen, tune_reason
+from flatout.report.terminal import run_screen, screen, tune_patch, tune_reason
 from flatout.report.terminal.page import Page
 from flatout.report.terminal.screen import Room, labelled
 
@@ -33,7 +32,8 @@ def write(case: Case, page: Page, room: Room) -> None:
     elif case.conclusion is not None:
         tune_reason.write(case, page, room, headline(case))
     _slow(case, page, room)
-    _patch(case, page, room)
+    _by_hand(case, page, room)
+    tune_patch.write(case, page, room)
     page.gap()
     screen.notes(case, page, room)
     _next(case, page, claim)
@@ -164,14 +164,13 @@ def _slow(case: Case, page: Page, room: Room) -> None:
         return
     page.heading("What is slow" if len(told) == 1 else "What is slow, the most expensive first")
     for number, finding in enumerate(told, 1):
-        spot = page.location(finding.where, min(48, page.width - 6)) or "the whole program"
         part = "of each step" if finding.of == "step" else "of the run"
-        page.line(
-            (f"{number}  ", "bold"),
-            (spot, "cyan"),
-            f"   {_at_least(case, finding)}{share(finding.cost_share)} {part} ({clean(finding.cause, 40)})",
-        )
-        page.line(elide(sentence(finding.summary), min(room.words, 3 * page.width)), indent=5)
+        costs = f"   {_at_least(case, finding)}{share(finding.cost_share)} {part} ({clean(finding.cause, 40)})"
+        spot = page.location(finding.where, min(48, max(page.width - len(costs) - 5, 20))) or "the whole program"
+        page.line((f"{number}  ", "bold"), (spot, "bold"), costs)
+        other = tune_patch.elsewhere(case, finding, claimed(case))
+        what = elide(sentence(finding.summary), min(room.words, 3 * page.width))
+        page.line(f"{what} {other}".strip(), indent=5)
         if claimed(case) is None and finding.fixes:
             _todo(case, finding, page, room)
 
@@ -206,34 +205,16 @@ def _refused(case: Case, finding: Finding) -> str:
     return tune_reason.differs(best) if cures & {parse(text)[0] for text in best.levers} else ""
 
 
-def _patch(case: Case, page: Page, room: Room) -> None:
+def _by_hand(case: Case, page: Page, room: Room) -> None:
     if case.conclusion is not None and case.conclusion.by_hand and claimed(case) is not None:
         page.heading("To write by hand")
         for told in case.conclusion.by_hand[: max(room.findings, 1)]:
             page.line(elide(clean(told), room.words))
-    if not case.patch or not room.patch:
-        return
-    lines = [row for row in case.patch.splitlines() if not row.startswith("--- ")]
-    left = len(lines) - room.patch
-    note = f"the first {room.patch} of {len(lines)} lines" if left > 0 else ""
-    page.heading("The patch", note or "measured as written here: as fast, and the same results")
-    for row in lines[: room.patch]:
-        for piece in _pieces(clean_code(row), page.width - 4):
-            page.code(piece)
-
-
-def _pieces(row: str, width: int) -> list[str]:
-    """A line of a patch: one that changes something is never cut, but goes on in lines that begin as it does."""
-    if len(row) <= width or row[:1] not in "+-":
-        return [elide(row, width)]
-    first, rest, begin = row[:width], row[width:], f"{row[0]}        "
-    room = width - len(begin)
-    return [first, *(f"{begin}{rest[at : at + room]}" for at in range(0, len(rest), room))]
 
 
 def _next(case: Case, page: Page, claim: Trial | None) -> None:
     command, what = _advice(case, claim, elide(screen.command_words(case), max(page.width - 40, 40)))
-    labelled(page, "Next", (command, "cyan"), f"   {what}")
+    labelled(page, "Next", (command, "bold"), f"   {what}")
     skipped = len(case.evidence_of(LeverSkipped))
     why = " tells why" if skipped else ""
     screen.rest(page, why, (skipped, "change not tried"))
