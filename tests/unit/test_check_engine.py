@@ -228,6 +228,24 @@ def test_the_version_decides_what_is_gone() -> None:
     assert not Checker(select(["gone-api"]), (2, 8)).check(source).diagnostics
 
 
+def test_run_v2_was_there_until_2_3() -> None:
+    source = "import tensorflow as tf\nstrategy.experimental_run_v2(step)\n"
+    assert not Checker(select(["gone-api"]), (2, 3)).check(source).diagnostics
+    seen = Checker(select(["gone-api"]), (2, 4)).check(source).diagnostics
+    assert [one.message for one in seen] == ["experimental_run_v2 is not there in TensorFlow 2.4 and later."]
+
+
+def test_python_in_a_parallel_map_is_not_called_serial() -> None:
+    """Two calls of py_function run at once where the map asks for it and Python waits."""
+    source = """
+import tensorflow as tf
+files = files.map(lambda x: tf.numpy_function(load, [x], tf.float32), num_parallel_calls=tf.data.AUTOTUNE)
+"""
+    (seen,) = Checker(select(["python-in-pipeline"])).check(source).diagnostics
+    assert "GIL" in seen.message
+    assert "never parallel" not in seen.message
+
+
 def test_places_are_told_in_characters_at_the_name_of_the_method() -> None:
     source = 'import tensorflow as tf\nd = (tf.data.Dataset.range(3)\n  .batch(2)  # é\n  .shuffle("äöü", 3)\n)\n'
     item = Checker(select()).check(source).diagnostics[0]

@@ -168,7 +168,7 @@ ASSIGNED = (
     "vectorization_enabled",
 )
 _METHODS = {
-    "experimental_run_v2": ((2, 3), "run"),
+    "experimental_run_v2": ((2, 4), "run"),
     "make_one_shot_iterator": ((2, 0), ""),
     "make_initializable_iterator": ((2, 0), ""),
 }

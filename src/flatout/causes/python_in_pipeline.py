@@ -225,8 +225,8 @@ def _python_function(call: ast.Call, site: Site) -> Iterator[Match]:
     if where is not None:
         yield Match(
             call,
-            f"{name.replace('tensorflow', 'tf')} takes every element of this pipeline through Python: "
-            "one at a time, never parallel.",
+            f"{name.replace('tensorflow', 'tf')} takes every element of this pipeline through Python, "
+            "under its global lock (GIL).",
             "Write it with TensorFlow ops; where Python must be, call it once per batch, or cache its result.",
             report_at=call.func,
             confidence=_sureness(call, where, site),
@@ -265,7 +265,7 @@ def _decorated(node: ast.FunctionDef, site: Site) -> Iterator[Match]:
                 continue
             yield Match(
                 node,
-                f"{node.name} takes every element of this pipeline through Python: one at a time, never parallel.",
+                f"{node.name} takes every element of this pipeline through Python, under its global lock (GIL).",
                 "Write it with TensorFlow ops; where Python must be, call it once per batch, or cache its result.",
                 report_at=mark,
             )
