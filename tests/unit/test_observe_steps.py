@@ -66,6 +66,14 @@ def test_a_short_phase_is_not_the_step() -> None:
     assert chosen(recording({0: "fit", 1: "apply"}, rows)).kind == "apply"
 
 
+@pytest.mark.parametrize(("facts", "kind"), [({"inside": True}, "fit"), ({}, "evaluate")])
+def test_the_validation_of_a_fit_is_not_the_step_however_long_it_takes(facts: dict[str, Any], kind: str) -> None:
+    """Ten times as many batches of validation as of training; `evaluate` of its own is a phase like any other."""
+    given = recording({0: "fit", 1: "evaluate"}, [*ticks(0, 20), *ticks(1, 200, first=2)])
+    given.all("stream")[1].update(facts)
+    assert chosen(given).kind == kind
+
+
 @pytest.mark.parametrize(("steps_of_loop", "kind"), [(100, "fit"), (300, "apply")])
 def test_of_two_phases_the_longer_one_is_the_step(steps_of_loop: int, kind: str) -> None:
     rows = [*ticks(0, 200), *ticks(1, steps_of_loop, first=25)]

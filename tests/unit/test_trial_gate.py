@@ -284,6 +284,20 @@ def test_the_scout_stays_while_it_is_open_what_the_step_is(monkeypatch):
     assert left == [0, 0]
 
 
+def test_the_scout_leaves_a_program_alone_that_may_come_to_its_end(monkeypatch):
+    left: list[int] = []
+    monkeypatch.setattr(scouting, "_leave", left.append)
+    monkeypatch.setattr(scouting, "finish", lambda observer: None)
+    monkeypatch.setattr(scouting.time, "perf_counter", lambda: 100.0)
+    observer = observed(SimpleNamespace(opened_times=1, is_open=False, opened_for=None, best=100))
+    scout = scouting.Scout(observer, ScoutSettings(waits=False, to_end=40.0))
+    for step in range(60):
+        scout.tick(SimpleNamespace(rank=100), 110.0 + 0.5 * step, 1)
+    assert not left
+    scout.tick(SimpleNamespace(rank=100), 140.5, 1)
+    assert left == [0]
+
+
 def test_the_scout_stays_for_slow_steps(monkeypatch):
     """Four steps of four seconds say too little about a program."""
     left: list[int] = []

@@ -153,6 +153,17 @@ def test_a_short_program_is_watched_before_its_steps_are_raced_and_time_is_kept(
     assert clock.for_run == 0
 
 
+def test_what_the_scouting_run_has_seen_to_its_end_is_not_watched_again(tmp_path, monkeypatch):
+    stage = Stage(tmp_path, monkeypatch, 9.0, Run(12.0, 0, 100))
+    tree = RunTree(20.0, (RunPart("checkpoint", "what is cured", 9.0), RunPart("steps", "fit", 11.0)))
+    stage.context.case = Case("tune", run=tree)
+    cures = RunCures(stage.context)
+    cures.look_ahead()
+    assert stage.context.clock.for_run > 0
+    assert cures.run(None) is not None
+    assert "watched" not in stage.ran
+
+
 @pytest.mark.parametrize(("seconds", "saving"), [(None, 9.0), (200.0, 9.0), (20.0, 0.5)], ids=["open", "long", "small"])
 def test_no_time_is_kept_where_a_run_is_long_or_little_could_be_saved(tmp_path, monkeypatch, seconds, saving):
     stage = Stage(tmp_path, monkeypatch, saving, Run(12.0, 0, 100))

@@ -37,6 +37,9 @@ class ScoutSettings:
 
     waits: bool = True
     """For places of the source that it has not come to."""
+    to_end: float = 0.0
+    """Seconds that it is given to come to its end by itself, watched; it is left alone so long. 0: its end is not
+    wanted."""
 
 
 @dataclass(frozen=True)

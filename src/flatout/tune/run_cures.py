@@ -121,6 +121,8 @@ class RunCures:
             context.trials.skip(levers, f"{NO_TIME}: a run takes {known:.0f} s, and whole runs are compared")
             return None
         self.was_watched = True
+        if context.case.run is not None:  # the scouting run has come to the end
+            return context.case.run
         context.progress.phase("watching a whole run of the program")
         directory = context.new_directory("watched")
         limit = max(context.clock.left() / RUNS, LONGER * known)

@@ -15,7 +15,7 @@ from flatout.model.queries import step_kind
 from flatout.observe.streams import RANK, TRAINING
 from flatout.process.launch import run_until
 from flatout.process.watchdog import Watchdog
-from flatout.trial import temporary
+from flatout.trial import temporary, whole_run
 from flatout.trial.child_process import Launch, prepared
 from flatout.trial.refusals import blamed
 from flatout.trial.settings import ScoutSettings
@@ -32,16 +32,18 @@ def scout(
     tick: Callable[[], None] = lambda: None,
     *,
     waits: bool = True,
+    to_end: float = 0.0,
 ) -> Case:
     """Runs the program until enough steps were seen, or until it ends by itself. `waits`: also for places of the source
-    that train or predict and that it has not come to."""
+    that train or predict and that it has not come to. `to_end`: seconds that it is given to come to its end: if it
+    does, the case has the tree of the run."""
     from flatout.causes import diagnose
     from flatout.cures import name_offered
     from flatout.environment import summary
     from flatout.observe.reading import assemble
 
     directory.mkdir(parents=True, exist_ok=True)
-    command = prepared(launch, directory, ScoutSettings(waits))
+    command = prepared(launch, directory, ScoutSettings(waits, to_end))
     began = time.monotonic()
     started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     latest = min(deadline, began + LONGEST_SECONDS)
@@ -49,11 +51,14 @@ def scout(
         code = run_until(command, directory / "output.txt", watchdog, latest, tick)
     finally:
         temporary.remove_link(directory)
+    ended = time.monotonic()
+    if code is not None and to_end and ended_by_itself(directory):
+        whole_run.write_times(directory, began, ended)
     program = Program(
         command=launch.command,
         directory=str(Path.cwd()),
         started=started,
-        seconds=round(time.monotonic() - began, 3),
+        seconds=round(ended - began, 3),
         exit_code=code if code is not None and code >= 0 else None,
     )
     case = replace(name_offered(diagnose(assemble(directory, program, summary))), kind="tune")

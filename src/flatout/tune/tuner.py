@@ -11,7 +11,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from flatout.cures import find
+from flatout.cures import LoadedCure, find
 from flatout.measure.race import disturbed
 from flatout.model.case import Case, Note
 from flatout.model.evidence.outcomes import LeverSkipped
@@ -27,6 +27,10 @@ from flatout.tune.request import TuneRequest
 from flatout.tune.run_cures import RunCures
 from flatout.tune.scout import imports_of, ranked, scout
 from flatout.tune.verdict import concluded
+
+TO_END = 0.1
+"""Of the budget: a program that ends within it is observed to its end, so that it is known where the run's time goes
+before anything is tried."""
 
 
 class Tuner:
@@ -70,8 +74,16 @@ class Tuner:
 
     def _races(self) -> bool:
         """Whether steps are to be raced: not where cures of the run alone were asked for."""
-        named = [find(parse(text)[0]) for text in self.context.request.levers]
+        named = self._named()
         return not named or any(lever.spec.side != "run" for lever in named)
+
+    def _asks_for_run(self) -> bool:
+        """Whether cures of the run are to be tried: not where levers of the steps alone were asked for."""
+        named = self._named()
+        return not named or any(lever.spec.side == "run" for lever in named)
+
+    def _named(self) -> list[LoadedCure]:
+        return [find(parse(text)[0]) for text in self.context.request.levers]
 
     def _scouted(self) -> Case:
         context = self.context
@@ -81,7 +93,12 @@ class Tuner:
             context.fork_servers.open()
             until = context.clock.exploring_until
             found = scout(
-                context.launch, context.new_directory("scout"), context.watchdog, until, context.progress.tick
+                context.launch,
+                context.new_directory("scout"),
+                context.watchdog,
+                until,
+                context.progress.tick,
+                to_end=TO_END * context.clock.budget if self._asks_for_run() else 0.0,
             )
             if found.program.error == TOO_SHORT:
                 return found  # --resume looks again

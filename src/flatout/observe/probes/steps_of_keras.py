@@ -57,24 +57,29 @@ class _Batches:
         self.number: int | None = None
         """The last one's, inside a call of Keras' own. In a loop of the user's that calls a callback list by itself,
         the numbers are anybody's, and each call is a batch."""
+        self.inside = False
+        """Whether the call was made by another call of Keras: the validation of `fit`."""
 
     def begin(self) -> None:
         """A call or an epoch of Keras begins; its first batch comes."""
         self.number, self.ended = -1, perf_counter()
 
     def end(self) -> None:
-        self.number = None
+        self.number, self.inside = None, False
 
     def wrap_end(self, original: Any) -> Any:
         ticks, streams, kind = self.observer.ticks, self.observer.streams, self.kind
         spans = self.observer.spans
-        stream: Stream | None = None
+        own: list[Stream | None] = [None, None]
 
         def end(callbacks: Any, batch: Any, logs: Any = None) -> Any:
-            nonlocal stream
             result = original(callbacks, batch, logs)
+            inside = self.inside
+            stream = own[inside]
             if stream is None:
-                stream = streams.get(kind) or streams.make(kind, kind, kind, **_model_facts(callbacks))
+                key, facts = ((kind, "inside"), {"inside": True}) if inside else (kind, {})
+                stream = streams.get(key) or streams.make(kind, key, kind, **facts, **_model_facts(callbacks))
+                own[inside] = stream
             n = 1
             if self.number is not None and isinstance(batch, int):
                 # With `steps_per_execution` a call is several batches, and the number is that of the last.
@@ -144,6 +149,7 @@ def _outer_call(observer: Observer, method: str, key: str, steps: _Batches) -> N
             busy = thread.busy
             steps.begin()
             if busy & KERAS:  # evaluate inside fit
+                steps.inside = True
                 try:
                     return original(self, *args, **kwargs)
                 finally:

@@ -112,6 +112,9 @@ def choose(found: list[Stream]) -> Stream | None:
     usable = [stream for stream in found if len(stream.rows)]
     if not usable:
         return None
+    if any(stream.kind in TRAINING for stream in usable):
+        # A validation belongs to its `fit`, however long it takes beside the training.
+        usable = [stream for stream in usable if not stream.facts.get("inside")] or usable
     widest = max(stream.covered for stream in usable)
     wide = [stream for stream in usable if stream.covered >= COVERS * widest] or usable
     wide = _longest_phase(wide)

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+import time
 from typing import TYPE_CHECKING
 
 from flatout.observe.installing import finish
@@ -56,6 +57,8 @@ class Scout:
     def __init__(self, observer: Observer, settings: ScoutSettings) -> None:
         self.observer = observer
         self._waits = settings.waits
+        self._until = time.perf_counter() + settings.to_end if settings.to_end else 0.0
+        """The moment up to which it is left alone, to come to its end."""
         self._began = 0.0
         self._highest = 0
         self._lasted: list[float] = []
@@ -88,6 +91,8 @@ class Scout:
         slow = self._settled() < FEWEST_STEPS and end - self._last < OVER_SECONDS
         if (seen and elapsed > ENOUGH_SECONDS and not slow) or elapsed > (SLOW_SECONDS if slow else MOST_SECONDS):
             if self._waits and elapsed < LATER_SECONDS and self._more_to_come(end, elapsed):
+                return
+            if end < self._until:
                 return
             missing = [[site.file, site.first, site.last] for site in self._missing or ()]
             self.observer.recorder.fact("scouted", seconds=elapsed, missing=missing)

@@ -14,7 +14,7 @@ from flatout.observe.observer import Observer
 from flatout.observe.recorder import Recorder
 from flatout.process.messages import decode
 from flatout.source import users_code
-from flatout.trial.settings import ChildSettings, WholeSettings
+from flatout.trial.settings import ChildSettings, ScoutSettings, WholeSettings
 
 
 def start(text: str) -> None:
@@ -47,11 +47,15 @@ def observe_this_process(settings: ChildSettings) -> None:
     install_in_imported_packages(observer)
     os.register_at_fork(after_in_child=lambda: _forget(observer), after_in_parent=lambda: _count_fork(observer))
     _finish_at_exit(observer)
-    whole = settings.trial is None or isinstance(settings.trial.role, WholeSettings)
-    if whole and settings.observe.sample:
+    if settings.observe.sample and (settings.trial is None or _to_the_end(settings.trial.role)):
         _watch_the_run(observer)
     if settings.flame:
         _permit_sampling()
+
+
+def _to_the_end(role: object) -> bool:
+    """Whether a trial is to come to the end of the program by itself."""
+    return isinstance(role, WholeSettings) or (isinstance(role, ScoutSettings) and role.to_end > 0)
 
 
 def _claim(directory: str) -> bool:
