@@ -204,6 +204,11 @@ def test_nothing_sticks_out(browser: Any, home: Path, address: str, width: int) 
             page.wait_for_timeout(100)
             room, needed = page.evaluate("[document.documentElement.clientWidth, document.documentElement.scrollWidth]")
             assert needed <= room, path
+            if path == "/trends":
+                tables = "[...document.querySelectorAll('.scroll')]"
+                sizes = page.evaluate(f"{tables}.map((one) => [one.clientWidth, one.scrollWidth])")
+                assert sizes
+                assert all(wide <= seen for seen, wide in sizes), "a column is cut"
 
 
 def test_a_page_of_another_site_learns_nothing(browser: Any, address: str) -> None:

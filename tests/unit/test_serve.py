@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import http.client
 import json
 import os
@@ -17,12 +18,15 @@ import runs
 from sample_case import sample_case
 
 from flatout import store
-from flatout.model.case import Interval, Trial
+from flatout.model.case import Case, Interval, Trial
 from flatout.model.errors import FlatoutError
 from flatout.observe.recorder import Recorder
+from flatout.report.terminal import headline
 from flatout.serve.server import make
 from flatout.store import origin, saving
 from flatout.tune.journal import Journal
+
+FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
 
@@ -176,6 +180,16 @@ def test_the_list(client: Client) -> None:
     assert client.ask("/", "HEAD")[2] == ""
 
 
+def test_the_list_says_what_is_slow_in_words_for_people(client: Client) -> None:
+    kept = json.loads((FIXTURES / "screens" / "run-slow.json").read_text(encoding="utf-8"))
+    case = Case.from_json(kept)
+    runs.keep(client.home, case)
+    text = html.unescape(client.page("/"))
+    assert headline(case) in text
+    assert "one cause: the training step runs eagerly" in text
+    assert "goes to eager-step" not in text
+
+
 def test_two_cases_are_compared(client: Client) -> None:
     fast, slow = keep(client, 20.0, 1), keep(client, 30.0, 2)
     os.utime(client.home / "cases" / fast / "case.json", (1, 1))
@@ -201,6 +215,7 @@ def test_the_trends(client: Client) -> None:
         runs.keep(client.home, runs.case(20.0, seed, environment=runs.source(commit * 40)))
     text = client.page("/trends")
     assert "4 runs of 2 states" in text
+    assert "states · <" not in text
     assert "main bbbbbbb" in text
 
 

@@ -71,7 +71,7 @@ def render(
 def _write(series: Series, last: int, page: Page) -> None:
     found = points(series, last)
     counts = f"{series.count} {'run' if series.count == 1 else 'runs'} of {len(series.states)} states"
-    page.heading(clean(series.title, 120), f"{counts}  ·  {clean(series.machine, 80)}")
+    page.heading(clean(series.title, 120), "  ·  ".join(filter(None, (counts, clean(series.machine, 80)))))
     low, high = min(point.ms.low for point in found), max(point.ms.high for point in found)
     scale = f"{duration(low)} ┄ {duration(high)}"
     page.table(

@@ -115,6 +115,10 @@ class CaseDirectory:
         return found
 
 
+LARGE = ("ops", "functions", "pipelines", "devices", "memory")
+"""Parts of a case that its first sentence does not need."""
+
+
 @functools.lru_cache(maxsize=2 * MOST)
 def _read(path: Path, changed: int, size: int) -> FinishedCase | None:
     """What the list shows of a case, without building it. `changed` and `size` make the cache notice new content."""
@@ -150,7 +154,7 @@ def _summary(name: str, data: dict[str, Any], changed: float) -> FinishedCase:
 
 
 def _verdict(data: dict[str, Any]) -> str:
-    """For people. The sentence that is kept with a tune names levers as JSON does."""
-    if data["kind"] != "tune":
+    """For people. The sentences that are kept with a run and a tune name causes and levers as JSON does."""
+    if data["kind"] not in ("run", "tune"):
         return sentence(data.get("verdict") or "")
-    return headline(Case.from_json(data))
+    return headline(Case.from_json({name: value for name, value in data.items() if name not in LARGE}))

@@ -35,12 +35,12 @@ def _many(count: int, what: str) -> str:
 
 def _series(series: Series) -> Html:
     found = points(series, LAST)
-    states = _many(len(series.states), "state")
+    about = f"{_many(series.count, 'run')} of {_many(len(series.states), 'state')}"
     low, high = min(point.ms.low for point in found), max(point.ms.high for point in found)
     return tag(
         "section",
         tag("h2", series.title),
-        tag("p", f"{_many(series.count, 'run')} of {states} · {series.machine}", class_="lead"),
+        tag("p", " · ".join(filter(None, (about, series.machine))), class_="lead"),
         tag(
             "div",
             tag(
@@ -52,9 +52,9 @@ def _series(series: Series) -> Html:
                     tag("th", tag("div", tag("span", duration(low), class_="tick first"),
                                   tag("span", duration(high), class_="tick last"), class_="axis"),
                         scope="col", class_="plot"),
-                    tag("th", "since the state before", scope="col")])),
+                    tag("th", "since the state before", scope="col", class_="since")])),
                 tag("tbody", [_row(point, low, high) for point in found]),
-                class_="forest",
+                class_="forest trend",
             ),
             class_="scroll",
             tabindex="0",

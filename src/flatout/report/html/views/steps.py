@@ -57,7 +57,8 @@ def write(context: ReportContext) -> Html:
 def _sentence(steps: Steps, traced: int) -> str:
     parts = [f"Half of the steps take {duration(steps.ms.median)} or less, nine in ten {duration(steps.ms.p90)}"]
     if abs(steps.trend) >= 0.05:
-        parts.append(f"they get {'slower' if steps.trend > 0 else 'faster'} by {abs(steps.trend):.0%} over the run")
+        become = "slower" if steps.trend > 0 else "faster"
+        parts.append(f"they get {become} by {100 * abs(steps.trend):.0f} % over the run")
     if steps.outliers:
         parts.append(f"{steps.outliers:,} are outliers")
     if traced:
