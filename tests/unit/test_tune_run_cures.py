@@ -126,7 +126,7 @@ def test_what_leaves_out_results_is_tried_only_where_it_is_named():
 
 def test_one_pair_of_whole_runs_is_no_claim(tmp_path, monkeypatch):
     stage = Stage(tmp_path, monkeypatch, 9.0, Run(12.0, 0, 100))
-    monkeypatch.setattr(run_cures, "PAIRS", 1)
+    stage.context.clock = Clock(62.0)
     assert RunCures(stage.context).run(None) is None
     (trial,) = stage.trials.found
     assert trial.undecided

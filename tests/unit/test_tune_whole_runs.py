@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,8 @@ from flatout.process.watchdog import Watchdog
 from flatout.trial import whole_run
 from flatout.trial.child_process import Launch
 from flatout.trial.whole_run import Run
+from flatout.tune.clock import Clock
+from flatout.tune.confirmation import _deadline
 from flatout.tune.whole_runs import MOST_PAIRS, Fallen, Saving, measure
 
 SAVING = Saving(0.010, Interval(5.0, 4.0, 6.0))
@@ -164,3 +168,18 @@ def test_a_run_whose_time_is_up_is_stopped(tmp_path: Path):
         watchdog.close()
     assert not found.ended
     assert not found.failed
+
+
+def test_confirming_leaves_time_for_whole_runs():
+    def context(seconds: float | None, budget: float = 480.0) -> Any:
+        clock = Clock(budget)
+        clock.began -= budget / 2
+        return SimpleNamespace(clock=clock, seconds_of_program=seconds)
+
+    def left(seconds: float | None, budget: float = 480.0) -> float:
+        given = context(seconds, budget)
+        return round(given.clock.end - _deadline(given))
+
+    assert left(5.0) == left(None) == round(0.45 * 240), "short runs take what is kept in any case"
+    assert left(15.0) == 120, "three pairs, and comparing"
+    assert left(60.0) == round(0.6 * 240), "never so much that nothing can be confirmed"

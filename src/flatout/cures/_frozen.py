@@ -90,12 +90,18 @@ def traced_in(project: Project, lines: Iterable[tuple[str, int]] = ()) -> str | 
 
 
 def in_project(
-    project: Project, functions: Sequence[Code], calls: Iterable[str] = (), lines: Iterable[tuple[str, int]] = ()
+    project: Project,
+    functions: Sequence[Code],
+    calls: Iterable[str] = (),
+    lines: Iterable[tuple[str, int]] = (),
+    *,
+    kept: bool = False,
 ) -> str | None:
-    """What would be lost or frozen in these functions, whoever runs them."""
+    """What would be lost or frozen in these functions, whoever runs them. `kept`: by keeping their results, rather than
+    by tracing them."""
     if not functions:
         return None
-    found = frozen_state.effect(project, functions)
+    found = frozen_state.effect(project, functions, kept=kept)
     if found is not None:
         return found
     state = frozen_state.frozen(project, functions, calls, lines)

@@ -21,6 +21,11 @@ _GROWS = {
     *("write", "writelines", "writerow", "set_description", "set_postfix", "set_postfix_str", "put", "put_nowait"),
     *("info", "debug", "warning", "error", "critical"),
 }
+_READS = (
+    *("os.path.", "os.listdir", "os.scandir", "os.fspath", "os.sep", "time.sleep", "csv.reader", "csv.DictReader"),
+    *("json.load", "pickle.load"),
+)
+"""Names under `_OUTSIDE` that only read, or wait."""
 _OUTSIDE = {"logging", "random", "time", "datetime", "wandb", "mlflow", "os", "sys", "csv", "json", "pickle", "tqdm"}
 
 
@@ -51,16 +56,17 @@ def reason_against(file: str, line: int) -> str | None:
 
 
 def reason_against_block(
-    body: Sequence[ast.stmt], modules: Mapping[str, str], fresh: frozenset[str] = frozenset()
+    body: Sequence[ast.stmt], modules: Mapping[str, str], fresh: frozenset[str] = frozenset(), *, kept: bool = False
 ) -> str | None:
     """The same for some statements. `modules` are the names that the file has `imported`.
 
-    `fresh`: names of objects that statements before them, which are traced as well, have made.
+    `fresh`: names of objects that statements before them, which are traced as well, have made. `kept`: they are not
+    traced, but their result is kept: reading a file once is then the point, and exceptions are raised as before.
     """
-    return next(_effects(body, modules, fresh), None)
+    return next(_effects(body, modules, fresh, kept), None)
 
 
-def _effects(body: Sequence[ast.stmt], modules: Mapping[str, str], fresh: frozenset[str]) -> Iterator[str]:
+def _effects(body: Sequence[ast.stmt], modules: Mapping[str, str], fresh: frozenset[str], kept: bool) -> Iterator[str]:
     own = made_here(body) | fresh
     for node in (inner for statement in body for inner in ast.walk(statement)):
         line = getattr(node, "lineno", body[0].lineno)
@@ -68,15 +74,25 @@ def _effects(body: Sequence[ast.stmt], modules: Mapping[str, str], fresh: frozen
             yield f"line {line} sets {', '.join(node.names)} outside of it"
         elif isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await)):
             yield "it is a generator or a coroutine"
-        elif isinstance(node, ast.Try) and node.handlers:
+        elif isinstance(node, ast.Try) and node.handlers and not kept:
             yield f"line {line} catches exceptions, which a graph does not raise there"
         elif isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, (ast.Store, ast.Del)):
             if root(node) not in own:
                 yield f"line {line} sets {ast.unparse(node)}"
         elif isinstance(node, ast.Call):
             effect = _call(node, own, modules)
-            if effect:
+            if effect and not (kept and _reads(node, modules)):
                 yield f"line {line} {effect}"
+
+
+def _reads(node: ast.Call, modules: Mapping[str, str]) -> bool:
+    """Whether a call with an effect only reads something, or waits."""
+    text = ast.unparse(node.func)
+    if text == "open":
+        modes = [*node.args[1:2], *(one.value for one in node.keywords if one.arg == "mode")]
+        return all(isinstance(mode, ast.Constant) and mode.value in ("r", "rb", "rt") for mode in modes)
+    first = root(node.func)
+    return f"{modules.get(first, first)}{text[len(first) :]}".startswith(_READS)
 
 
 def _call(node: ast.Call, own: set[str], modules: Mapping[str, str]) -> str:

@@ -18,7 +18,7 @@ from flatout.tune.conclusions import holds, is_faster, not_as_promised, ratio
 from flatout.tune.confirmation import Confirmed
 from flatout.tune.contestant import Contestant
 from flatout.tune.context import Context
-from flatout.tune.whole_runs import COMPARING, MOST_PAIRS, Different, Fallen, Saving, measure
+from flatout.tune.whole_runs import COMPARING, Different, Fallen, Saving, measure
 
 PATCH_SECONDS = 30.0
 """What the trial of the patch gets at least."""
@@ -117,9 +117,10 @@ class Claiming:
     # ── the whole program ────────────────────────────────────────────────────────────────────────────────────
 
     def to_the_end(
-        self, trial: Trial, launch: Launch, made: patch.Patch | None, most: int = MOST_PAIRS
+        self, trial: Trial, launch: Launch, made: patch.Patch | None, *, pairs_decide: bool = False
     ) -> Claim | None:
-        """With at most so many pairs of whole runs. None where the changed program fails on its way to its end."""
+        """None where the changed program fails on its way to its end. `pairs_decide`: no race of steps stands behind
+        the claim."""
         context = self.context
         what = "patched" if made is not None else f"with {shown(trial.levers)}"
         context.progress.phase(f"running the whole program, {what}")
@@ -134,11 +135,11 @@ class Claiming:
         try:
             kept = min(2 * LEAST_FOLLOWED, max(context.clock.left(), 0.0) / 2)  # for comparing the results
             comparing = COMPARING
-            if most > MOST_PAIRS:  # the pairs alone decide what is claimed, so they come first
+            if pairs_decide:  # so they come first
                 comparing = 0.0
                 kept = min(kept, 2 * COMPARING * (context.seconds_of_program or kept))
             end = context.clock.end - context.clock.for_run - kept
-            measured = measure(run, _saving(trial), end, made is not None, most, comparing)
+            measured = measure(run, _saving(trial), end, made is not None, comparing=comparing)
             measured = self._compared(measured, trial, launch)
         except Fallen as fallen:
             self._fall(trial, fallen, made is not None)

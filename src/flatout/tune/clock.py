@@ -23,6 +23,8 @@ UNKNOWN_WHOLE_RUN = 0.2
 """Of the budget, for whole runs of a program that was not seen to end."""
 BOUNDS = 0.2
 """Of the budget: what bounds and their baselines may take."""
+MOST_WHOLE_RUNS = 0.4
+"""Of the budget, where they take long."""
 CONFIRMED_SETS = 4
 CONFIRMING_ROUNDS = 10
 STARTED_ANEW = 8
@@ -30,8 +32,8 @@ BLOCKS_ANEW = 40
 """In two groups of rounds with fresh processes: two baselines, the levers and their patch."""
 PARITY_RUNS = 4
 """Runs with pinned random numbers, two at a time."""
-WHOLE_RUNS = 5.0
-"""Of the program to its end: patched, as it is, and to compare what both compute."""
+WHOLE_RUNS = 8.0
+"""Of the program to its end: three pairs, patched and as it is, and to compare what both compute."""
 
 
 @dataclass
@@ -86,8 +88,10 @@ class Clock:
         """
         starts = (CONFIRMED_SETS + 3 + STARTED_ANEW + PARITY_RUNS) / 2  # two at a time
         blocks = CONFIRMING_ROUNDS * (CONFIRMED_SETS + 2) + BLOCKS_ANEW
-        wanted = starts * start + blocks * block
-        wanted += (
-            UNKNOWN_WHOLE_RUN * self.budget if whole_run is None else min(WHOLE_RUNS * whole_run, 0.4 * self.budget)
-        )
+        wanted = starts * start + blocks * block + self.for_whole_runs(whole_run)
         self.reserved = min(max(wanted, LEAST_RESERVE), MOST_RESERVE * self.budget)
+
+    def for_whole_runs(self, whole_run: float | None) -> float:
+        if whole_run is None:
+            return UNKNOWN_WHOLE_RUN * self.budget
+        return min(WHOLE_RUNS * whole_run, MOST_WHOLE_RUNS * self.budget)

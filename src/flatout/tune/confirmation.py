@@ -30,8 +30,8 @@ MOST_RACES = 3
 CONFIRMING_SECONDS = 40.0
 """What it gets even where the budget is used up: nothing is claimed without it."""
 MOST_CONFIRMING_ROUNDS = 40
-FOR_THE_PATCH = 0.45
-"""Of the time that is left: for the patch and whole runs."""
+FOR_THE_PATCH, MOST_FOR_THE_PATCH = 0.45, 0.6
+"""Of the time that is left: for the patch and whole runs, at least, and where whole runs take long."""
 WORTH_A_PATCH = 0.8
 """Of the best ratio: what a set that a patch can hold has to reach to be claimed in place of one that none can."""
 
@@ -221,7 +221,10 @@ def writable(case: Case, levers: Sequence[str]) -> set[str]:
 def _deadline(context: Context) -> float:
     """Nothing is claimed without its confirmation: it gets some time even where the budget was very small."""
     clock = context.clock
-    return max(clock.end - FOR_THE_PATCH * clock.left(), time.monotonic() + CONFIRMING_SECONDS)
+    left = clock.left() - clock.for_run
+    whole_runs = clock.for_whole_runs(context.seconds_of_program)
+    kept = min(max(whole_runs, FOR_THE_PATCH * left), MOST_FOR_THE_PATCH * left)
+    return max(clock.end - clock.for_run - kept, time.monotonic() + CONFIRMING_SECONDS)
 
 
 def _affordable(race: Race, contestants: list[Contestant], left: float) -> list[Contestant]:

@@ -24,9 +24,8 @@ from flatout.tune.confirmation import Confirmed
 from flatout.tune.context import Context
 from flatout.tune.race import Race
 from flatout.tune.starter import Starter
-from flatout.tune.whole_runs import Fallen, measure
+from flatout.tune.whole_runs import MOST_PAIRS, Fallen, measure
 
-PAIRS = 3
 FEWEST_PAIRS = 2
 """For a claim: no race of steps stands behind it, and one pair does not show how far runs lie apart here."""
 WORTH = 0.05
@@ -37,7 +36,7 @@ LONGER = 1.5
 """How much longer than it was seen to take a run may go on."""
 AHEAD = 0.12
 """Of the budget: a program that takes no longer is watched before its steps are raced."""
-EACH = 2 * PAIRS + 2.5
+EACH = 2 * MOST_PAIRS + 2.5
 """Whole runs that a cure takes: its pairs, and comparing what both compute."""
 LEAST_KEPT, MOST_KEPT = 0.25, 0.6
 """Of the budget, for all cures of the run; between them by what they could save beside all steps."""
@@ -152,7 +151,7 @@ class RunCures:
         if before is not None and not self._adds(before, launch, text):
             return
         trial = replace(before.trial, levers=levers) if before is not None else _trial(levers)
-        claim = self._claiming().to_the_end(trial, launch, made, PAIRS)
+        claim = self._claiming().to_the_end(trial, launch, made, pairs_decide=True)
         if claim is None:
             self._keep(replace(_trial(levers), status="failed", note="; ".join(n.text for n in context.notes[-1:])))
             return
@@ -195,7 +194,7 @@ class RunCures:
 
         try:
             half = (context.clock.end + time.monotonic()) / 2  # the other half is for the claim
-            found = measure(run, None, half, patched=False, most=PAIRS, comparing=0.0)
+            found = measure(run, None, half, patched=False, comparing=0.0)
         except Fallen as fallen:
             self._keep(replace(_trial((text,)), status="failed", note=str(fallen)))
             return False

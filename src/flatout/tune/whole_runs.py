@@ -16,14 +16,14 @@ from flatout.model.case import Interval, WholeRun
 from flatout.model.errors import Internal
 from flatout.trial.whole_run import Run
 
-MOST_PAIRS = 2
+MOST_PAIRS = 3
 LEAST_SECONDS = 45.0
 """What the first changed run gets even where the budget is used up."""
 TENFOLD = 10
 """Times as many steps as the run that was started, for which the gain is told as well."""
 COMPARING = 1.5
-"""Comparing the results of both to their end takes about as long as so many runs of the original. A second pair of
-runs is made only where there is time for that as well: it would only make the interval narrower."""
+"""Comparing the results of both to their end takes about as long as so many runs of the original. Further pairs of
+runs are made only where there is time for that as well: they only make the interval narrower."""
 SAME_LENGTH = 1.02
 """Most steps over fewest of runs that are taken for equally long."""
 PATIENCE = 1.3

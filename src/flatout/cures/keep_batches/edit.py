@@ -57,7 +57,7 @@ def _changes(source: str, path: str, case: Case, line: int) -> bool:
     """Whether batches depend on something that changes from epoch to epoch, or are drawn anew."""
     project = _frozen.project_of(source, path, case)
     code = project.at(path, line)
-    return code is None or _frozen.in_project(project, [code], _frozen.KERAS_CALLS) is not None
+    return code is None or _frozen.in_project(project, [code], _frozen.KERAS_CALLS, kept=True) is not None
 
 
 def _cache(document: Document, method: cst.FunctionDef) -> None:

@@ -220,14 +220,16 @@ def _asks_once(test: ast.expr) -> bool:
 # ── side effects ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def effect(project: Project, functions: Sequence[Code]) -> str | None:
-    """What these functions, or those that they call, do besides computing, as a sentence with its line."""
+def effect(project: Project, functions: Sequence[Code], *, kept: bool = False) -> str | None:
+    """What these functions, or those that they call, do besides computing, as a sentence with its line. `kept`: their
+    results are kept, rather than their operations traced."""
     for code in project.reached(functions):
         if code.name in MAKERS:
             continue
-        found = side_effects.reason_against_block(code.body, project.imported[code.path])
+        found = side_effects.reason_against_block(code.body, project.imported[code.path], kept=kept)
         if found:
-            return f"in {code.name} ({os.path.basename(code.path)}), {found}: a trace would do it once"
+            once = "it would happen once" if kept else "a trace would do it once"
+            return f"in {code.name} ({os.path.basename(code.path)}), {found}: {once}"
     return None
 
 
