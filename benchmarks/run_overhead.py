@@ -1,6 +1,6 @@
 """What the tree of the run costs: the same program from start to end, bare, observed without the tree, and with it.
 
-    python benchmarks/run_overhead.py [NAME …]
+    python benchmarks/run_overhead.py [--keep FILE] [NAME …]
 
 A round runs a program of tests/programs/whole_run once in each way, in shuffled order; `bare again` shows what the
 method itself cannot tell apart. The trace of some steps is left out: `benchmarks/overhead.py` measures it. Memory and
@@ -11,6 +11,8 @@ and 50 MB, with the tree against without. ROUNDS sets how many rounds (9).
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import random
 import statistics
@@ -35,25 +37,40 @@ SIDES: dict[str, bool | None] = {"bare": None, "bare again": None, "observed": F
 AGAINST = {"bare again": "bare", "observed": "bare", "with the tree": "observed"}
 
 
+Round = dict[str, tuple[float, float, float]]
+"""Of each side: seconds from start to end, those of the processors, and the most memory that was resident, in MB."""
+
+
 def main() -> None:
-    names = sys.argv[1:] or NAMES
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("names", nargs="*", default=NAMES)
+    parser.add_argument("--keep", type=Path, help="file to which each round is added; the table is of all in it")
+    arguments = parser.parse_args()
     print(f"whole runs, {ROUNDS} rounds in shuffled order; the last line of each is the bar: 1 % and 50 MB", flush=True)
-    for name in names:
-        seconds: dict[str, list[float]] = {side: [] for side in SIDES}
-        processors: dict[str, list[float]] = {side: [] for side in SIDES}
-        memory: dict[str, list[float]] = {side: [] for side in SIDES}
+    for name in arguments.names:
+        rounds: list[Round] = []
         for _ in range(ROUNDS):
-            for side in random.sample(list(SIDES), len(SIDES)):
-                took, used, peak = run(PROGRAMS / f"{name}.py", SIDES[side])
-                seconds[side].append(took)
-                processors[side].append(used)
-                memory[side].append(peak)
-        bare, used = statistics.median(seconds["bare"]), statistics.median(processors["bare"])
-        print(f"{name}: {bare:.1f} s, {used:.1f} s of the processors", flush=True)
-        for side, beside in AGAINST.items():
-            more = statistics.median(a - b for a, b in zip(memory[side], memory[beside], strict=True))
-            wall, cpu = told(seconds[side], seconds[beside]), told(processors[side], processors[beside])
-            print(f"    {side:14} against {beside:10} {wall:26} processors {cpu:26} {more:+.0f} MB", flush=True)
+            sides = random.sample(list(SIDES), len(SIDES))
+            rounds.append({side: run(PROGRAMS / f"{name}.py", SIDES[side]) for side in sides})
+            if arguments.keep is not None:
+                with arguments.keep.open("a") as file:
+                    file.write(json.dumps([name, rounds[-1]]) + "\n")
+        if arguments.keep is not None:
+            kept = map(json.loads, arguments.keep.read_text().splitlines())
+            rounds = [one for of, one in kept if of == name]
+        table(name, rounds)
+
+
+def table(name: str, rounds: list[Round]) -> None:
+    seconds, processors, memory = (
+        {side: [one[side][number] for one in rounds] for side in SIDES} for number in range(3)
+    )
+    bare, used = statistics.median(seconds["bare"]), statistics.median(processors["bare"])
+    print(f"{name}: {bare:.1f} s, {used:.1f} s of the processors, {len(rounds)} rounds", flush=True)
+    for side, beside in AGAINST.items():
+        more = statistics.median(a - b for a, b in zip(memory[side], memory[beside], strict=True))
+        wall, cpu = told(seconds[side], seconds[beside]), told(processors[side], processors[beside])
+        print(f"    {side:14} against {beside:10} {wall:26} processors {cpu:26} {more:+.0f} MB", flush=True)
 
 
 def told(ours: list[float], theirs: list[float]) -> str:
