@@ -41,3 +41,12 @@ def test_names_of_a_function() -> None:
     assert isinstance(function, ast.FunctionDef)
     assert free_names(function) == ["d", "j"]
     assert bound_in(function.body) == {"g", "i"}
+
+
+def test_what_the_body_of_a_try_assigns_is_certain_in_it_and_behind_it_only_where_no_handler_goes_on() -> None:
+    text = "try:\n    a = read()\n    b = a\nexcept ValueError as error:\n    print(b, error)\n    {end}\nprint(a)\n"
+    leaves = Flow(ast.parse(text.format(end="raise")).body)
+    assert "a" not in leaves.read
+    assert "b" in leaves.read, "the handler may run before it is assigned"
+    assert "error" not in leaves.read
+    assert "a" in Flow(ast.parse(text.format(end="pass")).body).read

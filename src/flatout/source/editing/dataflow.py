@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SCOPES = (*FUNCTIONS, ast.ClassDef, ast.Lambda)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_LEAVING = (ast.Break, ast.Continue, ast.Return, ast.Raise)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -70,12 +71,36 @@ class Flow:
             self.load(node)
             if isinstance(node, ast.Delete):
                 self.certain -= set(names_in(node))
-        else:  # `try`, `match`: nothing in them is certain
+        elif isinstance(node, ast.Try):
+            self._try(node)
+        else:  # `match`: nothing in it is certain
             before = set(self.certain)
             self.load(node)
             for name in bound_in([node]):
                 self._write(name)
             self.certain = before
+
+    def _try(self, node: ast.Try) -> None:
+        """An exception may come from any statement: in a handler nothing of the body is certain, nor behind a handler
+        that goes on."""
+        before = set(self.certain)
+        self.block(node.body)
+        self.block(node.orelse)
+        ends = [self.certain]
+        for handler in node.handlers:
+            self.certain = set(before)
+            if handler.type is not None:
+                self.load(handler.type)
+            if handler.name:
+                self._write(handler.name)
+            self.block(handler.body)
+            if handler.name:
+                self.certain.discard(handler.name)  # Python deletes it
+            if not isinstance(handler.body[-1], _LEAVING):
+                ends.append(self.certain)
+        self.certain = before
+        self.block(node.finalbody)
+        self.certain |= set.intersection(*ends)
 
     def load(self, node: ast.AST) -> None:
         own = {name for inner in ast.walk(node) for name in _own_names(inner)}

@@ -71,7 +71,9 @@ class Surroundings:
                 found |= set(Flow([level.owner]).read)
                 found |= set(Flow(level.owner.orelse).read)
             if isinstance(level.owner, ast.Try):
-                found |= set(Flow([*level.owner.finalbody, *level.owner.orelse]).read)
+                for block in (*(handler.body for handler in level.owner.handlers), level.owner.orelse):
+                    found |= set(Flow(block).read)
+                found |= set(Flow(level.owner.finalbody).read)
             if isinstance(level.owner, FUNCTIONS):
                 break
         for node in within(self.scopes[0].body):

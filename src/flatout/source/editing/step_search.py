@@ -144,7 +144,8 @@ class Search:
             except NotSplit:
                 break
             pure = self._is_pure(block[index], _NOTHING)
-            if self._updates(block[index], block[first:index]) or (pure and self.forward):
+            again = not self.forward and self._computes_again(block[index], block[first : last + 1])
+            if self._updates(block[index], block[first:index]) or again or (pure and self.forward):
                 ends = index
             elif not pure and (self.unproven or self.fit.obstacle([block[index]]) is None):
                 break
@@ -210,6 +211,23 @@ class Search:
             (name.startswith("tensorflow.") and not outside.match(name)) or called_name(call.func) == "gradient"
             for name, call in zip(dotted, calls, strict=True)
         )
+
+    def _computes_again(self, statement: ast.stmt, step: Sequence[ast.stmt]) -> bool:
+        """Whether it assigns what the step computes, by the same model or loss: the loss after the update, say."""
+        if not isinstance(statement, ast.Assign) or not all(_is_plain(target) for target in statement.targets):
+            return False
+        flow = Flow(step)
+        if not set(Flow([statement]).read) <= {*flow.read, *flow.written}:
+            return False  # it would hold arrays that the step does not
+        if self.fit.obstacle([statement]) is not None:
+            return False
+        tapes = [node for node in every(step) if isinstance(node, ast.With) and is_tape(node)]
+        known = {ast.unparse(node.func) for node in every(tapes) if isinstance(node, ast.Call)}
+        calls = [node for node in ast.walk(statement.value) if isinstance(node, ast.Call)]
+        own = [call for call in calls if not self.fit.dotted(call.func)]
+        ops = (self.fit.dotted(call.func) for call in calls if call not in own)
+        same = bool(own) and all(ast.unparse(call.func) in known for call in own)
+        return same and all(name.startswith("tensorflow.") and not _OUTSIDE_OPS.match(name) for name in ops)
 
     def _step(self, around: Surroundings, body: list[ast.stmt], parts: Split) -> Step:
         rest = _rest(body, parts)
