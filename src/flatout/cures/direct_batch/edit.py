@@ -40,6 +40,7 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     if not found:
         return None
     written = imports.spell(document, tf_functions.TRACED), imports.spell_stdlib(document, "functools", "cache")
+    defined: dict[cst.CSTNode, list[str]] = {}
     for kind, calls in found.items():
         name, graph = free(document, f"{kind}_batch"), free(document, f"{kind}_graph")
         for call in calls:
@@ -49,8 +50,10 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
         first = min(document.line(call.node) for call in calls)
         above = next(item for item in document.tree.body if first in document.lines(item))
         used = {call.values for call in calls if call.values}
-        lines = _functions(kind, (name, graph), written, used, document.indent)
-        statements.before(document, above, *_gap(document, above), *lines)
+        lines = defined.setdefault(above, [])
+        lines += [*["", ""][: 2 * len(lines)], *_functions(kind, (name, graph), written, used, document.indent)]
+    for statement, lines in defined.items():
+        statements.define(document, statement, *lines)
     return document.result()
 
 
@@ -61,14 +64,6 @@ class _Call:
     """The receiver, as written."""
     values: int
     """Numbers that it returns and that are used; 0 for a statement."""
-
-
-def _gap(document: Document, statement: cst.CSTNode) -> tuple[str, ...]:
-    """Blank lines above a function, where the statement has none above it."""
-    rows = document.source.splitlines()[: document.line(statement) - 1]
-    while rows and rows[-1].startswith("#"):
-        rows.pop()
-    return ("", "") if rows and rows[-1].strip() else ()
 
 
 def _calls(document: Document, path: str, case: Case, kind: str) -> list[_Call]:
@@ -130,4 +125,3 @@ def _functions(
     yield f"{indent}logs = {logs}" if used else f"{indent}return {logs}"
     for line in () if not used else (_LOSS,) if used == {1} else _TWO if used <= {1, 2} else _ALL:
         yield f"{indent}{line}"
-    yield from ("", "")

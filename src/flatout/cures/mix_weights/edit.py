@@ -83,4 +83,4 @@ def _define(document: Document, names: dict[tuple[str, bool], str], first: int) 
             "",
             "",
         ]
-    statements.before(document, outer, *rows)
+    statements.define(document, outer, *rows[:-2])

@@ -103,12 +103,10 @@ def _define(document: Document, name: str, calls: list[cst.Call]) -> None:
     indent = document.indent
     traced = imports.spell(document, tf_functions.TRACED)
     cache = imports.spell_stdlib(document, "functools", "cache")
-    statements.before(
+    statements.define(
         document,
         above,
         f"@{cache}",
         f"def {name}(model, **how):",
         f"{indent}return {traced}(lambda x: model(x, **how), reduce_retracing=True)",
-        "",
-        "",
     )

@@ -48,14 +48,31 @@ def after(document: Document, statement: cst.CSTNode, *lines: str) -> None:
 
 def before(document: Document, statement: cst.CSTNode, *lines: str) -> None:
     """Insert lines above a statement, its decorators and its comments."""
+    indentation = document.indentation(_start(document, statement))
+    text = "".join(f"{indentation}{line}{document.newline}" if line else document.newline for line in lines)
+    document.insert(_place_above(document, statement), text)
+
+
+def define(document: Document, statement: cst.CSTNode, *lines: str, blanks: int = 2) -> None:
+    """Insert functions above a statement and its comments, with so many blank lines around them."""
+    rows = document.source[: _place_above(document, statement)].split(document.newline)[:-1]
+    there = 0
+    while rows and not rows[-1].strip():
+        rows.pop()
+        there += 1
+    # Nothing is needed at the top of a file or of a block.
+    opens = not rows or (blanks < 2 and rows[-1].rstrip().endswith(":"))
+    before(document, statement, *[""] * (0 if opens else max(blanks - there, 0)), *lines, *[""] * blanks)
+
+
+def _place_above(document: Document, statement: cst.CSTNode) -> int:
     start = _start(document, statement)
     indentation = document.indentation(start)
-    text = "".join(f"{indentation}{line}{document.newline}" if line else document.newline for line in lines)
     here = above = document.line_start(start)
     while above > 0 and document.source[document.line_start(above - 1) : above].startswith(f"{indentation}#"):
         above = document.line_start(above - 1)
     # Comments at the top of a file are its interpreter, encoding or licence, not the statement's.
-    document.insert(above if above > 0 else here, text)
+    return above if above > 0 else here
 
 
 def _start(document: Document, statement: cst.CSTNode) -> int:

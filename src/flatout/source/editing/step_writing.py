@@ -43,8 +43,7 @@ def written(document: Document, step: Step, name: str) -> str | None:
         *rows.kept(),
         *([f"{document.indent}return {back}"] if back else []),
     ]
-    blank = [""] * (1 if here or step.above is not None else 2)
-    statements.before(document, outer, *blank[_blanks_above(document, outer) :], *lines, *blank)
+    statements.define(document, outer, *lines, blanks=1 if here or step.above is not None else 2)
     values = ", ".join(item.value for item in given)
     call = f"{here}.{name}({values})" if here else f"{name}({values})"
     line = f"{level}{back} = {call}" if back else f"{level}{call}"
@@ -121,15 +120,3 @@ class _Rows:
             rows = self.rows[extent.first - 1 : extent.last]
             found += indentation.moved(rows, extent.first, self._margin(statement.lineno), self.level, self.strings)
         return found
-
-
-def _blanks_above(document: Document, statement: cst.CSTNode) -> int:
-    """Empty lines above a statement and the comments that belong to it; two or more at the top of a block."""
-    rows = document.source[: document.line_start(document.span(statement)[0])].split(document.newline)[:-1]
-    while rows and rows[-1].lstrip().startswith(("#", "@")):
-        rows.pop()
-    blanks = 0
-    while rows and not rows[-1].strip():
-        rows.pop()
-        blanks += 1
-    return blanks if rows and not rows[-1].rstrip().endswith(":") else 2
