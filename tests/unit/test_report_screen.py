@@ -326,6 +326,16 @@ def test_the_patch_is_applied_where_its_paths_begin() -> None:
     assert "patch -p1   makes" in screen(dataclasses.replace(case, program=here))
 
 
+def test_the_patch_of_modules_beside_the_program_names_their_directory() -> None:
+    case = case_of("tune-gpu")
+    program = dataclasses.replace(case.program, directory="/home/ada/run", command=("python", "/home/ada/run/main.py"))
+    where = Where("/home/ada/lib/nets/trainer.py", 3)
+    found = (dataclasses.replace(case.findings[0], where=where), *case.findings[1:])
+    patch = "--- a/lib/nets/trainer.py\n+++ b/lib/nets/trainer.py\n@@ -1 +1 @@\n-x\n+y\n"
+    case = dataclasses.replace(case, program=program, findings=found, patch=patch)
+    assert "patch -p1 -d /home/ada   makes" in screen(case)
+
+
 def test_a_changed_line_of_the_patch_is_never_cut() -> None:
     long = "+    loss = train_step(" + ", ".join(f"argument_{number}" for number in range(20)) + ")"
     case = dataclasses.replace(case_of("tune-won"), patch=f"--- a/train.py\n+++ b/train.py\n@@ -1 +1 @@\n{long}\n")

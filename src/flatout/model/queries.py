@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import dataclasses
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from flatout.model.case import Case, Confidence, Device, Evidence, Finding, Fix, Measurement, Pipeline, Stage, Where
@@ -23,6 +24,18 @@ INPUT_MATTERS = 0.05
 CHEAP_MS = 0.1
 """Below this time per element, calling a stage costs more than its work, and repeating it costs little."""
 BUFFERS = ("Shuffle", "Prefetch", "Batch", "ParallelBatch", "PaddedBatch", "Repeat", "Take", "Skip", "Shard", "Cache")
+
+
+def locations(value: object) -> Iterator[Where]:
+    """Every place of source that a case, or a part of it, names."""
+    if isinstance(value, Where):
+        yield value
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for field in dataclasses.fields(value):
+            yield from locations(getattr(value, field.name))
+    elif isinstance(value, tuple) and value and not isinstance(value[0], (float, int, str)):
+        for item in value:
+            yield from locations(item)
 
 
 def is_diagnosed(case: Case) -> bool:

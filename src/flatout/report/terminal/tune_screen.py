@@ -6,6 +6,7 @@ import os
 import shlex
 from pathlib import Path
 
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Trial, WholeRun
 from flatout.model.evidence.outcomes import LeverSkipped
 from flatout.model.levers import parse
@@ -240,9 +241,13 @@ def _base(case: Case) -> str:
     here, words_ = Path(case.program.directory or "."), case.program.command
     changed = [row[6:] for row in case.patch.splitlines() if row.startswith("+++ b/")]
     programs = {os.path.normpath(here / word) for word in words_ if word.endswith(".py")}
-    for base in (here, *(Path(one).parent for one in programs), *here.parents):
-        if programs & {os.path.normpath(base / path) for path in changed}:
-            return "" if base == here else f" -d {shlex.quote(clean(base))}"
+    # Where only modules of the program are changed, it is they that tell where the paths begin.
+    modules = {os.path.normpath(here / one.file) for one in queries.locations(case) if one.file}
+    for known in (programs, modules):
+        above = (parent for one in sorted(known) for parent in Path(one).parents)
+        for base in dict.fromkeys((here, *(Path(one).parent for one in programs), *here.parents, *above)):
+            if known & {os.path.normpath(base / path) for path in changed}:
+                return "" if base == here else f" -d {shlex.quote(clean(base))}"
     return ""
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from flatout.model.case import Case, Where
+from flatout.model import queries
+from flatout.model.case import Case
 from flatout.source import context, users_code
 from flatout.source.editing.case_facts import main_file
 
@@ -19,7 +18,7 @@ MOST = 200
 def own_files(case: Case) -> list[str]:
     """Absolute paths, the main program first; nothing of a library."""
     main = main_file(case)
-    named = [*([main] if main else []), *(where.file for where in _wheres(case) if where.file)]
+    named = [*([main] if main else []), *(where.file for where in queries.locations(case) if where.file)]
     roots = list(dict.fromkeys(os.path.dirname(os.path.abspath(file)) for file in named[:1]))
     roots.append(case.program.directory)
     found: dict[str, str] = {}
@@ -32,17 +31,6 @@ def own_files(case: Case) -> list[str]:
         found[real] = file
         waiting += _imported(file, roots)
     return list(found.values())
-
-
-def _wheres(value: Any) -> Iterator[Where]:
-    if isinstance(value, Where):
-        yield value
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        for field in dataclasses.fields(value):
-            yield from _wheres(getattr(value, field.name))
-    elif isinstance(value, tuple) and value and not isinstance(value[0], (float, int, str)):
-        for item in value:
-            yield from _wheres(item)
 
 
 def _imported(file: str, roots: list[str]) -> Iterator[str]:
