@@ -83,6 +83,61 @@ def test_passengers_are_dropped_one_after_the_other(confirmation):
     assert best.levers == (A,)
 
 
+class Renewed(Race):
+    """Of which the blocks of each group of fresh processes are made up."""
+
+    def __init__(self, directory: Path, groups: list[dict[tuple[str, ...], float]]) -> None:
+        blocks = [Block([0.010] * 8, 8, 0.1) for _ in range(9)]
+        bases = [Contestant(Launch(()), name, blocks=list(blocks)) for name in "ab"]
+        super().__init__(bases, Starter(directory, None))  # type: ignore[arg-type]
+        self.steps_of_group, self.round = groups, 9
+
+    def seconds_to_confirm(self, contestants: int, groups: int) -> float:
+        return 0.0 if self.steps_of_group else 1e9
+
+    def confirm(self, contestants, groups, rounds):
+        self.contestants += [one for one in contestants if one not in self.contestants]
+        for steps in self.steps_of_group:
+            self.begin_group()
+            for one in (*self.baselines, *contestants):
+                one.blocks += [Block([steps.get(one.levers, 0.010)] * 8, 8, 0.1)] * rounds
+            self.round += rounds
+
+
+@pytest.mark.parametrize(
+    ("groups", "claimed"),
+    [
+        ([(0.00185, 0.00200), (0.00185, 0.00199)], (A, B)),
+        ([(0.00185, 0.00200), (0.00200, 0.00199)], (A,)),
+        ([], (A,)),
+    ],
+)
+def test_a_lever_that_adds_little_has_to_in_other_processes_as_well(
+    confirmation, tmp_path, monkeypatch, groups, claimed
+):
+    raced(confirmation, 0.00185, A, B)
+    raced(confirmation, 0.00200, A)
+    raced(confirmation, 0.00900, B)
+    monkeypatch.setattr(confirmation, "_with_patch", lambda levers: [])
+    confirmation.context.races = []
+    confirmation.context.clock = Clock(60.0)
+    confirmation.context.progress = Progress(60.0, quiet=True)
+    race = Renewed(tmp_path, [{(A, B): both, (A,): one} for both, one in groups])
+    for one in confirmation.raced.values():
+        race.contestants.append(one)
+    ordered = confirmation._in_fresh_processes(race, [(A, B), (A,), (B,)])
+    assert ordered[0] == claimed
+    assert ((A, B) in ordered) == (claimed == (A, B))
+    both = next(one for one in confirmation.context.trials.found if one.levers == (A, B))
+    assert both.note == ("" if claimed == (A, B) else "no faster than without cache")
+
+
+def test_a_lever_that_adds_much_is_not_raced_without(confirmation):
+    raced(confirmation, 0.00150, A, B)
+    raced(confirmation, 0.00200, A)
+    assert confirmation._lighter((A, B)) is None
+
+
 def test_a_set_that_a_patch_can_hold_is_claimed_before_one_that_is_a_little_faster(confirmation):
     best = raced(confirmation, 0.00200, C)
     raced(confirmation, 0.00220, A)

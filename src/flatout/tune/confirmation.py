@@ -34,6 +34,8 @@ FOR_THE_PATCH, MOST_FOR_THE_PATCH = 0.45, 0.6
 """Of the time that is left: for the patch and whole runs, at least, and where whole runs take long."""
 WORTH_A_PATCH = 0.8
 """Of the best ratio: what a set that a patch can hold has to reach to be claimed in place of one that none can."""
+ADDS_LITTLE = 1.1
+"""A lever that makes the others faster by less has to do so in other processes as well."""
 
 Levers = tuple[str, ...]
 
@@ -73,7 +75,7 @@ class Confirmation:
                 break
             self._race(race, [*missing, best.levers], until)
         ordered = self._to_be_claimed(race)
-        self._in_fresh_processes(race, ordered)
+        ordered = self._in_fresh_processes(race, ordered)
         won = {one.levers: one for one in self._won()}
         return Confirmed(race, [won[levers] for levers in ordered if levers in won], self.patched)
 
@@ -89,18 +91,46 @@ class Confirmation:
                 return [first.levers, *(one.levers for one in others)]
         return []
 
-    def _in_fresh_processes(self, race: Race, ordered: Sequence[Levers]) -> None:
-        """That to be claimed first, with its patch; then all that was raced is settled."""
+    def _in_fresh_processes(self, race: Race, ordered: list[Levers]) -> list[Levers]:
+        """That to be claimed first, with its patch; then all that was raced is settled. A lever that adds little is in
+        the claim only where these processes show it too."""
         fresh, one = FreshProcesses(self.context, race), None
-        if ordered:
+        while ordered:
             self.finalist = levers = ordered[0]
             one = self.raced.get(levers) or self.context.contestant(levers)
-            patched = [self.patched[levers]] if levers in self.patched else self._with_patch(levers)
-            fresh.run(one, patched, chosen=len(self.raced) > 1)
+            lighter = self._lighter(levers)
+            patched = [self.patched[levers]] if levers in self.patched else []
+            if not patched and lighter is None:
+                patched = self._with_patch(levers)
+            rivals = [self.raced[lighter.levers]] if lighter is not None else []
+            fresh.run([one, *patched, *rivals], chosen=[one, *rivals] if len(self.raced) > 1 else [])
             self.raced[levers] = one
             self.patched.update({each.levers: each for each in patched})
+            if lighter is None or rivals[0].broken or fresh.shows_faster(one, rivals[0]):
+                break
+            self._note_passengers(next(each for each in self._won() if each.levers == levers), lighter)
+            self.finalist, one = lighter.levers, rivals[0]
+            ordered = [lighter.levers, *(each for each in ordered[1:] if not set(each) >= set(lighter.levers))]
+            if self._lighter(lighter.levers) is None:
+                break
         trials = {levers: self._trial(levers) for levers in self.raced}
         fresh.settle({trial: self.raced[levers] for levers, trial in trials.items() if trial is not None}, one)
+        return ordered
+
+    def _lighter(self, levers: Levers) -> Trial | None:
+        """The fastest of the sets that lack one lever, where that lever adds less than a tenth."""
+        won = self._won()
+        own = next((one for one in won if one.levers == levers), None)
+        sets = [set(one) for one in without_one(levers)]
+        near = [
+            one
+            for one in won
+            if own is not None
+            and set(one.levers) in sets
+            and one.levers in self.raced
+            and ratio(own) < ADDS_LITTLE * ratio(one)
+        ]
+        return max(near, key=ratio, default=None)
 
     def _with_patch(self, levers: Levers) -> list[Contestant]:
         """The patched program in the same rounds, where one patch is likely to be the claim."""

@@ -3,11 +3,13 @@ run, not only for the processes that ran here. `flatout.measure.race.processes` 
 
 from __future__ import annotations
 
+import itertools
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from flatout.measure.interval import confidence_for
-from flatout.measure.race import Verdict
+from flatout.measure.race import WORTH, Verdict
 from flatout.model.case import Trial
 from flatout.tune.contestant import Contestant
 from flatout.tune.context import Context
@@ -25,22 +27,36 @@ class FreshProcesses:
     def __init__(self, context: Context, race: Race) -> None:
         self.context = context
         self.race = race
+        self.begun = 0
+        """The round with which the last groups begin."""
         rounds = race.rounds_of_group()
         earlier = [other for other in context.races if other is not race]
         race.known = [apart for other in earlier for apart in other.apart_once(rounds)]
 
-    def run(self, levers: Contestant, patched: Sequence[Contestant], chosen: bool) -> None:
-        """Race these, the levers and their patch. `chosen`: the levers were the best of several sets, so the rounds
-        that have shown it do not count."""
-        race, finalists = self.race, [levers, *patched]
-        groups = self._groups(len(finalists), 0 if any(levers.blocks) else 1)
+    def run(self, finalists: Sequence[Contestant], chosen: Sequence[Contestant]) -> None:
+        """Race these: the levers, their patch, a set that lacks one of them. `chosen`: the best of several sets, so
+        the rounds that have shown it do not count."""
+        race = self.race
+        self.begun = race.round
+        groups = self._groups(len(finalists), 0 if any(finalists[0].blocks) else 1)
         if not groups:
             return
         self.context.progress.phase("confirming again, in processes started anew")
-        levers.counts_from = race.round if chosen else 0
+        for one in finalists:
+            one.counts_from = race.round if one in chosen else 0
         race.confirm(finalists, groups, race.rounds_of_group())
         for one in finalists:
             one.verdict = race.claim(one)
+
+    def shows_faster(self, one: Contestant, other: Contestant) -> bool:
+        """Whether one was faster than another in each group of rounds that was started anew, and there were some."""
+        begins = [begin for begin in self.race.groups if begin >= self.begun]
+        found = []
+        for begin, end in itertools.pairwise([*begins, self.race.round]):
+            times = zip(one.unit_times()[begin:end], other.unit_times()[begin:end], strict=False)
+            ratios = [theirs / own for own, theirs in times if own is not None and theirs is not None]
+            found += [statistics.median(ratios)] if ratios else []
+        return bool(found) and min(found) > WORTH
 
     def settle(self, raced: Mapping[Trial, Contestant], finalist: Contestant | None) -> None:
         """What holds for other processes takes the place of what single processes have shown, in all these trials.
