@@ -11,6 +11,7 @@ from sample_case import sample_case
 from flatout.causes import catalogue, diagnose, run_sentence
 from flatout.model import queries
 from flatout.model.case import Case, Finding, RunPart, RunTree, Where
+from flatout.model.evidence.graphs import RepeatedOps
 from flatout.model.evidence.steps import FunctionsMade, StepStack, Tracing
 
 
@@ -156,3 +157,24 @@ def test_a_long_trace_is_a_finding_where_a_loop_makes_it_long(tmp_path: Path, bo
     program.write_text(f"@tf.function\ndef step(x):\n{body}\n")
     part = RunPart("tracing", "step", 18.0, 2, Where(str(program), 1))
     assert len(found(case_with(part, seconds=40.0), "compile-bound")) == expected
+
+
+def test_an_unrolled_loop_is_named_by_its_line_in_seconds_of_the_run(tmp_path: Path) -> None:
+    """What it costs is the trace, once: a longer run pays no more of it."""
+    program = tmp_path / "train.py"
+    program.write_text(
+        "def cell(x):\n    return tf.tanh(x @ w)\n\n@tf.function\ndef step(x):\n"
+        "    for _ in range(400):\n        x = cell(x[:, 1:])\n    return x\n"
+    )
+
+    def repeated(line: int, copies: int, ops: int) -> RepeatedOps:
+        return RepeatedOps(copies, "MatMul", ops, "step", 2000, where=Where(str(program), line))
+
+    lines = (repeated(7, 400, 400), repeated(2, 400, 1200), repeated(8, 20, 100))
+    part = RunPart("tracing", "step", 6.0, 1, Where(str(program), 4))
+    case = dataclasses.replace(case_with(part, seconds=30.0), evidence=lines, ops=(), functions=())
+    (loop,) = found(case, "unrolled-loop")
+    assert (loop.of, loop.where.line if loop.where else None) == ("run", 6)
+    assert loop.cost_ms == pytest.approx(6000 * 1600 / 2000)
+    short = dataclasses.replace(case, run=dataclasses.replace(case.run, seconds=300.0))
+    assert found(short, "unrolled-loop") == []

@@ -7,8 +7,9 @@ instead.
 
 ## Why it costs
 Tracing and optimising the graph grow with n, as does its memory, and XLA compiles all of it. The start
-takes seconds to minutes. A different n is a different graph and means a new trace. The steps themselves may
-run well: unrolled rounds that do not depend on each other can even run in parallel.
+takes seconds to minutes, each time that the program is started. A different n is a different graph and
+means a new trace. The steps themselves may run well: unrolled rounds that do not depend on each other can
+even run in parallel.
 
 ## How it looks
 ```python
@@ -43,10 +44,11 @@ import ast
 import re
 from collections.abc import Iterator
 
+from flatout.causes._run_parts import of_run, seconds
 from flatout.causes._sample_loops import traced_loops
 from flatout.causes._spec import Cause
 from flatout.model import queries
-from flatout.model.case import Case, Finding, Fix
+from flatout.model.case import Case, Finding, Fix, RunTree
 from flatout.model.evidence.graphs import RepeatedOps
 from flatout.source import context
 from flatout.source.analysis import datasets
@@ -58,6 +60,9 @@ from flatout.source.analysis.syntax import constant, last_name, nested_calls
 from flatout.source.analysis.traced_functions import is_traced, traced
 
 COPIES = 16
+TRACING = (1.0, 0.1, 0.2)
+"""Seconds, the share of the run, and of what the imports took: what tracing the copies takes where it is worth a
+finding."""
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -82,25 +87,32 @@ def in_run(case: Case) -> Iterator[Finding]:
         whole = sum(op.self_ms for op in case.ops) or 1.0
         idle = queries.part_ms(case, "idle") * inside / whole
         # One trace each: retracing reports what further traces cost.
-        # Of the whole graph's, so much is the loop's as it has ops; half of them may be in the gradient.
-        ops = sum(other.ops for other in case.evidence_of(RepeatedOps) if _is_in(loop, item, other))
-        part = min(2 * ops / max(item.graph_ops, 1), 1.0)
+        part = _part_of_graph(case, loop, item)
         tracing = part * sum(f.trace_ms / max(f.traces, 1) for f in case.functions if f.name == item.graph)
         running, spread = (inside + idle) * (1 - 1 / copies), tracing / max(case.steps.count, 1)
         if is_recurrence(item.where.file, item.where.line):
             running = 0.0  # nothing makes one op of it, and a loop of the graph runs no faster
+        summary = f"A Python loop was unrolled into the graph: {copies} copies of its body, {item.ops} ops."
+        where = context.where(item.where.file, loop.line, item.where.function)
+        fixes = [Fix(_advice(running), equivalence="reassociated")]
+        first_call = part * _first_call_seconds(case, item.graph)
+        if case.run is not None and first_call * 1000 >= running * case.steps.count:
+            if _is_worth_it(first_call, case.run):
+                summary += f" Its trace and first call took {seconds(first_call)}."
+                yield from of_run("unrolled-loop", case, summary, first_call, where, fixes)
+            return
         yield from queries.finding(
             "unrolled-loop",
             case,
-            f"A Python loop was unrolled into the graph: {copies} copies of its body, {item.ops} ops.",
+            summary,
             cost_ms=max(running, spread),
-            where=context.where(item.where.file, loop.line, item.where.function),
+            where=where,
             evidence=[
                 item,
                 queries.number("tracing", tracing, "ms", "once, to trace it", "hook"),
                 queries.number("body", inside, "ms", "per step in the loop's ops", "trace"),
             ],
-            fixes=[Fix(_advice(running), equivalence="reassociated")],
+            fixes=fixes,
             confidence="low",
             estimate="an estimate: what vectorising would save at most"
             if running > spread
@@ -113,6 +125,35 @@ def _advice(running: float) -> str:
     if running:
         return "Vectorise the loop; where each turn needs the one before, use tf.range or tf.scan."
     return "Loop with tf.range or tf.scan: it is traced once for all turns, though it runs no faster."
+
+
+def _part_of_graph(case: Case, loop: context.Loop, item: RepeatedOps) -> float:
+    """So much of the graph is the loop's as it has ops, half of which may be in the gradient; what functions that it
+    calls have, and the gradient where it has a line, is there as many times as the body."""
+    lines = [other for other in case.evidence_of(RepeatedOps) if other.graph == item.graph]
+    inside = sum(other.ops for other in lines if _is_in(loop, item, other))
+    copied = sum(other.ops for other in lines if _is_in(loop, item, other) or _is_called(item, other))
+    return min(max(2 * inside, copied) / max(item.graph_ops, 1), 1.0)
+
+
+def _is_called(item: RepeatedOps, other: RepeatedOps) -> bool:
+    where = other.where
+    if where is None or where.file is None or where.line is None or other.copies < item.copies:
+        return False
+    return context.innermost_loop(where.file, where.line) is None
+
+
+def _is_worth_it(first_call: float, run: RunTree) -> bool:
+    """Where most of the tracing is another function's, `compile-bound` has both."""
+    least, of_whole, of_imports = TRACING
+    wanted = max(least, of_whole * run.seconds, of_imports * run.seconds_of("import"), 0.5 * run.seconds_of("tracing"))
+    return first_call >= wanted
+
+
+def _first_call_seconds(case: Case, graph: str) -> float:
+    """Of the run: tracing it, optimizing and compiling its graph, and running it for the first time."""
+    parts = case.run.of("tracing") if case.run is not None else []
+    return sum(part.seconds for part in parts if part.name == graph)
 
 
 def _each_turn_has_its_own(item: RepeatedOps) -> bool:
@@ -215,6 +256,7 @@ def _turns(call: ast.Call, site: Site) -> int:
 CAUSE = Cause(
     group="graph",
     explains=("gpu-idle", "launch-bound", "step-overhead"),
+    replaces=("compile-bound",),
     in_run=in_run,
     patterns=(_long_range,),
 )

@@ -1,23 +1,29 @@
-"""A loop of Python that is unrolled into thousands of ops while its function is traced."""
+"""A training step that XLA compiles for longer than all of its steps take."""
 
 import time
 
 import numpy as np
 import tensorflow as tf
 
-x = np.random.default_rng(1).normal(size=(640, 8)).astype("float32")
+rng = np.random.default_rng(1)
+x = rng.normal(size=(640, 16)).astype("float32")
 train = tf.data.Dataset.from_tensor_slices(x).batch(16).prefetch(2)
-weights = tf.Variable(tf.random.normal((8, 8)) * 0.1)
+weights = [tf.Variable(rng.normal(size=(16, 16)).astype("float32") / 4) for _ in range(120)]
 
 
-@tf.function  # fault: compile-bound
+@tf.function(jit_compile=True)  # fault: compile-bound
 def train_step(batch):
     with tf.GradientTape() as tape:
-        for _ in range(400):
-            batch = tf.tanh(tf.matmul(batch, weights))
-        loss = tf.reduce_mean(batch**2)
-    weights.assign_sub(0.1 * tape.gradient(loss, weights))
+        loss = tf.reduce_mean(chained(batch) ** 2)
+    for variable, gradient in zip(weights, tape.gradient(loss, weights)):
+        variable.assign_sub(0.1 * gradient)
     return loss
+
+
+def chained(batch):
+    for variable in weights:
+        batch = tf.nn.softmax(tf.matmul(batch, variable)) + tf.tanh(batch)
+    return batch
 
 
 began = time.perf_counter()
