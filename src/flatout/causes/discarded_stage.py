@@ -51,6 +51,8 @@ _STAGES = (
     "interleave",
     "with_options",
 )
+_SELDOM_MISSED = ("prefetch", "with_options")
+"""`fit` prefetches by itself, and options mostly say what is the default."""
 
 
 @pattern("result-unused", nodes=(ast.Expr,), words=_STAGES, alone=_STAGES, on_dataset=True)
@@ -71,7 +73,7 @@ def _result_unused(node: ast.Expr, site: Site) -> Iterator[Match]:
         else "Assign the result.",
         "exact" if exact else "semantic",
         repair=Repair(AssignResult(), assumes="the stage is wanted") if isinstance(name, ast.Name) else None,
-        confidence="low" if call.func.attr == "prefetch" else "high",  # fit adds one by itself
+        confidence="low" if call.func.attr in _SELDOM_MISSED else "high",
     )
 
 

@@ -58,6 +58,7 @@ from flatout.source import context
 from flatout.source.analysis import datasets, loops
 from flatout.source.analysis.patterns import Confidence, Match, pattern
 from flatout.source.analysis.scopes import FUNCTIONS, Loop, Scope, Site
+from flatout.source.analysis.small_data import KNOWN
 from flatout.source.analysis.syntax import constant, last_name, loaded_names
 from flatout.source.analysis.traced_functions import is_traced, traced
 from flatout.source.repairs import Decorate, LeverEdit, Repair
@@ -256,7 +257,7 @@ def _handed_out(scope: Scope) -> bool:
 def _sureness(tape: ast.With, site: Site, few: int | None) -> Confidence:
     """Low for a demonstration: some hundred steps, or a few weights by hand."""
     with_model = _has_model(tape, site)
-    if _is_meant(site, tape.lineno):
+    if _is_meant(site, tape.lineno) or _is_fragment(site) or _is_debugged(site):
         return "low"
     if few is not None and few <= (_FEW if with_model and not _is_made_up(tape, site) else _MANY):
         return "low"
@@ -267,7 +268,7 @@ def _sureness(tape: ast.With, site: Site, few: int | None) -> Confidence:
 
 def _sureness_of_function(tape: ast.With, scope: Scope, site: Site) -> Confidence:
     """Low where it is meant, or where this file shows that a run makes some hundred steps."""
-    if _is_meant(site, scope.extent()[0]):
+    if _is_meant(site, scope.extent()[0]) or _is_debugged(site) or _predicts(scope):
         return "low"
     count = loops.all_calls(scope)
     if count is not None and count <= (_FEW if _has_model(tape, site) else _MANY):
@@ -284,6 +285,29 @@ def _is_meant(site: Site, line: int) -> bool:
         return True
     above = site.module.source_line(line - 1)
     return "tf.function" in above and re.search(r"work|error|issue|bug|slow|fail", above, re.IGNORECASE) is not None
+
+
+def _is_fragment(site: Site) -> bool:
+    """Whether a loop of a notebook goes through data that no cell makes: it is shown, and cannot run."""
+    if not site.module.path.endswith(".ipynb"):
+        return False
+    source = loops.iterated(site.loops[-1]) if site.loops and not site.scope.is_function else None
+    if not isinstance(source, ast.Name) or site.raw(source) or not site.module.names.only_of(KNOWN):
+        return False
+    return all(source.id not in scope.facts.binds for scope in site.scope.around())
+
+
+def _is_debugged(site: Site) -> bool:
+    """Whether the step stops for a debugger in each turn."""
+    return any(last_name(call.func) in ("set_trace", "breakpoint") for call, _ in site.scope.facts.calls)
+
+
+def _predicts(scope: Scope) -> bool:
+    """Whether the step calls `predict`, which costs more than all its operations and is reported by itself."""
+    return any(
+        isinstance(call.func, ast.Attribute) and call.func.attr == "predict" and "model" in ast.unparse(call.func)
+        for call, _ in scope.facts.calls
+    )
 
 
 def _is_made_up(tape: ast.With, site: Site) -> bool:

@@ -177,7 +177,9 @@ def _pull_every_step(loop: ast.For | ast.While, site: Site) -> Iterator[Match]:
             f"A value is read back from the device after every step{more}, and Python waits for it.",
             "Keep it as a tensor (a keras.metrics.Mean, a list of tensors) and read it every hundred steps.",
             # Where Python dispatches each operation, that is the cost, and reported as such.
-            confidence="low" if _has_tape(loop, site) or _steps_eagerly(loop, site) or _few(loop, site) else "high",
+            confidence="low"
+            if _has_tape(loop, site) or _steps_eagerly(loop, site) or _few(loop, site) or _only_shown(pulls)
+            else "high",
         )
 
 
@@ -225,6 +227,11 @@ def _callback_every_batch(node: ast.FunctionDef, site: Site) -> Iterator[Match]:
                 "semantic",
                 report_at=call.func,
             )
+
+
+def _only_shown(pulls: list[ast.Call]) -> bool:
+    """Whether the loss is printed and no more: the next step waits for it, but it was to be read."""
+    return all(isinstance(call.func, ast.Name) and call.func.id == "print" for call in pulls)
 
 
 def _few(loop: Loop, site: Site) -> bool:

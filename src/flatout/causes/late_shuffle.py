@@ -42,6 +42,8 @@ from flatout.source.repairs import Repair, SwapStages
 _BATCHES = ("batch", "padded_batch")
 _FEW = 1
 """Batches of one sample may as well be shuffled as they are."""
+_SHORT = 8
+"""A buffer of so few batches is full at once."""
 
 
 @pattern("shuffle-after-batch", calls=("shuffle",), among=_BATCHES, on_dataset=True)
@@ -73,8 +75,14 @@ def _shuffle_after_batch(call: ast.Call, site: Site) -> Iterator[Match]:
         if adjacent and not _handed_out(site)
         else None,
         report_at=call.func,
-        confidence="low" if _for_tests(site) else "high",
+        confidence="low" if _for_tests(site) or _is_short(call, site) else "high",
     )
+
+
+def _is_short(call: ast.Call, site: Site) -> bool:
+    given = argument(call, 0, "buffer_size")
+    size = loops.number(given, site) if given is not None else None
+    return size is not None and size <= _SHORT
 
 
 def _for_tests(site: Site) -> bool:

@@ -40,7 +40,7 @@ from flatout.causes._spec import Cause
 from flatout.source.analysis import datasets
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
-from flatout.source.analysis.syntax import argument, constant, keyword
+from flatout.source.analysis.syntax import argument, constant, keyword, loaded_names
 
 
 @pattern("after-random", calls=("cache",), needs=("map",), written=r"random|sample_distorted", on_dataset=True)
@@ -59,7 +59,23 @@ def _after_random(call: ast.Call, site: Site) -> Iterator[Match]:
             "Move cache before the random stage.",
             "semantic",
             report_at=call.func,
+            confidence="low" if _is_off_by_default(site) else "high",
         )
+
+
+def _is_off_by_default(site: Site) -> bool:
+    """Whether it stands under an argument that is off unless it is given: `def prepare(rows, cache=False)`."""
+    given = getattr(site.scope.node, "args", None)
+    if not isinstance(given, ast.arguments):
+        return False
+    named = (*given.posonlyargs, *given.args)
+    pairs = [
+        *zip(reversed(named), reversed(given.defaults), strict=False),
+        *zip(given.kwonlyargs, given.kw_defaults, strict=True),
+    ]
+    off = {item.arg for item, value in pairs if value is not None and constant(value) in (False, None)}
+    tests = {name for test, _ in site.arms if isinstance(test, ast.If) for name in loaded_names(test.test)}
+    return bool(off & tests)
 
 
 @pattern("after-shuffle", calls=("cache",), needs=("shuffle",), on_dataset=True)

@@ -149,7 +149,7 @@ _PICTURE = re.compile(
 _WAITS = re.compile(r"(?<![\w.])input\(|sleep\(|waitKey\(|VideoCapture|cv2\.imshow\(")
 """Loops that wait for a user, a clock or a camera."""
 _ASIDE = re.compile(
-    r"warm_?up|bench|show|display|visuali|(sample|save|summari[sz]e)_(image|pred|pict|result|output|generat|fig)"
+    r"warm_?up|bench|sampling|show|display|visuali|(sample|save|summari[sz]e)_(image|pred|pict|result|output|generat|fig)"
 )
 _SHORT = 15
 """Lines of a function that answers one input, such as the choice of an action."""
@@ -195,7 +195,7 @@ def _predict(call: ast.Call, site: Site) -> Iterator[Match]:
         return
     loop = _loop_of_calls(model, site)
     if loop is not None:
-        seldom = _is_printed(call, site) or _few_in_all(site)
+        seldom = _is_printed(call, site) or _few_in_all(site) or _takes_batches_once(call, site)
         yield _match(call, "in each turn of the loop", "low" if seldom else "high")
     elif not site.loops and _step_like(site) and loops.called_in_loop(site.scope, matters=_matters):
         shown = _is_printed(call, site)
@@ -227,6 +227,19 @@ def _fit_every_step(call: ast.Call, site: Site) -> Iterator[Match]:
             "reassociated",
             report_at=call.func,
         )
+
+
+def _takes_batches_once(call: ast.Call, site: Site) -> bool:
+    """Whether a script goes once through its batches: `for images, labels in rows: model.predict(images)`"""
+    if site.scope.is_function or len(site.loops) != 1 or not isinstance(call.args[0], ast.Name):
+        return False
+    loop = site.loops[0]
+    return (
+        isinstance(loop, ast.For)
+        and isinstance(loop.target, ast.Tuple)
+        and isinstance(loop.iter, (ast.Name, ast.Attribute))
+        and any(isinstance(item, ast.Name) and item.id == call.args[0].id for item in loop.target.elts[:1])
+    )
 
 
 def _few_in_all(site: Site) -> bool:

@@ -55,7 +55,7 @@ from flatout.source.analysis import datasets, generators, loops
 from flatout.source.analysis.call_summary import summarize_scope
 from flatout.source.analysis.patterns import Confidence, Match, pattern
 from flatout.source.analysis.scopes import Scope, Site
-from flatout.source.analysis.syntax import argument, last_name, loaded_names
+from flatout.source.analysis.syntax import argument, keyword, last_name, loaded_names
 from flatout.source.analysis.traced_functions import traced
 
 
@@ -192,7 +192,15 @@ def _from_another_file(call: ast.Call, site: Site) -> Iterator[Match]:
         f"{last_name(given.func)} prepares each element in Python, on one core and under Python's global lock (GIL).",
         "Use from_tensor_slices for arrays in memory and TensorFlow ops in map; else keep the result (cache, records).",
         report_at=call.func,
-        confidence="low" if made_up or _is_tried(site) or _is_written(site) else "medium",
+        confidence="low" if made_up or _is_tried(site) or _is_written(site) or _is_prefetched(call, site) else "medium",
+    )
+
+
+def _is_prefetched(call: ast.Call, site: Site) -> bool:
+    """Whether it runs ahead of the steps: it costs only where it is slower than they are, and this file hides that."""
+    return any(
+        datasets.before(later, where).source_call is call
+        for later, where in site.module.calls_by_name.get("prefetch", ())
     )
 
 
@@ -296,7 +304,29 @@ def _sureness(call: ast.Call, stage: ast.Call, site: Site) -> Confidence:
     made = site.module.function_of(given, site) if given is not None else None
     if made is not None and any(last_name(inner.func) == "sleep" for inner, _ in made.facts.calls):
         return "low"
-    return "low" if _is_kept(stage, site) else "high"
+    if made is not None and _only_reads(made) and keyword(stage, "num_parallel_calls") is not None:
+        return "low"
+    return "low" if _is_kept(stage, site) or _has_no_input(call) else "high"
+
+
+def _only_reads(made: Scope) -> bool:
+    """Whether a function reads an array from a file and hands it on: numpy lets go of the lock while it reads."""
+    names = {site.dotted(call.func) or last_name(call.func) for call, site in made.facts.calls}
+    return "numpy.load" in names and names <= {
+        "numpy.load",
+        "decode",
+        "astype",
+        "str",
+        "numpy",
+        "numpy.squeeze",
+        "numpy.float32",
+    }
+
+
+def _has_no_input(call: ast.Call) -> bool:
+    """`tf.py_function(wait, [], [])`: it stands for something else."""
+    given = argument(call, 1, "inp")
+    return isinstance(given, (ast.List, ast.Tuple)) and not given.elts
 
 
 def _is_kept(stage: ast.Call, site: Site) -> bool:

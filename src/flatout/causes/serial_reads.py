@@ -97,7 +97,7 @@ def _serial_interleave(call: ast.Call, site: Site) -> Iterator[Match]:
             assumes="the order of the records does not matter",
         ),
         report_at=call.func,
-        confidence="low" if reads[0].startswith("tensorflow.data.TextLine") and not site.scope.is_function else "high",
+        confidence="low" if reads[0].startswith("tensorflow.data.TextLine") else "high",
     )
 
 

@@ -42,6 +42,7 @@ function is bound by the interpreter lock and gains little: see `python-in-pipel
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
@@ -120,8 +121,19 @@ def _random_map(call: ast.Call, site: Site) -> Iterator[Match]:
             "semantic",
             repair=_PARALLEL,
             report_at=call.args[0],
-            confidence="low" if few is not None and loops.number(few.call.args[0], few.site) is not None else "high",
+            confidence="low"
+            if (few is not None and loops.number(few.call.args[0], few.site) is not None)
+            or _matters_little(chain, site)
+            else "high",
         )
+
+
+def _matters_little(chain: datasets.Chain, site: Site) -> bool:
+    """Whether it gets whole batches, for which one call draws at once, or data of a test, which run once."""
+    targets = site.statement.targets if isinstance(site.statement, ast.Assign) else []
+    written = " ".join(ast.unparse(target) for target in targets)
+    behind_batch = chain.last("batch", "padded_batch") is not None and "unbatch" not in chain.names()
+    return behind_batch or re.search(r"(^|[\W_])test([\W_]|\d|$)", written, re.IGNORECASE) is not None
 
 
 def _only_if_asked(drawn: Site, call: ast.Call) -> bool:

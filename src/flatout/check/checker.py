@@ -25,6 +25,8 @@ VERSION = (2, 16)
 """The TensorFlow that code is checked for by default: the oldest that flatout supports."""
 PATIENCE = 30.0
 """Seconds of a processor after which a file is checked no further: generated code with thousands of loops."""
+_FAILS = ("gone-api", "legacy-pipeline", "debug-left-on")
+"""Causes of what fails, or floods the log, however small the data are."""
 _PACKAGES = frozenset({b"tf", b"tensorflow", b"keras", b"tf_keras", b"tf_slim"})
 _IN_PACKAGES = ("tf", "tensorflow", "keras")
 _TRACERS = frozenset(
@@ -263,7 +265,7 @@ def _diagnostic(module: Module, pattern: Pattern, match: Match, site: Site) -> D
         site.scope.name or None,
         code,
         match.unless_traced,
-        confidence=consequence.confidence(match, site, pattern.cause in _of_input()),
+        confidence=consequence.confidence(match, site, pattern.cause in _of_input(), pattern.cause not in _FAILS),
     )
 
 

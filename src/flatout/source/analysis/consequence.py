@@ -6,13 +6,14 @@ import re
 
 from flatout.source.analysis.patterns import Confidence, Match
 from flatout.source.analysis.scopes import Site
+from flatout.source.analysis.small_data import has_small_data
 
 _TEST_FILE = re.compile(
     r"(^|[/\\])(tests?[/\\]|testing[/\\]|benchmarks?[/\\]|(test|benchmark)_[^/\\]*\.py$|conftest\.py$)"
     r"|[^/\\]*_(tests?|benchmark)\.py"
 )
 _ASIDE_PATH = re.compile(
-    r"(^|[/\\])(docs?|_static|\w*guides?|demos?|samples?|snippets?|scratch|playground|sandbox|experiments?[/\\]old|archive|deprecated|"
+    r"(^|[/\\])(docs?|_static|archived|\w*guides?|demos?|samples?|snippets?|scratch|playground|sandbox|experiments?[/\\]old|archive|deprecated|"
     r"third_party|legacy|_old|old_\w+|backups?|obsolete|outdated|unused|toys?|hello_?worlds?)[/\\]|(^|[/\\_-])(demo|sample|snippet|playground|profil\w*|bench\w*|timing)"
     r"\w*\.(py|ipynb)$|(^|[/\\])scratch\w*\.(py|ipynb)$|(^|[/\\_-])(hello_?world\w*|testrealm\w*|toy\w*|debug\w*|untitled\w*|temp|tmp|old_\w*)\.(py|ipynb)$|[/\\](~?old|reference)[/\\]|"
     r"(^|[/\\])test[^/\\]*\.ipynb$|[-_ ]test\.ipynb$",
@@ -29,11 +30,14 @@ def is_test(path: str) -> bool:
     return _TEST_FILE.search(path) is not None
 
 
-def confidence(match: Match, site: Site, of_input: bool = False) -> Confidence:
-    """The detector's own confidence, and low where the code, or the data it makes, is there to be looked at."""
+def confidence(match: Match, site: Site, of_input: bool = False, of_speed: bool = True) -> Confidence:
+    """The detector's own confidence, and low where the code, or the data it makes, is there to be looked at, or where
+    all data of the program are a few numbers."""
     if match.confidence == "low" or _is_shown(site) or is_aside(site.module.path, site.module.text):
         return "low"
     if of_input and _is_looked_at(site):
+        return "low"
+    if of_speed and has_small_data(site.module):
         return "low"
     return match.confidence
 

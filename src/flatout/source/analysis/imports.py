@@ -79,6 +79,10 @@ class Names:
             for raw in (*self._raw.values(), *self._stars)
         )
 
+    def only_of(self, packages: frozenset[str]) -> bool:
+        """Whether all that it imports comes from these packages: nothing of its own project."""
+        return all(raw.split(".")[0] in packages for raw in (*self._raw.values(), *self._stars))
+
     @property
     def of_version_one(self) -> bool:
         """`import tensorflow.compat.v1 as tf`"""
