@@ -23,6 +23,7 @@ In a custom loop, let the traced function take several batches: `for batch in da
 `tf.function` becomes a loop in the graph.
 - `direct-batch`: reassociated; `train_on_batch` sets its metrics back in the graph of the step, not from Python
   before it. The same numbers to the last digit where all batches have one shape.
+- `direct-epochs`: reassociated; epochs of `fit` that are one batch each call the training step alone.
 - `steps-per-execution`: reassociated; the same updates in the same order. Callbacks and logs come once per
   call instead of once per step.
 - `prepared-runs`, for `session.run` of TensorFlow 1: exact; what a run fetches and feeds is looked up once.
@@ -55,6 +56,8 @@ from flatout.source.analysis.scopes import Site
 from flatout.source.analysis.syntax import argument, constant, keyword, takes_unknown
 
 SMALL_MS = 20.0
+MANY_EPOCHS = 20
+"""Of `fit` on one batch, from which on it is worth to call its step directly."""
 MATTERS = 0.25
 OWN_MATTERS = 0.12
 """The same for Python on lines of the program's own that samples have named: there it is plain what to change."""
@@ -105,6 +108,12 @@ def _fixes(case: Case) -> list[Fix]:
 
 
 def _less_around_each_call(case: Case) -> Iterator[Fix]:
+    if queries.step_kind(case) == "fit" and any(
+        item.method == "fit" and item.single == item.calls and item.batches >= MANY_EPOCHS * item.calls
+        for item in case.evidence_of(KerasCall)
+    ):
+        text = "Call the training step once an epoch: all rows are one batch, and fit sets up each epoch anew."
+        yield Fix(text, lever="direct-epochs", equivalence="reassociated")
     if queries.step_kind(case) in ("train-function", "function") and any(
         item.method in BATCH_METHODS and queries.is_often(case, item.calls) and item.single == item.calls
         for item in case.evidence_of(KerasCall)
@@ -230,7 +239,15 @@ def _batch_of_one(call: ast.Call, site: Site) -> Iterator[Match]:
 
 CAUSE = Cause(
     group="graph",
-    cures=("direct-batch", "steps-per-execution", "prepared-runs", "caller-thread", "xla", "batch-size"),
+    cures=(
+        "direct-batch",
+        "direct-epochs",
+        "steps-per-execution",
+        "prepared-runs",
+        "caller-thread",
+        "xla",
+        "batch-size",
+    ),
     explains=("gpu-idle",),
     in_run={"python-between": python_between, "starting-calls": starting_calls},
     patterns=(_one_step_per_call, _batch_of_one),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from types import ModuleType
 from typing import Any
 
 from flatout.observe.injection import Injection
@@ -45,6 +46,20 @@ def as_floatx(value: Any) -> Any:
 
         return tf.cast(value, floatx)
     return value
+
+
+def without_callbacks(keras: ModuleType, model: Any) -> Any:
+    """A callback list without callbacks: it tells the observer of each batch, as that of a whole call does."""
+    callbacks = keras.callbacks.CallbackList.__new__(keras.callbacks.CallbackList)
+    callbacks.__dict__.update(
+        callbacks=[], params={}, _model=model, _async_train=False, _async_test=False, _async_predict=False
+    )
+    return callbacks
+
+
+def has_state(model: Any) -> bool:
+    """Whether layers keep a state from batch to batch: the order of rows within a batch matters to them."""
+    return any(getattr(layer, "stateful", False) is True for layer in model._flatten_layers())
 
 
 def plain_logs(logs: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from flatout.cures._batch_graphs import BatchGraphs
 from flatout.cures._keras_arguments import caller_location
-from flatout.cures._one_batch import PROGRESS, Excluded, as_floatx, plain_logs
+from flatout.cures._one_batch import PROGRESS, Excluded, as_floatx, has_state, plain_logs, without_callbacks
 from flatout.cures._spec import Hooks
 from flatout.observe.injection import Injection
 from flatout.observe.private_names import patch
@@ -29,24 +29,13 @@ class _Short:
         self.graphs = BatchGraphs(function)
 
     def is_ready(self, model: Any) -> bool:
-        # The order of rows within a batch matters to layers that keep a state from batch to batch.
-        return self.graphs.is_ready(model) and not any(
-            getattr(layer, "stateful", False) is True for layer in model._flatten_layers()
-        )
+        return self.graphs.is_ready(model) and not has_state(model)
 
     def prepared(self, model: Any, asked: SingleBatch) -> Callable[[], Any]:
         """What makes the call. Nothing has been trained yet, and all that can fail for the lever's sake is done."""
         values = (asked.x, asked.y) if asked.sample_weight is None else (asked.x, asked.y, asked.sample_weight)
         run = self.graphs.traced(model, tuple(map(as_floatx, values)))
-        return functools.partial(self.call, model, asked, run, self.batches(model))
-
-    def batches(self, model: Any) -> Any:
-        """A callback list without callbacks: it tells the observer of each batch, as that of a whole call does."""
-        callbacks = self.keras.callbacks.CallbackList.__new__(self.keras.callbacks.CallbackList)
-        callbacks.__dict__.update(
-            callbacks=[], params={}, _model=model, _async_train=False, _async_test=False, _async_predict=False
-        )
-        return callbacks
+        return functools.partial(self.call, model, asked, run, without_callbacks(self.keras, model))
 
     def call(self, model: Any, asked: SingleBatch, run: Callable[[], Any], callbacks: Any) -> Any:
         raise NotImplementedError
