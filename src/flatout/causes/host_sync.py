@@ -145,6 +145,7 @@ _ON_HOST = ("iterations", "step", "global_step", "epoch", "learning_rate", "lr",
 """Counters, which live on the host anyway."""
 _BATCH_HOOKS = ("on_train_batch_end", "on_batch_end", "on_train_batch_begin", "on_batch_begin")
 _HEAVY = ("predict", "evaluate", "save", "save_weights")
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _FEW = 500
 """Steps that a run makes in seconds."""
 
@@ -163,7 +164,7 @@ def _pull_every_step(loop: ast.For | ast.While, site: Site) -> Iterator[Match]:
     pulls = []
     begins = _step_begins(loop, site)
     stepping = [set(at.arms) for step, at in loops.direct_calls(loop, site.scope) if loops.makes_step(step, at)]
-    for call, where in loops.direct_calls(loop, site.scope):
+    for call, where in _calls_of_turn(loop, site):
         if call.lineno < begins:
             continue  # before the step, to choose what it works on: an action of a policy
         guarded = loops.is_guarded(where, loop) and not any(set(where.arms) <= arms for arms in stepping)
@@ -227,6 +228,15 @@ def _callback_every_batch(node: ast.FunctionDef, site: Site) -> Iterator[Match]:
                 "semantic",
                 report_at=call.func,
             )
+
+
+def _calls_of_turn(loop: ast.For | ast.While, site: Site) -> list[tuple[ast.Call, Site]]:
+    """Calls in each turn, also those of a comprehension: `[value.numpy() for value in losses.values()]`."""
+    return [
+        (call, where)
+        for call, where in loops.calls_in(loop, site.scope)
+        if all(isinstance(inner, _COMPREHENSIONS) for inner in where.loops[where.loops.index(loop) + 1 :])
+    ]
 
 
 def _only_shown(pulls: list[ast.Call]) -> bool:
@@ -294,7 +304,9 @@ def _pulls(call: ast.Call, site: Site, loop: Loop, results: set[str]) -> bool:
         value = call.func.value
         if isinstance(value, ast.Call) and loops.makes_step(value, site):
             return True  # `train_step(batch).numpy()`
-        if loaded_names(value) & _given(loop, site) or (isinstance(value, ast.Attribute) and value.attr in _ON_HOST):
+        if loaded_names(value) & _through(site, loop, _given(loop, site)) or (
+            isinstance(value, ast.Attribute) and value.attr in _ON_HOST
+        ):
             return False
         called = value.func if isinstance(value, ast.Call) else value
         return last_name(called) not in _ON_HOST
@@ -303,8 +315,17 @@ def _pulls(call: ast.Call, site: Site, loop: Loop, results: set[str]) -> bool:
             return False  # counted by itself
         if any(loops.makes_step(inner, site) for item in call.args for inner in nested_calls(item)):
             return last_name(call.func) == "float"  # `float(train_step(batch))`
-        return bool(set().union(*(loaded_names(item) for item in call.args)) & results)
+        return bool(set().union(*(loaded_names(item) for item in call.args)) & _through(site, loop, results))
     return False
+
+
+def _through(site: Site, loop: Loop, names: set[str]) -> set[str]:
+    """With what a comprehension takes from them: `for name, value in losses.items()`."""
+    for inner in site.loops[site.loops.index(loop) + 1 :]:
+        source = loops.iterated(inner)
+        if source is not None and loaded_names(source) & names:
+            names = names | loops.target_names(inner)
+    return names
 
 
 def _given(loop: Loop, site: Site) -> set[str]:

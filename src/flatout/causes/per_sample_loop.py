@@ -43,6 +43,7 @@ shapes and padding would waste more than it saves, or when a batch does not fit 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from flatout.causes._sample_loops import SampleLoop, eager_loops, traced_loops
@@ -51,10 +52,11 @@ from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.model.evidence.graphs import GraphLoop, RepeatedOps
 from flatout.source import context
-from flatout.source.analysis import loops
+from flatout.source.analysis import datasets, loops
+from flatout.source.analysis.call_summary import summarize
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
-from flatout.source.analysis.syntax import argument, constant, last_name, loaded_names, nested_calls
+from flatout.source.analysis.syntax import argument, constant, last_name, loaded_names, nested_calls, stored_names
 from flatout.source.analysis.traced_functions import is_traced
 
 IN_GRAPH = "inside the graph"
@@ -220,10 +222,169 @@ def _is_sample(node: ast.expr, taken: set[str], loop: ast.For) -> bool:
     return isinstance(node, ast.Name) and node.id in taken
 
 
+_FEW = 8
+"""Samples that may as well go one by one."""
+_BATCH_SIZE = re.compile(
+    r"(^|_)(batch_?(size|len|count|dim)?|bs|n(um)?_?(samples?|examples?|images?|batch))$", re.IGNORECASE
+)
+"""What counts the samples of a batch."""
+_COMPUTES = re.compile(
+    r"loss|step|train|forward|call|metric|score|accuracy|iou|dice|attention|encode|decode", re.IGNORECASE
+)
+"""Functions that compute with a batch, by their names."""
+_ONE_SAMPLE = (
+    *("tensorflow.image.non_max", "tensorflow.image.combined_non_max", "tensorflow.boolean_mask", "tensorflow.unique"),
+    *("tensorflow.py_function", "tensorflow.numpy_function", "tensorflow.compat.v1.py_func", "tensorflow.ragged."),
+    *("tensorflow.io.", "tensorflow.image.decode", "tensorflow.summary.", "tensorflow.print", "tensorflow.data."),
+    *("tensorflow.random.shuffle", "tensorflow.sparse.", "tensorflow.dynamic_partition", "tensorflow.setdiff1d"),
+    *("tensorflow.random.categorical", "tensorflow.cond", "tensorflow.while_loop", "tensorflow.math.segment"),
+)
+"""Operations that are made for one sample: their results have another shape for each."""
+
+
+@pattern(
+    "rows-one-by-one",
+    nodes=(ast.For,),
+    words=("range",),
+    in_loop=(r"\brange\b",),
+    of_tensorflow=True,
+)
+def _rows_one_by_one(loop: ast.For, site: Site) -> Iterator[Match]:
+    """`for i in range(batch_size)` that computes with row `i` of some tensors, and adds up or collects the results."""
+    source = loop.iter
+    if not isinstance(source, ast.Call) or not isinstance(source.func, ast.Name) or source.func.id != "range":
+        return  # that of `tf.range` is a loop of the graph: see sequential-loop
+    if not isinstance(loop.target, ast.Name):
+        return
+    counted = [item for item in source.args if constant(item) != 0]
+    if len(counted) != 1 or loop.orelse or not site.scope.is_function or not _is_computing(site):
+        return
+    if (count := loops.number(counted[0], site)) is not None and count <= _FEW:
+        return
+    rows = _rows(loop, loop.target.id)
+    if not rows or not _counts_samples(counted[0], {ast.unparse(row.value) for row in rows}, site):
+        return
+    if _computes(loop, rows, site) and _gathers(loop) and not _carries(loop):
+        yield Match(
+            loop,
+            "The operations of this loop run for one sample of the batch after another.",
+            "Give them the whole batch, with the axes of a sample as their axis, and reduce at the end.",
+            "reassociated",
+            report_at=loop.iter,
+            confidence="high" if is_traced(site) else "medium",
+        )
+
+
+def _is_computing(site: Site) -> bool:
+    return is_traced(site) or any(scope.is_function and _COMPUTES.search(scope.name) for scope in site.scope.around())
+
+
+def _rows(loop: ast.For, index: str) -> list[ast.Subscript]:
+    """`labels[i]`, `labels[i, :, 0]`: what a turn picks."""
+    found = []
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and not isinstance(node.value, ast.Call):
+            first = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
+            if isinstance(first, ast.Name) and first.id == index:
+                found.append(node)
+    return found
+
+
+def _counts_samples(count: ast.expr, picked: set[str], site: Site) -> bool:
+    """`batch_size`, or the first length of what is picked from: `x.shape[0]`, `tf.shape(x)[0]`, also by a name."""
+    if _BATCH_SIZE.search(last_name(count)):
+        return True
+    if isinstance(count, ast.Name):
+        bound = datasets.binding(count.id, site)
+        if bound is None or bound.value is None:
+            return False
+        if bound.part == 0:
+            return _shape_of(bound.value) in picked
+        count = bound.value
+    if isinstance(count, ast.Subscript) and constant(count.slice) == 0:
+        return _shape_of(count.value) in picked
+    return False
+
+
+def _shape_of(node: ast.expr) -> str | None:
+    """`x` of `x.shape`, `tf.shape(x)`, `x.get_shape()`, `x.shape.as_list()`."""
+    while isinstance(node, ast.Call) and last_name(node.func) in ("as_list", "get_shape") and not node.args:
+        if not isinstance(node.func, ast.Attribute):
+            return None
+        node = ast.Attribute(node.func.value, "shape") if node.func.attr == "get_shape" else node.func.value
+    if isinstance(node, ast.Attribute) and node.attr == "shape":
+        return ast.unparse(node.value)
+    if isinstance(node, ast.Call) and last_name(node.func) in ("shape", "int_shape") and node.args:
+        return ast.unparse(node.args[0])
+    return None
+
+
+def _computes(loop: ast.For, rows: list[ast.Subscript], site: Site) -> bool:
+    """Whether operations of TensorFlow take what is picked, and none of them is for one sample alone."""
+    derived: set[str] = set()
+    for statement in ast.walk(loop):
+        if isinstance(statement, ast.Assign) and _reads(statement.value, rows, derived):
+            derived |= stored_names(statement)
+    on_rows = False
+    for call in nested_calls(loop):
+        done = summarize(call.func, site)
+        names = {site.dotted(call.func), *done.names()}
+        if any(name.startswith(_ONE_SAMPLE) for name in names) or last_name(call.func) in ("numpy", "predict", "fit"):
+            return False
+        if site.dotted(call.func) == "tensorflow.where" and len(call.args) + len(call.keywords) == 1:
+            return False  # the number of results differs from sample to sample
+        of_tensorflow = any(name.startswith(("tensorflow.", "keras.")) for name in names)
+        on_rows = on_rows or (of_tensorflow and any(_reads(item, rows, derived) for item in call.args))
+    return on_rows
+
+
+def _reads(node: ast.expr, rows: list[ast.Subscript], derived: set[str]) -> bool:
+    return any(inner in rows or (isinstance(inner, ast.Name) and inner.id in derived) for inner in ast.walk(node))
+
+
+def _gathers(loop: ast.For) -> bool:
+    """Whether the turns add up, or put their results into a list or a TensorArray."""
+    if any(isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) for node in ast.walk(loop)):
+        return True
+    return any(last_name(call.func) in ("append", "write") for call in nested_calls(loop)) or any(
+        isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.BinOp)
+        and isinstance(node.value.op, ast.Add)
+        and isinstance(node.value.left, ast.Name)
+        and node.value.left.id in stored_names(node)
+        for node in ast.walk(loop)
+    )
+
+
+def _carries(loop: ast.For) -> bool:
+    """Whether a turn needs a value of the one before, or ends the loop: then the samples do depend on each other."""
+    if any(isinstance(node, (ast.Break, ast.Return, ast.Yield, ast.Try)) for node in ast.walk(loop)):
+        return True
+    return any(
+        isinstance(node, ast.Assign)
+        and loaded_names(node.value) & stored_names(node)
+        and not isinstance(node.value, ast.BinOp)
+        and not (isinstance(node.value, ast.Call) and last_name(node.value.func) in ("write", "concat"))
+        and not _first_stored(loop, node)
+        for node in ast.walk(loop)
+    )
+
+
+def _first_stored(loop: ast.For, node: ast.Assign) -> bool:
+    """Whether the name has got a value in this turn before: `row = x[i]`, `row = tf.reshape(row, …)`."""
+    before: set[str] = set()
+    for statement in loop.body:
+        if statement.lineno >= node.lineno:
+            break
+        if isinstance(statement, ast.Assign):
+            before |= stored_names(statement)
+    return stored_names(node) <= before
+
+
 CAUSE = Cause(
     group="graph",
     cures=("whole-batch", "vectorize-loop", "function"),
     explains=("gpu-idle", "launch-bound", "step-overhead"),
     in_run=in_run,
-    patterns=(_batch_taken_apart,),
+    patterns=(_batch_taken_apart, _rows_one_by_one),
 )
