@@ -38,7 +38,7 @@ pytestmark = pytest.mark.slow
 
 KEPT = ("retrace_scalar", "serial_augment", "tune_tiny_fit")
 TRACES = ("keras-starved",)
-EVERY = ("serial_augment", "tune_tiny_fit", "keras-starved", "sample")
+EVERY = ("serial_augment", "tune_tiny_fit", "keras-starved", "optimize-model", "sample")
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +61,8 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write(folder, name, store.load(directory / "case.json"), directory)
     for name in TRACES:
         write(folder, name, diagnose(analyse(FIXTURES / "traces" / f"{name}.xplane.pb.gz")), None)
+    served = store.load(FIXTURES / "cases" / "before-rebuild" / "optimize-model" / "case.json")
+    write(folder, "optimize-model", served, None)
     write(folder, "sample", sample_case(), None)
     return folder
 
@@ -87,6 +89,15 @@ def overflow(seen: Watched) -> list[str]:
     return found
 
 
+def cut_tables(seen: Watched) -> list[str]:
+    """Tables that would have to be scrolled for their last columns."""
+    found: list[str] = seen.page.evaluate(
+        """() => [...document.querySelectorAll(".scroll")].filter((e) => e.scrollWidth > e.clientWidth)
+          .map((e) => `${e.getAttribute("aria-label")}: ${e.scrollWidth} in ${e.clientWidth}`)"""
+    )
+    return found
+
+
 def span(seen: Watched) -> float:
     box = seen.page.locator(".timeline")
     seen.page.wait_for_timeout(50)  # the next frame
@@ -108,10 +119,11 @@ def test_every_view_is_drawn_at_any_width(browser: Any, reports: Path, name: str
             assert seen.page.locator(".chart").nth(at).locator("svg path").count() > 0
         assert "cannot be shown" not in seen.page.locator("main").inner_text()
         seen.page.evaluate("document.querySelectorAll('details').forEach((fold) => (fold.open = true))")
-        for width in (1440, 768, 380):
+        for width in (1440, 1280, 768, 390):
             seen.page.set_viewport_size({"width": width, "height": 800})
             seen.page.wait_for_timeout(50)  # charts follow in the next frames
             assert overflow(seen) == [], width
+            assert width == 768 or cut_tables(seen) == [], width
         seen.page.emulate_media(color_scheme="dark")
         seen.page.locator("html[data-theme=dark]").wait_for(state="attached")
         assert overflow(seen) == []

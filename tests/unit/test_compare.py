@@ -12,6 +12,7 @@ from scipy import stats
 from flatout.compare import formatting, run_spread
 from flatout.compare.comparison import compare
 from flatout.measure.steady import block_length, error_of_median, steady_indices
+from flatout.model.case import Interval
 from flatout.model.errors import FlatoutError
 from flatout.store.run_summary import program_of, run_of
 
@@ -185,5 +186,6 @@ def test_words() -> None:
     share = compare([runs.run(20.0, 1)], [runs.run(30.0, 2)]).step.share
     assert share is not None
     assert "more time" in formatting.more(share)
+    assert formatting.more(Interval(5.025, 0.26, 27.84)) == "6.03 times as long [1.26, 28.8]"
     assert formatting.percent(-0.031) == "−3.1 %"
     assert formatting.milliseconds(12345) == "12 s"

@@ -303,6 +303,11 @@ def test_what_the_claim_does_not_cure_is_not_said_to_be_patched() -> None:
     assert tune_patch.elsewhere(case, other, tune_screen.claimed(case)) == ""
 
 
+def test_a_small_gain_is_not_one_times() -> None:
+    text = " ".join(screen(case_of("run-gpu")).split())
+    assert "gives up to 1.04 times as fast: this run 17.7 s → 17.0 s" in text
+
+
 def test_a_run_that_may_gain_nothing_says_so() -> None:
     text = " ".join(screen(case_of("tune-gpu")).split())
     assert "a run as short as this one may gain nothing" in text

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import fcntl
+import os
 import re
+import struct
+import subprocess
 import sys
+import termios
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +29,7 @@ from flatout.report.formatting import (
     share,
     size,
 )
+from flatout.report.labels import op_name
 from flatout.report.terminal import VIEWS, render
 from flatout.report.terminal.charts import area, bar, buckets, spark, stacked
 from flatout.report.terminal.output import can_show, to_ascii
@@ -279,6 +285,31 @@ def test_other_numbers() -> None:
     assert quantity(True, "") == "yes"
     assert quantity(3, "files") == "3 files"
     assert quantity(2.5, "s") == "2.50 s"
+
+
+def test_an_op_is_named_without_the_calls_around_it() -> None:
+    assert op_name("StatefulPartitionedCall/gradient_tape/dense/MatMul") == "gradient_tape/dense/MatMul"
+    assert op_name("PartitionedCall_3/StatefulPartitionedCall/Relu") == "Relu"
+    for kept in ("StatefulPartitionedCall", "model/StatefulPartitionedCall/Relu", ""):
+        assert op_name(kept) == kept
+
+
+def test_the_width_is_that_of_the_terminal_also_through_a_pipe() -> None:
+    """A pseudo-terminal of 72 columns is standard error; standard output is a pipe."""
+    leader, follower = os.openpty()
+    try:
+        fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 72, 0, 0))
+        environment = {key: value for key, value in os.environ.items() if key != "COLUMNS"}
+        ask = [sys.executable, "-c", "from flatout.report.terminal.output import columns; print(columns())"]
+        streams: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": follower}
+        assert subprocess.run(ask, env=environment, check=True, **streams).stdout.strip() == b"72"
+        given = subprocess.run(ask, env={**environment, "COLUMNS": "90"}, check=True, **streams)
+        assert given.stdout.strip() == b"90"
+        streams["stderr"] = subprocess.DEVNULL
+        assert subprocess.run(ask, env=environment, check=True, **streams).stdout.strip() == b"100"
+    finally:
+        os.close(leader)
+        os.close(follower)
 
 
 def test_shortening() -> None:

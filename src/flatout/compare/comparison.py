@@ -241,7 +241,7 @@ def _outcome(found: Comparison) -> str:
         return f"Too few steps to decide: one of the runs has only {few}. Run it for longer ({times})."
     threshold = f"the threshold of {100 * (allowed or 0.0):g} %"
     if found.regressed and found.least is not None:
-        sure = f"at least {100 * found.least:.1f} % with 95 % certainty"
+        sure = f"at least {100 * found.least:.1f} % more with 95 % certainty"
         return f"Slower, above {threshold}: a step takes {formatting.more(share)}, {sure} ({times})."
     if step.outcome == "slower" and allowed is not None and share.ratio > allowed:
         together = f" for {found.programs} programs at once" if found.programs > 1 else ""

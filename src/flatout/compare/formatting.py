@@ -30,7 +30,12 @@ def change(share: Interval) -> str:
 
 
 def more(share: Interval) -> str:
-    """`15.0 % [9.1 %, 21.2 %] more time`"""
+    """`15.0 % [9.1 %, 21.2 %] more time`, `6.03 times as long [1.26, 28.8]`"""
+    if share.ratio >= 1:
+        times, low, high = (
+            f"{1 + part:#.3g}" if part < 999 else f"{1 + part:,.0f}" for part in (share.ratio, share.low, share.high)
+        )
+        return f"{times} times as long [{low}, {high}]"
     if share.ratio >= 0:
         return f"{100 * share.ratio:.1f} % [{100 * share.low:.1f} %, {100 * share.high:.1f} %] more time"
     return f"{-100 * share.ratio:.1f} % [{-100 * share.high:.1f} %, {-100 * share.low:.1f} %] less time"

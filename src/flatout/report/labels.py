@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from flatout.model.vocabulary import StepKind, TuneOutcome
 from flatout.report.formatting import clean
+
+_CALLS = re.compile(r"^(?:(?:Stateful)?PartitionedCall(?:_\d+)?/)+(?=.)")
 
 STEP_PARTS = {
     "input": "waiting for input",
@@ -60,6 +64,11 @@ TUNE_OUTCOMES: dict[TuneOutcome, str] = {
 def device_name(device: str) -> str:
     """`/job:localhost/replica:0/task:0/device:GPU:0` → `GPU:0`"""
     return clean(device, 60).rsplit("device:", 1)[-1].lstrip("/")
+
+
+def op_name(name: str) -> str:
+    """`StatefulPartitionedCall/model/conv/Relu` → `model/conv/Relu`: where the call stands tells nothing of the op."""
+    return _CALLS.sub("", name)
 
 
 def name_of_steps(kind: StepKind) -> str:

@@ -28,10 +28,11 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
 
 
 def _pipeline(pipeline: Pipeline, page: Page) -> None:
-    page.heading(f"Pipeline {clean(pipeline.name, 60)}", page.location(pipeline.where, page.width // 2))
+    name = clean(pipeline.name, 60).removeprefix("pipeline ")
+    page.heading(f"Pipeline {name}", page.location(pipeline.where, page.width // 2))
     page.fields(
         [
-            f"{pipeline.elements:,} elements" if pipeline.elements else "",
+            f"{pipeline.elements:,} element{'s' * (pipeline.elements != 1)}" if pipeline.elements else "",
             f"the step waits {duration(pipeline.wait_ms)} for each" if pipeline.wait_ms is not None else "",
         ]
     )

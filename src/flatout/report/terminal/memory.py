@@ -64,7 +64,7 @@ def _holders(memory: Memory, page: Page) -> None:
         [
             Column("bytes", right=True),
             Column("share", right=True),
-            Column("", drop=3),
+            Column("", drop=3, style=GREEN),
             Column("operation", flexible=True, middle=True),
             Column("shape", flexible=True, drop=1),
             Column("dtype", drop=4),

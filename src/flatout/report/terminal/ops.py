@@ -6,7 +6,7 @@ from pathlib import Path
 
 from flatout.model.case import Case
 from flatout.report.formatting import duration, number, share
-from flatout.report.labels import device_name
+from flatout.report.labels import device_name, op_name
 from flatout.report.terminal.page import Column, Page
 
 MOST = 30
@@ -38,7 +38,7 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
             Column("where", flexible=True, middle=True, drop=2),
         ],
         [
-            [duration(op.self_ms), share(op.share), number(op.count), op.name, op.type, device_name(op.device),
+            [duration(op.self_ms), share(op.share), number(op.count), op_name(op.name), op.type, device_name(op.device),
              op.dtype, page.location(op.where)]
             for op in ranked[:MOST]
         ],

@@ -28,7 +28,7 @@ class Output:
     def of(cls, width: int | None, color: bool | None, unicode: bool | None) -> Output:
         """The given settings; the rest is taken from standard output. A file or a pipe gets no colour."""
         if width is None:
-            width = shutil.get_terminal_size((100, 24)).columns
+            width = columns()
         if color is None:
             color = styled(sys.stdout)
         if unicode is None:
@@ -40,6 +40,18 @@ class Output:
 
     def text(self, page: Page) -> str:
         return page.text() if self.unicode else to_ascii(page.text())
+
+
+def columns() -> int:
+    """Of the terminal that a person sits at, also where standard output goes through `less` or `tee`."""
+    if not os.environ.get("COLUMNS"):
+        for stream in (sys.__stdout__, sys.__stderr__, sys.__stdin__):
+            try:
+                if stream is not None and (found := os.get_terminal_size(stream.fileno()).columns) > 0:
+                    return found
+            except (OSError, ValueError):  # no terminal; closed
+                continue
+    return shutil.get_terminal_size((100, 24)).columns
 
 
 def styled(stream: TextIO) -> bool:

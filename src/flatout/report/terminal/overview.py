@@ -73,7 +73,9 @@ def steps(found: Steps, page: Page) -> None:
         [
             f"median {duration(found.ms.median)}",
             f"p10–p90 {duration(found.ms.p10)} – {duration(found.ms.p90)}",
-            f"warm-up apart: {found.warmup:,} steps, {duration(found.warmup_ms)}" if found.warmup else "",
+            f"warm-up apart: {found.warmup:,} step{'s' * (found.warmup != 1)}, {duration(found.warmup_ms)}"
+            if found.warmup
+            else "",
             f"outliers {found.outliers:,}" if found.outliers else "",
             f"trend {100 * found.trend:+.0f} %" if abs(found.trend) >= 0.05 else "",
         ]

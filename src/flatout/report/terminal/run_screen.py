@@ -143,7 +143,8 @@ def at_most(case: Case, finding: Finding) -> str:
         return ""
     left = whole - cost
     before, after = duration(1000 * whole), duration(1000 * left)
-    return f"up to about {whole / left:.2g} times as fast: this run {before} → {after}"
+    times = f"about {whole / left:.2g} times" if whole / left >= 1.095 else f"{words.factor(whole / left)} times"
+    return f"up to {times} as fast: this run {before} → {after}"
 
 
 def _of_longer_run(case: Case, part: float) -> str:

@@ -10,7 +10,7 @@ from flatout.report.formatting import clean, duration, number
 from flatout.report.terminal import overview
 from flatout.report.terminal.charts import bar, buckets, spark
 from flatout.report.terminal.page import Column, Page
-from flatout.report.terminal.palette import AMBER
+from flatout.report.terminal.palette import AMBER, TEAL
 
 ROWS = 16
 SLOWEST = 8
@@ -65,7 +65,7 @@ def _course(steps: Steps, page: Page) -> None:
             Column("steps", right=True),
             Column("median", right=True),
             Column("slowest", right=True),
-            Column(""),
+            Column("", style=TEAL),
         ],
         rows,
     )

@@ -188,8 +188,11 @@ def _mark(one: Interval | None, outcome: str, reach: float) -> Html:
 def _axis(reach: float) -> list[Child]:
     step = next((tick for tick in (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10) if reach / tick < 2.5), 50)
     ticks = [tick for tick in (-2 * step, -step, 0, step, 2 * step) if abs(tick) <= reach]
-    return [tag("span", f"{100 * tick:+.0f} %" if tick else "0", style=f"left:{_at(tick, reach):.2f}%", class_="tick")
-            for tick in ticks]  # fmt: skip
+    marks: list[Child] = []
+    for tick in ticks:
+        text = f"{100 * tick:+.0f} %".replace("-", "−") if tick else "0"
+        marks.append(tag("span", text, style=f"left:{_at(tick, reach):.2f}%", class_="tick"))
+    return marks
 
 
 def _at(value: float, reach: float) -> float:
@@ -218,8 +221,8 @@ def _difference(one: Difference) -> Html:
     kind = "hot" if one.level in ("machine", "other") else ""
     cells = [
         tag("th", one.what, scope="row"),
-        tag("td", one.before),
-        tag("td", one.after),
+        tag("td", one.before, class_="side-text"),
+        tag("td", one.after, class_="side-text"),
         tag("td", chip(level, kind)),
     ]
     return tag("tr", cells)

@@ -14,6 +14,8 @@ from flatout.report.labels import device_name
 
 TITLE = "Kernels"
 DRAWN = 12
+LONGEST = 120
+"""Letters of a kernel's name."""
 
 
 def has_data(context: ReportContext) -> bool:
@@ -77,7 +79,7 @@ def _table(ranked: list[Kernel]) -> Html:
             Cell(duration(kernel.ms), kernel.ms),
             Cell([share(kernel.share), bar(kernel.share)], kernel.share),
             Cell(number(kernel.count), kernel.count),
-            [kernel.name, " ", chip("tensor cores", "good") if kernel.tensor_core else None],
+            [_name(kernel.name), " ", chip("tensor cores", "good") if kernel.tensor_core else None],
             kernel.precision,
             Cell(share(kernel.occupancy) if kernel.occupancy is not None else "", kernel.occupancy or 0.0),
             tag("span", elide(clean(kernel.op), 44, middle=True), title=kernel.op),
@@ -92,9 +94,14 @@ def _table(ranked: list[Kernel]) -> Html:
         Column("kernel", wide=True),
         Column("precision", minor=True),
         Column("occupancy", True, minor=True),
-        Column("operation", minor=True),
+        Column("operation", wide=True, minor=True),
     ]
     return table(columns, rows, "Kernels by time in the window", find="kernels")
+
+
+def _name(name: str) -> Html:
+    """A mangled name of a template is longer than a telephone's screen; all of it is shown when the mouse rests."""
+    return tag("span", elide(clean(name, 4000), LONGEST, middle=True), title=name)
 
 
 def _roofline(roofline: Roofline) -> Html:

@@ -11,7 +11,7 @@ from flatout.report.html.components import bar, file_and_line
 from flatout.report.html.context import ReportContext
 from flatout.report.html.markup import Html, join
 from flatout.report.html.tables import MOST, Cell, Column, table
-from flatout.report.labels import device_name
+from flatout.report.labels import device_name, op_name
 
 TITLE = "Operations"
 AREAS = 150
@@ -85,7 +85,7 @@ def _table(ranked: list[Op], context: ReportContext) -> Html:
             Cell([duration(op.self_ms)], op.self_ms),
             Cell([share(op.share), bar(op.share)], op.share),
             Cell(number(op.count), op.count),
-            op.name,
+            op_name(op.name),
             op.type,
             device_name(op.device),
             f"{op.dtype} {op.shape}".strip(),
@@ -98,7 +98,7 @@ def _table(ranked: list[Op], context: ReportContext) -> Html:
         Column("share", True),
         Column("count", True, minor=True),
         Column("operation", wide=True),
-        Column("kind", minor=True),
+        Column("kind", wide=True, minor=True),
         Column("device", minor=True),
         Column("type and shape", minor=True),
         Column("where", minor=True),

@@ -64,6 +64,6 @@ def _copies(context: ReportContext) -> Html | None:
         for device in context.case.devices
         for copy in device.copies
     ]
-    columns = [Column("device"), Column("copy", wide=True), Column("count", True), Column("bytes", True),
+    columns = [Column("device"), Column("copy", wide=True), Column("count", True, minor=True), Column("bytes", True),
                Column("time", True), Column("rate", True, minor=True)]  # fmt: skip
     return table(columns, rows, "Copies over the trace window") if rows else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flatout.model.case import Case, Serving, Trial
+from flatout.model.case import Case, Interval, Serving, Trial
 from flatout.model.evidence.outcomes import Metric, RouteSkipped
 from flatout.report.formatting import duration, size
 from flatout.report.html.charts import chart, label
@@ -19,14 +19,13 @@ COLUMNS = (
     Column("p95", number=True, minor=True),
     Column("p99", number=True, minor=True),
     Column("speedup", number=True),
-    Column("interval", number=True, minor=True),
     Column("kept", number=True),
     Column("size", number=True),
     Column("memory", number=True, minor=True),
     Column("load", number=True, minor=True),
     Column("precision", minor=True),
     Column("setting", minor=True),
-    Column("outcome"),
+    Column("outcome", minor=True),
 )
 
 
@@ -80,7 +79,7 @@ def _front(trials: list[Trial], metric: str) -> Child:
                 "x": [round(serving.latencies[0].p50, 5) for _, serving in chosen],
                 "y": [_kept(serving) for _, serving in chosen],
                 "text": [label(trial.levers[0], 30) for trial, _ in chosen],
-                "textposition": "top center",
+                "textposition": "top right",  # the front begins at the left edge
                 "customdata": [size(serving.size_bytes) for _, serving in chosen],
                 "marker": {"color": color, "size": 10},
                 "hovertemplate": "%{text}<br>%{x:.4~g} ms, %{y:.5~g}, %{customdata}<extra></extra>",
@@ -108,8 +107,7 @@ def _row(trial: Trial, serving: Serving) -> list[Cell | Child]:
         Cell(duration(latency.p50), latency.p50) if latency else "",
         Cell(duration(latency.p95), latency.p95) if latency else "",
         Cell(duration(latency.p99), latency.p99) if latency else "",
-        Cell(tag("b", f"{speedup.ratio:.2f}×"), speedup.ratio) if speedup else "",
-        f"[{speedup.low:.2f}, {speedup.high:.2f}]" if speedup else "",
+        Cell([tag("b", f"{speedup.ratio:.2f}×"), tag("small", _bounds(speedup))], speedup.ratio) if speedup else "",
         Cell(f"{kept:.4f}", kept) if kept is not None else "",
         Cell(size(serving.size_bytes), serving.size_bytes) if serving.size_bytes else "",
         Cell(size(serving.memory_bytes), serving.memory_bytes) if serving.memory_bytes else "",
@@ -118,6 +116,10 @@ def _row(trial: Trial, serving: Serving) -> list[Cell | Child]:
         " ".join(f"{key}={value}" for key, value in serving.setting.items()),
         chip(outcome(trial), f"status {trial.status}"),
     ]
+
+
+def _bounds(speedup: Interval) -> str:
+    return f"[{speedup.low:.2f}, {speedup.high:.2f}]"
 
 
 def _kept(serving: Serving) -> float | None:
