@@ -1,21 +1,22 @@
 """Serious faults that axe-core finds in the report, in `flatout serve` and in the web site: none is the bar.
 
-    pip install axe-playwright-python
     python benchmarks/accessibility.py [ADDRESS …]     addresses or files; else reports of kept cases, serve, build/site
 
-Each page is looked at in a real Chromium, wide and light, then narrow and dark.
+Each page is looked at in a real Chromium, as wide as a desktop and as narrow as a phone, light and dark. What lies in
+folds is unfolded.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,18 +24,23 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 FIXTURES = ROOT / "tests" / "fixtures"
 sys.path[:0] = [str(FIXTURES / "report"), str(ROOT / "scripts"), str(ROOT / "tests" / "unit")]
-SEEN = ((1280, "light"), (390, "dark"))
+SEEN = tuple((width, scheme) for width in (1280, 390) for scheme in ("light", "dark"))
 SERIOUS = ("serious", "critical")
 SITE = ("index", "start", "tutorials/training", "views", "gallery/index", "gallery/eager-loop", "catalogue",
         "causes/index", "causes/eager-step", "method", "commands", "comparison", "compress")  # fmt: skip
-PORT = 8765
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
 
 
 def axe() -> str:
     try:
         import axe_playwright_python
     except ImportError:
-        sys.exit("axe-core is not here: pip install axe-playwright-python")
+        sys.exit("axe-core is not here: scripts/test installs it, or pip install axe-playwright-python")
     assert axe_playwright_python.__file__ is not None
     return (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
 
@@ -62,8 +68,9 @@ def served(folder: Path) -> Iterator[list[str]]:
     cases = folder / ".flatout" / "cases"
     for name in ("serial_augment", "retrace_scalar", "tune_tiny_fit"):
         shutil.copytree(FIXTURES / "report" / name, cases / name)
-    address = f"http://127.0.0.1:{PORT}"
-    command = [sys.executable, "-m", "flatout", "serve", "--port", str(PORT)]
+    port = free_port()
+    address = f"http://127.0.0.1:{port}"
+    command = [sys.executable, "-m", "flatout", "serve", "--port", str(port)]
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         for _ in range(100):
@@ -83,12 +90,18 @@ def served(folder: Path) -> Iterator[list[str]]:
         process.wait(10)
 
 
-def faults(browser: Any, script: str, address: str) -> Iterator[tuple[str, str]]:
-    for width, scheme in SEEN:
+Way = tuple[int, str]
+"""The width of the window and the colour scheme."""
+
+
+def faults(browser: Any, script: str, address: str, ways: Sequence[Way] = SEEN) -> Iterator[tuple[str, str]]:
+    """Each fault that axe-core finds: its impact, then what and where."""
+    for width, scheme in ways:
         context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True)
         page = context.new_page()
         page.goto(address)
         page.wait_for_timeout(1500)
+        page.evaluate("document.querySelectorAll('details').forEach((fold) => (fold.open = true))")
         page.evaluate(script)
         found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
         for fault in found["violations"]:
