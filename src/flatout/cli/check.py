@@ -54,7 +54,9 @@ class Options:
     from_case: Annotated[
         str | None,
         typer.Option(
-            "--from", metavar="CASE", help="Rank findings by their cost in this run (`latest`); harmless ones go."
+            "--from",
+            metavar="CASE",
+            help="Rank findings by what they cost in this kept run (`latest`); those that cost nothing go.",
         ),
     ] = None
     confirm: Annotated[

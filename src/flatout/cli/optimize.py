@@ -82,7 +82,10 @@ class Options:
     ] = None
     layout: Annotated[
         str | None,
-        typer.Option(metavar="SERVER", help="Also for tensorflow-serving, triton or openvino-model-server."),
+        typer.Option(
+            metavar="SERVER",
+            help="Write it as this server loads it: tensorflow-serving, triton or openvino-model-server.",
+        ),
     ] = None
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="DIR", help="Where the artefact goes.")] = (
         None

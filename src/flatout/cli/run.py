@@ -73,7 +73,10 @@ def register(app: typer.Typer) -> None:
         ] = None,
         job: Annotated[
             str | None,
-            typer.Option(metavar="DIR", help="This is one rank of a job: DIR, which all ranks share, makes them one."),
+            typer.Option(
+                metavar="DIR",
+                help="This is one rank of a distributed job. All ranks share DIR, where they become one case.",
+            ),
         ] = None,
         view: Annotated[str, typer.Option("--view", "-v", help="The view to print at the end.")] = "overview",
         quiet: QuietOption = False,

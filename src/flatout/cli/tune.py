@@ -20,14 +20,19 @@ def register(app: typer.Typer) -> None:
         program: ProgramArgument,
         module: ModuleOption = False,
         lever: Annotated[
-            list[str] | None, typer.Option("--lever", metavar="NAME", help="Try this lever only (may be repeated).")
+            list[str] | None,
+            typer.Option("--lever", metavar="NAME", help="Try this change only, such as xla (may be repeated)."),
         ] = None,
         without: Annotated[
-            list[str] | None, typer.Option("--without", metavar="NAME", help="Leave this lever out.")
+            list[str] | None, typer.Option("--without", metavar="NAME", help="Leave this change out.")
         ] = None,
         allow: Annotated[
             list[str] | None,
-            typer.Option("--allow", metavar="KIND", help="Also combine precision or semantic changes."),
+            typer.Option(
+                "--allow",
+                metavar="KIND",
+                help="Changes of lower precision (precision), or of the training itself (semantic), may win too.",
+            ),
         ] = None,
         budget: Annotated[
             str | None,

@@ -27,7 +27,12 @@ class Options:
     target: TargetArgument
     module: TargetModuleOption = False
     allow: Annotated[
-        list[str] | None, typer.Option("--allow", metavar="KIND", help="Also make semantic or reassociated changes.")
+        list[str] | None,
+        typer.Option(
+            "--allow",
+            metavar="KIND",
+            help="Also changes of order or randomness (semantic), or of rounding (reassociated).",
+        ),
     ] = None
     without: Annotated[list[str] | None, typer.Option("--without", metavar="NAME", help="Leave this rewrite out.")] = (
         None
