@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import dataclasses
 import json
 import os
 import select
@@ -385,6 +386,14 @@ def test_the_scout_waits_for_a_place_of_the_source_that_trains(monkeypatch, tmp_
 
 def test_a_batch_of_fit_may_become_a_call_of_its_function():
     calls = KerasCall("fit", calls=9, ms=900.0, batches=9, single=9)
+    launch = ranked(Launch(("python",)), Case("tune", evidence=(StepStack("fit"), calls)))
+    assert launch.least_step == "train-function"
+
+
+def test_so_may_an_epoch_of_one_batch_in_a_fit_that_has_not_ended():
+    calls = KerasCall("fit", calls=1, ms=900.0, batches=9, single=1, epochs=500)
+    assert calls.is_one_batch_again
+    assert not dataclasses.replace(calls, epochs=10).is_one_batch_again
     launch = ranked(Launch(("python",)), Case("tune", evidence=(StepStack("fit"), calls)))
     assert launch.least_step == "train-function"
 

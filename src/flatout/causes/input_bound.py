@@ -35,6 +35,7 @@ dataset = (
 - `cache`: exact, if the stages before it are deterministic and the result fits in memory or on disk.
 - `vectorize-map`: exact for elementwise functions. `threadpool`, `prefetch`: exact.
 - `parallel-map`: semantic where the function draws random numbers, because the order of the draws changes.
+- `direct-epochs`: reassociated; where all rows are one batch, `fit` begins a pipeline for each step.
 - `free-input` is no cure but a bound: the step time with the input at no cost. It shows what a cure could
   bring.
 
@@ -50,6 +51,7 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
+from flatout.model.evidence.program import KerasCall
 
 OF_KERAS = 0.15
 """The same for a pipeline that Keras makes of arrays: a program can do little about it."""
@@ -71,14 +73,21 @@ def in_run(case: Case) -> Iterator[Finding]:
         cost_ms=wait,
         where=where,
         evidence=queries.wait_evidence(case, hot) if hot is not None else evidence,
-        fixes=[Fix("Make the slowest stage cheaper, run it in parallel, or keep its result.", lever="prefetch")],
+        fixes=[_fix(case, made_by_keras)],
         estimate="the wait that the trace shows",
     )
 
 
+def _fix(case: Case, made_by_keras: bool) -> Fix:
+    if made_by_keras and any(item.is_one_batch_again for item in case.evidence_of(KerasCall)):
+        text = "Call the training step once an epoch: all rows are one batch, and fit begins a pipeline for each epoch."
+        return Fix(text, lever="direct-epochs", equivalence="reassociated")
+    return Fix("Make the slowest stage cheaper, run it in parallel, or keep its result.", lever="prefetch")
+
+
 CAUSE = Cause(
     group="input",
-    cures=("cache", "parallel-map", "vectorize-map", "threadpool", "prefetch", "free-input"),
+    cures=("cache", "parallel-map", "vectorize-map", "threadpool", "prefetch", "direct-epochs", "free-input"),
     explains=("gpu-idle",),
     in_run=in_run,
 )

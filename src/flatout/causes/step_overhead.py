@@ -56,8 +56,6 @@ from flatout.source.analysis.scopes import Site
 from flatout.source.analysis.syntax import argument, constant, keyword, takes_unknown
 
 SMALL_MS = 20.0
-MANY_EPOCHS = 20
-"""Of `fit` on one batch, from which on it is worth to call its step directly."""
 MATTERS = 0.25
 OWN_MATTERS = 0.12
 """The same for Python on lines of the program's own that samples have named: there it is plain what to change."""
@@ -108,10 +106,7 @@ def _fixes(case: Case) -> list[Fix]:
 
 
 def _less_around_each_call(case: Case) -> Iterator[Fix]:
-    if queries.step_kind(case) == "fit" and any(
-        item.method == "fit" and item.single == item.calls and item.batches >= MANY_EPOCHS * item.calls
-        for item in case.evidence_of(KerasCall)
-    ):
+    if queries.step_kind(case) == "fit" and any(item.is_one_batch_again for item in case.evidence_of(KerasCall)):
         text = "Call the training step once an epoch: all rows are one batch, and fit sets up each epoch anew."
         yield Fix(text, lever="direct-epochs", equivalence="reassociated")
     if queries.step_kind(case) in ("train-function", "function") and any(

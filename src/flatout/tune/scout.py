@@ -89,8 +89,9 @@ def imports_of(directory: Path) -> tuple[list[str], dict[str, str | None]]:
 def ranked(launch: Launch, case: Case) -> Launch:
     """The launch, with what counts as a step in a trial of this program according to its scouting run."""
     step = step_kind(case)
-    if step == "fit" and any(item.single and item.single > 1 for item in case.evidence_of(KerasCall)):
-        return replace(launch, least_step="train-function")  # `train_on_batch` may stand for `fit` on one batch
+    if step == "fit" and any(item.single and max(item.single, item.epochs) > 1 for item in case.evidence_of(KerasCall)):
+        # `train_on_batch` may stand for `fit` on one batch, or a function that trains for its epochs.
+        return replace(launch, least_step="train-function")
     seen = {stream.of for stream in case.evidence_of(Stream) if stream.count}
     if step is None or step in TRAINING:  # a lever may make one kind of training step of another
         # A `fit` before a loop of the program's own is another phase.

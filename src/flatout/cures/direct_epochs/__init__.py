@@ -17,7 +17,7 @@ and other noise fall on other rows. Progress bars are no longer printed.
 
 ## In the source
 ```python
-history = model.fit(x, y, verbose=0)             # builds the model and its training function
+model.train_on_batch(x, y)                       # makes model.train_function
 
 @tf.function(autograph=False)
 def step(x, y):
@@ -33,20 +33,16 @@ from __future__ import annotations
 
 from flatout.cures._spec import Cure
 from flatout.model.case import Case
-from flatout.model.evidence.program import KerasCall
-
-FEWEST = 20
-"""Epochs of a call: tracing takes as long as Keras needs for some of them."""
+from flatout.model.evidence.program import MANY_EPOCHS, KerasCall
 
 
 def fits(case: Case) -> list[KerasCall]:
     """Calls of `fit` that had nothing but one batch of arrays, for many epochs."""
-    found = (item for item in case.evidence_of(KerasCall) if item.method == "fit" and item.single == item.calls)
-    return [item for item in found if item.batches >= FEWEST * item.calls]
+    return [item for item in case.evidence_of(KerasCall) if item.is_one_batch_again]
 
 
 def skip(case: Case) -> str | None:
-    return None if fits(case) else f"no fit has {FEWEST} epochs and more of a single batch of arrays"
+    return None if fits(case) else f"no fit has {MANY_EPOCHS} epochs and more of a single batch of arrays"
 
 
 CURE = Cure(

@@ -14,8 +14,8 @@ from flatout.source.editing import case_facts, imports, statements, tf_functions
 from flatout.source.editing.document import Document, free, read
 
 _ORDER = ("x", "y", "batch_size", "epochs", "verbose", "callbacks", "validation_split", "validation_data", "shuffle")
-_KEPT = ("x", "y", "batch_size", "epochs")
-_DROPPED = ("verbose", "shuffle")
+_KEPT = ("x", "y", "epochs")
+_DROPPED = ("batch_size", "verbose", "shuffle")
 _LEAVES = (
     *("def train_step(", "def fit(", "def reset_metrics(", "def reset_state(", "make_train_function"),
     *("run_eagerly", "steps_per_execution", "use_ema", "stateful=True", "distribute"),
@@ -60,17 +60,23 @@ def _function(document: Document, name: str) -> Iterator[str]:
     tensors = imports.spell(document, "tensorflow.nest.map_structure")
     tensor = imports.spell(document, "tensorflow.convert_to_tensor")
     indent = document.indent
-    yield f"def {name}(model, x, y, batch_size=None, epochs=1):"
-    yield f'{indent}"""`model.fit` where all rows are one batch: after the first epoch, each is a call of the step."""'
-    yield f"{indent}history = model.fit(x, y, batch_size, verbose=0)  # builds the model and its train_function"
+    history = imports.spell(document, "keras.callbacks.History")
+    yield f"def {name}(model, x, y, epochs=1):"
+    yield f'{indent}"""`model.fit` where all rows are one batch: each epoch is a call of the training step."""'
+    yield f"{indent}history = {history}()"
+    yield f"{indent}history.set_model(model)"
+    yield f"{indent}history.on_train_begin()"
     yield f"{indent}x, y = {tensors}({tensor}, (x, y))"
+    yield f"{indent}model.reset_metrics()"
+    yield f"{indent}found = [model.train_on_batch(x, y, return_dict=True)]  # makes model.train_function"
     yield ""
     yield f"{indent}@{traced}(autograph=False)"
     yield f"{indent}def step(x, y):"
     yield f"{indent}{indent}model.reset_metrics()"
     yield f"{indent}{indent}return model.train_function(iter([(x, y)]))"
     yield ""
-    yield f"{indent}found = [step(x, y) for _ in range(1, epochs)]"
-    yield f"{indent}for epoch, logs in enumerate(found, 1):"
-    yield f"{indent}{indent}history.on_epoch_end(epoch, {{key: value.numpy().tolist() for key, value in logs.items()}})"
+    yield f"{indent}found += [step(x, y) for _ in range(1, epochs)]"
+    yield f"{indent}for epoch, logs in enumerate(found):"
+    yield f"{indent}{indent}logs = {{key: {tensor}(value).numpy().tolist() for key, value in logs.items()}}"
+    yield f"{indent}{indent}history.on_epoch_end(epoch, logs)"
     yield f"{indent}return history"

@@ -12,7 +12,7 @@ from flatout.cures._batch_graphs import BatchGraphs
 from flatout.cures._keras_arguments import caller_location
 from flatout.cures._one_batch import PROGRESS, Excluded, as_floatx, has_state, plain_logs, without_callbacks
 from flatout.cures._spec import Hooks
-from flatout.cures.direct_epochs import FEWEST
+from flatout.model.evidence.program import MANY_EPOCHS
 from flatout.observe.injection import Injection
 from flatout.observe.private_names import patch
 from flatout.observe.single_batches import Signature, SingleBatch
@@ -59,7 +59,7 @@ class _Epochs:
         except Exception as error:  # nothing has been trained yet
             self.excluded.add(model, error)
             return None
-        return asked if asked is not None and asked.epochs >= FEWEST else None
+        return asked if asked is not None and asked.epochs >= MANY_EPOCHS else None
 
     def prepared(self, model: Any, asked: SingleBatch) -> Callable[[], Any] | None:
         """What runs an epoch, after the first one has; None where Keras has to go on itself."""

@@ -45,6 +45,8 @@ class ModelCompiled(Evidence, kind="compile"):
     jit_compile: bool | str | None = None
 
 
+MANY_EPOCHS = 20
+"""Of one batch, from which on calling the step directly pays: tracing it takes as long as Keras needs for some."""
 BATCH_METHODS = ("train_on_batch", "test_on_batch")
 """Methods of a Keras model for one batch that set its metrics back before it."""
 
@@ -66,6 +68,14 @@ class KerasCall(Evidence, kind="keras-call", value="method"):
     """Of the first call, which traces; 0 where it was not kept."""
     values: int = field(default=0, metadata=LATER)
     """Numbers that each call of a method for one batch returns, in the order of its logs; 0 where that differs."""
+    epochs: int = field(default=0, metadata=LATER)
+    """That the calls for a single batch asked for, in all. A run that is cut short has seen fewer batches."""
+
+    @property
+    def is_one_batch_again(self) -> bool:
+        """Whether each call is a `fit` for many epochs of a single batch of arrays."""
+        single = self.method == "fit" and self.single == self.calls
+        return single and max(self.batches, self.epochs) >= MANY_EPOCHS * self.calls
 
     @property
     def per_call_ms(self) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+from collections.abc import Callable
 from time import perf_counter
 from types import ModuleType
 from typing import Any
@@ -129,10 +130,32 @@ class _Calls:
         self.observer = observer
         self.method = method
         self.rows: dict[Any, list[float]] = {}
+        self.running: tuple[Any, float, int, Callable[[], int]] | None = None
+        """The call that has not returned: its place, its start, the batches before it, its epochs of one batch."""
         observer.hooks.at_flush.append(self.write)
 
+    def batches(self) -> int:
+        stream = self.observer.streams.get(self.method)
+        return stream.count if stream else 0
+
+    def add(
+        self, rows: dict[Any, list[float]], place: Any, elapsed: float, batches: int, single: Callable[[], int]
+    ) -> None:
+        row = rows.setdefault(place, [0, 0.0, 0, 0, elapsed, 0, 0])
+        row[0] += 1
+        row[1] += elapsed
+        row[2] += self.batches() - batches
+        epochs = single()
+        row[3] += epochs > 0
+        row[6] += epochs
+
     def write(self) -> None:
-        rows = [[*place, *values] for place, values in list(self.rows.items())[:200]]
+        found = {place: list(values) for place, values in list(self.rows.items())}
+        if (running := self.running) is not None:  # an observation may end in the midst of a long fit
+            place, start, batches, single = running
+            if not (_is_cured(self.observer, self.method) and single()):
+                self.add(found, place, perf_counter() - start, batches, single)
+        rows = [[*place, *values] for place, values in list(found.items())[:200]]
         if rows:
             self.observer.recorder.fact("keras-calls", method=self.method, rows=rows)
 
@@ -156,35 +179,33 @@ def _outer_call(observer: Observer, method: str, key: str, steps: _Batches) -> N
                     steps.end()
             place = users_code.here() or ("", 0, "")
             observer.look()
-            stream = observer.streams.get(method)
-            batches = stream.count if stream else 0
+            batches = calls.batches()
             thread.busy = busy | KERAS
             start = perf_counter()
+            calls.running = (place, start, batches, lambda: _single_epochs(signature, self, args, kwargs))
             try:
                 return original(self, *args, **kwargs)
             finally:
                 thread.busy = busy
                 steps.end()
                 elapsed = perf_counter() - start
-                single = _is_single(signature, self, args, kwargs)
+                calls.running = None
+                single = _single_epochs(signature, self, args, kwargs)
                 observer.look()
                 if not (single and _is_cured(observer, method)):
-                    row = calls.rows.setdefault(place, [0, 0.0, 0, 0, elapsed])
-                    row[0] += 1
-                    row[1] += elapsed
-                    stream = observer.streams.get(method)
-                    row[2] += (stream.count if stream else 0) - batches
-                    row[3] += single
+                    calls.add(calls.rows, place, elapsed, batches, lambda: single)
 
         return call
 
     patch(key, wrap)
 
 
-def _is_single(signature: Signature, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def _single_epochs(signature: Signature, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    """Of a call that asks for a single batch of arrays; 0 for any other."""
     with contextlib.suppress(Exception):
-        return signature.single_batch(model, args, kwargs) is not None
-    return False
+        asked = signature.single_batch(model, args, kwargs)
+        return asked.epochs if asked is not None else 0
+    return 0
 
 
 def _is_cured(observer: Observer, method: str) -> bool:

@@ -83,7 +83,7 @@ def keras(recording: Recording) -> list[Evidence]:
         rows = recording.ticks[recording.ticks[:, 0] == kinds.get(method, -1)]
         own = float(np.median((rows[:, 3] - rows[:, 2]) / np.maximum(rows[:, 1], 1))) * 1e3 if len(rows) else None
         for file, line, function, calls, seconds, batches, *more in fact["rows"]:
-            single, first, values = [*more, *(None, 0.0, 0)[len(more) :]][:3]
+            single, first, values, epochs = [*more, *(None, 0.0, 0, 0)[len(more) :]][:4]
             found.append(
                 KerasCall(
                     method,
@@ -94,6 +94,7 @@ def keras(recording: Recording) -> list[Evidence]:
                     single=single,
                     first_ms=first * 1e3,
                     values=values,
+                    epochs=epochs,
                     where=context.where(file, line, function),
                     source="hook",
                 )
