@@ -153,6 +153,20 @@ def test_a_short_program_is_watched_before_its_steps_are_raced_and_time_is_kept(
     assert clock.for_run == 0
 
 
+@pytest.mark.parametrize(("steps", "first"), [(1.0, True), (11.0, False)], ids=["few", "many"])
+def test_whole_runs_come_before_steps_that_take_little(tmp_path, monkeypatch, steps, first):
+    stage = Stage(tmp_path, monkeypatch, 9.0, Run(19.9, 0, 100))
+    tree = RunTree(20.0, (RunPart("checkpoint", "what is cured", 9.0), RunPart("steps", "fit", steps)))
+    stage.context.case = Case("tune", run=tree)
+    cures = RunCures(stage.context)
+    cures.look_ahead()
+    assert cures.comes_before_steps == first
+    assert cures.run(None) is None
+    ran = len(stage.ran)
+    assert cures.run(None) is None, "what was tried already"
+    assert len(stage.ran) == ran
+
+
 def test_what_the_scouting_run_has_seen_to_its_end_is_not_watched_again(tmp_path, monkeypatch):
     stage = Stage(tmp_path, monkeypatch, 9.0, Run(12.0, 0, 100))
     tree = RunTree(20.0, (RunPart("checkpoint", "what is cured", 9.0), RunPart("steps", "fit", 11.0)))

@@ -42,14 +42,21 @@ LEAST_KEPT, MOST_KEPT = 0.25, 0.6
 """Of the budget, for all cures of the run; between them by what they could save beside all steps."""
 
 
+FEW_STEPS = 0.1
+"""Share of the run: where steps take no more, and a cure of the run could save more than all of them, its whole runs
+come before races of steps, which could gain little."""
+
+
 class RunCures:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.claim: Claim | None = None
+        self.tried: set[str] = set()
         self.tree: RunTree | None = None
         """Of the run as it is, once it was watched."""
         self.was_watched = False
         """Whether that was tried, though the program may not have come to its end."""
+        self.comes_before_steps = False
 
     def look_ahead(self) -> None:
         """Before the steps are raced: watch a short program, and keep time for what is worth trying in whole runs."""
@@ -65,6 +72,7 @@ class RunCures:
         if self.tree is None or not worth:
             return
         saved, steps = max(seconds for _, seconds in worth), self.tree.seconds_of("steps")
+        self.comes_before_steps = steps < min(FEW_STEPS * self.tree.seconds, saved)
         most = min(max(saved / (saved + steps), LEAST_KEPT), MOST_KEPT) * context.clock.budget
         runs = sum(EACH + find(parse(text)[0]).spec.next_start for text, _ in worth)
         context.clock.for_run = min(runs * self.tree.seconds, most)
@@ -78,7 +86,10 @@ class RunCures:
             self.tree = self._watched(planned)
         worth = dict(self._worth(planned))
         for text in planned if self.tree is not None else ():
+            if text in self.tried:
+                continue
             if text in worth and context.clock.left() > 0:
+                self.tried.add(text)
                 self._try(text)
             elif text in worth:
                 context.trials.skip((text,), f"{NO_TIME} in whole runs")

@@ -66,6 +66,12 @@ class Tuner:
         context.fork_servers.prepare(*imports_of(context.directory / "scout-1"))
         of_run = RunCures(context)
         of_run.look_ahead()
+        if of_run.comes_before_steps and not context.request.levers:
+            self.claim = of_run.run(None)
+            if self.claim is not None:
+                text = "The steps take too little of the run to be raced: flatout tune --lever NAME tries a change of them."
+                context.notes.append(Note("info", text))
+                return
         winners = Exploration(context).run() if self._races() else []
         if winners:
             confirmed = Confirmation(context).run(winners)
