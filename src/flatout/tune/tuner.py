@@ -69,8 +69,8 @@ class Tuner:
         if of_run.comes_before_steps and not context.request.levers:
             self.claim = of_run.run(None)
             if self.claim is not None:
-                text = "The steps take too little of the run to be raced: flatout tune --lever NAME tries a change of them."
-                context.notes.append(Note("info", text))
+                text = "The steps take too little of the run to be raced"
+                context.notes.append(Note("info", f"{text}: flatout tune --lever NAME tries a change of them."))
                 return
         winners = Exploration(context).run() if self._races() else []
         if winners:
