@@ -16,6 +16,7 @@ from flatout.source.editing.dataflow import (
     bound_in,
     called_name,
     names_in,
+    reached,
 )
 from flatout.source.editing.graph_fit import UPDATES, Obstacle, every, fit_of, is_tape, is_traced, opened
 from flatout.source.editing.step_arguments import MOST, Level, Surroundings
@@ -217,11 +218,12 @@ class Search:
         if not isinstance(statement, ast.Assign) or not all(_is_plain(target) for target in statement.targets):
             return False
         flow = Flow(step)
-        if not set(Flow([statement]).read) <= {*flow.read, *flow.written}:
+        if not set(Flow([statement]).read) <= {*flow.read, *flow.written, *self.fit.modules, *self.fit.definitions}:
             return False  # it would hold arrays that the step does not
         if self.fit.obstacle([statement]) is not None:
             return False
-        tapes = [node for node in every(step) if isinstance(node, ast.With) and is_tape(node)]
+        under = reached(step, self.fit.definitions)
+        tapes = [node for node in under if isinstance(node, ast.With) and is_tape(node)]
         known = {ast.unparse(node.func) for node in every(tapes) if isinstance(node, ast.Call)}
         calls = [node for node in ast.walk(statement.value) if isinstance(node, ast.Call)]
         own = [call for call in calls if not self.fit.dotted(call.func)]
