@@ -59,7 +59,7 @@ COMMANDS = {
     "views-input": "flatout show --view input tests/fixtures/report/serial_augment/case.json",
     "functions": "flatout show --view functions tests/fixtures/report/retrace_scalar/case.json",
     "trials": "flatout show --view trials tests/fixtures/report/tune_tiny_fit/case.json",
-    "trace": "flatout trace tests/fixtures/traces/keras-starved.xplane.pb.gz",
+    "trace": "flatout trace --no-save tests/fixtures/traces/keras-starved.xplane.pb.gz",
     "compare": "flatout compare docs/gallery/cases/eager-loop-slow.json docs/gallery/cases/eager-loop-cured.json",
     "check": "flatout check examples",
     "env": "flatout env",
