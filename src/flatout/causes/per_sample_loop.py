@@ -246,7 +246,7 @@ _ONE_SAMPLE = (
     "rows-one-by-one",
     nodes=(ast.For,),
     words=("range",),
-    in_loop=(r"\brange\b",),
+    in_loop=(r"\bfor (\w+) in range\((?s:.{1,3000}?)\[\1[\],]",),  # that picks row `i` of something
     of_tensorflow=True,
 )
 def _rows_one_by_one(loop: ast.For, site: Site) -> Iterator[Match]:
