@@ -170,6 +170,13 @@ for row in (1, 2, 9):
         model.train_on_batch(np.full((3, 1), row), np.zeros((3, 1)))
     except tf.errors.InvalidArgumentError:
         results["out of range"] = [row, int(model.optimizer.iterations.numpy())]
+
+model = network()
+results["weights now and then"] = []
+for turn in range(3):
+    batch = slice(turn, turn + 16)
+    results["weights now and then"].append(float(model.train_on_batch(states[batch], targets[batch])))
+    results["weights now and then"].append(float(model.train_on_batch(states[batch], targets[batch], weights)))
 tell(results)
 """
 
@@ -185,7 +192,7 @@ def test_loops_of_keras_methods_take_the_short_way(tmp_path: Path) -> None:
     assert ours["changes"]["direct-fit="] == 18, "all but the first of each model, and those with more than a batch"
     assert ours["changes"]["mix-weights="] >= 20, "five turns with three reads and a write each"
     assert ours["changes"]["traced-calls="] == 4 + 4, "all but the first in each of two ways"
-    assert ours["changes"]["direct-batch="] == 4 + 12 + 4 + 1, "all but the first after a compile, and class weights"
+    assert ours["changes"]["direct-batch="] == 4 + 12 + 4 + 1 + 5, "all but the first after a compile, and class weights"
     for method in ("train_on_batch", "fit"):
         assert any(f"{method} of" in note and "not in a graph" in note for note in ours["notes"]), "shown as failed"
     for exact in ("heads", "out of range"):  # of one size

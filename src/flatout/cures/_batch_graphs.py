@@ -38,13 +38,13 @@ class BatchGraphs:
         graph = self._graph(model, getattr(model, self.function))
         shape = _shape(data)
         if shape not in graph.shapes:
-            graph.call.get_concrete_function(*data)
+            graph.call.get_concrete_function(data)
             graph.shapes.add(shape)
 
         def run() -> Any:
             if not graph.resets:
                 model.reset_metrics()
-            return graph.call(*data)
+            return graph.call(data)
 
         return run
 
@@ -60,7 +60,8 @@ class _Graph:
     def __init__(self, model: Any, own: Any) -> None:
         import tensorflow as tf
 
-        def one_step_on_data(*data: Any) -> Any:  # Keras' own name for it
+        def one_step_on_data(data: Any) -> Any:  # Keras' own name for it
+            # One argument: with and without weights of samples it is another structure, and so another trace.
             if self.resets:
                 model.reset_metrics()
             return own(iter([data]))
