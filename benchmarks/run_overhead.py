@@ -1,6 +1,6 @@
 """What the tree of the run costs: the same program from start to end, bare, observed without the tree, and with it.
 
-    python benchmarks/run_overhead.py [--keep FILE] [NAME …]
+    python benchmarks/run_overhead.py [--bar] [--keep FILE] [NAME …]
 
 A round runs a program of tests/programs/whole_run once in each way, in shuffled order; `bare again` shows what the
 method itself cannot tell apart. The trace of some steps is left out: `benchmarks/overhead.py` measures it. Memory and
@@ -34,6 +34,7 @@ FEWEST = 6
 """Rounds from which on there is an interval."""
 SIDES: dict[str, bool | None] = {"bare": None, "bare again": None, "observed": False, "with the tree": True}
 """Whether the run is watched; None: the program is not observed at all."""
+BAR = ("observed", "with the tree")
 AGAINST = {"bare again": "bare", "observed": "bare", "with the tree": "observed"}
 
 
@@ -44,13 +45,15 @@ Round = dict[str, tuple[float, float, float]]
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("names", nargs="*", default=NAMES)
+    parser.add_argument("--bar", action="store_true", help="only what the bar compares: with the tree and without")
     parser.add_argument("--keep", type=Path, help="file to which each round is added; the table is of all in it")
     arguments = parser.parse_args()
     print(f"whole runs, {ROUNDS} rounds in shuffled order; the last line of each is the bar: 1 % and 50 MB", flush=True)
     for name in arguments.names:
         rounds: list[Round] = []
         for _ in range(ROUNDS):
-            sides = random.sample(list(SIDES), len(SIDES))
+            wanted = BAR if arguments.bar else tuple(SIDES)
+            sides = random.sample(wanted, len(wanted))
             rounds.append({side: run(PROGRAMS / f"{name}.py", SIDES[side]) for side in sides})
             if arguments.keep is not None:
                 with arguments.keep.open("a") as file:
@@ -63,11 +66,13 @@ def main() -> None:
 
 def table(name: str, rounds: list[Round]) -> None:
     seconds, processors, memory = (
-        {side: [one[side][number] for one in rounds] for side in SIDES} for number in range(3)
+        {side: [one[side][number] for one in rounds if side in one] for side in SIDES} for number in range(3)
     )
-    bare, used = statistics.median(seconds["bare"]), statistics.median(processors["bare"])
-    print(f"{name}: {bare:.1f} s, {used:.1f} s of the processors, {len(rounds)} rounds", flush=True)
+    took, used = statistics.median(seconds["observed"]), statistics.median(processors["observed"])
+    print(f"{name}: {took:.1f} s, {used:.1f} s of the processors, {len(rounds)} rounds", flush=True)
     for side, beside in AGAINST.items():
+        if len(seconds[side]) != len(seconds[beside]) or not seconds[side]:
+            continue
         more = statistics.median(a - b for a, b in zip(memory[side], memory[beside], strict=True))
         wall, cpu = told(seconds[side], seconds[beside]), told(processors[side], processors[beside])
         print(f"    {side:14} against {beside:10} {wall:26} processors {cpu:26} {more:+.0f} MB", flush=True)
