@@ -163,11 +163,11 @@ def test_a_cure_with_which_the_program_breaks_is_not_called_nothing():
 def test_more_time_is_not_offered_where_a_cure_was_refused_for_good():
     fix = Fix("Rewrite that Python with TensorFlow ops.", lever="cache")
     finding = Finding("python-in-pipeline", "…", Where("train.py", 22), cost_share=0.5, fixes=(fix,))
-    refused = Trial(("cache",), "failed", None, note="cache gave up: element 0 is another one; a cache behind batch")
+    refused = Trial(("cache",), "failed", None, note="cache gave up: element 0 has other values; a cache behind batch")
     found = conclude(case(refused, findings=(finding,)), REQUEST)
     assert (found.outcome, found.command) == ("undecided", "")
     assert found.by_hand == ("train.py:22: Rewrite that Python with TensorFlow ops",)
-    assert "(cache: gave up: element 0 is another one)" in found.reason
+    assert "(cache: gave up: element 0 has other values)" in found.reason
     late = LeverSkipped("xla", note="no time left for it: a larger --budget tries it")
     assert conclude(case(refused, findings=(finding,), evidence=(late,)), REQUEST).command
     slow = replace(refused, status="timeout")

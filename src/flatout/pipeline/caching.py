@@ -131,7 +131,7 @@ class Cached:
             kept[fingerprint(element)] += 1
             again[fingerprint(other)] += 1
             if ordered and kept != again:
-                return f"element {number} is another one"
+                return f"element {number} has other values"
             if time.perf_counter() > end:
                 return ""
         return "" if kept == again else "there are other elements in it"
