@@ -162,7 +162,7 @@ def test_what_is_open_is_tried_again_until_it_is_closed_the_best_first(tmp_path,
     assert "prefetch" not in race.ran[-1], "its interval is closed"
 
 
-@pytest.mark.parametrize(("start", "block", "whole", "share"), [(1.0, 0.3, 10.0, 0.15), (20.0, 4.0, 60.0, 0.6)])
+@pytest.mark.parametrize(("start", "block", "whole", "share"), [(1.0, 0.3, 10.0, 0.22), (20.0, 4.0, 60.0, 0.6)])
 def test_what_is_kept_for_confirming_follows_the_program(start, block, whole, share):
     clock = Clock(480.0)
     clock.reserve(start, block, whole)
