@@ -90,7 +90,7 @@ def test_a_patch_that_comes_to_the_end_is_the_claim(tmp_path, monkeypatch):
     assert claim.patch
     assert claim.whole_run.speedup is not None
     assert claim.whole_run.speedup.ratio == pytest.approx(2.0)
-    assert (claim.whole_run.pairs, claim.whole_run.parity, claim.by_hand) == (2, "exact", ())
+    assert (claim.whole_run.pairs, claim.whole_run.parity, claim.by_hand) == (3, "exact", ())
 
 
 def test_a_patch_that_breaks_the_program_is_withheld_and_the_levers_are_claimed(tmp_path, monkeypatch):
