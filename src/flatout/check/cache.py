@@ -22,7 +22,7 @@ from flatout.source.analysis.patterns import Diagnostic
 from flatout.store import permissions
 
 DIRECTORY = Path(".flatout") / "check"
-_FORMAT = 3
+_FORMAT = 4
 
 
 def fingerprint(patterns: Iterable[str], version: tuple[int, ...], in_tests: bool) -> str:
@@ -98,8 +98,8 @@ def _plain(outcome: Outcome) -> Any:
     if not (outcome.diagnostics or outcome.problem or outcome.traced or outcome.version_one or outcome.relevant):
         return outcome.lines
     found = [_diagnostic_data(item) for item in outcome.diagnostics]
-    states = (outcome.version_one, outcome.relevant, outcome.version_two)
-    return [outcome.lines, outcome.problem, outcome.traced, found, *states]
+    states = (outcome.version_one, outcome.relevant, outcome.version_two, outcome.fails_with_two)
+    return [outcome.lines, outcome.problem, outcome.traced, outcome.imports, found, *states]
 
 
 def _diagnostic_data(item: Diagnostic) -> dict[str, Any]:
@@ -109,9 +109,12 @@ def _diagnostic_data(item: Diagnostic) -> dict[str, Any]:
 def _outcome(data: Any) -> Outcome:
     if isinstance(data, int):
         return Outcome(lines=data)
-    lines, problem, traced, diagnostics, *states = data
+    lines, problem, traced, imports, diagnostics, *states = data
     found = [_diagnostic(item) for item in diagnostics]
-    return Outcome(found, str(problem), [str(name) for name in traced], int(lines), *(bool(state) for state in states))
+    one, relevant, two, fails = (bool(state) for state in states)
+    names = [str(name) for name in traced]
+    others = [str(name) for name in imports]
+    return Outcome(found, str(problem), names, int(lines), one, relevant, two, fails, others)
 
 
 def _diagnostic(data: dict[str, Any]) -> Diagnostic:

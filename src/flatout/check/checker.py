@@ -15,11 +15,12 @@ from flatout.check.prefilter import Code, Prefilter, words_in
 from flatout.check.suppressions import Suppressions
 from flatout.source.analysis import consequence
 from flatout.source.analysis.consequence import is_test
+from flatout.source.analysis.imports import imported_modules
 from flatout.source.analysis.patterns import LEVELS, Confidence, Diagnostic, Match, Pattern
 from flatout.source.analysis.scopes import Module, Scope, Site, parses
 from flatout.source.analysis.syntax import last_name
 from flatout.source.analysis.traced_functions import traced
-from flatout.source.analysis.version_one import is_version_one, is_version_two
+from flatout.source.analysis.version_one import fails_with_two, is_version_one, is_version_two
 
 VERSION = (2, 16)
 """The TensorFlow that code is checked for by default: the oldest that flatout supports."""
@@ -50,6 +51,10 @@ class Outcome:
     """Whether it names TensorFlow or Keras at all."""
     version_two: bool = False
     """Whether it is for TensorFlow 2, whatever the files around it are for."""
+    fails_with_two: bool = False
+    """Whether it fails with TensorFlow 2, and with it what imports it."""
+    imports: list[str] = field(default_factory=list)
+    """Modules that it imports and that may be of its project."""
 
 
 class Checker:
@@ -92,6 +97,9 @@ class Checker:
         tests = of_test and not self.in_tests
         of_one = relevant and (version < (2, 0) or is_version_one(text, words_present))
         outcome.version_one = of_one and not tests
+        if outcome.relevant:
+            outcome.fails_with_two = outcome.version_one and fails_with_two(text, words_present)
+            outcome.imports = imported_modules(text)
         active = self._active(text, path, version, words_present, of_one) if relevant else []
         outcome.version_two = relevant and not of_one and is_version_two(text, words_present)
         traces = relevant and not tests and not words_present.isdisjoint(_TRACERS)

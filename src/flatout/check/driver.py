@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from flatout.check import cache as caches
-from flatout.check import files, pins
+from flatout.check import files, old_programs, pins
 from flatout.check.checker import Checker, Outcome, drop_traced_elsewhere, with_cell
 from flatout.check.files import Problem
 from flatout.check.selection import matches
@@ -24,8 +24,6 @@ IN_PROCESS = 120
 _CHUNK = 24
 MOST_HELD = 64 * 2**20
 """Bytes of files that are read for the cache and kept for the check; others are read again."""
-MOST_OF_A_FEW = 3
-"""Files for TensorFlow 1 from which a whole project may be for it."""
 
 
 @dataclass
@@ -119,25 +117,9 @@ def check(paths: Sequence[str], job: Job, progress: Callable[[int, int], None] =
         cache.save()
     kept = {path: outcomes[path] for path in found if path in outcomes}
     if not job.settings.is_pinned:
-        _spread_version_one(kept, job.asked)
+        old_programs.spread_version_one(kept, job.asked, _pinned)
     _collect(report, kept, job.settings)
     return report
-
-
-def _spread_version_one(outcomes: dict[str, Outcome], asked: frozenset[str]) -> None:
-    """Where most files are written for TensorFlow 1, the others are parts of the same program.
-
-    A project that pins TensorFlow 2 is none of these, and no file that shows TensorFlow 2 by itself.
-    """
-    relevant = {path: outcome for path, outcome in outcomes.items() if outcome.relevant}
-    old = sum(outcome.version_one for outcome in relevant.values())
-    if old < MOST_OF_A_FEW or old * 2 <= len(relevant):
-        return
-    for path, outcome in relevant.items():
-        if (_pinned(path) or (0, 0)) >= (2, 0) or outcome.version_one or outcome.version_two:
-            continue
-        outcome.version_one = True
-        outcome.diagnostics = [item for item in outcome.diagnostics if item.full_name in asked]
 
 
 def check_text(text: bytes, path: str, job: Job) -> Report:

@@ -1,7 +1,7 @@
 """The oldest TensorFlow that a project is for, from the files in which it names its dependencies.
 
-Read are requirements*.txt, pyproject.toml, setup.py, setup.cfg, Pipfile, environment.yml and Dockerfile, in the folder
-of a file and in those above it, up to the root of the repository.
+Read are requirements*.txt, pyproject.toml, setup.py, setup.cfg, Pipfile, Dockerfile and environments of conda, in the
+folder of a file and in those above it, up to the root of the repository.
 """
 
 from __future__ import annotations
@@ -24,6 +24,12 @@ _PIN = re.compile(
     r"(?:(?:[<>=~!]=?|\^|:)\s*\d+(?:\.\d+)*(?:\.\*|[a-z]+\d*)?\s*,?\s*)+)",
     re.IGNORECASE,
 )
+_OLD_KERAS = re.compile(
+    r"^[\s\"'-]*keras\s*(?:==?\s*(?:1\.|2\.[0-2]\b)|<=?\s*2\.[0-2]\b)", re.IGNORECASE | re.MULTILINE
+)
+"""Keras by itself, of versions that have no TensorFlow 2 to run on."""
+_ANY = re.compile(r"^[\s\"'-]*tensorflow", re.IGNORECASE | re.MULTILINE)
+_OF_CONDA = re.compile(r"^dependencies:", re.MULTILINE)
 _ONE = re.compile(r"(?P<how>[<>=~!]=?|\^|:)\s*(?P<major>\d+)(?:\.(?P<minor>\d+))?")
 
 
@@ -34,28 +40,30 @@ def oldest(folder: str) -> Version | None:
         names = os.listdir(folder or ".")
     except OSError:
         return None
-    found = [
-        version
-        for name in sorted(names)
-        if any(fnmatch.fnmatchcase(name, glob) for glob in _FILES)
-        for version in _versions(os.path.join(folder, name))
-    ]
+    texts = [text for name in sorted(names) if (text := _dependencies(folder, name))]
+    found = [version for text in texts for version in in_text(text)]
     if found:
         return min(found)
+    if any(_OLD_KERAS.search(text) for text in texts) and not any(_ANY.search(text) for text in texts):
+        return 1, 15
     if any(root in names for root in _ROOTS):
         return None
     above = os.path.dirname(os.path.abspath(folder or "."))
     return oldest(above) if above != os.path.abspath(folder or ".") else None
 
 
-def _versions(path: str) -> list[Version]:
+def _dependencies(folder: str, name: str) -> str:
+    """The text of a file that names dependencies; empty for any other file."""
+    listed = any(fnmatch.fnmatchcase(name, glob) for glob in _FILES)
+    path = os.path.join(folder, name)
+    if not (listed or name.endswith((".yml", ".yaml"))) or not os.path.isfile(path):
+        return ""
     try:
-        if not os.path.isfile(path):
-            return []
         with open(path, encoding="utf-8", errors="replace") as stream:
-            return in_text(stream.read(_MOST))
+            text = stream.read(_MOST)
     except OSError:
-        return []
+        return ""
+    return text if listed or _OF_CONDA.search(text) else ""
 
 
 def in_text(text: str) -> list[Version]:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from flatout.source.api_names import KNOWN_PACKAGES, canonical
 
+_FROM = re.compile(r"^[ \t]*from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+\(?[ \t]*([\w, \t]*)", re.MULTILINE)
+_IMPORT = re.compile(r"^[ \t]*import[ \t]+([\w., \t]+)", re.MULTILINE)
+_NOT_OWN = ("tensorflow", "keras", "numpy", "matplotlib", "os", "sys", "sklearn", "pandas", "__future__", "typing")
 _PASSED_ON = {"tf": "tensorflow"}
 """`from .common import tf`, `from common import *`: a module of the project hands on what it imported."""
 
@@ -79,6 +83,12 @@ class Names:
             for raw in (*self._raw.values(), *self._stars)
         )
 
+    def imports_from(self, *modules: str) -> bool:
+        """Whether it imports one of these modules, or something of them."""
+        return any(
+            raw == name or raw.startswith(f"{name}.") for name in modules for raw in (*self._raw.values(), *self._stars)
+        )
+
     def only_of(self, packages: frozenset[str]) -> bool:
         """Whether all that it imports comes from these packages: nothing of its own project."""
         return all(raw.split(".")[0] in packages for raw in (*self._raw.values(), *self._stars))
@@ -87,3 +97,18 @@ class Names:
     def of_version_one(self) -> bool:
         """`import tensorflow.compat.v1 as tf`"""
         return any(raw.startswith("tensorflow.compat.v1") for raw in self._raw.values())
+
+
+def imported_modules(text: str) -> list[str]:
+    """`from .layers import conv` → .layers, .layers.conv; without packages that everybody has."""
+    found = []
+    for match in _FROM.finditer(text):
+        package = match[1]
+        if package.split(".")[0] not in _NOT_OWN:
+            names = [part.split(" as ")[0].strip() for part in match[2].split(",")]
+            joint = "" if package.endswith(".") else "."
+            found += [package, *(f"{package}{joint}{name}" for name in names if name)]
+    for match in _IMPORT.finditer(text):
+        names = [part.split(" as ")[0].strip() for part in match[1].split(",")]
+        found += [name for name in names if name and name.split(".")[0] not in _NOT_OWN]
+    return sorted(set(found))

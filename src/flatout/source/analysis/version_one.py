@@ -1,7 +1,11 @@
-"""Whether a text is written for TensorFlow 1: sessions, placeholders, `tf.contrib`, or its names under `compat.v1`."""
+"""Whether a text is written for TensorFlow 1: sessions, placeholders, `tf.contrib`, or its names under `compat.v1`.
+
+Keras of that time counts as well: arguments of Keras 1, or its old modules beside metrics by their old names.
+"""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
@@ -15,7 +19,7 @@ _NAMES = (
     r"train\.(?:\w+Optimizer|Saver|Supervisor|MonitoredTrainingSession|string_input_producer|batch|shuffle_batch|"
     r"start_queue_runners|get_or_create_global_step|slice_input_producer)|"
     r"summary\.(?:FileWriter|merge_all|merge)|gfile\.|py_func|python_io\.|parse_single_example|FixedLenFeature|"
-    r"random_normal|random_uniform|truncated_normal|multinomial|to_float|to_int32|log|image\.resize_images|assign)"
+    r"random_normal|random_uniform|truncated_normal|multinomial|to_float|to_double|to_int32|to_int64|ceil|log|image\.resize_images|assign)"
 )
 _MARK = re.compile(
     rf"{_NAMES}\b|"
@@ -56,14 +60,28 @@ _MAY_BE = frozenset(
         *(b"tensorflow_version", b"disable_v2_behavior", b"get_collection", b"global_variables", b"to_int32"),
         *(b"placeholder_with_default", b"parse_single_example", b"FixedLenFeature", b"resize_images", b"multinomial"),
         *(b"local_variables_initializer", b"trainable_variables", b"get_default_graph", b"assign", b"log"),
-        b"get_session",
+        *(b"get_session", b"ceil", b"to_double", b"to_int64"),
     ]
 )
 """Words of which a text of TensorFlow 1 has at least one."""
 
 
+_OF_KERAS_ONE = frozenset({"nb_epoch", "samples_per_epoch", "nb_val_samples", "border_mode"})
+"""Arguments that Keras 2 renamed."""
+_BY_KERAS_ONE = re.compile(r"^(fit|fit_generator|evaluate_generator|\w*(Convolution|Conv|Pooling)\dD)$")
+_OLD_MODULE = re.compile(
+    r"^\s*from keras\.layers\.(core|convolutional|recurrent|embeddings|normalization|pooling|merge) import",
+    re.MULTILINE,
+)
+_OLD_METRIC = re.compile(r"""\.history\[["']acc["']\]""")
+_ACC_ASKED = re.compile(r"""metrics\s*=\s*\[\s*["']acc["']""")
+_GONE_IN_TWO = re.compile(rf"{_NAMES}\b")
+
+
 def is_version_one(text: str, words: set[bytes]) -> bool:
     """`words`: all words of the text."""
+    if is_keras_one(text, words):
+        return True
     if words.isdisjoint(_MAY_BE):
         return False
     if not words.isdisjoint((b"v1", b"tensorflow_version", b"disable_v2_behavior")) and _is_whole(text):
@@ -80,6 +98,38 @@ def is_version_one(text: str, words: set[bytes]) -> bool:
     return _is_marked(_DOCSTRING.sub("", text))
 
 
+def is_keras_one(text: str, words: set[bytes]) -> bool:
+    """Whether it can run only with a Keras that was made for TensorFlow 1."""
+    if b"keras" not in words:
+        return False
+    if b"acc" in words and _OLD_METRIC.search(text) and _OLD_MODULE.search(text) and not _ACC_ASKED.search(text):
+        return True
+    if not any(name.encode() in words for name in _OF_KERAS_ONE):
+        return False
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    own = {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    return any(
+        _BY_KERAS_ONE.match(name := getattr(node.func, "attr", getattr(node.func, "id", ""))) is not None
+        and name not in own
+        and any(item.arg in _OF_KERAS_ONE for item in node.keywords)
+        for node in nodes
+        if isinstance(node, ast.Call)
+    )
+
+
+def fails_with_two(text: str, words: set[bytes]) -> bool:
+    """Whether a text for TensorFlow 1 uses names that TensorFlow 2 has no more: what imports it fails as well."""
+    if is_keras_one(text, words):
+        return True
+    if _is_whole(text) or any(word in words for word in (*_OF_TWO, b"v1")):
+        return False
+    bare = _DOCSTRING.sub("", text)
+    return any(_stands_alone(bare, at) and _GONE_IN_TWO.match(bare, end) for at, end in _marks(bare))
+
+
 def is_version_two(text: str, words: set[bytes]) -> bool:
     """Whether a text by itself is for TensorFlow 2: traced functions, or tapes with optimizers of Keras."""
     if b"function" in words and "tf.function" in text:
@@ -93,20 +143,22 @@ def _is_whole(text: str) -> bool:
 
 
 def _is_marked(text: str) -> bool:
-    return any(_stands_alone(text, at) for at in _marks(text))
+    return any(_stands_alone(text, at) for at, _ in _marks(text))
 
 
-def _marks(text: str) -> Iterator[int]:
-    """By plain searches: one regular expression for all takes ten times as long."""
+def _marks(text: str) -> Iterator[tuple[int, int]]:
+    """Where they begin, and where what follows the package begins.
+
+    By plain searches: one regular expression for all takes ten times as long."""
     for package in ("tf.", "tensorflow."):
         at = text.find(package)
         while at >= 0:
             end = at + len(package)
             if _MARK.match(text, end):
-                yield at
+                yield at, end
             at = text.find(package, end)
     if "get_session(" in text:
-        yield from (found.start() for found in _OF_BACKEND.finditer(text))
+        yield from (found.span() for found in _OF_BACKEND.finditer(text))
 
 
 def _stands_alone(text: str, at: int) -> bool:
