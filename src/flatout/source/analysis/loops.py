@@ -58,6 +58,9 @@ def is_short(loop: Loop, limit: int = 8, site: Site | None = None) -> bool:
         source = source.args[0]
     if isinstance(source, (ast.Tuple, ast.List, ast.Set)):
         return len(source.elts) <= limit
+    if isinstance(source, ast.Name) and site is not None and (bound := value_of(source.id, site)) is not None:
+        # An empty list is filled later.
+        return isinstance(bound[0], (ast.Tuple, ast.List, ast.Set)) and 0 < len(bound[0].elts) <= limit
     part = None
     if isinstance(source, ast.Call) and last_name(source.func) == "take" and source.args:
         part = source.args[0]  # `dataset.take(1)`
@@ -90,11 +93,14 @@ def turns(loop: Loop, site: Site) -> int | None:
     if isinstance(source, ast.Name) and (bound := value_of(source.id, site)) is not None:
         source, site = bound  # `epochs = range(20)`
     if isinstance(source, (ast.Tuple, ast.List, ast.Set)):
-        return len(source.elts)
+        return len(source.elts) or None  # an empty one is filled later
     if not isinstance(source, ast.Call) or not source.args:
         return None
     if last_name(source.func) in ("range", "trange", "tqdm_range"):
-        return number(source.args[1] if len(source.args) > 1 else source.args[0], site)
+        end = source.args[1] if len(source.args) > 1 else source.args[0]
+        if isinstance(end, ast.BinOp) and isinstance(end.op, ast.Sub):
+            end = end.left.left if isinstance(end.left, ast.BinOp) and isinstance(end.left.op, ast.Sub) else end.left
+        return number(end, site)  # `range(days - window - 1)`: at most as many
     return number(source.args[0], site) if last_name(source.func) == "take" else None
 
 
@@ -134,12 +140,14 @@ def all_calls(scope: Scope, depth: int = 0) -> int | None:
     """How often a run calls a function in all, by its calls in this file and the loops around them; None if unknown."""
     if isinstance(scope.node, ast.Lambda) or depth > 3:
         return None
-    total = seen = 0
+    total = seen = others = 0
     for call, site in scope.module.calls_by_name.get(scope.name, ()):
-        if site.scope is scope or (
-            scope.module.function_of(call.func, site) is not scope and not _same_method(call, site, scope)
-        ):
+        meant = scope.module.function_of(call.func, site)
+        if site.scope is scope or (meant is None and not _same_method(call, site, scope)):
             return None
+        if meant is not None and meant is not scope:
+            others += 1  # another definition of the same name, and its call
+            continue
         known = all_turns(site)
         outer = next((around for around in site.scope.around() if around.is_function), None)
         times = all_calls(outer, depth + 1) if outer is not None else 1
@@ -147,8 +155,37 @@ def all_calls(scope: Scope, depth: int = 0) -> int | None:
             return None
         total += known * times
         seen += 1
-    named = re.findall(rf"^[^#\n]*?\b{re.escape(scope.name)}\b", scope.module.text, re.MULTILINE)
-    return total if seen and len(named) <= seen + 1 else None  # named elsewhere: handed on, or called by another name
+    # Named elsewhere, it is handed on, or called by another name.
+    first, last = scope.node.lineno, _defined_again(scope)  # type: ignore[attr-defined]
+    if last is None:
+        return total if seen and _times_named(scope, 0, 1 << 60) <= seen + others else None
+    return total if seen and _times_named(scope, first, last) <= seen else None
+
+
+def _defined_again(scope: Scope) -> int | None:
+    """The line from which the name of a function means another one."""
+    siblings = scope.parent.children if scope.parent is not None else []
+    lines = [other.node.lineno for other in siblings if other.name == scope.name and other.is_function]  # type: ignore[attr-defined]
+    return min((line for line in lines if line > scope.node.lineno), default=None)  # type: ignore[attr-defined]
+
+
+def _times_named(scope: Scope, first: int, last: int) -> int:
+    """How often lines name a function, to call it or to hand it on."""
+    named: dict[object, list[int]] | None = scope.module.__dict__.get("_named")
+    if named is None:
+        named = scope.module.__dict__["_named"] = {}
+        for node in ast.walk(scope.module.tree):
+            if isinstance(node, ast.Name):
+                named.setdefault(node.id, []).append(node.lineno)
+            elif isinstance(node, ast.Attribute):
+                named.setdefault(node.attr, []).append(node.lineno)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                named.setdefault(node.value, []).append(node.lineno)
+    hidden = [other.extent() for other in scope.module.scopes if scope.name in other.arguments]
+    return sum(
+        first <= line < last and not any(begin <= line <= end for begin, end in hidden)  # an argument of the same name
+        for line in named.get(scope.name, ())
+    )
 
 
 def breaks_after(loop: Loop, site: Site) -> float:

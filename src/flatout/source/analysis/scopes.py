@@ -463,9 +463,11 @@ class Module:
         for scope in site.scope.around():
             if scope.is_class and scope is not site.scope:
                 continue
-            for child in reversed(scope.children):
-                if child.name == name and isinstance(child.node, FUNCTIONS):
-                    return child
+            defined = [child for child in scope.children if child.name == name and isinstance(child.node, FUNCTIONS)]
+            if defined:
+                # In the same scope a call means what was defined before it; from elsewhere, what is defined at last.
+                before = [child for child in defined if scope is site.scope and child.node.lineno < site.line]  # type: ignore[attr-defined]
+                return before[-1] if before else defined[-1]
             if scope.read and name in scope.facts.binds:
                 return self._bound_lambda(scope.facts.binds[name])
         return None
