@@ -76,13 +76,14 @@ PAIRS = {
     ),
     "a few steps, by a break": (
         PULL,
-        TRAINS + "for step, batch in enumerate(data):\n    print(train_step(batch).numpy())\n    if step > 50:\n"
+        TRAINS
+        + "for step, batch in enumerate(data):\n    losses.append(train_step(batch).numpy())\n    if step > 50:\n"
         "        break\n",
         ("step > 50", "step > 50000"),
     ),
     "a hundred steps": (
         PULL,
-        TRAINS + "for step in range(100):\n    print(train_step(batch).numpy())\n",
+        TRAINS + "for step in range(100):\n    losses.append(train_step(batch).numpy())\n",
         ("range(100)", "range(100000)"),
     ),
     "compiled to load weights only": (

@@ -145,7 +145,7 @@ FAULTS = {
             for number, batch in enumerate(dataset):
                 loss, accuracy = train_step(batch)
                 total += loss
-                bar.set_postfix(loss=float(total) / (number + 1))
+                history.append(float(total) / (number + 1))
         """,
     ),
     "the step is a method of another object": (

@@ -55,11 +55,10 @@ from flatout.model.case import Case, Finding, Fix, Where
 from flatout.model.evidence.program import Switch
 from flatout.model.evidence.steps import EagerTape
 from flatout.source import context
-from flatout.source.analysis import datasets, loops
+from flatout.source.analysis import datasets, drawn_numbers, loops, meant_steps
 from flatout.source.analysis.patterns import Confidence, Match, pattern
 from flatout.source.analysis.scopes import FUNCTIONS, Loop, Scope, Site
-from flatout.source.analysis.small_data import KNOWN
-from flatout.source.analysis.syntax import constant, last_name, loaded_names
+from flatout.source.analysis.syntax import last_name
 from flatout.source.analysis.traced_functions import is_traced, traced
 from flatout.source.repairs import Decorate, LeverEdit, Repair
 
@@ -125,16 +124,12 @@ def _place(case: Case, kind: str) -> Where | None:
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
 
 _STEP = re.compile(r"train|update|learn|optimi[sz]|step|replay|fit", re.IGNORECASE)
-_FEW_WEIGHTS = 2000
 _MANY = 20_000
 """Eager steps of a few operations without a model: half a minute."""
 _FEW = 1000
 """Eager steps that a run makes in a second or two: a demonstration of gradients."""
 _OF_TENSORS = ("numpy", "append", "watch", "gradient", "format", "item", "print", "len", "range", "float", "int", "zip")
 """What a step by hand calls besides operations."""
-_NUMBERS = ("numpy.", "tensorflow.constant", "tensorflow.random.", "tensorflow.linspace", "sklearn.datasets.make_")
-_DRAWN = ("numpy.random.", "numpy.linspace", "numpy.arange", "tensorflow.random.", "tensorflow.linspace", "sklearn.")
-"""Functions that give arrays, and those of them that need no data."""
 _MAKES = re.compile(r"_?(create|make|build|get)_")
 _ASSUMED = "no other file changes what the step reads from Python"
 
@@ -257,151 +252,33 @@ def _handed_out(scope: Scope) -> bool:
 def _sureness(tape: ast.With, site: Site, few: int | None) -> Confidence:
     """Low for a demonstration: some hundred steps, or a few weights by hand."""
     with_model = _has_model(tape, site)
-    if _is_meant(site, tape.lineno) or _is_fragment(site) or _is_debugged(site):
+    if (
+        meant_steps.is_meant(site, tape.lineno)
+        or meant_steps.is_fragment(site)
+        or meant_steps.is_debugged(site)
+        or meant_steps.is_traced_as_well(tape, site)
+    ):
         return "low"
-    if few is not None and few <= (_FEW if with_model and not _is_made_up(tape, site) else _MANY):
+    if few is not None and few <= (_FEW if with_model and not drawn_numbers.is_made_up(tape, site) else _MANY):
         return "low"
-    if any(_goes_through_numbers(loop, site) for loop in site.loops):
+    if any(drawn_numbers.goes_through_numbers(loop, site) for loop in site.loops):
         return "low"
-    return "low" if not with_model and ("load_iris" in site.module.text or _is_toy(site)) else "high"
+    return "low" if not with_model and ("load_iris" in site.module.text or drawn_numbers.is_toy(site)) else "high"
 
 
 def _sureness_of_function(tape: ast.With, scope: Scope, site: Site) -> Confidence:
     """Low where it is meant, or where this file shows that a run makes some hundred steps."""
-    if _is_meant(site, scope.extent()[0]) or _is_debugged(site) or _predicts(scope):
+    if (
+        meant_steps.is_meant(site, scope.extent()[0])
+        or meant_steps.is_debugged(site)
+        or meant_steps.predicts(scope)
+        or meant_steps.is_traced_as_well(tape, site)
+    ):
         return "low"
     count = loops.all_calls(scope)
     if count is not None and count <= (_FEW if _has_model(tape, site) else _MANY):
         return "low"
     return "high" if loops.called_in_loop(scope) else "medium"
-
-
-def _is_meant(site: Site, line: int) -> bool:
-    """Whether file or function are named for it, or a comment or the docstring says that tf.function did not work."""
-    if re.search(r"eager[^/\\]*$", site.module.path, re.IGNORECASE) or "eager" in site.scope.name.lower():
-        return True
-    told = ast.get_docstring(site.scope.node) if isinstance(site.scope.node, FUNCTIONS) else None
-    if told is not None and "tf.function" in told:
-        return True
-    above = site.module.source_line(line - 1)
-    return "tf.function" in above and re.search(r"work|error|issue|bug|slow|fail", above, re.IGNORECASE) is not None
-
-
-def _is_fragment(site: Site) -> bool:
-    """Whether a loop of a notebook goes through data that no cell makes: it is shown, and cannot run."""
-    if not site.module.path.endswith(".ipynb"):
-        return False
-    source = loops.iterated(site.loops[-1]) if site.loops and not site.scope.is_function else None
-    if not isinstance(source, ast.Name) or site.raw(source) or not site.module.names.only_of(KNOWN):
-        return False
-    return all(source.id not in scope.facts.binds for scope in site.scope.around())
-
-
-def _is_debugged(site: Site) -> bool:
-    """Whether the step stops for a debugger in each turn."""
-    return any(last_name(call.func) in ("set_trace", "breakpoint") for call, _ in site.scope.facts.calls)
-
-
-def _predicts(scope: Scope) -> bool:
-    """Whether the step calls `predict`, which costs more than all its operations and is reported by itself."""
-    return any(
-        isinstance(call.func, ast.Attribute) and call.func.attr == "predict" and "model" in ast.unparse(call.func)
-        for call, _ in scope.facts.calls
-    )
-
-
-def _is_made_up(tape: ast.With, site: Site) -> bool:
-    """Whether all that the step is given are numbers that this scope writes out or draws: a line to be fitted."""
-    known = []
-    for name in {name for part in tape.body for name in loaded_names(part)}:
-        bound = datasets.binding(name, site)
-        if bound is None or bound.value is None or bound.site.loops:
-            continue
-        if isinstance(bound.value, (ast.List, ast.Tuple)):
-            known.append(_all_numbers(bound.value))
-        elif isinstance(bound.value, ast.Call) and (made := site.dotted(bound.value.func)).startswith(_NUMBERS):
-            known.append(made.startswith(_DRAWN) or _written_out(bound.value))
-    return bool(known) and all(known)
-
-
-def _goes_through_numbers(loop: Loop, site: Site) -> bool:
-    """Whether a loop is over a dataset of numbers that this scope draws: a line to be fitted."""
-    source = loops.iterated(loop)
-    chain = datasets.iterated_dataset(source, site) if source is not None else None
-    if chain is None or chain.source_call is None or chain.source_site is None:
-        return False
-    given = chain.source_call.args
-    return chain.source.endswith("from_tensor_slices") and bool(given) and _is_drawn(given[0], chain.source_site)
-
-
-def _is_drawn(value: ast.AST, site: Site, hops: int = 16) -> bool:
-    """Whether a value is computed from random or written numbers alone."""
-    if hops == 0:
-        return False
-    if isinstance(value, ast.Constant):
-        return isinstance(value.value, (int, float))
-    if isinstance(value, ast.Name):
-        bound = datasets.value_of(value.id, site)
-        return bound is not None and _is_drawn(*bound, hops - 1)
-    if isinstance(value, ast.Subscript):
-        return _is_drawn(value.value, site, hops)
-    parts: list[ast.expr] = []
-    if isinstance(value, (ast.List, ast.Tuple)):
-        parts = value.elts
-    elif isinstance(value, ast.BinOp):
-        parts = [value.left, value.right]
-    elif isinstance(value, ast.UnaryOp):
-        parts = [value.operand]
-    elif isinstance(value, ast.Call):
-        made = site.dotted(value.func)
-        if made.startswith(_DRAWN):
-            return True
-        if made.startswith(("numpy.", "tensorflow.")):
-            parts = value.args
-        elif isinstance(value.func, ast.Attribute) and not made:
-            parts = [value.func.value]  # `x.astype("float32")`
-    return bool(parts) and all(_is_drawn(part, site, hops - 1) for part in parts)
-
-
-def _written_out(call: ast.Call) -> bool:
-    """`np.array([[0, 0], [0, 1]])`"""
-    first = call.args[0] if call.args else None
-    return isinstance(first, (ast.List, ast.Tuple)) and all(
-        isinstance(inner, (ast.List, ast.Tuple, ast.Constant, ast.UnaryOp, ast.USub, ast.Load))
-        for inner in ast.walk(first)
-    )
-
-
-def _is_toy(site: Site) -> bool:
-    """Whether all variables of the file have shapes that it shows, and a few numbers in all."""
-    total = 0
-    for call, where in site.module.calls_by_name.get("Variable", ()):
-        shapes = [node for node in ast.walk(call) if isinstance(node, (ast.List, ast.Tuple))]
-        sizes = [_size(node, where) for node in shapes if node.elts]
-        if not sizes:
-            total += 1  # a number
-            continue
-        known = [size for size in sizes if size is not None]
-        if len(known) != len(sizes):
-            return False
-        total += max(known)
-    return 0 < total <= _FEW_WEIGHTS
-
-
-def _size(shape: ast.List | ast.Tuple, site: Site) -> int | None:
-    size = 1
-    for item in shape.elts:
-        if isinstance(item, (ast.List, ast.Tuple)):
-            return len(shape.elts) * (_size(item, site) or 1) if _all_numbers(item) else None
-        value = loops.number(item, site)
-        if value is None:
-            return len(shape.elts) if _all_numbers(shape) else None
-        size *= max(value, 1)
-    return size
-
-
-def _all_numbers(shape: ast.List | ast.Tuple) -> bool:
-    return all(isinstance(constant(item), (int, float)) for item in shape.elts)
 
 
 def _has_model(tape: ast.With, site: Site) -> bool:

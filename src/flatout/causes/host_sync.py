@@ -146,6 +146,7 @@ _ON_HOST = ("iterations", "step", "global_step", "epoch", "learning_rate", "lr",
 _BATCH_HOOKS = ("on_train_batch_end", "on_batch_end", "on_train_batch_begin", "on_batch_begin")
 _HEAVY = ("predict", "evaluate", "save", "save_weights")
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_DISPLAYS = ("print", "set_description", "set_description_str", "set_postfix", "set_postfix_str", "info")
 _FEW = 500
 """Steps that a run makes in seconds."""
 
@@ -161,7 +162,8 @@ def _pull_every_step(loop: ast.For | ast.While, site: Site) -> Iterator[Match]:
     ):
         return
     results = _results(loop, site)
-    pulls = []
+    pulls: list[ast.Call] = []
+    shown: list[bool] = []
     begins = _step_begins(loop, site)
     stepping = [set(at.arms) for step, at in loops.direct_calls(loop, site.scope) if loops.makes_step(step, at)]
     for call, where in _calls_of_turn(loop, site):
@@ -170,6 +172,7 @@ def _pull_every_step(loop: ast.For | ast.While, site: Site) -> Iterator[Match]:
         guarded = loops.is_guarded(where, loop) and not any(set(where.arms) <= arms for arms in stepping)
         if not guarded and _pulls(call, where, loop, results):
             pulls.append(call)
+            shown.append(_is_shown(call, where))
     if pulls:
         pulls.sort(key=lambda call: (call.lineno, call.col_offset))
         more = f" ({len(pulls)} times)" if len(pulls) > 1 else ""
@@ -179,7 +182,7 @@ def _pull_every_step(loop: ast.For | ast.While, site: Site) -> Iterator[Match]:
             "Keep it as a tensor (a keras.metrics.Mean, a list of tensors) and read it every hundred steps.",
             # Where Python dispatches each operation, that is the cost, and reported as such.
             confidence="low"
-            if _has_tape(loop, site) or _steps_eagerly(loop, site) or _few(loop, site) or _only_shown(pulls)
+            if _has_tape(loop, site) or _steps_eagerly(loop, site) or _few(loop, site) or all(shown)
             else "high",
         )
 
@@ -239,9 +242,10 @@ def _calls_of_turn(loop: ast.For | ast.While, site: Site) -> list[tuple[ast.Call
     ]
 
 
-def _only_shown(pulls: list[ast.Call]) -> bool:
+def _is_shown(call: ast.Call, site: Site) -> bool:
     """Whether the loss is printed and no more: the next step waits for it, but it was to be read."""
-    return all(isinstance(call.func, ast.Name) and call.func.id == "print" for call in pulls)
+    statement = site.statement.value if isinstance(site.statement, ast.Expr) else None
+    return isinstance(statement, ast.Call) and last_name(statement.func) in _DISPLAYS and call in ast.walk(statement)
 
 
 def _few(loop: Loop, site: Site) -> bool:

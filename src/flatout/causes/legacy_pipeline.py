@@ -44,6 +44,7 @@ from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.model.evidence.program import LegacyInput
 from flatout.source.analysis import datasets
+from flatout.source.analysis.image_iterators import may_reach_training
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
 from flatout.source.analysis.syntax import keyword, last_name, takes_unknown
@@ -125,7 +126,7 @@ def _fit_generator(call: ast.Call, site: Site) -> Iterator[Match]:
     others = [other for name in _GENERATORS for other, _ in site.module.calls_by_name.get(name, ())]
     if min(others, key=lambda other: (other.lineno, other.col_offset)) is not call:
         return  # reported once per file
-    if site.module.names.imports_any("tf_keras") or site.module.version < (2, 16):
+    if site.module.names.imports_any("tf_keras") or _of_private_keras(site) or site.module.version < (2, 16):
         return  # still there
     # By position, the second argument was the number of steps, and is now the labels.
     moved = len(call.args) != 1 or takes_unknown(call) or any(keyword(call, name) is not None for name in _MOVED)
@@ -138,6 +139,17 @@ def _fit_generator(call: ast.Call, site: Site) -> Iterator[Match]:
         else Repair(RenameMethod(new), safe=site.module.is_pinned, assumes="TensorFlow 2.1 or later"),
         report_at=call.func,
         confidence="high" if site.module.is_pinned else "medium",
+    )
+
+
+def _of_private_keras(site: Site) -> bool:
+    """Whether all Keras that a file imports is `tensorflow.python.keras`, which still has the old methods."""
+    names = site.module.names
+    private = ("tensorflow.python.keras",)
+    return (
+        names.imports_from(*private)
+        and not names.imports_beyond(("keras",), ())
+        and not names.imports_from("tensorflow.keras", "tensorflow.compat.v1.keras")
     )
 
 
@@ -170,7 +182,7 @@ def _image_generator(call: ast.Call, site: Site) -> Iterator[Match]:
             "Use keras.utils.image_dataset_from_directory, and Random… layers or tf.image for augmentation.",
             "semantic",
             report_at=call.func,
-            confidence="medium" if _feeds_training(site, others) else "low",
+            confidence="medium" if _feeds_training(site, others) and may_reach_training(site.module) else "low",
         )
 
 

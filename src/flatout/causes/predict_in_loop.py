@@ -51,7 +51,7 @@ from flatout.model.evidence.program import KerasCall
 from flatout.source import context
 from flatout.source.analysis import datasets, loops
 from flatout.source.analysis.patterns import Confidence, Match, pattern
-from flatout.source.analysis.scopes import Loop, Site
+from flatout.source.analysis.scopes import Loop, Scope, Site
 from flatout.source.analysis.syntax import constant, keyword, last_name, loaded_names, stored_names
 from flatout.source.repairs import LeverEdit, Repair
 
@@ -155,7 +155,7 @@ _SHORT = 15
 """Lines of a function that answers one input, such as the choice of an action."""
 _FEW = 32
 """A loop with fewer turns is not reported: a plot for each of ten classes."""
-_SOME = 128
+_SOME = 200
 """Calls of a script that take some seconds in all."""
 _OTHERS = (
     *(
@@ -234,18 +234,53 @@ def _takes_batches_once(call: ast.Call, site: Site) -> bool:
     if site.scope.is_function or len(site.loops) != 1 or not isinstance(call.args[0], ast.Name):
         return False
     loop = site.loops[0]
-    return (
-        isinstance(loop, ast.For)
-        and isinstance(loop.target, ast.Tuple)
-        and isinstance(loop.iter, (ast.Name, ast.Attribute))
-        and any(isinstance(item, ast.Name) and item.id == call.args[0].id for item in loop.target.elts[:1])
+    if not isinstance(loop, ast.For) or not isinstance(loop.iter, (ast.Name, ast.Attribute)):
+        return False
+    target: ast.expr = loop.target
+    if isinstance(target, ast.Name):  # `rows, labels = batch` in the loop
+        batch = target.id
+        target = next(
+            (
+                item.targets[0]
+                for item in loop.body
+                if isinstance(item, ast.Assign) and isinstance(item.value, ast.Name) and item.value.id == batch
+            ),
+            target,
+        )
+    return isinstance(target, ast.Tuple) and any(
+        isinstance(item, ast.Name) and item.id == call.args[0].id for item in target.elts[:1]
     )
 
 
 def _few_in_all(site: Site) -> bool:
-    """Whether a script predicts some dozen times in all: a hundred words, some days to come."""
-    count = loops.all_turns(site) if not site.scope.is_function else None
+    """Whether a program predicts some dozen times in all: a hundred words, some days to come.
+
+    In a function that trains or reads a model itself, those times are beside that."""
+    count = loops.all_turns(site)
+    scope: Scope | None = site.scope
+    while count is not None and scope is not None and scope.is_function and not _has_fit_at_all(scope):
+        within = scope.parent if scope.parent is not None and scope.parent.is_function else None
+        times = _calls_within(scope, within) if within is not None else loops.all_calls(scope)
+        count = count * times if times is not None else None
+        scope = within
     return count is not None and count <= _SOME
+
+
+def _calls_within(scope: Scope, outer: Scope) -> int | None:
+    """How often one call of the outer function calls the inner one; None if unknown."""
+    called = [
+        site for call, site in scope.module.calls_by_name.get(scope.name, ()) if last_name(call.func) == scope.name
+    ]
+    if not called or any(site.scope is not outer for site in called):
+        return None
+    turns = [loops.all_turns(site) for site in called]
+    return sum(turn for turn in turns if turn is not None) if None not in turns else None
+
+
+def _has_fit_at_all(scope: Scope) -> bool:
+    """Whether a function trains or reads a model, also by one that it defines."""
+    inside = [scope, *(child for child in scope.children if child.is_function)]
+    return any(last_name(call.func) in ("fit", "load_model") for item in inside for call, _ in item.facts.calls)
 
 
 def _is_printed(call: ast.Call, site: Site) -> bool:

@@ -88,6 +88,7 @@ def _cell(call: ast.Call, site: Site) -> Iterator[Match]:
             f"Use keras.layers.{name.removesuffix('Cell')}.",
             "reassociated",
             report_at=call.func,
+            confidence="low" if _is_only_summarized(call, site) else "high",
         )
 
 
@@ -103,8 +104,42 @@ def _match(call: ast.Call, message: str, report_at: ast.expr | None, site: Site)
         "Leave it at its standard, if the model allows it.",
         "semantic",
         report_at=report_at,
-        confidence="low" if _is_small(call, site) else "medium",
+        confidence="low" if _is_small(call, site) or _is_only_summarized(call, site) else "medium",
     )
+
+
+_SHOWS = ("summary", "plot_model", "print")
+
+
+def _is_only_summarized(call: ast.Call, site: Site) -> bool:
+    """Whether a script builds the model, shows its layers, and does nothing else with it."""
+    statement = site.statement
+    if site.scope.parent is not None or statement is None:
+        return False
+    made: ast.expr | None = None
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        made = statement.targets[0]
+    elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        added = statement.value.func
+        made = added.value if isinstance(added, ast.Attribute) and added.attr == "add" else None
+    if not isinstance(made, ast.Name):
+        return False
+    later = [bind.site.line for bind in site.scope.facts.binds.get(made.id, ()) if bind.site.line > statement.lineno]
+    uses: list[str] = []
+    named = 0
+    for node in ast.walk(site.module.tree):
+        if not isinstance(node, (ast.Name, ast.Call)) or not statement.lineno < node.lineno < min(
+            later, default=1 << 60
+        ):
+            continue
+        if isinstance(node, ast.Name):
+            named += node.id == made.id
+        elif isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
+            uses += [node.func.attr] if node.func.value.id == made.id else []
+            uses += [node.func.attr for item in node.args if isinstance(item, ast.Name) and item.id == made.id]
+        else:
+            uses += [last_name(node.func) for item in node.args if isinstance(item, ast.Name) and item.id == made.id]
+    return named == len(uses) and any(use in _SHOWS for use in uses) and set(uses) <= {*_SHOWS, "add"}
 
 
 def _is_small(call: ast.Call, site: Site) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 from flatout.report.formatting import clean
 
-VOID = frozenset({"br", "hr", "img", "input", "link", "meta", "wbr"})
+VOID = frozenset({"br", "hr", "img", "input", "link", "meta"})
 
 
 class Html(str):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from flatout.report.formatting import duration, share
 from flatout.report.html.components import chip
@@ -91,14 +90,13 @@ def _kept(kept: Sequence[FinishedCase]) -> Html:
 
 def _row(one: FinishedCase) -> list[Cell | Child]:
     failed = chip("failed", "failed") if one.failed else None
-    link = tag("a", *_breaks_after_slashes(one.title), href=f"/case/{one.name}")
+    link = tag("a", one.title, href=f"/case/{one.name}")
     return [
         tag("input", type="checkbox", name="case", value=one.name, aria_label=f"Choose {one.name}"),
         tag(
             "div",
             link,
             tag("div", chip(one.kind), failed, tag("span", one.name, class_="quiet name"), class_="beneath"),
-            tag("div", one.verdict, class_="clamped quiet narrow") if one.verdict else None,
         ),
         tag("div", one.verdict or "–", class_="clamped", title=one.verdict),
         Cell(duration(one.step_ms) if one.step_ms is not None else "–", one.step_ms or 0.0),
@@ -106,11 +104,6 @@ def _row(one: FinishedCase) -> list[Cell | Child]:
         tag("code", one.commit) if one.commit else "",
         Cell(one.started[:16].replace("T", " ") or when(one.changed), one.changed),
     ]
-
-
-def _breaks_after_slashes(path: str) -> Iterator[Child]:
-    for number, part in enumerate(re.split("(?<=/)", path)):
-        yield from (tag("wbr"), part) if number else (part,)
 
 
 def _running(one: UnfinishedCase) -> Html:

@@ -20,7 +20,7 @@ _LOADS = re.compile(
 )
 """Functions by which a program gets data, or may get them."""
 _SMALL = re.compile(
-    r"\bload_(iris|wine|diabetes|breast_cancer|boston|linnerud)\b|\bboston_housing\b|\bauto-mpg\b|\biris(_training|_test)?\.(csv|data)\b|"
+    r"\bload_(iris|wine|diabetes|breast_cancer|boston|linnerud)\b|\bboston_housing(_\w+)?\b|\bauto-mpg\b|\biris(_training|_test)?\.(csv|data)\b|"
     r"\bairline-passengers\b|\bpima-indians\b|\bfetch_california_housing\b|\bcalifornia_housing\b|\bheart\.csv\b|\btitanic\b"
 )
 """Data sets of some hundred or thousand rows, which every course has."""
@@ -138,7 +138,8 @@ def _sizes(call: ast.Call) -> list[ast.expr]:
     ]:
         parts = node.elts if isinstance(node, (ast.List, ast.Tuple)) else [node]
         found += [part for part in parts if not (isinstance(part, ast.Constant) and isinstance(part.value, float))]
-    return [part for part in found if not isinstance(part, ast.UnaryOp)]
+    # `labels.shape` is that of another array, which is looked at itself.
+    return [part for part in found if not isinstance(part, ast.UnaryOp) and last_name(part) != "shape"]
 
 
 def _written_out(value: ast.List | ast.Tuple) -> bool:
