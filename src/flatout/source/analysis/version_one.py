@@ -78,6 +78,19 @@ _ACC_ASKED = re.compile(r"""metrics\s*=\s*\[\s*["']acc["']""")
 _GONE_IN_TWO = re.compile(rf"{_NAMES}\b")
 
 
+_NEW = re.compile(
+    r"\btf\.(random\.set_seed|summary\.create_file_writer|data\.AUTOTUNE|config\.(list_physical_devices|"
+    r"list_logical_devices|run_functions_eagerly)|keras\.utils\.(image_dataset_from_directory|set_random_seed))\b"
+)
+"""Names that only TensorFlow 2 has."""
+_NEW_WORDS = frozenset(
+    {
+        *(b"set_seed", b"create_file_writer", b"AUTOTUNE", b"list_physical_devices", b"list_logical_devices"),
+        *(b"run_functions_eagerly", b"image_dataset_from_directory", b"set_random_seed"),
+    }
+)
+
+
 def is_version_one(text: str, words: set[bytes]) -> bool:
     """`words`: all words of the text."""
     if is_keras_one(text, words):
@@ -131,7 +144,9 @@ def fails_with_two(text: str, words: set[bytes]) -> bool:
 
 
 def is_version_two(text: str, words: set[bytes]) -> bool:
-    """Whether a text by itself is for TensorFlow 2: traced functions, or tapes with optimizers of Keras."""
+    """Whether a text by itself is for TensorFlow 2: traced functions, tapes with optimizers of Keras, new names."""
+    if not words.isdisjoint(_NEW_WORDS) and _NEW.search(text) is not None:
+        return True
     if b"function" in words and "tf.function" in text:
         return True
     tapes = b"GradientTape" in words and b"enable_eager_execution" not in words
