@@ -218,6 +218,13 @@ def test_what_has_no_effect_is_quiet_and_its_twin_is_not(name: str) -> None:
     assert pattern in found(text.replace(quiet, loud))
 
 
+def test_the_generator_that_trains_is_told_and_not_the_first() -> None:
+    text = DRAWN + "for batch in rows:\n    plt.imshow(batch[0])\n"
+    text += "more = ImageDataGenerator(zoom_range=0.2)\nmodel.fit(more.flow(x, y))\n"
+    outcome = Checker(select(), asked=()).check(text, "program.py")
+    assert [text.splitlines()[item.line - 1][:4] for item in outcome.diagnostics if item.full_name == IMAGES] == ["more"]
+
+
 def checked(folder: Path, **files: str) -> tuple[set[str], set[str]]:
     """Names of files with findings, and of those for TensorFlow 1."""
     (folder / ".git").mkdir(exist_ok=True)

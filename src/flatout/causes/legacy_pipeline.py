@@ -44,7 +44,7 @@ from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.model.evidence.program import LegacyInput
 from flatout.source.analysis import datasets
-from flatout.source.analysis.image_iterators import may_reach_training
+from flatout.source.analysis.image_iterators import first_to_train_on
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
 from flatout.source.analysis.syntax import keyword, last_name, takes_unknown
@@ -174,7 +174,9 @@ def _image_generator(call: ast.Call, site: Site) -> Iterator[Match]:
     name = site.dotted(call.func)
     if name.startswith(("keras.", "keras_preprocessing.")) and "ImageDataGenerator" in name:
         others = [other for other, _ in site.module.calls_by_name["ImageDataGenerator"]]
-        if min(others, key=lambda other: (other.lineno, other.col_offset)) is not call:
+        first = min(others, key=lambda other: (other.lineno, other.col_offset))
+        trains_on = first_to_train_on(site.module, others)
+        if (trains_on or first) is not call:
             return  # reported once per file
         yield Match(
             call,
@@ -182,7 +184,7 @@ def _image_generator(call: ast.Call, site: Site) -> Iterator[Match]:
             "Use keras.utils.image_dataset_from_directory, and Random… layers or tf.image for augmentation.",
             "semantic",
             report_at=call.func,
-            confidence="medium" if _feeds_training(site, others) and may_reach_training(site.module) else "low",
+            confidence="medium" if _feeds_training(site, others) and trains_on is not None else "low",
         )
 
 

@@ -16,13 +16,31 @@ _STEPS = re.compile(r"fit|train|GradientTape|predict|evaluate|step|model", re.IG
 _LOOPS = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp)
 
 
-def may_reach_training(module: Module) -> bool:
-    """False where every iterator of the file is only looked at, read once into arrays, or written to files."""
+def first_to_train_on(module: Module, made: list[ast.Call]) -> ast.Call | None:
+    """The first generator of `made` whose images may come to a model; None where all are only looked at, read once into
+    arrays, or written to files."""
+    made = sorted(made, key=lambda call: (call.lineno, call.col_offset))
     parents = {child: node for node in ast.walk(module.tree) for child in ast.iter_child_nodes(node)}
     flows = [node for node in parents if isinstance(node, ast.Call) and _is_flow(node)]
     if not flows:
-        return not _is_left_alone(module.tree, parents)
-    return any(_reaches(flow, parents, module.tree) for flow in flows)
+        return None if _is_left_alone(module.tree, parents) else made[0]
+    reaching = [flow for flow in flows if _reaches(flow, parents, module.tree)]
+    if not reaching:
+        return None
+    drawn = {_drawn_from(flow) for flow in reaching}
+    return next((call for call in made if not drawn.isdisjoint(_names(call, parents))), made[0])
+
+
+def _drawn_from(flow: ast.Call) -> object:
+    """What an iterator is made of: a generator, or its name."""
+    source = flow.func.value if isinstance(flow.func, ast.Attribute) else flow.func
+    return source if isinstance(source, ast.Call) else last_name(source)
+
+
+def _names(call: ast.Call, parents: dict[ast.AST, ast.AST]) -> list[object]:
+    holder = parents.get(call)
+    targets = holder.targets if isinstance(holder, ast.Assign) else []
+    return [call, *(name for item in targets if (name := last_name(item)))]
 
 
 def _is_flow(call: ast.Call) -> bool:
