@@ -222,7 +222,8 @@ def test_the_generator_that_trains_is_told_and_not_the_first() -> None:
     text = DRAWN + "for batch in rows:\n    plt.imshow(batch[0])\n"
     text += "more = ImageDataGenerator(zoom_range=0.2)\nmodel.fit(more.flow(x, y))\n"
     outcome = Checker(select(), asked=()).check(text, "program.py")
-    assert [text.splitlines()[item.line - 1][:4] for item in outcome.diagnostics if item.full_name == IMAGES] == ["more"]
+    lines = [text.splitlines()[item.line - 1] for item in outcome.diagnostics if item.full_name == IMAGES]
+    assert lines == ["more = ImageDataGenerator(zoom_range=0.2)"]
 
 
 def checked(folder: Path, **files: str) -> tuple[set[str], set[str]]:
