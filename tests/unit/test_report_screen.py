@@ -160,9 +160,9 @@ def test_a_run_answers_what_is_slow_where_and_what_to_do() -> None:
     for answer in (
         "79 % of each training step (145.3 ms of 184.9 ms) goes to one cause: the training step runs eagerly",
         "examples/slow_training.py:76",
-        "costs 79 % of each step, 145.3 ms; 20.4 s in all",
+        "costs 79 % of each step, 145.3 ms; 20.4 s of this run",
         "gives up to about 2.6 times as fast: this run 33.2 s → 12.8 s",
-        "Decorate the step function with @tf.function. (expected: same results up to rounding)",
+        "(flatout tune tries it and compares the results; expected: same results up to rounding)",
         "Next flatout tune examples/slow_training.py",
     ):
         assert answer in text, answer
@@ -175,8 +175,8 @@ def test_a_tune_answers_how_much_it_gives_and_whether_it_is_safe() -> None:
         "(3.47 to 4.71). The change: trace `train_step` with @tf.function (slow_training.py:76). Same results up to "
         "rounding.",
         "28.3 s → 15.2 s, 1.86 times as fast (1.42 to 2.45) from start to end",
-        "between 3.47 and 4.71 with 95 % confidence (22 rounds side by side)",
-        "Same results up to rounding. Compared: losses of 10 steps and 43 of 44 variables, to the end of the program,",
+        "between 3.47 and 4.71 with 95 % confidence (22 rounds, with and without the change in turns)",
+        "Compared: losses of 10 steps and 43 of 44 variables (the other cannot be compared)",
         "makes the change; so far nothing is changed",
         "+ @tf.function",
         "39 changes not tried: flatout show --verbose",
@@ -438,8 +438,9 @@ def test_what_was_compared_without_the_sizes_of_deviations() -> None:
         "variables to 0.04 of their movement); from step 11 on rounding alone makes losses differ"
     )
     assert words.compared(text) == (
-        "Losses of 10 steps and 43 of 44 variables agree. From step 11 on losses cannot be compared, as rounding alone "
-        "changes them as much (same random numbers in both)."
+        "Losses of 10 steps and 43 of 44 variables (the other cannot be compared) agree. From step 11 on losses tell "
+        "nothing, as two runs without a change differ as much by rounding alone (both sides drew the same random "
+        "numbers)."
     )
 
 

@@ -33,6 +33,9 @@ _MEASURED = re.compile(r" \([^()]*\b(?:losses|variables|weights|values) to [^()]
 _MOVEMENT = re.compile(r"(\d[\d.]*(?:e[+-]?\d+)?) of (?:their|its) movement")
 _SAME_DRAWS = "with the same random numbers in both, "
 
+_HIDDEN = "losses tell nothing, as two runs without a change differ as much by rounding alone"
+_SOME = re.compile(r"\b(\d+) of (?:all )?(\d+) variables")
+
 Names = Mapping[str, str]
 """Names of functions by `file:line`."""
 
@@ -130,12 +133,19 @@ def compared(text: str) -> str:
         "on rounding alone makes losses differ",
         "on losses cannot be compared, as rounding alone changes them as much",
     )
+    text = text.replace("losses cannot be compared, as rounding alone changes them as much", _HIDDEN)
+    text = _SOME.sub(_of_all, text)
     text = text.replace("random numbers cannot be pinned", "random numbers cannot be made the same in both")
     text = text.replace(" 1 values agree", " 1 value agrees")
     text = _MOVEMENT.sub(lambda found: f"{_small(float(found[1]))} of how far training moved them", text)
     sentences = [part[:1].upper() + part[1:] for part in text.split("; ") if part]
     told = sentence(". ".join(sentences).rstrip("."))
-    return f"{told}{' (same random numbers in both)' if same_draws else ''}." if told else ""
+    return f"{told}{' (both sides drew the same random numbers)' if same_draws else ''}." if told else ""
+
+
+def _of_all(found: re.Match[str]) -> str:
+    some, every = int(found[1]), int(found[2])
+    return f"{some} of {every} variables (the other{'s' * (every - some > 1)} cannot be compared)"
 
 
 def _small(share: float) -> str:

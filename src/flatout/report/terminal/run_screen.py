@@ -6,7 +6,7 @@ import math
 import re
 
 from flatout.model import queries
-from flatout.model.case import Case, Finding, Fix, Steps
+from flatout.model.case import Case, Finding, Steps
 from flatout.report import words
 from flatout.report.formatting import clean, duration, elide, sentence, share, shares
 from flatout.report.labels import NO_VERDICT, STEP_PARTS, name_of_steps
@@ -118,15 +118,20 @@ def _finding(number: int, finding: Finding, case: Case, page: Page, room: Room, 
     if gives := at_most(case, finding):
         page.labelled("gives", gives, indent=5, room=7)
     if finding.fixes:
-        page.labelled("do", elide(screen.advice(finding), room.words), expected(finding.fixes[0]), indent=5, room=7)
+        page.labelled("do", elide(screen.advice(finding), room.words), expected(case, finding), indent=5, room=7)
 
 
-def expected(fix: Fix) -> str:
-    """What a change does to the results, as far as that is known before it was tried."""
+def expected(case: Case, finding: Finding) -> str:
+    """What the first change does to the results, as far as that is known before it was tried."""
+    fix = finding.fixes[0]
+    agreement = words.agreement(fix.equivalence)
+    if fix.equivalence == "semantic" and finding.of == "run":
+        agreement = "changes what the run puts out"
     if fix.lever:
-        return f" (expected: {words.agreement(fix.equivalence)})"
-    told = words.agreement(fix.equivalence) if fix.equivalence not in ("exact", "reassociated") else ""
-    return f" ({told or 'by hand: compare the results'})"
+        known = "not compared yet" if case.kind == "tune" else "flatout tune tries it and compares the results"
+        return f" ({known}; expected: {agreement})"
+    told = f"; {agreement}" if fix.equivalence not in ("exact", "reassociated") else ", and compare the results"
+    return f" (change it by hand{told})"
 
 
 def at_most(case: Case, finding: Finding) -> str:
@@ -166,11 +171,11 @@ def _cost(case: Case, finding: Finding) -> str:
     of = "of each step" if finding.of == "step" else "of the run"
     parts = [f"{share(finding.cost_share)} {of}, {duration(finding.cost_ms)}"] if finding.cost_ms else []
     if finding.cost_ms and finding.of == "step" and (seconds := _of_this_run(case, finding)):
-        parts.append(f"{duration(1000 * seconds)} in all")
+        parts.append(f"{duration(1000 * seconds)} of this run")
     if finding.counted_before:
         more = "another " if parts else ""
-        parts.append(f"{more}{share(finding.counted_before)} {of} is shared with what stands above")
-    sure = {"high": "", "medium": "; likely", "low": "; an upper estimate"}.get(finding.confidence, "")
+        parts.append(f"{more}{share(finding.counted_before)} {of} is already counted above")
+    sure = {"high": "", "medium": "; likely, not certain", "low": "; an upper estimate"}.get(finding.confidence, "")
     return "; ".join(parts) + sure
 
 

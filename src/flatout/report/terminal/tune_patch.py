@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -12,6 +13,7 @@ from flatout.report.formatting import clean, elide
 from flatout.report.terminal.page import Page
 from flatout.report.terminal.screen import Room
 
+_IMPORT = re.compile(r"\s*(import|from)\s")
 _HUNK = re.compile(r"@@ -(\d+)")
 NEAR = 2
 """Lines between a function and its decorator, say: so near, a reader sees that it is the same place."""
@@ -21,12 +23,30 @@ def write(case: Case, page: Page, room: Room) -> None:
     if not case.patch or not room.patch:
         return
     lines = [row for row in case.patch.splitlines() if not row.startswith("--- ")]
-    left = len(lines) - room.patch
-    note = f"the first {room.patch} of {len(lines)} lines" if left > 0 else ""
-    page.heading("The patch", note or "measured as written here: as fast, and the same results")
-    for row in lines[: room.patch]:
+    note = "this text was measured as well: as fast as the change above, with the same results"
+    if len(lines) > room.patch:
+        note = f"{room.patch} of {len(lines)} lines"
+        lines = _from_what_matters(lines)[: room.patch]
+    page.heading("The patch", note)
+    for row in lines:
         for piece in _pieces(clean_code(row), page.width - 4):
             page.code(piece)
+
+
+def _from_what_matters(lines: list[str]) -> list[str]:
+    """Without the places before the first one that does more than to import something."""
+    name = ""
+    begins = [number for number, row in enumerate(lines) if row.startswith(("+++ ", "@@"))]
+    for begin, end in itertools.zip_longest(begins, begins[1:]):
+        if lines[begin].startswith("+++ "):
+            name = lines[begin]
+        elif any(_matters(row) for row in lines[begin + 1 : end]):
+            return [name, *lines[begin:]]
+    return lines
+
+
+def _matters(row: str) -> bool:
+    return row[:1] in "+-" and bool(row[1:].strip()) and not _IMPORT.match(row[1:])
 
 
 def elsewhere(case: Case, finding: Finding, claim: Trial | None) -> str:

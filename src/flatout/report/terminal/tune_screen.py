@@ -62,8 +62,8 @@ def headline(case: Case) -> str:
         return f"No change that flatout can make fits what is slow here{_but(case)}: it has to be changed by hand."
     if outcome == "undecided" and tried:
         so_far = f"{screen.several(len(tried), 'change')} {'was' if len(tried) == 1 else 'were'} tried"
-        none = "none is shown to be faster so far. None is proposed before its results were compared"
-        return f"Not decided yet: the time for it was up. {so_far}, and {none}."
+        none = "none is shown to be faster so far, so none is proposed"
+        return f"Not decided yet: the time budget is used up. {so_far}, and {none}."
     return sentence(case.verdict) or NO_VERDICT
 
 
@@ -104,7 +104,7 @@ def _gain(case: Case, claim: Trial, page: Page, room: Room) -> None:
         if claim.rounds:
             bounds = f"{words.factor(claim.speedup.low)} and {words.factor(claim.speedup.high)}"
             text += f", {words.factor(claim.speedup.ratio)} times as fast: between {bounds} with 95 % confidence"
-            text += f" ({claim.rounds} rounds side by side)"
+            text += f" ({claim.rounds} rounds, with and without the change in turns)"
         labelled(page, "A step", text)
     if told := proof(case, claim):
         same = tune_reason.capital(words.agreement(numbers(case, claim)))
@@ -184,9 +184,7 @@ def _todo(case: Case, finding: Finding, page: Page, room: Room) -> None:
         return
     if gives := run_screen.at_most(case, finding):
         page.labelled("gives", gives, indent=5, room=7)
-    page.labelled(
-        "do", elide(screen.advice(finding), room.words), run_screen.expected(finding.fixes[0]), indent=5, room=7
-    )
+    page.labelled("do", elide(screen.advice(finding), room.words), run_screen.expected(case, finding), indent=5, room=7)
 
 
 def _at_least(case: Case, finding: Finding) -> str:
