@@ -130,8 +130,9 @@ def expected(case: Case, finding: Finding) -> str:
     if fix.lever:
         known = "not compared yet" if case.kind == "tune" else "flatout tune tries it and compares the results"
         return f" ({known}; expected: {agreement})"
-    told = f"; {agreement}" if fix.equivalence not in ("exact", "reassociated") else ", and compare the results"
-    return f" (change it by hand{told})"
+    if fix.equivalence in ("exact", "reassociated"):
+        agreement = "unknown whether results stay the same: compare them"
+    return f" (change it by hand; {agreement})"
 
 
 def at_most(case: Case, finding: Finding) -> str:
