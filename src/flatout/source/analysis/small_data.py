@@ -41,31 +41,12 @@ _HOLDS = (
 )
 KNOWN = frozenset(
     {
-        "tensorflow",
-        "keras",
-        "tf_keras",
-        "numpy",
-        "matplotlib",
-        "sklearn",
-        "seaborn",
-        "pandas",
-        "tqdm",
-        "scipy",
-        "IPython",
+        *("tensorflow", "keras", "tf_keras", "tensorflow_probability", "tensorflow_addons", "tensorboard"),
+        *("numpy", "scipy", "pandas", "sklearn", "matplotlib", "mpl_toolkits", "pylab", "seaborn", "plotly", "PIL"),
+        *("tqdm", "IPython", "six", "absl", *sys.stdlib_module_names),
     }
-    | {
-        "PIL",
-        "mpl_toolkits",
-        "tensorflow_probability",
-        "tensorflow_addons",
-        "plotly",
-        "six",
-        "absl",
-        "pylab",
-        "tensorboard",
-    }
-    | set(sys.stdlib_module_names)
 )
+"""Packages that are not of the user's own project."""
 
 
 def has_small_data(module: Module) -> bool:
@@ -106,11 +87,10 @@ def _gets_large(name: str) -> bool:
 def _is_few(value: ast.expr, site: Site) -> bool | None:
     """Whether a value is a small array of numbers or words that it shows; None where it is no such array."""
     while isinstance(value, (ast.BinOp, ast.Subscript)):
-        value = (
-            value.left
-            if isinstance(value, ast.BinOp) and not isinstance(value.left, ast.Constant)
-            else (value.right if isinstance(value, ast.BinOp) else value.value)
-        )
+        if isinstance(value, ast.Subscript):
+            value = value.value
+        else:
+            value = value.right if isinstance(value.left, ast.Constant) else value.left
     if isinstance(value, (ast.List, ast.Tuple)):
         return True if len(value.elts) > 1 and _written_out(value) else None
     if not isinstance(value, ast.Call):
