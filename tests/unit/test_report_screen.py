@@ -176,7 +176,7 @@ def test_a_tune_answers_how_much_it_gives_and_whether_it_is_safe() -> None:
         "rounding.",
         "28.3 s → 15.2 s, 1.86 times as fast (1.42 to 2.45) from start to end",
         "between 3.47 and 4.71 with 95 % confidence (22 rounds, with and without the change in turns)",
-        "Compared: losses of 10 steps and 43 of 44 variables (the other cannot be compared)",
+        "Compared: losses of 10 steps and 43 of 44 variables (the other was not compared)",
         "makes the change; so far nothing is changed",
         "+ @tf.function",
         "39 changes not tried: flatout show --verbose",
@@ -438,7 +438,7 @@ def test_what_was_compared_without_the_sizes_of_deviations() -> None:
         "variables to 0.04 of their movement); from step 11 on rounding alone makes losses differ"
     )
     assert words.compared(text) == (
-        "Losses of 10 steps and 43 of 44 variables (the other cannot be compared) agree. From step 11 on losses tell "
+        "Losses of 10 steps and 43 of 44 variables (the other was not compared) agree. From step 11 on losses tell "
         "nothing, as two runs without a change differ as much by rounding alone (both sides drew the same random "
         "numbers)."
     )

@@ -145,7 +145,8 @@ def compared(text: str) -> str:
 
 def _of_all(found: re.Match[str]) -> str:
     some, every = int(found[1]), int(found[2])
-    return f"{some} of {every} variables (the other{'s' * (every - some > 1)} cannot be compared)"
+    others = "the other was" if every - some == 1 else "the others were"
+    return f"{some} of {every} variables ({others} not compared)"
 
 
 def _small(share: float) -> str:
