@@ -126,7 +126,7 @@ def expected(case: Case, finding: Finding) -> str:
     fix = finding.fixes[0]
     agreement = words.agreement(fix.equivalence)
     if fix.equivalence == "semantic" and finding.of == "run":
-        agreement = "changes what the run puts out"
+        agreement = "changes the training, or what it writes"
     if fix.lever:
         known = "not compared yet" if case.kind == "tune" else "flatout tune tries it and compares the results"
         return f" ({known}; expected: {agreement})"
