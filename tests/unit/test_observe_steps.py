@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from flatout.model.evidence.program import CpuUse
+from flatout.model.evidence.steps import LineTime
 from flatout.observe.reading import steps
+from flatout.observe.reading.evidence import host
 from flatout.observe.reading.evidence.program import undisturbed
 from flatout.observe.reading.notes import on_other_processes
 from flatout.observe.reading.recording import Recording, load
@@ -264,3 +266,40 @@ def test_a_run_that_had_little_of_the_processors_says_so() -> None:
     (note,) = on_other_processes([CpuUse(0.5, cores=2, idle=0.5)])
     assert "Other programs used 50 % of the processors" in note.text
     assert on_other_processes([CpuUse(1.2, cores=2, idle=0.6)]) == []
+
+
+# ── which lines the steps' time goes to ──────────────────────────────────────────────────────────────────────
+
+
+def line_shares(given: Recording) -> dict[int, float]:
+    found = (item for item in host.samples(given, measured(given)) if isinstance(item, LineTime))
+    return {item.where.line or 0: item.share for item in found if item.where is not None}
+
+
+def looks(line: int, *moments: list[float]) -> list[Any]:
+    at = [moment for some in moments for moment in some]
+    return [len(at), [["/no/train.py", line, "train", 1]], None, False, at]
+
+
+def test_time_of_lines_is_that_of_steady_steps() -> None:
+    """Half of all looks saw the first step being made and the trace window being written: no step is like that."""
+    window = {"opened": 10.9, "at": 11.0, "done": 14.0, "path": None}
+    rows = [*ticks(0, 10, first=9.9), *ticks(0, 50, first=14.0)]
+    making = [9.9 + number / 100 for number in range(5)]
+    writing = [11.1 + number / 10 for number in range(25)]
+    steady = [14.25 + 0.1 * number for number in range(40)]
+    busy = [look + 0.03 for look in steady[:10]]
+    rows_seen = [looks(7, making, writing, busy), looks(8, steady)]
+    given = recording({0: "train-function"}, rows, window_close=[window], samples=[{"rows": rows_seen}])
+    assert line_shares(given) == {7: pytest.approx(0.2), 8: pytest.approx(0.8)}
+
+
+def test_few_looks_in_steady_steps_are_not_judged_by_alone() -> None:
+    rows_seen = [looks(7, [0.01 * number for number in range(1, 9)]), looks(8, [1.01, 1.11])]
+    given = recording({0: "train-function"}, ticks(0, 20), samples=[{"rows": rows_seen}])
+    assert line_shares(given) == {7: pytest.approx(0.8), 8: pytest.approx(0.2)}
+
+
+def test_looks_of_older_recordings_have_no_moments() -> None:
+    given = recording({0: "train-function"}, ticks(0, 20), samples=[{"rows": [looks(7, [1.0, 1.1])[:4]]}])
+    assert line_shares(given) == {7: 1.0}

@@ -24,6 +24,8 @@ INTERVAL = 0.04
 SLOW_INTERVAL = 0.5
 DEEPEST = 120
 MOST_STACKS = 4000
+MOST_MOMENTS = 2000
+"""Looks whose moments are kept, evenly over the run: they tell the steps from the warm-up."""
 
 
 def on_tensorflow(observer: Observer, module: ModuleType) -> None:
@@ -40,6 +42,9 @@ class Sampler:
         self.watched = threading.main_thread().ident
         self.counts: dict[Any, int] = {}
         self.samples = 0
+        self.moments: list[tuple[float, Any]] = []
+        """When one look of `apart` was taken, and what it saw."""
+        self.apart = 1
         self.resources: list[list[float]] = []
         self.yardstick = Yardstick()
 
@@ -84,6 +89,11 @@ class Sampler:
         key = (tuple(users), inner, tracing)
         if key in self.counts or len(self.counts) < MOST_STACKS:
             self.counts[key] = self.counts.get(key, 0) + 1
+        if self.samples % self.apart == 0:
+            self.moments.append((time.perf_counter(), key))
+            if len(self.moments) > MOST_MOMENTS:
+                del self.moments[::2]
+                self.apart *= 2
 
     def look_at_resources(self, now: float) -> None:
         with contextlib.suppress(OSError, ValueError):
@@ -112,13 +122,18 @@ class Sampler:
 
     def write(self) -> None:
         rows = []
-        for (users, inner, tracing), count in sorted(self.counts.items(), key=lambda item: -item[1])[:400]:
+        at: dict[Any, list[float]] = {}
+        for moment, key in list(self.moments):
+            at.setdefault(key, []).append(round(moment, 3))
+        for key, count in sorted(self.counts.items(), key=lambda item: -item[1])[:400]:
+            users, inner, tracing = key
             rows.append(
                 [
                     count,
                     [[users_code.absolute(c.co_filename), line, c.co_name, c.co_firstlineno] for c, line in users],
                     [inner.co_filename[-60:], inner.co_name] if inner else None,
                     tracing,
+                    at.get(key, []),
                 ]
             )
         self.observer.recorder.fact("samples", total=self.samples, interval=INTERVAL, rows=rows)

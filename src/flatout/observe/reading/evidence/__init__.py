@@ -37,7 +37,7 @@ def read(
         found += host.tracing(measured)
         found += host.made_functions(recording, count)
         found += host.step_location(recording, measured)
-        found += host.samples(recording)
+        found += host.samples(recording, measured)
         found += graph.repeated_ops(graphs)
         found += graph.loops(graphs, split)
         found += graph.pipeline_ops(split)

@@ -29,6 +29,8 @@ from flatout.observe.reading.recording import Recording
 from flatout.observe.reading.steps import Measured
 from flatout.source import context
 
+FEWEST_LOOKS = 20
+"""Looks at the program within its steps, from which on they alone tell where the time of a step goes."""
 GROWS = 0.3
 """Share of the runs of a session before which its graph has grown, from which that is no set-up any more."""
 
@@ -232,14 +234,19 @@ def step_location(recording: Recording, measured: Measured) -> list[Evidence]:
     return found
 
 
-def samples(recording: Recording) -> list[Evidence]:
-    fact = recording.last("samples")
-    total = sum(row[0] for row in fact.get("rows") or []) or 1
+def samples(recording: Recording, measured: Measured) -> list[Evidence]:
+    """Which lines the time of the steps goes to. Looks during the warm-up, and while the trace window opened or closed,
+    tell nothing of a step: they are left out where enough others are known."""
+    rows = [[*row, []][:5] for row in recording.last("samples").get("rows") or []]
+    within = [_within_steps(measured, row[4]) for row in rows]
+    if sum(within) >= FEWEST_LOOKS:
+        rows = [[found, *row[1:]] for found, row in zip(within, rows, strict=True) if found]
+    total = sum(row[0] for row in rows) or 1
     lines: Counter[tuple[Any, ...]] = Counter()
     inside: dict[tuple[Any, ...], Counter[str]] = defaultdict(Counter)
     stacks: dict[tuple[Any, ...], list[Any]] = {}
     waits: Counter[tuple[Any, ...]] = Counter()
-    for count, users, inner, tracing_now in fact.get("rows") or []:
+    for count, users, inner, tracing_now, _ in rows:
         if not users or tracing_now:
             continue  # a line inside of a function that is being traced is not at work in the steps
         key = tuple(users[0][:3])
@@ -265,3 +272,13 @@ def samples(recording: Recording) -> list[Evidence]:
         ThreadWait(count / total, where=context.where(*key), source="sampling") for key, count in waits.most_common(3)
     )
     return [*on_lines, *waiting]
+
+
+def _within_steps(measured: Measured, moments: list[float]) -> int:
+    """How many of these moments lie in steps that are neither warm-up nor touched by the trace window."""
+    ends = measured.stream.rows[:, 3]
+    at = np.array(moments)
+    at = at[at <= ends.max(initial=0.0)]
+    step = np.searchsorted(ends, at)
+    begun = at >= (ends - measured.time * measured.n)[step]
+    return int((measured.clean[step] & begun).sum())
