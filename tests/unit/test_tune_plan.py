@@ -67,6 +67,8 @@ def test_the_first_finding_names_what_is_tried_first_whatever_its_cost():
     small = Finding("input-bound", "…", cost_share=0.01, fixes=(Fix("…", lever="prefetch"),))
     assert not plan.suggested(find("prefetch"), case(first, small))
     assert plan.suggested(find("prefetch"), case(small)), "it is the first"
+    counted = Finding("input-bound", "…", cost_share=0.0, counted_before=0.2, fixes=(Fix("…", lever="prefetch"),))
+    assert plan.suggested(find("prefetch"), case(first, counted)), "the first one may cost less than is said"
 
 
 def test_a_name_that_does_not_exist_is_refused():

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from time import perf_counter
 from types import ModuleType
 from typing import Any, Literal, Protocol
 
@@ -103,6 +104,10 @@ class Observer:
     def look(self) -> None:
         """Take up all ticks now."""
         self._follower.look()
+
+    def clock(self) -> float:
+        """Seconds that the program has had: the trace window may close in the midst of what is being timed."""
+        return perf_counter() - self.window.seconds
 
     def note(self, text: str) -> None:
         """Something that the reader of the case should know."""

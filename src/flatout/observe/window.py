@@ -58,6 +58,8 @@ class Window:
         self._mark: Any = None
         self._marked = 0
         self.opened_at = 0.0
+        self.seconds = 0.0
+        """That opening and closing have taken."""
         self._steps = 0
         self._last_trace = 0.0
         self._quiet_steps = 0
@@ -121,7 +123,7 @@ class Window:
     # ── the profiler session ─────────────────────────────────────────────────────────────────────────────────
 
     def open(self, stream: Stream | None) -> None:
-        with self.spans.of_flatout(), self._lock:
+        with self._counted(), self.spans.of_flatout(), self._lock:
             if self._session is not None or self.opened_times >= MOST_WINDOWS or self.make_session is None:
                 return
             self.devices.record_wait(self.recorder)
@@ -160,7 +162,7 @@ class Window:
         self._mark = self.make_mark("train", step_num=self._marked, _r=1)
 
     def close(self, why: str) -> None:
-        with self.spans.of_flatout(), self._lock:
+        with self._counted(), self.spans.of_flatout(), self._lock:
             session, self._session = self._session, None
             if session is None:
                 return
@@ -195,6 +197,14 @@ class Window:
                 why=why,
                 steps=self._steps,
             )
+
+    @contextlib.contextmanager
+    def _counted(self) -> Iterator[None]:
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds += time.perf_counter() - began
 
     @property
     def impatient(self) -> bool:

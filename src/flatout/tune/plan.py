@@ -123,7 +123,8 @@ def saves_beside_steps(lever: LoadedCure, case: Case) -> bool:
 
 
 def _costs(finding: Finding) -> bool:
-    return finding.cost_share is None or finding.cost_share >= SUGGESTS
+    """With what a finding before it counts as well: an estimate that is too large would leave nothing to the others."""
+    return finding.cost_share is None or finding.full_share >= SUGGESTS
 
 
 def _place(name: str, finding: Finding) -> int | None:

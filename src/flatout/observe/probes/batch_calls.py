@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from time import perf_counter
 from types import ModuleType
 from typing import Any
 
@@ -37,16 +36,16 @@ class _Lines:
             self.observer.recorder.fact("keras-calls", method=self.method, rows=rows)
 
     def install(self, key: str) -> None:
-        thread = self.observer.thread
+        observer, thread = self.observer, self.observer.thread
 
         def wrap(original: Any) -> Any:
             @functools.wraps(original)
             def call(model: Any, *args: Any, **kwargs: Any) -> Any:
                 if thread.busy & KERAS:  # in a callback of `fit`: no step of its own
                     return original(model, *args, **kwargs)
-                start = perf_counter()
+                start = observer.clock()
                 result = original(model, *args, **kwargs)
-                self.add(perf_counter() - start, model, args, kwargs, result)
+                self.add(observer.clock() - start, model, args, kwargs, result)
                 return result
 
             return call

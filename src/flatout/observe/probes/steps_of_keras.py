@@ -154,7 +154,7 @@ class _Calls:
         if (running := self.running) is not None:  # an observation may end in the midst of a long fit
             place, start, batches, single = running
             if not (_is_cured(self.observer, self.method) and single()):
-                self.add(found, place, perf_counter() - start, batches, single)
+                self.add(found, place, self.observer.clock() - start, batches, single)
         rows = [[*place, *values] for place, values in list(found.items())[:200]]
         if rows:
             self.observer.recorder.fact("keras-calls", method=self.method, rows=rows)
@@ -181,14 +181,14 @@ def _outer_call(observer: Observer, method: str, key: str, steps: _Batches) -> N
             observer.look()
             batches = calls.batches()
             thread.busy = busy | KERAS
-            start = perf_counter()
+            start = observer.clock()
             calls.running = (place, start, batches, lambda: _single_epochs(signature, self, args, kwargs))
             try:
                 return original(self, *args, **kwargs)
             finally:
                 thread.busy = busy
                 steps.end()
-                elapsed = perf_counter() - start
+                elapsed = observer.clock() - start
                 calls.running = None
                 single = _single_epochs(signature, self, args, kwargs)
                 observer.look()
