@@ -53,10 +53,54 @@ def test_a_module_that_is_not_there_may_hold_anything(tmp_path: Path) -> None:
     assert "@tf.function\n" in edited(tmp_path)
 
 
-def edited(directory: Path) -> str:
+PLAY = """\
+import tensorflow as tf
+{imports}
+
+{made}
+optimizer = tf.keras.optimizers.Adam()
+
+for batch in batches:
+    env.step(0)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(critic(batch) ** 2)
+    grads = tape.gradient(loss, critic.trainable_variables)
+    optimizer.apply_gradients(zip(grads, critic.trainable_variables))
+    games.log(loss)
+"""
+OWN = "critic = tf.keras.Sequential([tf.keras.layers.Dense(env.action_space.n)])"
+
+
+@pytest.mark.parametrize(
+    ("imports", "made", "relaxed"),
+    [
+        ("import games", f"env = games.make()\n{OWN}", True),
+        ("from games import make", f"env = make()\n{OWN}", True),
+        ("import games", "critic = games.Critic()", False),
+        ("from games import Critic as C", "critic = C()", False),
+        ("from games import *", OWN, False),
+        ("import games", "critic = tf.keras.Sequential([tf.keras.layers.Dense(2), games.Flat()])", False),
+        ("import games", "critic = tf.keras.Sequential()\ncritic.add(games.Flat())", False),
+        ("import games", "flat = games.Flat()\ncritic = tf.keras.Sequential([flat])", False),
+        ("import games", "class Critic(games.Model):\n    pass\ncritic = Critic()", False),
+        ("import games", "def build():\n    return games.Critic()\ncritic = build()", False),
+        (
+            "import games",
+            "class Net(tf.keras.Model):\n    def __init__(self, body):\n        super().__init__()\n"
+            "        self.body = body\n    def call(self, x):\n        return self.body(x)\ncritic = Net(games.Flat())",
+            False,
+        ),
+    ],
+)
+def test_only_models_of_unseen_packages_keep_shapes(tmp_path: Path, imports: str, made: str, relaxed: bool) -> None:
+    """A package that the program plays and logs with has no part in its step."""
+    assert ("reduce_retracing=True" in edited(tmp_path, PLAY.format(imports=imports, made=made))) is relaxed
+
+
+def edited(directory: Path, text: str = MAIN) -> str:
     main = directory / "main.py"
-    main.write_text(MAIN)
-    line = 1 + MAIN[: MAIN.index("optimizer.apply_gradients")].count("\n")
+    main.write_text(text)
+    line = 1 + text[: text.index("optimizer.apply_gradients")].count("\n")
     where = Where(str(main), line)
     case = Case(
         kind="run",
@@ -64,4 +108,4 @@ def edited(directory: Path) -> str:
         steps=Steps(10, "", Distribution(1, 1, 1), where=where),
         evidence=(StepStack(where=where, step="apply", stack=(Frame(str(main), line, "<module>", 1),)),),
     )
-    return edit(MAIN, str(main), case, "") or ""
+    return edit(text, str(main), case, "") or ""

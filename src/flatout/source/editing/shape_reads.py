@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from flatout.source import side_effects
+from flatout.source.editing import unseen_code
 from flatout.source.editing.dataflow import called_name, definitions, reached
 from flatout.source.editing.graph_fit import GraphFit
 
@@ -25,8 +26,6 @@ _LIBRARIES = {
 def any_in(fit: GraphFit, body: Sequence[ast.stmt], others: Mapping[str, ast.Module]) -> bool:
     """Whether these statements read shapes, or a model does: in this file or in `others`, the program's other files."""
     own = {part.removesuffix(".py") for path in others for part in os.path.normpath(path).split(os.sep)}
-    if any(not _imported(module) <= _LIBRARIES | own for module in (fit.module, *others.values())):
-        return True  # a model may come from a file that is not seen here
     known = {name: list(found) for name, found in fit.definitions.items()}
     libraries = set(fit.modules)
     for module in others.values():
@@ -35,6 +34,10 @@ def any_in(fit: GraphFit, body: Sequence[ast.stmt], others: Mapping[str, ast.Mod
             known.setdefault(name, []).extend(found)
     models = [node for name in _FORWARD for node in known.get(name, ())]
     nodes = [*reached(body, known), *(inner for model in models for inner in reached(model.body, known))]
+    modules = (fit.module, *others.values())
+    unseen = set().union(*map(_imported, modules)) - _LIBRARIES - own
+    if unseen and unseen_code.called(nodes, modules, unseen):
+        return True
     if any(isinstance(node, ast.Call) and called_name(node) in _COUNTS for node in nodes):
         return True
     read = (node.value for node in nodes if isinstance(node, ast.Attribute) and node.attr in _SHAPES)
