@@ -107,7 +107,7 @@ class Observer:
 
     def clock(self) -> float:
         """Seconds that the program has had: the trace window may close in the midst of what is being timed."""
-        return perf_counter() - self.window.seconds
+        return perf_counter() - self.spans.taken()
 
     def note(self, text: str) -> None:
         """Something that the reader of the case should know."""
@@ -130,11 +130,12 @@ class Observer:
         self.ticks.stop()
         self.active = False
         self.spans.stop()
-        self.window.close("the program ended")
-        for write in self.hooks.at_end:
-            try:
-                write()
-            except Exception as error:
-                self.note(f"at the end: {type(error).__name__}: {error}")
-        self.recorder.flush()
-        self.write_counters()
+        with self.spans.of_flatout():
+            self.window.close("the program ended")
+            for write in self.hooks.at_end:
+                try:
+                    write()
+                except Exception as error:
+                    self.note(f"at the end: {type(error).__name__}: {error}")
+            self.recorder.flush()
+            self.write_counters()

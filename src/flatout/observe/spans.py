@@ -54,6 +54,7 @@ class Spans:
         self.current = self.nodes[0]
         self._entered: list[float] = []
         self._thread = 0
+        self._taken = self._began = 0.0
 
     def begin(self) -> None:
         """From here on, in this thread."""
@@ -109,14 +110,26 @@ class Spans:
     @contextlib.contextmanager
     def of_flatout(self) -> Iterator[None]:
         """What flatout does inside is no time of the program's."""
-        if not self.here:
-            yield
-            return
-        depth = self.enter(Key("observer", "flatout"))
+        outermost = not self.at_work
+        if outermost:
+            self._began = perf_counter()
+        depth = self.enter(Key("observer", "flatout")) if self.here else None
         try:
             yield
         finally:
-            self.leave(depth)
+            if depth is not None:
+                self.leave(depth)
+            if outermost:
+                self._taken, self._began = self.taken(), 0.0
+
+    @property
+    def at_work(self) -> bool:
+        """Whether flatout does something of its own in the midst of the program."""
+        return self._began > 0.0
+
+    def taken(self) -> float:
+        """Seconds that this has cost the program."""
+        return self._taken + (perf_counter() - self._began if self.at_work else 0.0)
 
     def first_batch(self) -> None:
         """The first batch of an epoch of `fit` has ended: what comes from here on are steps."""

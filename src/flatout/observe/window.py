@@ -58,8 +58,6 @@ class Window:
         self._mark: Any = None
         self._marked = 0
         self.opened_at = 0.0
-        self.seconds = 0.0
-        """That opening and closing have taken."""
         self._steps = 0
         self._last_trace = 0.0
         self._quiet_steps = 0
@@ -123,7 +121,7 @@ class Window:
     # ── the profiler session ─────────────────────────────────────────────────────────────────────────────────
 
     def open(self, stream: Stream | None) -> None:
-        with self._counted(), self.spans.of_flatout(), self._lock:
+        with self.spans.of_flatout(), self._lock:
             if self._session is not None or self.opened_times >= MOST_WINDOWS or self.make_session is None:
                 return
             self.devices.record_wait(self.recorder)
@@ -162,7 +160,7 @@ class Window:
         self._mark = self.make_mark("train", step_num=self._marked, _r=1)
 
     def close(self, why: str) -> None:
-        with self._counted(), self.spans.of_flatout(), self._lock:
+        with self.spans.of_flatout(), self._lock:
             session, self._session = self._session, None
             if session is None:
                 return
@@ -197,14 +195,6 @@ class Window:
                 why=why,
                 steps=self._steps,
             )
-
-    @contextlib.contextmanager
-    def _counted(self) -> Iterator[None]:
-        began = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds += time.perf_counter() - began
 
     @property
     def impatient(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import site
 import sys
@@ -48,12 +49,26 @@ def is_users_file(filename: str) -> bool:
     if filename.startswith("<") or "__autograph_generated_file" in filename:
         return False
     try:
-        path = os.path.realpath(filename)
+        path = _real_path(filename)
     except (OSError, ValueError):  # `compile(text, name)` takes any name, even one that no file can have
         return False
     if any(own in path for own in _own_packages):
         return True
     return not path.startswith(_LIBRARIES) and not any(mark in path for mark in (*_MARKS, *_TENSORFLOW))
+
+
+def _real_path(filename: str) -> str:
+    """As `os.path.realpath`, which asks for each part of a path: a program has imported thousands of files."""
+    if not os.path.isabs(filename) or "\0" in filename:
+        return os.path.realpath(filename)
+    directory, name = os.path.split(filename)
+    path = os.path.join(_real_directory(directory), name)
+    return os.path.realpath(path) if name in ("", os.curdir, os.pardir) or os.path.islink(path) else path
+
+
+@functools.lru_cache(maxsize=4096)
+def _real_directory(directory: str) -> str:
+    return os.path.realpath(directory)
 
 
 def is_users(code: CodeType) -> bool:

@@ -66,7 +66,7 @@ class Sampler:
                 return
 
     def sample(self) -> None:
-        if not self.observer.streams or self.observer.spans.current.aside:
+        if not self.observer.streams or self.observer.spans.current.aside or self.observer.spans.at_work:
             return
         frame = sys._current_frames().get(self.watched or 0)
         self.samples += 1

@@ -90,7 +90,9 @@ class Scout:
         seen = window.opened_times > 0 and settled
         slow = self._settled() < FEWEST_STEPS and end - self._last < OVER_SECONDS
         if (seen and elapsed > ENOUGH_SECONDS and not slow) or elapsed > (SLOW_SECONDS if slow else MOST_SECONDS):
-            if self._waits and elapsed < LATER_SECONDS and self._more_to_come(end, elapsed):
+            with self.observer.spans.of_flatout():
+                waits = self._waits and elapsed < LATER_SECONDS and self._more_to_come(end, elapsed)
+            if waits:
                 return
             if end < self._until:
                 return
