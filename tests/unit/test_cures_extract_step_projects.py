@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from flatout.cures.extract_step import skip
 from flatout.cures.extract_step.edit import edit
 from flatout.model.case import Case, Distribution, Program, Steps, Where
 from flatout.model.evidence.steps import StepStack
@@ -109,3 +110,58 @@ def edited(directory: Path, text: str = MAIN) -> str:
         evidence=(StepStack(where=where, step="apply", stack=(Frame(str(main), line, "<module>", 1),)),),
     )
     return edit(text, str(main), case, "") or ""
+
+
+# ── a step that is a function of its own ─────────────────────────────────────────────────────────────────────────────
+
+OWN_FUNCTION = """\
+import tensorflow as tf
+
+mean = tf.keras.metrics.Mean()
+history = []
+
+
+def train_step(batch):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(model(batch) ** 2)
+    grads = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(grads, model.trainable_variables))
+    return loss
+
+
+for batch in batches:
+    loss = train_step(batch)
+    {behind}
+"""
+
+
+def own_function(directory: Path, behind: str) -> Case:
+    text = OWN_FUNCTION.format(behind=behind)
+    main = directory / "main.py"
+    main.write_text(text)
+    lines = text.splitlines()
+    update = next(n for n, line in enumerate(lines, 1) if "apply_gradients" in line)
+    call = next(n for n, line in enumerate(lines, 1) if line.startswith("    loss = train_step("))
+    first = next(n for n, line in enumerate(lines, 1) if line.startswith("def train_step"))
+    stack = (Frame(str(main), update, "train_step", first), Frame(str(main), call, "<module>", 1))
+    where = Where(str(main), update)
+    return Case(
+        kind="run",
+        program=Program(("python", str(main)), str(directory)),
+        steps=Steps(10, "", Distribution(1, 1, 1), where=where),
+        evidence=(StepStack(where=where, step="apply", stack=stack),),
+    )
+
+
+@pytest.mark.parametrize("behind", ["mean(loss)", "mean.update_state(loss)"])
+def test_metrics_behind_a_step_function_are_traced_with_it(tmp_path: Path, behind: str) -> None:
+    case = own_function(tmp_path, behind)
+    assert skip(case) is None
+    made = edit((tmp_path / "main.py").read_text(), str(tmp_path / "main.py"), case, "") or ""
+    assert f"    loss = train_step(batch)\n    {behind}\n\n\nfor batch in batches:\n    train_step_2(batch)\n" in made
+    assert made.count("@tf.function") == 1
+
+
+@pytest.mark.parametrize("behind", ["history.append(float(loss))", "print(loss)"])
+def test_other_work_behind_a_step_function_is_no_reason_to_take_it_out(tmp_path: Path, behind: str) -> None:
+    assert "function is the lever" in (skip(own_function(tmp_path, behind)) or "")

@@ -5,7 +5,8 @@ Finds the statements from the gradient tape to the last update of the weights, o
 is trained, and moves them into a `tf.function` above the loop. Values that change between iterations, and locals of
 the enclosing function, become its arguments; values that the rest of the program reads are returned. In a running
 program only whole functions can be traced, so this lever is an edit of the source, and the trial runs the edited
-source.
+source. A step that is a function of its own already is taken out together with the metrics that the loop updates behind
+its call.
 
 ## When it pays
 When Python and dispatch take a good part of the step, and the step is not in a function of its own, or in one that
@@ -47,14 +48,14 @@ from flatout.model.evidence.steps import EagerTape
 
 
 def skip(case: Case) -> str | None:
-    from flatout.cures.extract_step.edit import by_hand, edit
+    from flatout.cures.extract_step.edit import by_hand, edit, takes_in_metrics
 
     why = function.skip(case)
     # A train_step of Keras that prints or converts needs run_eagerly; the rest of it does not.
     eager_fit = any(item.per_step >= 0.5 for item in case.evidence_of(EagerTape)) and queries.step_kind(case) == "fit"
     if why is not None and not eager_fit:
         return why
-    if why is None and function.own_function(case) is not None:
+    if why is None and function.own_function(case) is not None and not takes_in_metrics(case):
         return "the step is a function of its own; function is the lever for it"
     if _trial_edit.changes_something(edit, case):
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
-from flatout.cures import _frozen
+from flatout.cures import _frozen, _trial_edit, function
 from flatout.model.case import Case
 from flatout.model.evidence.steps import EagerTape, StepStack, Stream
 from flatout.source.editing import array_arguments, case_facts
@@ -15,6 +15,7 @@ from flatout.source.editing.graph_fit import is_traced
 from flatout.source.editing.line_tracking import LineMap
 from flatout.source.editing.step_search import Search
 from flatout.source.editing.step_writing import written
+from flatout.source.side_effects import first_line
 
 MOST_STEPS = 4
 """Functions that are made of one file: a GAN has two."""
@@ -28,6 +29,8 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     """
     forward = _forward(case)
     lines = _lines(case, path, forward)
+    if (own := function.own_function(case)) is not None:
+        lines = [line for line in lines if not _within(own, source, path, line)] or lines
     text, made, refused = source, 0, list[int]()
     while lines and made < MOST_STEPS:
         line = lines.pop(0)
@@ -45,6 +48,40 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
             moved = LineMap(text, new)
             text, refused = new, [moved.line(other) for other in refused]
     return text if made else None
+
+
+def takes_in_metrics(case: Case) -> bool:
+    """Whether a loop updates metrics behind the call of a step that is a function of its own: one graph for both."""
+    own = function.own_function(case)
+    for path, text in _trial_edit.sources(case) if own is not None else ():
+        for line in _lines(case, path, _forward(case)):
+            if own is None or _within(own, text, path, line):
+                continue
+            search = Search(ast.parse(text), line, others=_frozen.others(text, path, case))
+            step = search.found()
+            if step is not None and any(_updates_metric(search, statement) for statement in step.body):
+                return True
+    return False
+
+
+def _updates_metric(search: Search, statement: ast.stmt) -> bool:
+    called = statement.value.func if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) else None
+    if isinstance(called, ast.Attribute) and called.attr == "update_state":
+        called = called.value
+    return called is not None and search.fit.is_metric(ast.unparse(called))
+
+
+def _within(own: str, text: str, path: str, line: int) -> bool:
+    """Whether a line stands in the function `own`, `file:line`."""
+    file, _, first = own.rpartition(":")
+    if not case_facts.same_file(path, file):
+        return False
+    functions = (node for node in ast.walk(ast.parse(text)) if isinstance(node, FUNCTIONS))
+    return any(first_line(node) <= int(first) <= node.lineno and line in _extent(node) for node in functions)
+
+
+def _extent(node: ast.FunctionDef | ast.AsyncFunctionDef) -> range:
+    return range(first_line(node), (node.end_lineno or node.lineno) + 1)
 
 
 def _update_taken_out(text: str, line: int) -> str | None:
