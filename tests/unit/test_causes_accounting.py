@@ -162,3 +162,17 @@ def test_a_few_calls_in_a_loop_without_steps_are_the_beginning_of_many(tmp_path:
     stack = StepStack("function", (Frame(str(file), 2, "<module>", 1),))
     found = list(CAUSES["predict-in-loop"].in_run(case_of(seen, stack)))
     assert [one.of for one in found] == ["run"] * named, "they lie between the steps"
+
+
+@pytest.mark.parametrize(
+    ("batches", "single", "advice"),
+    [(20, 20, "the same update"), (20, 12, "the same update"), (33, 12, "in batches of batch_size")],
+)
+def test_rows_of_several_batches_are_no_single_update(batches, single, advice):
+    """An agent that fits its episodes: those of more than 32 moves are several updates."""
+    seen = KerasCall("fit", calls=20, ms=1000.0, batches=batches, batch_ms=1, single=single, where=Where("agent.py", 7))
+    case = case_of(seen)
+    assert case.steps is not None
+    (found,) = CAUSES["predict-in-loop"].in_run(replace(case, steps=replace(case.steps, count=batches)))
+    assert advice in found.fixes[0].advice
+    assert (found.fixes[0].lever == "direct-fit") == (single == 20)

@@ -121,6 +121,11 @@ _DIRECT = {
     "fit": ("direct-fit", "Call model.train_on_batch(x, y): the same update without the set-up."),
     "evaluate": ("direct-fit", "Call model.test_on_batch(x, y): the same metrics without the set-up."),
 }
+_BY_BATCHES = Fix(
+    "Shuffle the rows, go through them in batches of batch_size, and call model.train_on_batch for each: as many "
+    "updates without the set-up.",
+    equivalence="semantic",
+)
 _TOGETHER = {
     "predict": Fix("Or predict once, on all samples together.", equivalence="reassociated"),
     "fit": Fix("Or collect the samples and fit once, on all of them together.", equivalence="semantic"),
@@ -132,6 +137,8 @@ def _fixes(seen: KerasCall) -> list[Fix]:
     """A lever is named only where all calls ask for nothing but a batch of arrays: others it leaves as they are."""
     lever, text = _DIRECT[seen.method]
     fits = seen.single is None or seen.single == seen.calls
+    if seen.method == "fit" and not fits and seen.batches > seen.calls:
+        return [_BY_BATCHES, _TOGETHER["fit"]]  # all rows in one call would be one update, where fit makes several
     return [Fix(text, lever=lever if fits else None, equivalence="reassociated"), _TOGETHER[seen.method]]
 
 
