@@ -59,7 +59,8 @@ def takes_in_metrics(case: Case) -> bool:
                 continue
             search = Search(ast.parse(text), line, others=_frozen.others(text, path, case))
             step = search.found()
-            if step is not None and any(_updates_metric(search, statement) for statement in step.body):
+            left = {*step.split.before, *step.split.after} if step is not None else set()
+            if step is not None and any(_updates_metric(search, one) for one in step.body if one not in left):
                 return True
     return False
 
