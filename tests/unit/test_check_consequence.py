@@ -17,7 +17,7 @@ from flatout.check.workflow import Request
 
 
 def shown(source: str, path: str = "program.py", **options: object) -> list[str]:
-    outcome = Checker(select(), asked=(), **options).check(textwrap.dedent(source), path)  # type: ignore[arg-type]
+    outcome = Checker(select(), asked=(), seldom=True, **options).check(textwrap.dedent(source), path)  # type: ignore[arg-type]
     assert not outcome.problem
     return [item.full_name for item in outcome.diagnostics]
 
@@ -176,7 +176,7 @@ def test_a_file_that_shows_tensorflow_two_is_checked_among_files_for_one(tmp_pat
             "import tensorflow as tf\nx = tf.placeholder(tf.float32)\ns = tf.Session()\n"
         )
     step = (
-        "import tensorflow as tf\noptimizer = tf.keras.optimizers.Adam()\nfor batch in batches:\n"
+        "import argparse\nimport tensorflow as tf\noptimizer = tf.keras.optimizers.Adam()\nfor batch in batches:\n"
         "    with tf.GradientTape() as tape:\n        loss = model(batch)\n"
         "    optimizer.apply_gradients(zip(tape.gradient(loss, model.weights), model.weights))\n"
     )

@@ -180,7 +180,7 @@ PAIRS = {
 
 
 def found(text: str) -> set[str]:
-    outcome = Checker(select(), asked=()).check(text, "program.py")
+    outcome = Checker(select(), asked=(), seldom=True).check(text, "program.py")
     assert not outcome.problem, outcome.problem
     return {item.full_name for item in outcome.diagnostics}
 
@@ -201,7 +201,7 @@ def test_small_data_do_not_excuse_what_fails() -> None:
 
 def test_what_is_quiet_is_there_on_request() -> None:
     _, text, _ = PAIRS["all rows are written out"]
-    asked = Checker(select(), asked=(), least="low").check(text, "program.py")
+    asked = Checker(select(), asked=(), seldom=True, least="low").check(text, "program.py")
     assert STEP in {item.full_name for item in asked.diagnostics}
 
 
@@ -220,6 +220,6 @@ def test_a_fragment_of_a_notebook_cannot_run(made: bool) -> None:
         "nbformat": 4,
         "nbformat_minor": 5,
     }
-    outcome = check_content(json.dumps(notebook).encode(), "guide.ipynb", Checker(select(), asked=()))
+    outcome = check_content(json.dumps(notebook).encode(), "guide.ipynb", Checker(select(), asked=(), seldom=True))
     assert not outcome.problem
     assert {item.full_name for item in outcome.diagnostics} == ({STEP} if made else set())

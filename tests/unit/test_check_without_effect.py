@@ -204,7 +204,7 @@ PAIRS = {
 
 
 def found(text: str) -> set[str]:
-    outcome = Checker(select(), asked=()).check(textwrap.dedent(text), "program.py")
+    outcome = Checker(select(), asked=(), seldom=True).check(textwrap.dedent(text), "program.py")
     assert not outcome.problem
     return {item.full_name for item in outcome.diagnostics}
 
@@ -221,7 +221,7 @@ def test_what_has_no_effect_is_quiet_and_its_twin_is_not(name: str) -> None:
 def test_the_generator_that_trains_is_told_and_not_the_first() -> None:
     text = DRAWN + "for batch in rows:\n    plt.imshow(batch[0])\n"
     text += "more = ImageDataGenerator(zoom_range=0.2)\nmodel.fit(more.flow(x, y))\n"
-    outcome = Checker(select(), asked=()).check(text, "program.py")
+    outcome = Checker(select(), asked=(), seldom=True).check(text, "program.py")
     lines = [text.splitlines()[item.line - 1] for item in outcome.diagnostics if item.full_name == IMAGES]
     assert lines == ["more = ImageDataGenerator(zoom_range=0.2)"]
 

@@ -165,7 +165,10 @@ def _log_placement(call: ast.Call, site: Site) -> Iterator[Match]:
 
 
 @pattern(
-    "record-every-batch", calls=("TensorBoard", "ModelCheckpoint"), words=("update_freq", "save_freq", "profile_batch")
+    "record-every-batch",
+    calls=("TensorBoard", "ModelCheckpoint"),
+    words=("update_freq", "save_freq", "profile_batch"),
+    seldom=True,
 )
 def _record_every_batch(call: ast.Call, site: Site) -> Iterator[Match]:
     """Callbacks that write after each batch, or profile thousands of them."""

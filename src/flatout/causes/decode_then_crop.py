@@ -46,6 +46,7 @@ _KEEPS = ("convert_image_dtype", "cast", "to_float", "identity", "squeeze")
     "crop-after-decode",
     calls=("crop_to_bounding_box", "random_crop", "slice", "central_crop", "extract_glimpse"),
     needs=("decode_jpeg",),
+    seldom=True,
 )
 def _crop_after_decode(call: ast.Call, site: Site) -> Iterator[Match]:
     """A crop of what decode_jpeg gave, through names, casts and one function of the file."""

@@ -55,7 +55,7 @@ _SELDOM_MISSED = ("prefetch", "with_options")
 """`fit` prefetches by itself, and options mostly say what is the default."""
 
 
-@pattern("result-unused", nodes=(ast.Expr,), words=_STAGES, alone=_STAGES, on_dataset=True)
+@pattern("result-unused", nodes=(ast.Expr,), words=_STAGES, alone=_STAGES, on_dataset=True, seldom=True)
 def _result_unused(node: ast.Expr, site: Site) -> Iterator[Match]:
     """A stage as a statement of its own."""
     call = node.value

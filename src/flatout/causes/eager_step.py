@@ -55,7 +55,7 @@ from flatout.model.case import Case, Finding, Fix, Where
 from flatout.model.evidence.program import Switch
 from flatout.model.evidence.steps import EagerTape
 from flatout.source import context
-from flatout.source.analysis import datasets, drawn_numbers, loops, meant_steps
+from flatout.source.analysis import datasets, drawn_numbers, loops, meant_steps, programs
 from flatout.source.analysis.patterns import Confidence, Match, pattern
 from flatout.source.analysis.scopes import FUNCTIONS, Loop, Scope, Site
 from flatout.source.analysis.syntax import last_name
@@ -134,7 +134,7 @@ _MAKES = re.compile(r"_?(create|make|build|get)_")
 _ASSUMED = "no other file changes what the step reads from Python"
 
 
-@pattern("tape-outside-function", nodes=(ast.With,), words=("GradientTape",))
+@pattern("tape-outside-function", nodes=(ast.With,), words=("GradientTape",), often_in=programs.trains_in_earnest)
 def _tape_outside_function(node: ast.With, site: Site) -> Iterator[Match]:
     """A tape and an update of the optimizer, again and again, in code that nothing traces."""
     if not any(_is_tape(item.context_expr, site) for item in node.items) or is_traced(site):

@@ -151,7 +151,7 @@ _FEW = 500
 """Steps that a run makes in seconds."""
 
 
-@pattern("pull-every-step", nodes=LOOPS, words=("numpy", "float", "print"), among=_WORDS)
+@pattern("pull-every-step", nodes=LOOPS, words=("numpy", "float", "print"), among=_WORDS, seldom=True)
 def _pull_every_step(loop: ast.For | ast.While, site: Site) -> Iterator[Match]:
     """`.numpy()`, `float(loss)` or `print(loss)` in each turn of a loop whose turns are training steps."""
     if (
@@ -187,7 +187,7 @@ def _pull_every_step(loop: ast.For | ast.While, site: Site) -> Iterator[Match]:
         )
 
 
-@pattern("image-every-step", calls=("histogram", "image", "audio"), words=("summary",))
+@pattern("image-every-step", calls=("histogram", "image", "audio"), words=("summary",), seldom=True)
 def _image_every_step(call: ast.Call, site: Site) -> Iterator[Match]:
     """Images or histograms written to the summary in each step."""
     if site.dotted(call.func).startswith("tensorflow.summary.") and _in_each_step(site):

@@ -142,7 +142,7 @@ _HARMLESS = frozenset(
 _KEEPS_ORDER = ("shuffle", "repeat", "prefetch", "cache", "take", "skip", "with_options", "shard")
 
 
-@pattern("parse-one-by-one", calls=("batch",), words=("parse_single_example",))
+@pattern("parse-one-by-one", calls=("batch",), words=("parse_single_example",), seldom=True)
 def _parse_one_by_one(call: ast.Call, site: Site) -> Iterator[Match]:
     """`.map(parse).batch(n)`, where parse does nothing that a batch could not go through."""
     if constant(argument(call, 0, "batch_size")) == 1:

@@ -46,7 +46,7 @@ _SHORT = 8
 """A buffer of so few batches is full at once."""
 
 
-@pattern("shuffle-after-batch", calls=("shuffle",), among=_BATCHES, on_dataset=True)
+@pattern("shuffle-after-batch", calls=("shuffle",), among=_BATCHES, on_dataset=True, seldom=True)
 def _shuffle_after_batch(call: ast.Call, site: Site) -> Iterator[Match]:
     """`.batch(32).shuffle(1000)`, not batched again later and not shuffled before."""
     chain = datasets.before(call, site)

@@ -43,7 +43,9 @@ from flatout.source.analysis.scopes import Site
 from flatout.source.analysis.syntax import argument, constant, keyword, loaded_names
 
 
-@pattern("after-random", calls=("cache",), needs=("map",), written=r"random|sample_distorted", on_dataset=True)
+@pattern(
+    "after-random", calls=("cache",), needs=("map",), written=r"random|sample_distorted", on_dataset=True, seldom=True
+)
 def _after_random(call: ast.Call, site: Site) -> Iterator[Match]:
     """A cache behind a map that draws random numbers."""
     chain = datasets.before(call, site)
@@ -78,7 +80,7 @@ def _is_off_by_default(site: Site) -> bool:
     return bool(off & tests)
 
 
-@pattern("after-shuffle", calls=("cache",), needs=("shuffle",), on_dataset=True)
+@pattern("after-shuffle", calls=("cache",), needs=("shuffle",), on_dataset=True, seldom=True)
 def _after_shuffle(call: ast.Call, site: Site) -> Iterator[Match]:
     """A cache behind a shuffle, with no shuffle behind the cache."""
     chain = datasets.before(call, site)

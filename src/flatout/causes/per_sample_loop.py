@@ -248,6 +248,7 @@ _ONE_SAMPLE = (
     words=("range",),
     in_loop=(r"\bfor (\w+) in range\((?s:.{1,3000}?)\[\1[\],]",),  # that picks row `i` of something
     of_tensorflow=True,
+    seldom=True,
 )
 def _rows_one_by_one(loop: ast.For, site: Site) -> Iterator[Match]:
     """`for i in range(batch_size)` that computes with row `i` of some tensors, and adds up or collects the results."""

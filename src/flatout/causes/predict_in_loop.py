@@ -49,7 +49,7 @@ from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.model.evidence.program import KerasCall
 from flatout.source import context
-from flatout.source.analysis import datasets, loops
+from flatout.source.analysis import datasets, loops, programs
 from flatout.source.analysis.patterns import Confidence, Match, pattern
 from flatout.source.analysis.scopes import Loop, Scope, Site
 from flatout.source.analysis.syntax import constant, keyword, last_name, loaded_names, stored_names
@@ -194,7 +194,7 @@ _BESIDE = (
 """What programs with Keras models import of them, or beside them."""
 
 
-@pattern("predict", calls=("predict",))
+@pattern("predict", calls=("predict",), often_in=programs.predicts_often)
 def _predict(call: ast.Call, site: Site) -> Iterator[Match]:
     """`model.predict(x)` in a loop, or in a function that is called in one."""
     model = call.func.value if isinstance(call.func, ast.Attribute) else None

@@ -115,7 +115,7 @@ _FEW = 200
 _STAGES = ("map", "flat_map", "interleave", "filter", "apply")
 
 
-@pattern("generator", calls=("from_generator",))
+@pattern("generator", calls=("from_generator",), seldom=True)
 def _generator(call: ast.Call, site: Site) -> Iterator[Match]:
     """`Dataset.from_generator` over a generator of this file that works in numpy, or only hands arrays on."""
     made = generators.function_of(call, site)
@@ -220,7 +220,7 @@ def _other_generator(call: ast.Call, site: Site) -> Iterator[Match]:
         )
 
 
-@pattern("python-function", calls=("py_function", "numpy_function", "py_func"))
+@pattern("python-function", calls=("py_function", "numpy_function", "py_func"), seldom=True)
 def _python_function(call: ast.Call, site: Site) -> Iterator[Match]:
     """`tf.py_function` in the function of a dataset's stage, or in a step that Keras traces."""
     name = site.dotted(call.func)
@@ -261,7 +261,7 @@ def _python_function(call: ast.Call, site: Site) -> Iterator[Match]:
         )
 
 
-@pattern("decorated", nodes=(ast.FunctionDef,), words=("py_function", "numpy_function"))
+@pattern("decorated", nodes=(ast.FunctionDef,), words=("py_function", "numpy_function"), seldom=True)
 def _decorated(node: ast.FunctionDef, site: Site) -> Iterator[Match]:
     """`@tf.py_function(Tout=…)` above a function that a dataset's stage calls."""
     mark = next((item for item in node.decorator_list if _is_python(item, site)), None)

@@ -134,7 +134,14 @@ def _short(text: str) -> str:
 _ARITHMETIC = ("float", "int", "min", "max", "abs", "round", "pow")
 
 
-@pattern("python-number", nodes=LOOPS, words=("range", "enumerate", "trange"), needs=("function",), of_tensorflow=True)
+@pattern(
+    "python-number",
+    nodes=LOOPS,
+    words=("range", "enumerate", "trange"),
+    needs=("function",),
+    of_tensorflow=True,
+    seldom=True,
+)
 def _python_number(loop: ast.For | ast.While, site: Site) -> Iterator[Match]:
     """`for i in range(n): step(batch, i)`, where step is a tf.function of this file."""
     if isinstance(loop, ast.While) or is_traced(site):

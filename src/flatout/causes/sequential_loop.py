@@ -194,7 +194,7 @@ def _turns_do_not_depend(loop: ast.For, site: Site) -> Iterator[Match]:
     )
 
 
-@pattern("map-fn", calls=("map_fn",), of_tensorflow=True)
+@pattern("map-fn", calls=("map_fn",), of_tensorflow=True, seldom=True)
 def _map_fn(call: ast.Call, site: Site) -> Iterator[Match]:
     """`tf.map_fn` of operations that all take a batch."""
     if site.dotted(call.func) != "tensorflow.map_fn":

@@ -49,7 +49,7 @@ _READERS = {"TFRecordDataset": 3, "TextLineDataset": 3, "FixedLengthRecordDatase
 _MANY = ("glob", "listdir", "match_filenames_once", "matching_files", "list_files", "Glob", "ListDirectory")
 
 
-@pattern("files-in-turn", calls=tuple(_READERS))
+@pattern("files-in-turn", calls=tuple(_READERS), seldom=True)
 def _files_in_turn(call: ast.Call, site: Site) -> Iterator[Match]:
     """A reader that is given what is plainly a list of several files."""
     name = last_name(call.func)
@@ -70,7 +70,7 @@ def _files_in_turn(call: ast.Call, site: Site) -> Iterator[Match]:
     )
 
 
-@pattern("serial-interleave", calls=("interleave",))
+@pattern("serial-interleave", calls=("interleave",), seldom=True)
 def _serial_interleave(call: ast.Call, site: Site) -> Iterator[Match]:
     """`interleave` of readers without num_parallel_calls."""
     if not isinstance(call.func, ast.Attribute) or site.dotted(call.func) or takes_unknown(call):
@@ -101,7 +101,7 @@ def _serial_interleave(call: ast.Call, site: Site) -> Iterator[Match]:
     )
 
 
-@pattern("flat-map-of-files", calls=("flat_map",))
+@pattern("flat-map-of-files", calls=("flat_map",), seldom=True)
 def _flat_map_of_files(call: ast.Call, site: Site) -> Iterator[Match]:
     """`files.flat_map(tf.data.TFRecordDataset)`"""
     given = argument(call, 0, "map_func")

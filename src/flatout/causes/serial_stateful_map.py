@@ -89,7 +89,7 @@ def in_run(case: Case) -> Iterator[Finding]:
 _PARALLEL = Repair(PARALLEL_CALLS, assumes="the draws may come in another order")
 
 
-@pattern("random-map", calls=("map",), written=r"random|Random|print|sample_distorted", on_dataset=True)
+@pattern("random-map", calls=("map",), written=r"random|Random|print|sample_distorted", on_dataset=True, seldom=True)
 def _random_map(call: ast.Call, site: Site) -> Iterator[Match]:
     """A map without num_parallel_calls whose function draws random numbers, prints, or augments with Keras layers."""
     if not isinstance(call.func, ast.Attribute) or site.dotted(call.func) or takes_unknown(call):

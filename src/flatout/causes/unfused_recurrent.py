@@ -43,7 +43,7 @@ from flatout.source.analysis.syntax import argument, constant, keyword, last_nam
 _STANDARD = {"activation": ("tanh",), "recurrent_activation": ("sigmoid",)}
 
 
-@pattern("activation", calls=("LSTM", "GRU"))
+@pattern("activation", calls=("LSTM", "GRU"), seldom=True)
 def _activation(call: ast.Call, site: Site) -> Iterator[Match]:
     """`LSTM(128, activation="relu")`"""
     if site.dotted(call.func) not in ("keras.layers.LSTM", "keras.layers.GRU"):
@@ -74,7 +74,7 @@ def _recurrent_dropout(call: ast.Call, site: Site) -> Iterator[Match]:
         )
 
 
-@pattern("cell", calls=("RNN",), words=("LSTMCell", "GRUCell"))
+@pattern("cell", calls=("RNN",), words=("LSTMCell", "GRUCell"), seldom=True)
 def _cell(call: ast.Call, site: Site) -> Iterator[Match]:
     """`RNN(LSTMCell(128))`"""
     cell = argument(call, 0, "cell")

@@ -69,16 +69,19 @@ class Checker:
         least: Confidence = "medium",
         is_pinned: bool = False,
         patience: float = PATIENCE,
+        seldom: bool | None = None,
     ) -> None:
         """`asked`: full names of the patterns that the user named; they are reported with any confidence, and in code
         for TensorFlow 1 too. None for all. `least`: the confidence from which others are reported. `is_pinned`:
-        whether the user or the project has named the version. `patience`: seconds of a processor for a file."""
+        whether the user or the project has named the version. `patience`: seconds of a processor for a file. `seldom`:
+        whether patterns that matter seldom are reported with that confidence too; None: with all confidences only."""
         self.version = version
         self.in_tests = in_tests
         self.is_pinned = is_pinned
         self._patience = patience
         self._asked = frozenset(item.full_name for item in patterns) if asked is None else frozenset(asked)
         self._least = LEVELS.index(least)
+        self._seldom = self._least == 0 if seldom is None else seldom
         self._patterns = Prefilter(patterns)
         for_tests = [item for item in patterns if item.in_tests]
         self._for_tests = Prefilter(for_tests)
@@ -113,6 +116,7 @@ class Checker:
                 return outcome
             module = Module(text, path, version, self.is_pinned or pinned is not None)
             if module.names.imports_any("tensorflow", "keras", "tf_keras", "tf_slim"):
+                active = [item for item in active if self._is_often_in(module, item)]
                 self._run(module, active, words_present, outcome)
                 if traces:
                     known = traced(module)
@@ -171,16 +175,19 @@ class Checker:
 
     def _that_show(self, patterns: list[Pattern], path: str, text: str, version: tuple[int, int]) -> list[Pattern]:
         """Those of which a finding would be reported: not where all are of too little confidence."""
-        if not patterns or self._least == 0:
+        if not patterns or (self._least == 0 and self._seldom):
             return patterns
         if consequence.is_aside(path, text):
             return [item for item in patterns if item.full_name in self._asked]
         return [item for item in patterns if item.full_name in self._asked or self._may_show(item, version)]
 
     def _may_show(self, item: Pattern, version: tuple[int, int]) -> bool:
-        if not item.default and (0, 0) < item.default_below <= version:
+        if (item.seldom and not self._seldom) or (not item.default and (0, 0) < item.default_below <= version):
             return False
         return LEVELS.index(item.most) >= self._least
+
+    def _is_often_in(self, module: Module, item: Pattern) -> bool:
+        return self._seldom or item.full_name in self._asked or item.often_in is None or item.often_in(module)
 
     def _is_shown(self, item: Diagnostic) -> bool:
         return item.full_name in self._asked or LEVELS.index(item.confidence) >= self._least

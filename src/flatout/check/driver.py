@@ -67,15 +67,29 @@ class Job:
     cache_root: Path = field(default_factory=Path.cwd)
     asked: frozenset[str] = frozenset()
     """Full names of the patterns that the user named."""
+    seldom: bool | None = None
+    """Whether patterns that matter seldom are reported; None: with all confidences only."""
 
     def checker(self) -> Checker:
         settings = self.settings
-        return Checker(self.patterns, settings.tf, settings.tests, self.asked, settings.confidence, settings.is_pinned)
+        return Checker(
+            self.patterns,
+            settings.tf,
+            settings.tests,
+            self.asked,
+            settings.confidence,
+            settings.is_pinned,
+            seldom=self.seldom,
+        )
 
     @property
     def mark(self) -> str:
         """Identifies all that affects the results, but for the files."""
-        chosen = (*(item.full_name for item in self.patterns), *(f"asked {name}" for name in self.asked))
+        chosen = (
+            *(item.full_name for item in self.patterns),
+            *(f"asked {name}" for name in self.asked),
+            f"{self.seldom}",
+        )
         settings = self.settings
         version = (*settings.tf, int(settings.is_pinned))
         return caches.fingerprint((*chosen, settings.confidence), version, settings.tests)

@@ -64,7 +64,8 @@ class Request:
             settings.tf if settings.is_pinned else OLDEST,
         )
         named = asked(self.select or settings.select, (*settings.extend_select, *self.extend_select))
-        return Job(patterns, settings, self.processes, self.cached, asked=named)
+        by_run = True if self.confirm or self.from_case is not None else None  # then the run tells what matters
+        return Job(patterns, settings, self.processes, self.cached, asked=named, seldom=by_run)
 
 
 Runner = Callable[[tuple[str, ...]], Case | None]

@@ -241,5 +241,6 @@ def _listed() -> str:
     rows = []
     for item in patterns():
         summary = (item.detect.__doc__ or "").strip().split("\n")[0]
-        rows.append(f"{item.full_name:44} {'default' if item.default else 'opt-in ':7}  {summary}\n")
+        when = "opt-in" if not item.default else "seldom" if item.seldom else "default"
+        rows.append(f"{item.full_name:44} {when:7}  {summary}\n")
     return "".join(rows)

@@ -11,7 +11,7 @@ from flatout.model.case import Equivalence
 from flatout.source.repairs import Repair
 
 if TYPE_CHECKING:
-    from flatout.source.analysis.scopes import Site
+    from flatout.source.analysis.scopes import Module, Site
 
 
 Confidence = Literal["high", "medium", "low"]
@@ -77,6 +77,11 @@ class Pattern:
     """It looks for a chain that is certainly one of tf.data: a file that can have none is skipped."""
     most: Confidence = "high"
     """No finding is of more confidence: where only better ones are shown, it is left out."""
+    seldom: bool = False
+    """Readers called more than a quarter of its findings in public code of no consequence. It is shown where it is
+    asked for by name, with all confidences, and beside a run of the program."""
+    often_in: Callable[[Module], bool] | None = None
+    """In files for which this is false, it matters as seldom as if it were marked so."""
     default_below: tuple[int, int] = (0, 0)
     """On by default where the code must run with a TensorFlow older than this version; else of low confidence."""
     cause: str = ""
@@ -105,6 +110,8 @@ def pattern(
     of_tensorflow: bool = False,
     on_dataset: bool = False,
     most: Confidence = "high",
+    seldom: bool = False,
+    often_in: Callable[[Module], bool] | None = None,
     default_below: tuple[int, int] = (0, 0),
 ) -> Callable[[Detector], Pattern]:
     """Makes a pattern of a function that looks at a node. Its cause names it in `Cause(patterns=…)`.
@@ -135,6 +142,8 @@ def pattern(
             of_tensorflow,
             on_dataset,
             most,
+            seldom,
+            often_in,
             default_below,
         )
         assert found.words, f"{name} has no words to search for"
