@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sample_case import sample_case
-from scipy import signal
 
 from flatout import store
 from flatout.model.case import Case, Distribution, Program, Split
@@ -19,7 +19,8 @@ from flatout.store.run_summary import Run, run_of
 def times(median: float, count: int = 300, seed: int = 0, lean: float = 0.6, noise: float = 0.08) -> tuple[float, ...]:
     """Step times in which each step resembles the one before, as those of real programs do."""
     drawn = np.random.default_rng(seed).normal(0, noise * np.sqrt(1 - lean**2), count)
-    return tuple((median * np.exp(signal.lfilter([1], [1, -lean], drawn))).tolist())
+    resembling = np.fromiter(itertools.accumulate(drawn, lambda before, new: new + lean * before), float)
+    return tuple((median * np.exp(resembling)).tolist())
 
 
 def case(

@@ -156,6 +156,18 @@ def test_a_name_with_blanks_is_shown_as_it_is(place: Path) -> None:
     assert program.by_cells(f"at {file}:{line}.") == "at my run (1).ipynb cell 3 line 1."
 
 
+def test_a_directory_with_blanks_is_no_part_of_a_place(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = place / "Chapter 03"
+    (here / "deep er").mkdir(parents=True)
+    monkeypatch.chdir(here)
+    path = notebook(here / "deep er", "x = 1")
+    file = program.program_of(str(path))
+    assert program.by_cells(f"at {file}:{len(file.read_text().splitlines())}.") == "at train.ipynb cell 1 line 1."
+    assert program.by_cells(f"flatout tune '{file}'") == "flatout tune 'deep er/train.ipynb'"
+    monkeypatch.chdir(here / "deep er")
+    assert program.by_cells(f"flatout tune {program.program_of(str(path))}") == "flatout tune train.ipynb"
+
+
 def test_a_notebook_that_cannot_be_edited_is_refused(place: Path) -> None:
     path = place / "odd.ipynb"
     source = '{"metadata": {}, "cells": [{"source": "x = 1", "source": "x = 2", "cell_type": "code"}]}'
@@ -174,3 +186,14 @@ def test_the_same_notebook_is_the_same_program(place: Path) -> None:
     notebook(place, "x = 2")
     assert program.program_of(str(path)) != first
     assert command_for(str(path), ("--epochs", "3"), False)[0] == sys.executable
+
+
+def test_a_hundred_thousand_lines_of_output_stay_byte_for_byte(place: Path) -> None:
+    markup = ["<script>alert('\\u2028')</script>\n", "</pre>\u202e\n"] * 50_000
+    path = notebook(place, *CELLS)
+    book = json.loads(path.read_text(encoding="utf-8"))
+    book["cells"][0]["outputs"] = [{"output_type": "display_data", "data": {"text/html": markup}, "metadata": {}}]
+    path.write_text(json.dumps(book, indent=1, ensure_ascii=False), encoding="utf-8")
+    text = program.program_of(str(path)).read_text(encoding="utf-8")
+    after = program.edited(str(path), text.replace("total = 0\n", "total = 10\n")).decode()
+    assert after.replace("total = 10", "total = 0") == path.read_text(encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 from flatout.causes._accounting import counted_once, listed_once, rank
 from flatout.causes._catalogue import catalogue
@@ -45,7 +46,7 @@ def _verdict(case: Case) -> str:
         if case.findings:
             return f"No step was seen, but {case.findings[0].summary[0].lower()}{case.findings[0].summary[1:]}"
         if case.program.error:
-            kind = case.program.error.partition(":")[0]
+            kind = re.split(r"[: ]", case.program.error, maxsplit=1)[0]
             return f"The program failed before its first step ({kind}), so nothing can be said about its speed."
         return "No step was seen, so nothing can be said about its speed."
     if case.steps.count < FEWEST_STEPS:

@@ -8,6 +8,7 @@ are none of these are IPython's own business where it is installed: they run in 
 
 from __future__ import annotations
 
+import ast
 import functools
 import importlib.util
 import re
@@ -16,6 +17,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from flatout.model.errors import NotebookUnusable
+from flatout.model.text import clean
 from flatout.source.notebooks.text import CELL_MAGIC, MARK, NotANotebook, Notebook, read, to_bytes
 from flatout.store import HOME
 
@@ -110,7 +112,8 @@ def program_of(path: str) -> Path:
 
 def _check(book: Notebook, path: str) -> None:
     if not book.cells:
-        raise NotebookUnusable(f"{path} has no code cells in Python.")
+        other = "" if book.language.lower() == "python" else f": its language is {clean(book.language, 40)}"
+        raise NotebookUnusable(f"{path} has no code cells in Python{other}.")
     if book.broken:
         raise NotebookUnusable(f"Cell {book.broken[0]} of {path} is not valid Python.")
 
@@ -193,7 +196,9 @@ _PLACE = re.compile(r"(?P<folder>[^\s'\"<>():]*[/…])?(?P<name>[\w.-]+\.ipynb)\
 
 def by_cells(text: str) -> str:
     """A text for people: lines of such programs become cell and line of the notebook."""
-    return _PLACE.sub(_by_cell, text) if ".ipynb.py" in text else text
+    if ".ipynb.py" not in text:
+        return text
+    return _PLACE.sub(_by_cell, text.replace(f"{Path(HOME).absolute()}/", f"{HOME}/"))  # its path may have blanks
 
 
 def _by_cell(found: re.Match[str]) -> str:
@@ -203,9 +208,17 @@ def _by_cell(found: re.Match[str]) -> str:
         return f"{found['name']}{line}"
     name, cells, starts = _cells(file, file.stat().st_mtime)
     if found["line"] is None:
-        return name
+        return _from_here(file, name)
     number = bisect_right(starts, int(found["line"])) - 1
     return f"{name} cell {cells[number]} line {int(found['line']) - starts[number] + 1}" if number >= 0 else found[0]
+
+
+def _from_here(file: Path, name: str) -> str:
+    """The notebook as somebody here would type it; its name alone where it is elsewhere."""
+    with file.open(encoding="utf-8") as lines:
+        folder = next((line for line in lines if line.startswith("os.chdir(")), "os.chdir('')")
+    place = Path(ast.literal_eval(folder.strip()[len("os.chdir(") : -1]))
+    return str(place.relative_to(Path.cwd()) / name) if place.is_relative_to(Path.cwd()) else name
 
 
 def _file(folder: str, name: str) -> Path | None:

@@ -37,6 +37,7 @@ class Notebook:
     futures: set[str] = field(default_factory=set)
     """What cells import from `__future__`."""
     content: dict[str, Any] = field(default_factory=dict)
+    language: str = "python"
 
     def place(self, line: int) -> tuple[int, int]:
         """The cell of a line of the text, and its line in that cell."""
@@ -55,14 +56,13 @@ def _nothing(line: str, cell: int) -> str:
 def read(content: bytes, statement: Statement = _nothing) -> Notebook:
     try:
         data = json.loads(content)
-        cells = data["cells"] if isinstance(data, dict) else None
+        cells = data.get("cells") if isinstance(data, dict) else None
         if not isinstance(cells, list):
             raise NotANotebook("not a notebook: it has no list of cells")
-        language = str(data.get("metadata", {}).get("kernelspec", {}).get("language", "python"))
-    except (ValueError, RecursionError, KeyError, AttributeError) as error:
+        book = Notebook(content=data, language=_language(data.get("metadata", {})))
+    except (ValueError, RecursionError, AttributeError) as error:
         raise NotANotebook(f"not a notebook: {error}") from None
-    book = Notebook(content=data)
-    if language.lower() != "python":
+    if book.language.lower() != "python":
         return book
     lines: list[str] = []
     for number, cell in enumerate(cells, start=1):
@@ -75,6 +75,12 @@ def read(content: bytes, statement: Statement = _nothing) -> Notebook:
         lines += _python(source, number, book, statement)
     book.text = "\n".join(lines) + "\n"
     return book
+
+
+def _language(metadata: Any) -> str:
+    """What its kernel speaks, or, where the kernel does not say so, what its cells were last run in."""
+    named = metadata.get("kernelspec", {}).get("language") or metadata.get("language_info", {}).get("name")
+    return str(named or "python")
 
 
 def source_of(cell: Any) -> str | None:
