@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import importlib
 import json
 import os
@@ -106,8 +107,10 @@ def _started(program: Path, *arguments: str, directory: Path, settings: str, **v
 def serve(namespace: dict[str, Any]) -> None:
     """Returns in each fork, once its program has run."""
     before = os.environ.copy()
+    gc.disable()  # as the fork servers of trials do
     for name in PACKAGES:
         importlib.import_module(name)
+    gc.enable()
     set_by_imports = {name: value for name, value in os.environ.items() if before.get(name) != value}
     from flatout.process import forking
     from flatout.trial import launcher

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from flatout.model.case import Where
 from flatout.model.errors import NotebookUnusable, PatchFailed
+from flatout.report.formatting import location
 from flatout.source.notebooks import program
 from flatout.trial import patch
 from flatout.trial.launcher import command_for
@@ -149,11 +151,50 @@ def test_an_edit_changes_one_cell_and_nothing_else(place: Path) -> None:
     assert after.replace("total = sum(range(helper.LAST))", "total = 0") == before
 
 
+@pytest.mark.parametrize(
+    ("first", "expected"),
+    [
+        ("x = 1", "import functools\nimport tensorflow as tf\nx = 1"),
+        ("%matplotlib inline\nx = 1", "import functools\nimport tensorflow as tf\n%matplotlib inline\nx = 1"),
+        ("%%time\nx = 1", "%%time\nimport functools\nimport tensorflow as tf\nx = 1"),
+        (
+            "from __future__ import division\nx = 1",
+            "from __future__ import division\nimport functools\nimport tensorflow as tf\nx = 1",
+        ),
+    ],
+)
+def test_imports_that_an_edit_adds_come_into_the_first_cell(place: Path, first: str, expected: str) -> None:
+    path = notebook(place, "", "%%bash\necho one", first, "y = 2")
+    text = program.program_of(str(path)).read_text(encoding="utf-8")
+    changed = text.replace("import builtins, os, sys\n", "import builtins, os, sys\nimport functools\n")
+    changed = changed.replace("builtins.display =", "import tensorflow as tf\nbuiltins.display =")
+    changed = changed.replace("y = 2", "y = functools")
+    cells = json.loads(program.edited(str(path), changed))["cells"]
+    assert [cell["source"] for cell in cells if cell["cell_type"] == "code"] == [
+        "",
+        "%%bash\necho one",
+        expected,
+        "y = functools",
+    ]
+    assert program.edited(str(path), text) == path.read_bytes()
+
+
 def test_a_name_with_blanks_is_shown_as_it_is(place: Path) -> None:
     path = notebook(place, "x = 1", "y = 2").rename(place / "my run (1).ipynb")
     file = program.program_of(str(path))
     line = next(n for n, text in enumerate(file.read_text().split("\n"), 1) if text == "y = 2")
     assert program.by_cells(f"at {file}:{line}.") == "at my run (1).ipynb cell 3 line 1."
+
+
+def test_a_long_name_is_shortened_and_cell_and_line_are_kept(place: Path) -> None:
+    path = notebook(place, "x = 1", "y = 2").rename(place / f"28_{'custom_' * 8}loops.ipynb")
+    file = program.program_of(str(path))
+    line = next(n for n, text in enumerate(file.read_text().split("\n"), 1) if text == "y = 2")
+    where = Where(file=str(file), line=line)
+    assert location(where, 200, str(Path.cwd())) == f"{path.name} cell 3 line 1"
+    short = location(where, 60, str(Path.cwd()))
+    assert short.endswith("loops.ipynb cell 3 line 1")
+    assert len(short) == 60
 
 
 def test_a_directory_with_blanks_is_no_part_of_a_place(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,13 @@ class Reference(str):
     """A string that is stored once per plane and referred to, as the profilers do."""
 
 
+SMALL = [bytes([value]) for value in range(0x80)]
+"""Most numbers: tags, lengths, references. Traces of tests have a million of them."""
+
+
 def number(value: int) -> bytes:
+    if 0 <= value < 0x80:
+        return SMALL[value]
     value &= (1 << 64) - 1
     out = bytearray()
     while value > 0x7F:
@@ -58,13 +64,13 @@ def plane(
 
     out = b""
     for place, (title, events) in enumerate(lines.items(), 1):
-        content = field(1, place) + field(2, title) + field(3, timestamp_ns)
+        content = [field(1, place), field(2, title), field(3, timestamp_ns)]
         for event_name, start, duration, event_stats in events:
             key = names.setdefault(event_name, len(names) + 1)
             body = field(1, key) + field(2, round(start * 1000)) + field(3, round(duration * 1000))
             body += b"".join(stat(4, *item) for item in event_stats.items())
-            content += field(4, body)
-        out += field(3, content)
+            content.append(field(4, body))
+        out += field(3, b"".join(content))
     for event_name, key in names.items():
         body = field(1, key) + field(2, event_name)
         body += b"".join(stat(5, *item) for item in (shared or {}).get(event_name, {}).items())

@@ -16,6 +16,7 @@ from rich.cells import cell_len
 from flatout.model import text as safe_text
 from flatout.model.case import Evidence, Where
 from flatout.model.text import LONGEST
+from flatout.source.notebooks.program import by_cells
 
 
 def clean(value: object, limit: int = LONGEST) -> str:
@@ -57,6 +58,10 @@ def location(where: Where | None, width: int = 60, base: str = "") -> str:
     file = where.file
     if base and file.startswith(base.rstrip("/") + "/"):
         file = file[len(base.rstrip("/")) + 1 :]
+    named = by_cells(f"{clean(file)}{line}")
+    if named != f"{clean(file)}{line}":  # of a notebook; shortened, its program would not be recognised
+        name, cell, place = named.rpartition(" cell ")
+        return elide(name, max(8, width - len(cell + place)), middle=True) + cell + place if cell else named
     return elide(clean(file), max(8, width - len(line)), middle=True) + line
 
 

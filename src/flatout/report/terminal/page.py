@@ -113,7 +113,7 @@ class Page:
 
     def location(self, where: Where | None, width: int = 60) -> str:
         """`file:line`, relative to the directory in which the program ran."""
-        return by_cells(location(where, width, self._base))
+        return location(where, width, self._base)
 
     def fields(self, items: Sequence[str | Text], indent: int = 2, separator: str = "   ") -> None:
         """Short items in a row; a line breaks only between two of them."""

@@ -94,13 +94,7 @@ def program_of(path: str) -> Path:
     except NotANotebook as error:
         raise NotebookUnusable(f"{path} is {error}. {_what_to_do(content)}") from None
     _check(book, path)
-    futures = f"from __future__ import {', '.join(sorted(book.futures))}\n" if book.futures else ""
-    header = START.count("\n") + bool(futures)
-    starts = [start + header for start in book.starts]
-    start = START.format(
-        futures=futures, directory=str(notebook.parent), starts=starts, cells=book.cells, name=notebook.name
-    )
-    text = start + book.text
+    text = _begin(notebook, book) + book.text
     key = blake2b(f"{notebook}{text}".encode(), digest_size=4).hexdigest()
     plain = re.sub(r"[^\w.-]", "_", notebook.name)  # so that a text shows where the path ends
     file = Path(HOME).absolute() / "notebooks" / key / f"{plain}.py"
@@ -108,6 +102,16 @@ def program_of(path: str) -> Path:
     if not file.exists():
         file.write_text(text, encoding="utf-8")
     return file
+
+
+def _begin(notebook: Path, book: Notebook) -> str:
+    """What comes before the first cell."""
+    futures = f"from __future__ import {', '.join(sorted(book.futures))}\n" if book.futures else ""
+    header = START.count("\n") + bool(futures)
+    starts = [start + header for start in book.starts]
+    return START.format(
+        futures=futures, directory=str(notebook.parent), starts=starts, cells=book.cells, name=notebook.name
+    )
 
 
 def _check(book: Notebook, path: str) -> None:
@@ -244,5 +248,7 @@ def _cells(file: Path, changed: float) -> tuple[str, list[int], list[int]]:
 
 def edited(path: str, text: str) -> bytes:
     """The notebook's file with what was edited in its program. Other cells, outputs and metadata stay as they are."""
-    content = Path(path).read_bytes()
-    return to_bytes(read(content, _statement), text, content)
+    notebook = Path(path).resolve()
+    content = notebook.read_bytes()
+    book = read(content, _statement)
+    return to_bytes(book, text, content, _begin(notebook, book))

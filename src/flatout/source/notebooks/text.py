@@ -7,6 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 from typing import Any
 
 from flatout.model.errors import Internal
@@ -147,16 +148,21 @@ def _without_future(line: str, book: Notebook) -> str:
     return f"pass  {_KEPT}{line}"
 
 
-def to_bytes(book: Notebook, text: str, before: bytes) -> bytes:
-    """The notebook's file with the cells of a changed text. Everything else stays."""
+def to_bytes(book: Notebook, text: str, before: bytes, begin: str = "") -> bytes:
+    """The notebook's file with the cells of a changed text. Everything else stays.
+
+    `begin`: what stood before the first cell. What was added there, imports as a rule, comes into that cell.
+    """
     cells: dict[int, list[str]] = {}
-    current: list[str] = []
+    top: list[str] = []
+    current = top
     for line in text.removesuffix("\n").split("\n"):
         if line.startswith(MARK):
             current = cells.setdefault(int(line[len(MARK) :]), [])
         else:
             kept = line.find(_KEPT)
             current.append(line[kept + len(_KEPT) :] if kept >= 0 else line)
+    _come_first(_added(begin.removesuffix("\n").split("\n") if begin else [], top), cells)
     try:
         before_text = before.decode("utf-8-sig" if before.startswith(b"\xef\xbb\xbf") else "utf-8")
         spans = notebook_cells.source_spans(before_text)
@@ -178,6 +184,26 @@ def to_bytes(book: Notebook, text: str, before: bytes) -> bytes:
         after = after[:start] + new + after[end:]
     mark = b"\xef\xbb\xbf" if before.startswith(b"\xef\xbb\xbf") else b""
     return mark + after.encode("utf-8")
+
+
+def _added(before: list[str], after: list[str]) -> list[str]:
+    changes = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    lines = [line for kind, _, _, start, end in changes if kind in ("insert", "replace") for line in after[start:end]]
+    while lines and not lines[-1].strip():
+        del lines[-1]
+    return lines
+
+
+def _come_first(lines: list[str], cells: dict[int, list[str]]) -> None:
+    """In the first cell that is Python, behind what has to stand first there."""
+    if not lines:
+        return
+    cell = next((one for one in cells.values() if any(one) and not CELL_MAGIC.match("\n".join(one))), None)
+    if cell is None:
+        return
+    ahead = [place for place, line in enumerate(cell, 1) if line.startswith("%%") or _FUTURE.match(line)]
+    place = max(ahead, default=0)
+    cell[place:place] = lines
 
 
 def _ascii(old: str) -> bool:
