@@ -33,6 +33,7 @@ def main() -> None:
         parser.add_argument(f"--{name}", action="store_true")
     parser.add_argument("numbers", nargs="*", type=int, help="all by default")
     parser.add_argument("--budget", default="5m", help="of tune")
+    parser.add_argument("--lever", action="append", default=[], help="of tune: these alone")
     parser.add_argument("--checkouts", type=Path, default=ROOT.parent / "public-notebooks")
     parser.add_argument("--mirror", default=checkout.GITHUB, help="where to clone from, with {owner} and {name}")
     parser.add_argument("--packages", type=Path, action="append", default=[], help="a directory for PYTHONPATH")
@@ -51,7 +52,9 @@ def main() -> None:
         if options.tune:
             patched = place / "patched.ipynb"
             patched.unlink(missing_ok=True)
-            shown(runs.flatout(notebook, place, setting, ["tune", "--budget", options.budget, "--patch", str(patched)]))
+            words = ["tune", "--budget", options.budget, "--patch", str(patched)]
+            levers = [word for lever in options.lever for word in ("--lever", lever)]
+            shown(runs.flatout(notebook, place, setting, [*words, *levers]))
             if patched.is_file():
                 print(f"  {kept_of(place / notebook.path, patched)}", flush=True)
 
