@@ -174,6 +174,37 @@ def test_changes_around_a_function_are_noticed(tmp_path: Path) -> None:
         FreeVariables(scope["draws"], ())
 
 
+CLASSES = """
+class Model:
+    def _flatten_layers(self): return []
+
+class Odd:
+    def _flatten_layers(self): raise RuntimeError("not now")
+
+odd = Odd()
+
+def annotated(model: Model, x: "Model") -> Model:
+    assert isinstance(model, Model)
+    return x
+
+def of_an_object(x):
+    return x + odd
+"""
+
+
+def test_classes_and_odd_objects_around_a_function_do_no_harm(tmp_path: Path) -> None:
+    """A class that is named in an annotation has the methods of a model, but no layers."""
+    path = tmp_path / "classes.py"
+    path.write_text(CLASSES)
+    scope: dict[str, Any] = {}
+    exec(compile(CLASSES, str(path), "exec"), scope)
+    model = scope["Model"]()
+    around = FreeVariables(scope["annotated"], (model, 1.0))
+    assert around.now((model, 1.0)) == around.now((model, 1.0))
+    with pytest.raises(Unfit, match="not now"):
+        FreeVariables(scope["of_an_object"], (1.0,))
+
+
 HIDDEN = """
 import types
 import numpy as np

@@ -47,8 +47,13 @@ class FreeVariables:
         self.met: dict[int, Any] = {}
         """Objects that are passed on, or iterated: which of their methods run is known by name only."""
         self.lenient = False
-        self._look(function, arguments, args)
-        self._look_at_objects(args)
+        try:
+            self._look(function, arguments, args)
+            self._look_at_objects(args)
+        except Unfit:
+            raise
+        except Exception as error:  # the program's objects may answer to anything in any way
+            raise Unfit(f"what it reads cannot be followed ({type(error).__name__}: {error})") from error
 
     def now(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """The present values: plain ones and what holds them by themselves, other objects by identity."""
@@ -153,6 +158,8 @@ class FreeVariables:
             raise Unfit("it draws random numbers in Python")
         if isinstance(value, Iterator) and not hasattr(value, "element_spec"):
             raise Unfit("it takes its data from a Python iterator")
+        if isinstance(value, type):
+            return  # a class that the function names, `tf.keras.Model` in an annotation, has no layers
         flatten = getattr(value, "_flatten_layers", None)
         for layer in flatten() if callable(flatten) else ():
             call = getattr(type(layer), "call", None)
