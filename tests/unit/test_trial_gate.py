@@ -21,6 +21,7 @@ from flatout.observe.device_clock import DeviceClock
 from flatout.observe.observer import Observer, TrialState
 from flatout.observe.recorder import Recorder
 from flatout.observe.settings import ObserveSettings
+from flatout.observe.spans import Spans
 from flatout.observe.streams import RANK
 from flatout.observe.ticks import Ticks
 from flatout.process.messages import decode, encode
@@ -146,7 +147,7 @@ def test_a_block_ends_when_the_device_has_finished(monkeypatch, read_steps, seco
         try:
             for _ in range(200):
                 queue.add()  # its Python returns at once
-                gate.tick(SimpleNamespace(rank=100), time.perf_counter(), 1)
+                gate.tick(SimpleNamespace(rank=100, kind="fit"), time.perf_counter(), 1)
         except SystemExit:
             os.close(write)
 
@@ -259,7 +260,8 @@ def test_iterators_that_were_held_are_kept_and_young_ones_go():
 
 def observed(window: SimpleNamespace) -> SimpleNamespace:
     recorder = SimpleNamespace(fact=lambda *_, **__: None)
-    return SimpleNamespace(window=window, recorder=recorder, trial=TrialState(), hooks=SimpleNamespace(at_end=[]))
+    hooks = SimpleNamespace(at_end=[])
+    return SimpleNamespace(window=window, recorder=recorder, trial=TrialState(), hooks=hooks, spans=Spans())
 
 
 def test_the_scout_stays_while_it_is_open_what_the_step_is(monkeypatch):
