@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from flatout.causes import find
 from flatout.cures.extract_step import skip
 from flatout.cures.extract_step.edit import edit
 from flatout.model.case import Case, Distribution, Program, Steps, Where
-from flatout.model.evidence.steps import StepStack
+from flatout.model.evidence.steps import LineTime, StepStack
 from flatout.model.location import Frame
 
 MAIN = """\
@@ -135,33 +136,51 @@ for batch in batches:
 """
 
 
-def own_function(directory: Path, behind: str) -> Case:
+def own_function(directory: Path, behind: str, traced: bool = False) -> Case:
     text = OWN_FUNCTION.format(behind=behind)
+    text = text.replace("def train_step", "@tf.function\ndef train_step") if traced else text
     main = directory / "main.py"
     main.write_text(text)
     lines = text.splitlines()
     update = next(n for n, line in enumerate(lines, 1) if "apply_gradients" in line)
     call = next(n for n, line in enumerate(lines, 1) if line.startswith("    loss = train_step("))
     first = next(n for n, line in enumerate(lines, 1) if line.startswith("def train_step"))
-    stack = (Frame(str(main), update, "train_step", first), Frame(str(main), call, "<module>", 1))
-    where = Where(str(main), update)
+    stack = (Frame(str(main), update, "train_step", first), Frame(str(main), call, "<module>", 1))[traced:]
+    where = Where(str(main), stack[0].line)
     return Case(
         kind="run",
         program=Program(("python", str(main)), str(directory)),
         steps=Steps(10, "", Distribution(1, 1, 1), where=where),
-        evidence=(StepStack(where=where, step="apply", stack=stack),),
+        evidence=(
+            StepStack(where=where, step="train-function" if traced else "apply", stack=stack),
+            *(LineTime(0.2, 20, 100, where=Where(str(main), line)) for line in (call, call + 1)),
+        ),
     )
 
 
+@pytest.mark.parametrize("traced", [False, True])
 @pytest.mark.parametrize("behind", ["mean(loss)", "mean.update_state(loss)"])
-def test_metrics_behind_a_step_function_are_traced_with_it(tmp_path: Path, behind: str) -> None:
-    case = own_function(tmp_path, behind)
+def test_metrics_behind_a_step_function_are_traced_with_it(tmp_path: Path, behind: str, traced: bool) -> None:
+    case = own_function(tmp_path, behind, traced)
     assert skip(case) is None
     made = edit((tmp_path / "main.py").read_text(), str(tmp_path / "main.py"), case, "") or ""
     assert f"    loss = train_step(batch)\n    {behind}\n\n\nfor batch in batches:\n    train_step_2(batch)\n" in made
-    assert made.count("@tf.function") == 1
+    assert made.count("@tf.function") == 1 + traced
+
+
+@pytest.mark.parametrize(("behind", "traced", "named"), [("mean(loss)", True, 1), ("mean(loss)", False, 0)])
+def test_eager_metrics_of_traced_steps_are_named(tmp_path: Path, behind: str, traced: bool, named: int) -> None:
+    """Where the step is eager itself, that is the finding."""
+    found = list(find("eager-calls").spec.in_run(own_function(tmp_path, behind, traced)))
+    assert [one.fixes[0].lever for one in found] == ["extract-step"] * named
+    assert [one.cost_share for one in found] == [pytest.approx(0.16)] * named
+
+
+def test_a_line_that_only_looks_like_a_metric_is_not_named(tmp_path: Path) -> None:
+    assert not list(find("eager-calls").spec.in_run(own_function(tmp_path, "history(loss)", traced=True)))
 
 
 @pytest.mark.parametrize("behind", ["history.append(float(loss))", "print(loss)", "mean(loss.numpy())"])
 def test_other_work_behind_a_step_function_is_no_reason_to_take_it_out(tmp_path: Path, behind: str) -> None:
     assert "function is the lever" in (skip(own_function(tmp_path, behind)) or "")
+    assert "already run in a graph" in (skip(own_function(tmp_path, behind, traced=True)) or "")

@@ -165,6 +165,14 @@ def test_what_a_step_changes_after_its_update_is_compared_at_the_same_moment() -
         assert "accuracy/count" in found.sentence
 
 
+def test_a_traced_step_that_holds_another_one_is_seen_later() -> None:
+    """A loop updates a metric behind the call of its traced step; then both are one function."""
+    apart, together = counting(at_update=True), counting(at_update=False)
+    apart = replace(apart, counts="calls", seen_at=frozenset({"train_step"}))
+    assert whole.compare(apart, replace(together, seen_at=frozenset({"train_step_2"}))).verdict == "exact"
+    assert whole.compare(apart, replace(together, seen_at=apart.seen_at)).verdict == "failed"
+
+
 def moved_by_hand(*, at_gradients: bool, rate: float = 0.1) -> Numbers:
     """Weights that the program itself moves after it has asked for the gradients, where an eager step is seen."""
     found = run()

@@ -122,7 +122,7 @@ class Read:
     def wanted(self) -> bool:
         return self.steps > 0
 
-    def tick(self, count: int, counted_by: object) -> None:
+    def tick(self, count: int, counted_by: object, seen_at: str = "") -> None:
         self.steps -= 1
         self.queue.finished()
 

@@ -24,6 +24,14 @@ policy = tf.function(actor)
 while not done:
     action = policy(tf.constant(state[np.newaxis]))[0].numpy()
 ```
+Metrics are updated in the traced step itself:
+```python
+@tf.function
+def train_step(images, labels):
+    loss = ...
+    train_loss.update_state(loss)
+```
+- `extract-step`: reassociated. The call of the step and the updates of metrics behind it become one traced function.
 - `traced-calls`: reassociated. Every eager call of a model goes through a `tf.function` of its own, made for each way
   in which it is called. A model whose `call` prints, counts or adds losses is left as it is.
 
@@ -33,12 +41,15 @@ When the calls are few, or the model is large: dispatch hides behind the arithme
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
 from flatout.model import queries
-from flatout.model.case import Case, Finding, Fix
-from flatout.model.evidence.steps import EagerLine
+from flatout.model.case import Case, Finding, Fix, Where
+from flatout.model.evidence.steps import EagerLine, LineTime
+from flatout.source import context
+from flatout.source.editing.graph_fit import fit_of
 
 DISPATCH = 0.8
 """Share of an eager call of a small model that is dispatch, and gone in a graph."""
@@ -70,11 +81,49 @@ def in_run(case: Case) -> Iterator[Finding]:
             confidence="medium",
             estimate="an estimate: 80 % of the calls",
         )
+    yield from _metrics(case)
+
+
+def _metrics(case: Case) -> Iterator[Finding]:
+    """Metrics that are updated eagerly in the loop of traced steps: seen by samples of their lines."""
+    if queries.step_kind(case) not in ("function", "train-function"):
+        return
+    lines: dict[str, list[Where]] = {}
+    for item in case.evidence_of(LineTime):
+        where = item.where
+        if where is not None and where.file and where.line and _updates_metric(where.file, where.line):
+            lines.setdefault(where.file, []).append(where)
+    for places in lines.values():
+        cost = queries.lines_ms(case, {(where.file, where.line) for where in places})
+        yield from queries.finding(
+            "eager-calls",
+            case,
+            "Metrics are updated eagerly behind each step: Python dispatches their ops one by one.",
+            cost_ms=cost * DISPATCH,
+            where=places[0],
+            evidence=[queries.number("metrics", cost, "ms", "per step, on these lines", "sampling")],
+            fixes=[Fix("Update them in the traced step.", lever="extract-step", equivalence="reassociated")],
+            confidence="medium",
+            estimate="an estimate: 80 % of what samples of these lines have seen",
+        )
+
+
+def _updates_metric(file: str, line: int) -> bool:
+    """Whether the statement on a line, in a loop, is nothing but `mean(loss)` or `mean.update_state(loss)`."""
+    module = context.tree(file)
+    if module is None or context.innermost_loop(file, line) is None:
+        return False
+    fit = fit_of(module)
+    return any(
+        fit.updates_metric(node) and node.lineno <= line <= (node.end_lineno or node.lineno)
+        for node in ast.walk(module)
+        if isinstance(node, ast.stmt)
+    )
 
 
 CAUSE = Cause(
     group="graph",
-    cures=("traced-calls",),
+    cures=("traced-calls", "extract-step"),
     explains=("step-overhead",),
     replaces=("step-overhead/python-between",),
     in_run=in_run,

@@ -41,11 +41,12 @@ def rank_of(kind: str) -> int:
 
 
 class Stream:
-    __slots__ = ("count", "first", "id", "kind", "last", "rank", "seen")
+    __slots__ = ("count", "first", "id", "kind", "last", "name", "rank", "seen")
 
-    def __init__(self, number: int, kind: StreamKind) -> None:
+    def __init__(self, number: int, kind: StreamKind, name: str = "") -> None:
         self.id = number
         self.kind = kind
+        self.name = name
         self.rank = RANK[kind]
         self.count = 0
         """Steps, of which one tick may stand for several."""
@@ -75,7 +76,7 @@ class Streams(dict[object, Stream]):
                 self[shared] = Stream(next(self._numbers), kind)
                 self._recorder.fact("stream", id=self[shared].id, of=kind, name=f"further {kind}", stack=[], **data)
             return self[shared]
-        stream = self[key] = Stream(next(self._numbers), kind)
+        stream = self[key] = Stream(next(self._numbers), kind, name)
         try:
             stack = users_code.stack(sys._getframe(2))
         except Exception:  # a step without its line is still a step

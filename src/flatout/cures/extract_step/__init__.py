@@ -53,7 +53,8 @@ def skip(case: Case) -> str | None:
     why = function.skip(case)
     # A train_step of Keras that prints or converts needs run_eagerly; the rest of it does not.
     eager_fit = any(item.per_step >= 0.5 for item in case.evidence_of(EagerTape)) and queries.step_kind(case) == "fit"
-    if why is not None and not eager_fit:
+    in_graph = queries.step_kind(case) in ("function", "train-function")
+    if why is not None and not eager_fit and not (in_graph and takes_in_metrics(case)):
         return why
     if why is None and function.own_function(case) is not None and not takes_in_metrics(case):
         return "the step is a function of its own; function is the lever for it"

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from flatout.cures import _frozen, _trial_edit, function
+from flatout.model import queries
 from flatout.model.case import Case
 from flatout.model.evidence.steps import EagerTape, StepStack, Stream
 from flatout.source.editing import array_arguments, case_facts
@@ -34,7 +35,7 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     text, made, refused = source, 0, list[int]()
     while lines and made < MOST_STEPS:
         line = lines.pop(0)
-        new = _taken_out(text, line, forward, _frozen.others(text, path, case))
+        new = _taken_out(text, line, forward, _frozen.others(text, path, case), _traced(case))
         if new is None or _frozen.of_new(text, new, path, case) is not None:
             refused.append(line)
             continue
@@ -51,25 +52,19 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
 
 
 def takes_in_metrics(case: Case) -> bool:
-    """Whether a loop updates metrics behind the call of a step that is a function of its own: one graph for both."""
+    """Whether a loop updates metrics behind the call of a step that is a function of its own, traced or not: one graph
+    for both."""
     own = function.own_function(case)
-    for path, text in _trial_edit.sources(case) if own is not None else ():
+    for path, text in _trial_edit.sources(case):
         for line in _lines(case, path, _forward(case)):
-            if own is None or _within(own, text, path, line):
+            if own is not None and _within(own, text, path, line):
                 continue
-            search = Search(ast.parse(text), line, others=_frozen.others(text, path, case))
+            search = Search(ast.parse(text), line, others=_frozen.others(text, path, case), traced=_traced(case))
             step = search.found()
             left = {*step.split.before, *step.split.after} if step is not None else set()
-            if step is not None and any(_updates_metric(search, one) for one in step.body if one not in left):
+            if step is not None and any(search.fit.updates_metric(one) for one in step.body if one not in left):
                 return True
     return False
-
-
-def _updates_metric(search: Search, statement: ast.stmt) -> bool:
-    called = statement.value.func if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) else None
-    if isinstance(called, ast.Attribute) and called.attr == "update_state":
-        called = called.value
-    return called is not None and search.fit.is_metric(ast.unparse(called))
 
 
 def _within(own: str, text: str, path: str, line: int) -> bool:
@@ -91,11 +86,13 @@ def _update_taken_out(text: str, line: int) -> str | None:
     return written(document, step, "update_weights") if document and step else None
 
 
-def _taken_out(text: str, line: int, forward: bool, others: Mapping[str, ast.Module]) -> str | None:
+def _taken_out(
+    text: str, line: int, forward: bool, others: Mapping[str, ast.Module], traced: bool = False
+) -> str | None:
     module = ast.parse(text)
     if _is_traced_already(module, line):
         return None
-    search = Search(module, line, forward, others=others)
+    search = Search(module, line, forward, others=others, traced=traced)
     step = search.found()
     if step is not None:
         # Nor does a graph hold what an array of indices picks: `y[rows]` is an argument, as a reader would write it.
@@ -139,6 +136,11 @@ def by_hand(source: str, path: str, case: Case, value: str) -> str | None:
         if why is not None:
             return f"the step is not taken out of the loop: {why}"
     return None
+
+
+def _traced(case: Case) -> bool:
+    """Whether the step is a call of a traced function."""
+    return queries.step_kind(case) in ("function", "train-function")
 
 
 def _forward(case: Case) -> bool:

@@ -61,6 +61,8 @@ class Numbers:
     """Whether it came to its end by itself."""
     counts: str = ""
     """What was counted as a step."""
+    seen_at: frozenset[str] = frozenset()
+    """The traced functions at whose ends steps were seen: one of them may do more than another one does."""
     updates: bool | None = None
     """Whether that was an update of an optimizer."""
     places: frozenset[str] = frozenset()
@@ -101,6 +103,7 @@ class Numbers:
             made=index.get("made", 0),
             ended=index.get("ended", False),
             counts=index.get("counts", ""),
+            seen_at=frozenset(index.get("seen_at", ())),
             updates=index.get("updates"),
             places=frozenset(index.get("places", ())),
         )

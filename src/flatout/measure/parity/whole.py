@@ -183,10 +183,11 @@ def _of_weights(baseline: Numbers, trial: Numbers) -> Iterator[Deviation]:
 def _at_moments(baseline: Numbers, trial: Numbers, ours: dict, theirs: dict, kind: str) -> list[list[Deviation]]:  # type: ignore[type-arg]
     """An eager step is seen at its update, or at its gradients where the program moves its weights by itself; a traced
     one at its end. What a step changes later (weights, metrics, averages, networks that follow another) is one step
-    behind in the eager one. Where the two are not seen at the same moment: as they are, and one or the other a step
-    later. What they have come to in the end is always compared as it is."""
+    behind in the eager one, and so is what a loop does behind a traced step where the other has a function for both.
+    Where the two are not seen at the same moment: as they are, and one or the other a step later. What they have come
+    to in the end is always compared as it is."""
     choices = [list(_of_variables(ours, theirs, kind))]
-    if baseline.counts != trial.counts:
+    if (baseline.counts, baseline.seen_at) != (trial.counts, trial.seen_at):
         last = min(baseline.made, trial.made)
         start = _first_seen(ours) if kind == "weights" else None
         final = [one for one in choices[0] if one.steps > last]

@@ -185,6 +185,14 @@ class GraphFit:
         made = self._made.get(name, ())
         return bool(made) and all(".metrics." in self.dotted(call.func) for call in made)
 
+    def updates_metric(self, statement: ast.stmt) -> bool:
+        """Whether a statement is nothing but `mean(loss)`, or `mean.update_state(loss)`."""
+        value = statement.value if isinstance(statement, ast.Expr) else None
+        called = value.func if isinstance(value, ast.Call) else None
+        if isinstance(called, ast.Attribute) and called.attr == "update_state":
+            called = called.value
+        return called is not None and self.is_metric(ast.unparse(called))
+
     @functools.cached_property
     def _made(self) -> dict[str, list[ast.Call]]:
         """The calls that names and attributes are assigned, anywhere in the file."""
@@ -195,14 +203,15 @@ class GraphFit:
                     found.setdefault(name, []).append(node.value)
         return found
 
-    def has_tape(self, statement: ast.stmt, depth: int = 0) -> bool:
-        """Also if a function of this file that it calls has one."""
+    def has_tape(self, statement: ast.stmt, depth: int = 0, traced: bool = False) -> bool:
+        """Also if a function of this file that it calls has one; `traced`: also one that is traced."""
         for node in ast.walk(statement):
             if is_tape(node):
                 return True
             if isinstance(node, ast.Call) and depth < 2:
-                for function in self.called(node):
-                    if any(self.has_tape(inner, depth + 1) for inner in function.body):
+                known = self.definitions.get(called_name(node.func), ())
+                for function in known if traced else self.called(node):
+                    if any(self.has_tape(inner, depth + 1, traced) for inner in function.body):
                         return True
         return False
 

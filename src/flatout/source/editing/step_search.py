@@ -61,11 +61,13 @@ class Search:
         forward: bool = False,
         unproven: bool = False,
         others: Mapping[str, ast.Module] | None = None,
+        traced: bool = False,
     ) -> None:
         """`forward`: the step is a call of a model, without gradients; `unproven`: no trial will run the result;
         `others`: the program's other files. Whoever gives them looks in them for what other functions set
-        (`frozen_state`)."""
+        (`frozen_state`). `traced`: the step is a call of a function that is traced already."""
         self.module, self.forward, self.unproven, self.others = module, forward, unproven, others
+        self.traced = traced
         self.fit = fit_of(module)
         self.levels = list(_levels(module, line))
         """From the module inwards."""
@@ -129,7 +131,8 @@ class Search:
             yield depth
 
     def _tapes(self, level: Level) -> list[int]:
-        return [index for index in range(level.index + 1) if self.fit.has_tape(level.block[index])]
+        blocks = range(level.index + 1)
+        return [index for index in blocks if self.fit.has_tape(level.block[index], traced=self.traced)]
 
     def _region(self, level: Level) -> tuple[list[ast.stmt], Split]:
         """The statements from the tape, or the call of the model, to the last update that a graph can run."""

@@ -51,7 +51,7 @@ class Values(Protocol):
 
     wanted: bool
 
-    def tick(self, count: int, counted_by: object) -> None: ...
+    def tick(self, count: int, counted_by: object, seen_at: str = "") -> None: ...
 
     def begin_epoch(self) -> None: ...
 
@@ -107,7 +107,8 @@ class Gate:
             block.counts.append(n)
             block.last = end
         if self._values.wanted:
-            self._values.tick(self._updates(), (self._rank, self._counts_updates))
+            traced = stream.name if stream.kind in ("function", "train-function") else ""
+            self._values.tick(self._updates(), (self._rank, self._counts_updates), traced)
             block.last = time.perf_counter()  # reading the values is no part of the next step
         if warm:
             if not over:

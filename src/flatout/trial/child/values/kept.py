@@ -19,6 +19,7 @@ SNAPSHOTS = (1, 2, 4, 8, 16, 32, 64, 128)
 MOST_STEPS = 128
 MOST_OUTPUTS = 100_000
 """Elements of one kind of output that are kept."""
+MOST_FUNCTIONS = 40
 MOST_SERIES = 40
 DENSE_UNTIL = 64
 """In a run that is only compared, the weights are kept after each step up to this one: a traced step of several updates
@@ -81,6 +82,8 @@ class Values:
         """Of each series, what came after the first that are kept."""
         self._process = os.getpid()
         self._counted_by: object = None
+        self._seen_at: set[str] = set()
+        """The traced functions at whose ends steps were seen."""
         self._calls: dict[str, int] = {}
         self._output_sizes: dict[str, int] = {}
         self._costly = False
@@ -96,16 +99,19 @@ class Values:
         if len(self.epochs) < MOST_BEGUN and (not self.epochs or self.epochs[-1] != self.steps):
             self.epochs.append(self.steps)
 
-    def tick(self, count: int, counted_by: object = None) -> None:
+    def tick(self, count: int, counted_by: object = None, seen_at: str = "") -> None:
         """The program has made `count` steps. Called by the gate while `wanted`. Where something else is counted than
         before (updates, once there is one), what was kept after so many of the former belongs to other steps."""
         if counted_by != self._counted_by:
             self._counted_by = counted_by
+            self._seen_at = set()
             self.snapshots, self.states = {}, {}
             self.epochs = [0] if self.epochs else []
             for kept in filter(None, (self.targets, self.scores)):
                 kept.marks = []
         self.steps = count
+        if seen_at and len(self._seen_at) < MOST_FUNCTIONS:
+            self._seen_at.add(seen_at)
         for kept in filter(None, (self.targets, self.scores)):
             kept.mark(count)
         if count not in self.snapshots and self._is_snapshot(count):
@@ -209,6 +215,7 @@ class Values:
                 "made": self.steps,
                 "ended": self.ended,
                 "counts": str(self._counted_by),
+                "seen_at": sorted(self._seen_at),
                 "updates": self._trains(),
             }
             kept = file.Kept(self.snapshots, self.states, {**series, **self._targets()}, self.outputs, self.digests)
