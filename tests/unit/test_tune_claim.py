@@ -60,13 +60,24 @@ class Stage:
         monkeypatch.setattr(claims.whole_run, "run", self._run)
         monkeypatch.setattr(claims.parity, "compare_whole", lambda *args: self.numbers)
         monkeypatch.setattr(Trials, "keep", self._kept)
+        monkeypatch.setattr(Trials, "check", self._checked)
+        self.first_steps: dict[str, Any] = {"parity": "exact"}
+        """What comparing them shows of the patch."""
 
     def claim(self, *sets: Trial) -> Claim | None:
         self.trials.found += sets
         return Claiming(self.context, Confirmed(self.race, sets, {})).run()
 
-    def _kept(self, race: object, one: Any, stage: str) -> Trial:
-        return replace(confirmed(*one.levers), stage="patch", **self.patched)
+    def _kept(self, race: object, one: Any, stage: str, *, check: bool) -> Trial:
+        assert not check  # the whole training is compared after it
+        trial = replace(confirmed(*one.levers), **{"stage": "patch", "parity": "", **self.patched})
+        self.trials.found.append(trial)
+        return trial
+
+    def _checked(self, race: object, one: Any, trial: Trial) -> Trial:
+        found = replace(trial, **self.first_steps)
+        self.trials.replace(trial, found)
+        return found
 
     def _made(self, case: Case, levers: tuple[str, ...]) -> Patch:
         written = tuple(text for text in levers if text != self.unwritten)
@@ -125,7 +136,7 @@ def test_a_patch_that_holds_a_part_is_claimed_with_its_own_speedup(tmp_path, mon
     [
         ({"status": "noise", "speedup": Interval(1.1, 0.9, 1.3), "parity": "exact"}, "it is not faster beyond"),
         ({"status": "noise", "speedup": None}, "there was no time to try it"),
-        ({"status": "failed", "parity": "failed", "note": "losses differ by 0.5"}, "losses differ by 0.5"),
+        ({"status": "failed", "note": "it ended with exit code 1"}, "it ended with exit code 1"),
     ],
 )
 def test_why_a_patch_is_withheld(tmp_path, monkeypatch, shown, why):
@@ -135,6 +146,32 @@ def test_why_a_patch_is_withheld(tmp_path, monkeypatch, shown, why):
     assert claim is not None
     assert claim.patch == ""
     assert f"The patch for cache is withheld: {why}" in stage.context.notes[0].text
+
+
+def test_the_first_steps_of_a_slower_patch_are_compared_before_it_runs_to_its_end(tmp_path, monkeypatch):
+    stage = Stage(tmp_path, monkeypatch, {})
+    stage.patched = {"speedup": Interval(1.5, 1.4, 1.6)}
+    stage.first_steps = {"status": "failed", "parity": "failed", "note": "losses differ by 0.5"}
+    claim = stage.claim(confirmed("cache"))
+    assert claim is not None
+    assert claim.patch == ""
+    assert "The patch for cache is withheld: losses differ by 0.5" in stage.context.notes[0].text
+    assert "patched" not in stage.ran
+
+
+def test_where_the_whole_training_cannot_be_compared_the_first_steps_of_the_patch_are(tmp_path, monkeypatch):
+    stage = Stage(tmp_path, monkeypatch, {})
+    stage.numbers = Parity("unknown", None, "no number was seen in both")
+    claim = stage.claim(confirmed("prefetch"))
+    assert claim is not None
+    assert claim.patch
+    stage = Stage(tmp_path, monkeypatch, {})
+    stage.numbers = Parity("unknown", None, "no number was seen in both")
+    stage.first_steps = {"status": "failed", "parity": "failed", "note": "losses differ by 0.5"}
+    claim = stage.claim(confirmed("prefetch"))
+    assert claim is not None
+    assert claim.patch == ""
+    assert any("withheld: losses differ by 0.5" in note.text for note in stage.context.notes)
 
 
 def test_where_the_levers_break_it_too_another_set_is_claimed(tmp_path, monkeypatch):
@@ -157,7 +194,7 @@ def test_no_further_set_is_tried_when_the_time_is_up(tmp_path, monkeypatch):
 def test_nothing_is_claimed_where_everything_falls(tmp_path, monkeypatch):
     stage = Stage(tmp_path, monkeypatch, {"patched": FALLEN, "cache": FALLEN})
     assert stage.claim(confirmed("cache")) is None
-    assert [one.status for one in stage.trials.found] == ["failed"]
+    assert [one.status for one in stage.trials.found if one.stage != "patch"] == ["failed"]
 
 
 def test_results_that_differ_in_the_end_make_the_claim_fall(tmp_path, monkeypatch):

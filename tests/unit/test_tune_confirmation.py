@@ -31,7 +31,7 @@ A, B, C = "xla", "cache", "prefetch"
 def confirmation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Confirmation:
     monkeypatch.setattr(confirmations, "writable", lambda case, levers: set(levers) - {C})
     trials = Trials(Journal(tmp_path), Progress(60.0, quiet=True), tmp_path, Clock(60.0))
-    return Confirmation(SimpleNamespace(trials=trials, case=Case("tune")))  # type: ignore[arg-type]
+    return Confirmation(SimpleNamespace(trials=trials, case=Case("tune"), seconds_of_program=None))  # type: ignore[arg-type]
 
 
 def raced(confirmation: Confirmation, step: float, *levers: str) -> Trial:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from pathlib import Path
@@ -14,10 +15,12 @@ from flatout.measure.pairs import ratio_of_few
 from flatout.model.case import Interval
 from flatout.process.watchdog import Watchdog
 from flatout.trial import whole_run
+from flatout.trial.child.whole import FILE
 from flatout.trial.child_process import Launch
 from flatout.trial.whole_run import Run
 from flatout.tune.clock import Clock
 from flatout.tune.confirmation import _deadline
+from flatout.tune.fresh_processes import FreshProcesses
 from flatout.tune.whole_runs import MOST_PAIRS, Fallen, Saving, measure
 
 SAVING = Saving(0.010, Interval(5.0, 4.0, 6.0))
@@ -69,6 +72,14 @@ def test_ten_times_as_many_steps_pay_once_for_what_is_done_once():
 def test_one_pair_where_there_is_time_for_no_more():
     found = measure(runner([Run(30.0, 0, 300)], [Run(42.0, 0, 300)]), SAVING, soon(45), patched=True)
     assert (found.pairs, found.estimated) == (1, False)
+
+
+def test_the_first_pair_of_a_short_program_comes_before_cures_of_the_run_and_the_end_of_the_budget():
+    runs = [Run(8.0, 0, 100)], [Run(12.0, 0, 100)]
+    assert measure(runner(*runs), SAVING, soon(-5), patched=True, latest=soon(-1)).pairs == 1
+    runs = [Run(60.0, 0, 100)], [Run(90.0, 0, 100)]
+    assert measure(runner(*runs), SAVING, soon(20), patched=True, latest=soon(100)).pairs == 1
+    assert measure(runner(*runs), SAVING, soon(20), patched=True).estimated
 
 
 def test_a_long_program_is_estimated_and_says_so():
@@ -153,6 +164,7 @@ def test_a_run_is_shielded_counted_and_comes_to_its_end(tmp_path: Path, words: l
     finally:
         watchdog.close()
     assert (found.steps, found.exit_code) == (20, 1 if words else 0)
+    assert json.loads((tmp_path / "run" / FILE).read_text())["own"] > 0, "what flatout took does not count"
     assert not Path("result.txt").exists()
     assert found.last_line == ("ValueError: no luck" if words else "")
     assert found.failed is bool(words)
@@ -168,6 +180,18 @@ def test_a_run_whose_time_is_up_is_stopped(tmp_path: Path):
         watchdog.close()
     assert not found.ended
     assert not found.failed
+
+
+def test_processes_that_are_started_anew_leave_time_for_whole_runs():
+    def groups(seconds: float) -> int:
+        clock = Clock(480.0)
+        clock.began -= 360.0
+        context: Any = SimpleNamespace(clock=clock, seconds_of_program=seconds, races=[])
+        race: Any = SimpleNamespace(rounds_of_group=lambda: 5, seconds_to_confirm=lambda finalists, groups: 25 * groups)
+        return FreshProcesses(context, race)._groups(2, 0)
+
+    assert groups(5.0) == 2
+    assert groups(12.0) == 1
 
 
 def test_confirming_leaves_time_for_whole_runs():

@@ -63,6 +63,7 @@ def install(observer: Observer, package: Package, module: ModuleType) -> None:
     """Install every probe of this package. One that fails is recorded as lost and left out."""
     if "tensorflow" not in sys.modules:
         return  # Keras on another backend: there is nothing of TensorFlow to observe
+    began = time.perf_counter()
     if package == "keras" and (version_of(module) or "").startswith("2."):
         package = _keras_2()
     if observer.injections is not None:
@@ -71,6 +72,7 @@ def install(observer: Observer, package: Package, module: ModuleType) -> None:
         make = probe.install_for(package)
         if make is not None:
             _guarded(observer, probe.name, functools.partial(make, observer, module))
+            began = observer.spend_since(began)
 
 
 def _keras_2() -> Package:
@@ -118,6 +120,7 @@ def finish(observer: Observer) -> None:
         observer.recorder.fact("end", at=time.perf_counter(), cpu=time.process_time(), began=began)
         if observer.recorder.broken:
             _print(f"the recording stopped early: {observer.recorder.broken}")
+        observer.spend_since(began)
     except Exception as failure:
         _print(f"the end could not be recorded ({type(failure).__name__}: {failure})")
 

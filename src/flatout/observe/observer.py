@@ -99,6 +99,10 @@ class Observer:
         """The levers of this process."""
         self.more_probes: list[Probe] = []
         """Probes of a trial or of a command, beside those of `probes/`."""
+        self.began = perf_counter()
+        """When the interpreter was ready to run the program."""
+        self.own_seconds = 0.0
+        """What flatout itself has taken of the run, at its start, after imports and at its end."""
         self._follower = StepFollower(self.ticks, recorder, self.window, self.trial, self.write_counters, self.devices)
 
     def look(self) -> None:
@@ -108,6 +112,12 @@ class Observer:
     def clock(self) -> float:
         """Seconds that the program has had: the trace window may close in the midst of what is being timed."""
         return perf_counter() - self.spans.taken()
+
+    def spend_since(self, began: float) -> float:
+        """Count the time since then as flatout's own. Returns the time that it is now."""
+        now = perf_counter()
+        self.own_seconds += now - began
+        return now
 
     def note(self, text: str) -> None:
         """Something that the reader of the case should know."""

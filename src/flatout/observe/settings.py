@@ -15,6 +15,8 @@ class ObserveSettings:
     """How many steps it records; None: some, for about a second."""
     sample: bool = True
     """Whether a thread samples the main thread's stack."""
+    graphs: bool = True
+    """Whether graphs are described: nobody reads those of a trial that is only timed."""
     nvtx: bool = False
     """Whether steps are marked for Nsight Systems."""
     seconds: float | None = None

@@ -258,7 +258,7 @@ def _settings(launch: Launch, directory: Path, role: Role, fence: Fence) -> Chil
     watched = isinstance(role, WholeSettings) and role.watched
     return ChildSettings(
         directory=str(directory),
-        observe=ObserveSettings(trace=observed, sample=observed or watched),
+        observe=ObserveSettings(trace=observed, sample=observed or watched, graphs=observed or watched),
         module=launch.module,
         levers=in_order(launch.levers),
         trial=TrialSettings(

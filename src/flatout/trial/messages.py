@@ -71,3 +71,5 @@ class StepsSeen:
     """Seconds from the start of the program to the end of its imports of TensorFlow and Keras."""
     rank: int = 0
     """Of what was counted as a step (`observe.streams.RANK`)."""
+    own: float = 0.0
+    """Seconds that flatout itself has taken of the run."""

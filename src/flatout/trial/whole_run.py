@@ -25,6 +25,7 @@ class Run:
     """How a whole run went."""
 
     seconds: float
+    """Without those that flatout took to start, to put its probes in after imports, and to end."""
     exit_code: int | None
     """None where it was stopped because its time was up."""
     steps: int = 0
@@ -72,7 +73,7 @@ def run(
     if watched:
         write_times(directory, began, began + seconds)
     last_line = refusals.last_words(directory / "output.txt")
-    return Run(seconds, code, seen.steps, seen.importing, last_line, seen.seconds, seen.rank)
+    return Run(max(seconds - seen.own, 1e-3), code, seen.steps, seen.importing, last_line, seen.seconds, seen.rank)
 
 
 def write_times(directory: Path, began: float, ended: float) -> None:

@@ -72,7 +72,7 @@ class Claiming:
         if patched is not None and made is not None:
             one, own = patched
             claim = self.to_the_end(own, one.launch, made)
-            if claim is not None:
+            if claim is not None and (claim.whole_run.parity or self._begins_alike(one)):
                 return claim
         return self.to_the_end(trial, self.context.contestant(trial.levers).launch, None)
 
@@ -104,15 +104,27 @@ class Claiming:
             rules = Rules(few_rounds=True)
             self.race.run([one], rules, TimeLimit(until, fewest_rounds=self.race.rounds_past_the_deadline(rules, 1)))
             one.verdict = self.race.claim(one)
-        trial = context.trials.keep(self.race, one, "patch")
+        trial = context.trials.keep(self.race, one, "patch", check=False)
         if not made.unwritten and holds(trial, best):
-            return one, best
+            return one, best  # its results are compared to the end of the program
+        if trial.status == "won":
+            trial = context.trials.check(self.race, one, trial)
         if trial.status == "won" and is_faster(trial):
             text = f"The patch holds a part of what was found: {ratio(trial):.2f} × of {ratio(best):.2f} × with"
             self._note("info", f"{text} {shown(best.levers)} as levers (flatout run --with {','.join(best.levers)}).")
             return one, trial
         self._note("warning", f"The patch for {shown(levers)} is withheld: {_why_not(trial)}.")
         return None
+
+    def _begins_alike(self, one: Contestant) -> bool:
+        """Where the whole training could not be compared, the first steps of the patched program are."""
+        tried = self.context.trials.found
+        trial = next(each for each in reversed(tried) if (each.stage, each.levers) == ("patch", one.levers))
+        if not trial.parity:
+            trial = self.context.trials.check(self.race, one, trial)
+        if trial.status != "won":
+            self._note("warning", f"The patch for {shown(one.levers)} is withheld: {_why_not(trial)}.")
+        return trial.status == "won"
 
     # ── the whole program ────────────────────────────────────────────────────────────────────────────────────
 
@@ -138,8 +150,9 @@ class Claiming:
             if pairs_decide:  # so they come first
                 comparing = 0.0
                 kept = min(kept, 2 * COMPARING * (context.seconds_of_program or kept))
-            end = context.clock.end - context.clock.for_run - kept
-            measured = measure(run, _saving(trial), end, made is not None, comparing=comparing)
+            latest = context.clock.end - kept  # a measured ratio comes before cures of the run
+            end = latest - context.clock.for_run
+            measured = measure(run, _saving(trial), end, made is not None, comparing=comparing, latest=latest)
             measured = self._compared(measured, trial, launch)
         except Fallen as fallen:
             self._fall(trial, fallen, made is not None)

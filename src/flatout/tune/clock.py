@@ -42,6 +42,8 @@ class Clock:
     began: float = field(default_factory=time.monotonic)
     reserved: float = 0.0
     """Seconds kept for confirming, for the patch and for whole runs."""
+    anew: float = 0.0
+    """Of these: for what is to be claimed in processes that are started anew."""
     for_run: float = 0.0
     """Seconds kept for the cures of the run beside that."""
 
@@ -86,9 +88,10 @@ class Clock:
         `start`: seconds until a trial is warm; `block`: seconds of a block of the baseline; `whole_run`: seconds of the
         whole program, None where it was not seen to end.
         """
-        starts = (CONFIRMED_SETS + 3 + STARTED_ANEW + PARITY_RUNS) / 2  # two at a time
-        blocks = CONFIRMING_ROUNDS * (CONFIRMED_SETS + 2) + BLOCKS_ANEW
-        wanted = starts * start + blocks * block + self.for_whole_runs(whole_run)
+        starts = (CONFIRMED_SETS + 3 + PARITY_RUNS) / 2  # two at a time
+        blocks = CONFIRMING_ROUNDS * (CONFIRMED_SETS + 2)
+        self.anew = STARTED_ANEW / 2 * start + BLOCKS_ANEW * block
+        wanted = starts * start + blocks * block + self.anew + self.for_whole_runs(whole_run)
         self.reserved = min(max(wanted, LEAST_RESERVE), MOST_RESERVE * self.budget)
 
     def for_whole_runs(self, whole_run: float | None) -> float:

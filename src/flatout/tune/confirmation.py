@@ -252,8 +252,8 @@ def _deadline(context: Context) -> float:
     """Nothing is claimed without its confirmation: it gets some time even where the budget was very small."""
     clock = context.clock
     left = clock.left() - clock.for_run
-    whole_runs = clock.for_whole_runs(context.seconds_of_program)
-    kept = min(max(whole_runs, FOR_THE_PATCH * left), MOST_FOR_THE_PATCH * left)
+    after = clock.anew + clock.for_whole_runs(context.seconds_of_program)
+    kept = min(max(after, FOR_THE_PATCH * left), MOST_FOR_THE_PATCH * left)
     return max(clock.end - clock.for_run - kept, time.monotonic() + CONFIRMING_SECONDS)
 
 

@@ -72,8 +72,10 @@ class FreshProcesses:
                 self.context.trials.replace(trial, _settled(trial, verdict, one))
 
     def _groups(self, finalists: int, fewest: int) -> int:
-        """How many groups of rounds there is time for."""
-        left = max(SHARE_OF_TIME * self.context.clock.left(), OVERTIME_SECONDS)
+        """How many groups of rounds there is time for beside the whole runs, which are processes of their own too."""
+        clock = self.context.clock
+        beside = clock.left() - clock.for_run - clock.for_whole_runs(self.context.seconds_of_program)
+        left = max(min(SHARE_OF_TIME * clock.left(), beside), OVERTIME_SECONDS)
         groups = MOST_GROUPS
         while groups > fewest and self.race.seconds_to_confirm(finalists, groups) > left:
             groups -= 1

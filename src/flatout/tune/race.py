@@ -138,10 +138,14 @@ class Race(race.Race[Contestant]):
         """What so many more contestants are likely to cost: their starts, two at a time, and their rounds with both
         baselines, with the starts that all of them need again where the program ends after a few blocks."""
         start = self.seconds_to_start(1) / 2
-        again = max((one.starts - 1) / max(len(one.blocks), 1) for one in self.baselines)
         rounds = rounds_needed(confidence_for(contestants)) + 2
-        block = self.block_seconds() + 0.05 + 1.5 * again * start  # not all of these find another one to start with
-        return contestants * start + rounds * (contestants + len(self.baselines)) * block
+        return contestants * start + rounds * (contestants + len(self.baselines)) * self._seconds_of_a_block()
+
+    def _seconds_of_a_block(self) -> float:
+        """With the starts that a program needs again where it ends after a few blocks."""
+        again = max((one.starts - 1) / max(len(one.blocks), 1) for one in self.baselines)
+        start = self.seconds_to_start(1) / 2
+        return self.block_seconds() + 0.05 + 1.5 * again * start  # not all of these find another one to start with
 
     def apart_once(self, rounds: int) -> list[float]:
         """By how much the baselines differed, where each group had one process of each: a mean of several differs
@@ -151,8 +155,8 @@ class Race(race.Race[Contestant]):
     def seconds_to_confirm(self, contestants: int, groups: int) -> float:
         """Of groups of rounds in which these and the baselines are started anew."""
         everyone = contestants + len(self.baselines)
-        each = self.seconds_to_start(everyone) / 2 + self.rounds_of_group() * everyone * (self.block_seconds() + 0.05)
-        return groups * each
+        rounds = self.rounds_of_group() * everyone * self._seconds_of_a_block()
+        return groups * (self.seconds_to_start(everyone) / 2 + rounds)
 
     def rounds_of_group(self) -> int:
         """Few are enough: processes differ more than the medians of a few rounds, and each group has its own."""

@@ -19,6 +19,8 @@ from flatout.trial.whole_run import Run
 MOST_PAIRS = 3
 LEAST_SECONDS = 45.0
 """What the first changed run gets even where the budget is used up."""
+LEAST_FOR_A_PAIR = 20.0
+"""What the first run of the original gets then: one pair of short runs says more than any estimate."""
 TENFOLD = 10
 """Times as many steps as the run that was started, for which the gain is told as well."""
 COMPARING = 1.5
@@ -57,9 +59,11 @@ def measure(
     patched: bool,
     most: int = MOST_PAIRS,
     comparing: float = COMPARING,
+    latest: float = 0.0,
 ) -> WholeRun:
     """`end`: the moment at which the budget is used up; `comparing`: runs of the original that have to fit in after
-    the pairs. Raises `Fallen`."""
+    the pairs; `latest`: until when the first pair may last, where that is later than the end. Raises `Fallen`."""
+    latest = max(end, latest)
     changed = run(True, max(end - time.monotonic(), LEAST_SECONDS))
     originals: list[Run] = []
     if changed.failed:
@@ -79,7 +83,7 @@ def measure(
             changes.append(run(True, PATIENCE * 2 * changes[0].seconds + 10))
         elif originals and end - time.monotonic() < expected:
             break
-        elif not originals and end - time.monotonic() < expected / PATIENCE:
+        elif not originals and max(latest - time.monotonic(), LEAST_FOR_A_PAIR) < expected / PATIENCE:
             return _estimated(changed, saving, patched, "")
         original = run(False, max(PATIENCE * expected + 10, end - time.monotonic()))
         if not original.ended or not changes[-1].ended:

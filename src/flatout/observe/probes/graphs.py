@@ -18,6 +18,8 @@ DULL = {"NoOp", "Identity", "Const"}
 
 
 def on_tensorflow(observer: Observer, module: ModuleType) -> None:
+    if not observer.settings.graphs:
+        return
     graphs: list[Any] = []
     described = [0]
 

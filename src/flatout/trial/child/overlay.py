@@ -15,7 +15,7 @@ import shutil
 import stat
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -23,6 +23,21 @@ class Guard(threading.local):
     """Set while the overlay itself works with files: its calls are not to be redirected."""
 
     on = False
+
+
+class Unguarded:
+    """Inside, calls reach the real files. A class of its own, as each file that the program opens passes through it."""
+
+    __slots__ = ("_before", "_guard")
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+
+    def __enter__(self) -> None:
+        self._before, self._guard.on = self._guard.on, True
+
+    def __exit__(self, *error: object) -> None:
+        self._guard.on = self._before
 
 
 class Kept(set[str]):
@@ -76,14 +91,8 @@ class Overlay:
         """In a forked child: wait for no lock that a thread of the parent held."""
         self.lock = threading.RLock()
 
-    @contextlib.contextmanager
-    def unguarded(self) -> Iterator[None]:
-        """Inside, calls reach the real files."""
-        before, self.guard.on = self.guard.on, True
-        try:
-            yield
-        finally:
-            self.guard.on = before
+    def unguarded(self) -> Unguarded:
+        return Unguarded(self.guard)
 
     # paths
 

@@ -78,25 +78,30 @@ def replace_everywhere(wrappers: dict[Any, Any]) -> None:
     for name, module in list(sys.modules.items()):
         if name in _KEPT_PLAIN or not isinstance(module, ModuleType):
             continue
-        _replace(module, by_identity)
+        _replace_in_module(module, by_identity)
         if name.partition(".")[0] in ("pathlib", "glob", "tempfile"):
             for value in list(vars(module).values()):
                 if isinstance(value, type):
-                    _replace(value, by_identity)
+                    _replace_in_class(value, by_identity)
 
 
-def _replace(holder: Any, wrappers: dict[int, Any]) -> None:
+def _replace_in_module(module: ModuleType, wrappers: dict[int, Any]) -> None:
+    """Thousands of modules with a hundred names each: little is done for a name."""
+    for attribute in [name for name, value in list(vars(module).items()) if id(value) in wrappers]:
+        with contextlib.suppress(AttributeError, TypeError):
+            setattr(module, attribute, wrappers[id(vars(module)[attribute])])
+
+
+def _replace_in_class(holder: type, wrappers: dict[int, Any]) -> None:
     for attribute, value in list(vars(holder).items()):
         found = value.__func__ if isinstance(value, staticmethod) else value
-        if not callable(found):
-            continue
-        defaults = getattr(found, "__defaults__", None) if isinstance(holder, type) else None
+        defaults = getattr(found, "__defaults__", None)
         if defaults:
             found.__defaults__ = tuple(wrappers.get(id(one), one) for one in defaults)
         wrapper = wrappers.get(id(found))
         if wrapper is not None:
             with contextlib.suppress(AttributeError, TypeError):
-                setattr(holder, attribute, staticmethod(wrapper) if isinstance(holder, type) else wrapper)
+                setattr(holder, attribute, staticmethod(wrapper))
 
 
 def _beside(overlay: Overlay, path: Any, keywords: dict[str, Any], key: str) -> Any:

@@ -17,13 +17,14 @@ from flatout.source import users_code
 from flatout.trial.settings import ChildSettings, ScoutSettings, WholeSettings
 
 
-def start(text: str) -> None:
-    """`text`: the settings as `launcher.environment_for` has written them. Raises where they are invalid:
-    `sitecustomize` prints that and runs the program unobserved, unless it is a trial."""
-    observe_this_process(decode(text, ChildSettings))
+def start(text: str, began: float) -> None:
+    """`text`: the settings as `launcher.environment_for` has written them; `began`: when the interpreter was ready.
+    Raises where they are invalid: `sitecustomize` prints that and runs the program unobserved, unless it is a trial."""
+    observe_this_process(decode(text, ChildSettings), began)
 
 
-def observe_this_process(settings: ChildSettings) -> None:
+def observe_this_process(settings: ChildSettings, began: float | None = None) -> None:
+    began = time.perf_counter() if began is None else began
     if not _claim(settings.directory):
         if settings.trial is not None:
             from flatout.trial.child import setup
@@ -34,6 +35,7 @@ def observe_this_process(settings: ChildSettings) -> None:
     if settings.module:
         users_code.treat_as_users(settings.module)
     observer = Observer(recorder, settings.observe)
+    observer.began = began
     if settings.levers:
         from flatout.cures._injections import Injections
 
@@ -51,6 +53,7 @@ def observe_this_process(settings: ChildSettings) -> None:
         _watch_the_run(observer)
     if settings.flame:
         _permit_sampling()
+    observer.spend_since(began)
 
 
 def _to_the_end(role: object) -> bool:

@@ -34,7 +34,7 @@ class Whole:
         self._counts: dict[int, _Count] = {}
         """By the rank of the kind of step."""
         self._written = 0.0
-        self._began, self._importing = time.perf_counter(), 0.0
+        self._observer, self._importing = observer, 0.0
         self._process = os.getpid()
         observer.more_probes.append(Probe("whole run", self._imported, self._imported, self._imported))
         observer.trial.not_steps = frozenset(settings.not_steps)
@@ -54,7 +54,7 @@ class Whole:
 
     def _imported(self, observer: Observer, module: ModuleType) -> None:
         if not self._counts:  # an import inside the loop is a part of it
-            self._importing = time.perf_counter() - self._began
+            self._importing = time.perf_counter() - observer.began - observer.own_seconds
 
     def _write(self) -> None:
         if os.getpid() != self._process:  # a process that the program has forked
@@ -71,7 +71,7 @@ class Whole:
         wide = [rank for rank, count in self._counts.items() if count.seconds >= COVERS * longest]
         rank = max(wide, default=0)
         count = self._counts.get(rank, _Count())
-        return StepsSeen(count.steps, count.seconds, self._importing, rank)
+        return StepsSeen(count.steps, count.seconds, self._importing, rank, self._observer.own_seconds)
 
 
 @dataclass

@@ -8,6 +8,9 @@ hands over to the `sitecustomize` that would have been imported in its place.
 
 import os
 import sys
+import time
+
+_began = time.perf_counter()
 
 
 def _wake() -> None:
@@ -30,7 +33,7 @@ def _wake() -> None:
             from flatout.trial.child import start
         finally:
             sys.path.remove(package)
-        start.start(settings)
+        start.start(settings, _began)
 
 
 def _hand_over() -> None:
