@@ -18,7 +18,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 VERDICTS = ("useful", "no consequence", "wrong")
-OUTSIDE = {"sixth": ("second",), "seventh": ("verdict",), "eighth": ("verdict", "second")}
+OUTSIDE = {
+    "sixth": ("second",),
+    "seventh": ("verdict",),
+    "eighth": ("verdict", "second"),
+    "ninth": ("verdict", "second"),
+}
 """The columns with verdicts of readers who had no part in the rules. Rows are findings of the rules of their time."""
 ENOUGH = 0.75
 """Share of useful findings from which a pattern is on by default."""
