@@ -160,6 +160,15 @@ def test_a_cure_with_which_the_program_breaks_is_not_called_nothing():
     assert "by hand: Decorate the step" in told
 
 
+def test_a_confirmation_that_did_not_answer_in_time_decides_nothing():
+    """Ten other programs had the processors: that is no other result."""
+    late = Trial(("xla",), "timeout", None, stage="combination", note="no answer in 116 s, starting up")
+    word, told = outcome(case(trial(), late))
+    assert word == "undecided"
+    assert "there was no time to confirm it" in told
+    assert "Decide it: flatout tune --resume" in told
+
+
 def test_more_time_is_not_offered_where_a_cure_was_refused_for_good():
     fix = Fix("Rewrite that Python with TensorFlow ops.", lever="cache")
     finding = Finding("python-in-pipeline", "…", Where("train.py", 22), cost_share=0.5, fixes=(fix,))

@@ -128,7 +128,7 @@ def _changes_the_numbers(trial: Trial) -> bool:
 def _fell(trial: Trial, tried: Sequence[Trial]) -> bool:
     """Levers that had won alone, with which the program failed when that was to be confirmed."""
     won = {one.levers for one in tried if one.stage == "single" and one.status == "won"}
-    return trial.stage == "combination" and trial.status in ("failed", "timeout") and trial.levers in won
+    return trial.stage == "combination" and trial.status == "failed" and trial.levers in won
 
 
 def _different_text(trials: Sequence[Trial], left: Sequence[str]) -> str:
@@ -172,8 +172,10 @@ def _left_open(case: Case, tried: Sequence[Trial]) -> list[str]:
 
 
 def _unconfirmed(tried: Sequence[Trial]) -> Iterator[str]:
-    """Levers that have won alone, of which no confirmation was finished."""
-    decided = [trial for trial in tried if trial.stage == "combination" and not trial.undecided]
+    """Levers that have won alone, of which no confirmation was finished. One that did not answer in time on a machine
+    that others use shows nothing."""
+    every = (trial for trial in tried if trial.stage == "combination")
+    decided = [trial for trial in every if not trial.undecided and trial.status != "timeout"]
     confirmed = {text for trial in decided for text in trial.levers}
     won = [trial for trial in tried if trial.stage == "single" and trial.status == "won"]
     names = [shown(one.levers) for one in won if keeps_the_numbers(one.equivalence) and not confirmed & {*one.levers}]
