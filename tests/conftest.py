@@ -67,14 +67,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: (item.path in measuring, _place(item), _alone(item)))
 
 
+ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}|<\w+ object|<function ")
+
+
+@cache
+def of_this_machine() -> tuple[str, ...]:
+    directories = (tempfile.gettempdir(), os.path.expanduser("~"), str(Path(__file__).resolve().parents[1]))
+    return tuple(directory for directory in directories if len(directory) > 1)
+
+
 def reason_against(identity: str) -> str:
     """Why a test id would be another one in another process or on another machine; nothing where it would not."""
     if not identity.isprintable():
         return "has characters that cannot be printed"
-    if found := re.search(r"0x[0-9a-fA-F]{6,}|<\w+ object|<function ", identity):
+    if found := ADDRESS.search(identity):
         return f"shows an object by its address ({found[0]})"
-    for directory in (tempfile.gettempdir(), os.path.expanduser("~"), str(Path(__file__).resolve().parents[1])):
-        if len(directory) > 1 and f"{directory}/" in f"{identity}/":
+    for directory in of_this_machine():
+        if f"{directory}/" in f"{identity}/":
             return f"names a directory of this machine ({directory})"
     return ""
 

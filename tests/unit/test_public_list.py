@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import _public_checkout as checkout
 import _public_list
 import _public_results as results
+import notebooks
 from _public_list import ListWrong, Rule
 
 TOY = "one\ntwo\nthree\nfour\nfive\n"
@@ -148,3 +150,34 @@ def test_a_patch_is_applied_where_its_names_fit(tmp_path: Path) -> None:
     assert public.applied(patch, one, tmp_path) == ""
     assert (tmp_path / "dir" / "train.py").read_text() == "one\nTWO\n"
     assert public.applied(patch, one, tmp_path) != ""
+
+
+def book(*sources: list[str]) -> str:
+    cells = [
+        {"cell_type": "code", "metadata": {}, "outputs": [{"text": ["x = 1\n"]}], "source": one} for one in sources
+    ]
+    return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1) + "\n"
+
+
+def test_the_public_notebooks_can_be_read() -> None:
+    listed = notebooks.load()
+    assert [one.number for one in listed] == list(range(1, 13))
+    assert all(sum(rule.written for rule in one.edits) <= notebooks.EDITED_LINES for one in listed)
+    assert len({one.repository for one in listed}) == len(listed)
+
+
+def test_edits_of_a_notebook_are_by_cell_and_line() -> None:
+    rules = [Rule("cell 2", 1, 1, None, (("y", "z"),)), Rule("cell 2", 2, 1, "w = 3")]
+    edited = notebooks.edited(book(["x = 1"], ["y = 2\n", "y"]), rules)
+    assert [cell["source"] for cell in json.loads(edited)["cells"]] == [["x = 1"], ["z = 2\n", "w = 3\n", "y"]]
+
+
+def test_what_a_patch_must_not_touch_is_compared_byte_for_byte(tmp_path: Path) -> None:
+    before, after = tmp_path / "before.ipynb", tmp_path / "after.ipynb"
+    before.write_text(book(["x = 1\n", "y"], ["z = 2"]))
+    after.write_text(book(["x = 1\n", "y"], ["z = 3\n", "w"]))
+    assert notebooks.kept_of(before, after) == "changed cells: [2]; the rest is byte for byte what it was"
+    after.write_text(after.read_text().replace('"nbformat": 4', '"nbformat":  4'))
+    assert "IS NOT" in notebooks.kept_of(before, after)
+    after.write_text(before.read_text().replace('"text": [', '"text":  ['))
+    assert notebooks.kept_of(before, after).startswith("changed cells: []; the rest IS NOT")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from flatout.process import forking
 from flatout.process.fork_server import ForkServer, ServerGone
 from flatout.process.forking import Fork
 from flatout.process.messages import encode
@@ -237,3 +239,13 @@ def test_a_stopped_trial_goes_where_nobody_has_heard_that_it_began(tmp_path):
         os.close(release)
         if trial.exists():
             os.kill(int(trial.parent.name), signal.SIGKILL)
+
+
+def test_packages_are_imported_without_a_look_for_garbage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "large_package.py").write_text("import gc\nCOLLECTED = gc.isenabled()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        forking._import(theirs, ["large_package", "no_such_package"])
+    assert sys.modules.pop("large_package").COLLECTED is False
+    assert gc.isenabled()
