@@ -12,7 +12,8 @@ from flatout.causes import catalogue, diagnose, run_sentence
 from flatout.model import queries
 from flatout.model.case import Case, Finding, RunPart, RunTree, Where
 from flatout.model.evidence.graphs import RepeatedOps
-from flatout.model.evidence.steps import FunctionsMade, StepStack, Tracing
+from flatout.model.evidence.steps import EagerTape, FunctionsMade, StepStack, Tracing
+from flatout.model.location import Frame
 
 
 def case_with(*parts: RunPart, seconds: float = 20.0) -> Case:
@@ -133,6 +134,21 @@ def test_the_first_step_of_an_eager_loop_is_no_start(tmp_path: Path) -> None:
     (one,) = found(in_loop(tmp_path, RunPart("before", "", 11.2, parts=(built, parsed))), "slow-start")
     assert one.cost_ms == pytest.approx(3200)
     assert one.where == parsed.where
+
+
+@pytest.mark.parametrize(("per_step", "line"), [(0.16, 5), (1.0, 2)])
+def test_an_eager_step_is_at_a_tape_that_its_steps_have(per_step: float, line: int, tmp_path: Path) -> None:
+    """A notebook often trains something small by hand before it trains what takes its time."""
+    program = tmp_path / "train.py"
+    program.write_text(
+        "for x in few:\n    with tf.GradientTape() as tape:\n        tape.gradient(loss(x), w)\n"
+        "for x in data:\n    optimizer.apply_gradients(zip(gradients(x), w))\n"
+    )
+    tape = EagerTape(per_step, (Frame(str(program), 3, "<module>", 1),))
+    step = StepStack("apply", (Frame(str(program), 5, "<module>", 1),))
+    (one,) = found(dataclasses.replace(case_with(), evidence=(step, tape)), "eager-step")
+    assert one.where is not None
+    assert one.where.line == line
 
 
 def test_functions_that_a_pipeline_is_made_with_cost_no_step() -> None:

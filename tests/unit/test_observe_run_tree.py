@@ -266,3 +266,30 @@ def test_steps_are_in_the_loop_that_calls_them_also_where_the_first_call_was_mad
     found = phases(stream, [stream], [])
     kinds = [found.kind_of(Sample(0, 1, "", "", 1.0, ((file, line, "<module>", 1),))) for line in (2, 3, 5)]
     assert kinds == ["steps", "steps", "program"]
+
+
+def test_what_was_trained_before_is_no_start_of_the_steps(tmp_path: Path) -> None:
+    """Two loops, each with an optimizer of its own, as notebooks have them."""
+    program = tmp_path / "train.py"
+    program.write_text("for a in data:\n    one.apply(a)\nbuilt = make()\nfor b in data:\n    two.apply(b)\n")
+    file = str(program)
+    first, second = (
+        steps.Stream(rank, "apply", "Adam", [[file, line, "<module>", 1]], {}, np.zeros((0, 8)), 30)
+        for rank, line in ((0, 2), (1, 5))
+    )
+    found = phases(second, [first, second], [])
+    kinds = [found.kind_of(Sample(0, 1, "", "", 1.0, ((file, line, "<module>", 1),))) for line in (2, 3, 5)]
+    assert kinds == ["program", "before", "before"]
+    assert found.kind_of(Sample(0, 2, "", "", 1.0, ((file, 5, "<module>", 1),))) == "steps"
+
+
+def test_two_optimizers_of_one_loop_start_together(tmp_path: Path) -> None:
+    program = tmp_path / "train.py"
+    program.write_text("for a in data:\n    one.apply(a)\n    two.apply(a)\n")
+    file = str(program)
+    first, second = (
+        steps.Stream(rank, "apply", "Adam", [[file, line, "<module>", 1]], {}, np.zeros((0, 8)), 30)
+        for rank, line in ((0, 2), (1, 3))
+    )
+    found = phases(second, [first, second], [])
+    assert found.kind_of(Sample(0, 1, "", "", 1.0, ((file, 2, "<module>", 1),))) == "before"

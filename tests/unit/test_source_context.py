@@ -237,3 +237,14 @@ def test_a_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
     file = tmp_path / "train.py"
     file.write_bytes(b"\xef\xbb\xbffor x in data:\n    step(x)\n")
     assert [loop.line for loop in context.loops(str(file))] == [1]
+
+
+def test_a_tape_before_the_loop_is_another_ones(tmp_path: Path) -> None:
+    file = tmp_path / "two.py"
+    file.write_text(
+        "for a in data:\n    with tf.GradientTape() as tape:\n        one(a)\n"
+        "for b in data:\n    two(b)\n"
+        "with tf.GradientTape() as tape:\n    for c in data:\n        three(c)\n"
+        "tape.gradient(loss, weights)\n"
+    )
+    assert [context.tape_line(str(file), line) for line in (3, 5, 8, 9)] == [2, None, 6, 6]

@@ -62,6 +62,9 @@ from flatout.source.analysis.syntax import last_name
 from flatout.source.analysis.traced_functions import is_traced, traced
 from flatout.source.repairs import Decorate, LeverEdit, Repair
 
+MOST_STEPS = 0.5
+"""A tape that fewer of the steps have belongs to something else that the program trains."""
+
 
 def in_run(case: Case) -> Iterator[Finding]:
     kind = queries.step_kind(case)
@@ -108,7 +111,8 @@ def _functions_switched_off(case: Case) -> bool:
 
 def _place(case: Case, kind: str) -> Where | None:
     """The `def` to decorate: the function around the tape, or around the call of the model; else the tape itself."""
-    tapes = sorted(case.evidence_of(EagerTape), key=lambda item: -item.per_step)
+    often = [item for item in case.evidence_of(EagerTape) if item.per_step >= MOST_STEPS]
+    tapes = sorted(often, key=lambda item: -item.per_step)
     chosen = tapes[0] if tapes and kind != "model" else queries.step_stack(case)
     stack = chosen.stack if chosen is not None else ()
     if not stack:

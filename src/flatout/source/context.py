@@ -116,17 +116,24 @@ def definition_line(file: str, line: int) -> int | None:
 
 
 def tape_line(file: str, line: int) -> int | None:
-    """The nearest `with tf.GradientTape()` at or before a line, in the same function or also at module level."""
+    """The nearest `with tf.GradientTape()` at or before a line, in the same function or also at module level.
+
+    Around the line or in the loop that it is in: what stands before that loop trains something else.
+    """
     module = tree(file)
     if module is None:
         return None
+    scope = _scope_of(module, line)
+    inside = [loop for loop in enclosing_loops(file, line) if loop.line >= getattr(scope, "lineno", 0)]
+    begin = inside[-1].line if inside else 0
     tapes = [
         node.lineno
-        for node in ast.walk(_scope_of(module, line))
+        for node in ast.walk(scope)
         if isinstance(node, ast.With)
         and node.lineno <= line
+        and (node.lineno >= begin or (node.end_lineno or 0) >= line)
         and any("GradientTape" in ast.unparse(item.context_expr) for item in node.items)
-        and _scope_of(module, node.lineno) is _scope_of(module, line)
+        and _scope_of(module, node.lineno) is scope
     ]
     return max(tapes, default=None)
 

@@ -112,6 +112,8 @@ class Phases:
     validation: tuple[tuple[str, Loop], ...]
     calls: frozenset[tuple[str, int]]
     """Lines that call a function which is not the step, beside the loop of the steps."""
+    earlier: tuple[tuple[str, Loop], ...] = ()
+    """Loops that trained something else before the first of the steps."""
 
     def kind_of(self, sample: Sample) -> PartKind:
         """Of a sample outside of all spans."""
@@ -124,7 +126,7 @@ class Phases:
         if not sample.frames:
             return "import" if sample.importing else "unattributed"
         if self.chosen is not None and sample.stage <= min(self.chosen, MOST_STAGES - 1):
-            return "before"
+            return "program" if _within(sample, self.earlier) else "before"
         if _within(sample, self.steps) or (not self.steps and any(f[:2] in self.around for f in sample.frames)):
             return "steps"
         if _within(sample, self.validation) or any(frame[:2] in self.calls for frame in sample.frames):
@@ -171,7 +173,15 @@ def phases(chosen: Stream | None, found: Sequence[Stream], iterated: Iterable[tu
         elif stream.id > chosen.id:
             validation.add(loop)
     validation |= {loop for line in iterated if (loop := _beside(line, loops)) is not None}
-    return Phases(chosen.id, tuple(loops), lines, tuple(validation), frozenset(calls))
+    earlier = tuple(loop for loop in loops if _earlier(loop, own, chosen, found))
+    return Phases(chosen.id, tuple(loops), lines, tuple(validation), frozenset(calls), earlier)
+
+
+def _earlier(loop: tuple[str, Loop], own: tuple[str, Loop] | None, chosen: Stream, found: Iterable[Stream]) -> bool:
+    """Whether the steps that were made in this loop are others, and came first."""
+    if own is None or loop == own or _encloses(loop, own) or _encloses(own, loop):
+        return False
+    return any(stream.id < chosen.id and stream.kind == chosen.kind and _loop(stream) == loop for stream in found)
 
 
 def _loop(stream: Stream) -> tuple[str, Loop] | None:
