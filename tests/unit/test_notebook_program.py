@@ -179,6 +179,19 @@ def test_imports_that_an_edit_adds_come_into_the_first_cell(place: Path, first: 
     assert program.edited(str(path), text) == path.read_bytes()
 
 
+def test_a_function_is_written_into_the_cell_that_calls_it(place: Path) -> None:
+    path = notebook(place, "x = 1\nx", "for n in range(9):\n    x = x + n", "print(x)")
+    text = program.program_of(str(path)).read_text(encoding="utf-8")
+    function = "def step(x, n):\n    return x + n\n\n\n"
+    changed = text.replace("x = 1\nx\n", f"x = 1\nx\n\n\n{function}").replace("x = x + n", "x = step(x, n)")
+    cells = json.loads(program.edited(str(path), changed))["cells"]
+    assert [cell["source"] for cell in cells if cell["cell_type"] == "code"] == [
+        "x = 1\nx",
+        f"{function}for n in range(9):\n    x = step(x, n)",
+        "print(x)",
+    ]
+
+
 def test_a_name_with_blanks_is_shown_as_it_is(place: Path) -> None:
     path = notebook(place, "x = 1", "y = 2").rename(place / "my run (1).ipynb")
     file = program.program_of(str(path))

@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
+from itertools import pairwise
 from typing import Any
 
 from flatout.model.errors import Internal
@@ -163,6 +164,7 @@ def to_bytes(book: Notebook, text: str, before: bytes, begin: str = "") -> bytes
             kept = line.find(_KEPT)
             current.append(line[kept + len(_KEPT) :] if kept >= 0 else line)
     _come_first(_added(begin.removesuffix("\n").split("\n") if begin else [], top), cells)
+    _to_where_it_is_used(book, cells)
     try:
         before_text = before.decode("utf-8-sig" if before.startswith(b"\xef\xbb\xbf") else "utf-8")
         spans = notebook_cells.source_spans(before_text)
@@ -199,11 +201,33 @@ def _come_first(lines: list[str], cells: dict[int, list[str]]) -> None:
     if not lines:
         return
     cell = next((one for one in cells.values() if any(one) and not CELL_MAGIC.match("\n".join(one))), None)
-    if cell is None:
-        return
+    if cell is not None:
+        _insert(lines, cell)
+
+
+def _insert(lines: list[str], cell: list[str]) -> None:
     ahead = [place for place, line in enumerate(cell, 1) if line.startswith("%%") or _FUTURE.match(line)]
     place = max(ahead, default=0)
     cell[place:place] = lines
+
+
+def _to_where_it_is_used(book: Notebook, cells: dict[int, list[str]]) -> None:
+    """What was added at the end of a cell comes into the next one, if that was changed as well.
+
+    An edit writes above a statement, and so above the mark between two cells. The cell before goes on showing the
+    value of its last line.
+    """
+    for number, following in pairwise(list(cells)):
+        old = (source_of(book.content["cells"][number - 1]) or "").split("\n")
+        used_in = (source_of(book.content["cells"][following - 1]) or "").split("\n")
+        if cells[number][: len(old)] != old or cells[following] == used_in:
+            continue
+        added = cells[number][len(old) :]
+        while added and not added[0].strip():
+            del added[0]
+        if added and not CELL_MAGIC.match(cells[following][0]):
+            cells[number] = old
+            _insert(added, cells[following])
 
 
 def _ascii(old: str) -> bool:
