@@ -203,6 +203,15 @@ def test_what_could_not_be_tried_says_why():
     assert "No step" in outcome(Case("tune"))[1]
 
 
+def test_a_program_that_fails_after_one_step_says_how():
+    """A notebook calls its model once to look at it, and fails where it loads its data."""
+    failed = replace(case(), program=Program(("train.py",), error="ValueError: no data"))
+    assert failed.steps is not None
+    failed = replace(failed, steps=replace(failed.steps, count=1))
+    assert outcome(failed)[1] == "The program failed at its first steps: ValueError: no data"
+    assert outcome(replace(failed, program=Program(("train.py",))))[1].startswith("Only one step was seen")
+
+
 def test_the_command_repeats_what_was_asked_for():
     request = TuneRequest("package.train", ("a b",), module=True, levers=("xla",), allow=("semantic",), budget=1200)
     assert command(request) == "flatout tune --resume --budget 40m --lever xla --allow semantic -m package.train 'a b'"

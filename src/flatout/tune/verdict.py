@@ -57,6 +57,8 @@ def conclude(case: Case, request: TuneRequest, problem: str = "") -> Conclusion:
             return Conclusion("undecided", f"The program failed before its first step: {case.program.error}")
         return Conclusion("undecided", "No step was seen, so there is nothing to tune.")
     if case.steps.count < FEWEST_STEPS:
+        if case.program.error and case.program.error != TOO_SHORT:
+            return Conclusion("undecided", f"The program failed at its first steps: {case.program.error}")
         return Conclusion("undecided", "Only one step was seen: there is nothing to compare it with.")
     claim = claim_of(case)
     if claim is not None and claim.speedup is not None:
